@@ -1,13 +1,12 @@
-"""Every way laurels says no: one hierarchy, one stable code for each.
+"""Every way in which laurels refuses or fails: one hierarchy, with a stable code for each error.
 
-A class states once what its code means (the first line of its docstring), what to do about it
-(`advice`), the HTTP status it maps to and whether trying the same again may succeed. Where it
-is raised, only the particulars are added: `UnknownBoard("there is no board 'gifts'")`. What a
-person reads, `str(error)`, is both.
+A class defines the meaning of its code (the first line of its docstring), the advice (`advice`),
+its HTTP status, and whether the same call may succeed later. Only the particulars are added where
+it is raised: `UnknownBoard("there is no board 'gifts'")`. The message `str(error)` has both.
 
-Catch `LaurelsError` for all of them, or one of the families `InvalidInput`, `NotFound`,
-`Conflict`, `TooLarge`, `Unavailable`, `Fault`. Programs tell them apart by `code`, which never
-changes its meaning.
+Catch `LaurelsError` for all of them, or one of the families `InvalidInput`, `NotFound`, `Conflict`,
+`TooLarge`, `Unavailable`, `Fault`. Programs distinguish errors by `code`, which never changes its
+meaning.
 """
 
 from collections.abc import Iterator
@@ -15,10 +14,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 
 class LaurelsError(Exception):
-    """Anything laurels refuses or fails at.
+    """The base class of all errors of laurels.
 
-    `what` says what happened, in lower case and without a full stop; the advice of the class
-    follows it in the message.
+    `what` is what happened, in lower case and without a full stop; the advice of the class follows
+    it in the message.
     """
 
     code: ClassVar[str]
@@ -34,50 +33,51 @@ class LaurelsError(Exception):
 
 
 class LaurelsWarning(UserWarning):
-    """Anything laurels warns of."""
+    """The base class of all warnings of laurels."""
 
 
 class DataAtRisk(LaurelsWarning):
-    """An index server is set up so that it may lose what was counted; the warning says how."""
+    """The configuration of an index server may lose what was counted; the warning has the
+    reason."""
 
 
 class AllEventsRefused(LaurelsWarning):
-    """Every event of a batch was refused; the warning says why the first one was."""
+    """Every event of a batch was refused; the warning has the reason of the first."""
 
 
 class InvalidInput(LaurelsError):  # noqa: N818 (a family, not an error)
-    """What was given is not well-formed; the same input is refused again."""
+    """The arguments are not well-formed; the same call is refused again."""
 
     status = 400
 
 
 class NotFound(LaurelsError):  # noqa: N818 (a family, not an error)
-    """What was asked for is not there."""
+    """What the call is about does not exist."""
 
     status = 404
 
 
 class Conflict(LaurelsError):  # noqa: N818 (a family, not an error)
-    """Well-formed, but what is stored does not allow it."""
+    """The call is well-formed, but the stored state does not allow it."""
 
     status = 409
 
 
 class TooLarge(LaurelsError):  # noqa: N818 (a family, not an error)
-    """More than is taken at once."""
+    """The call exceeds a limit of size."""
 
     status = 413
 
 
 class Unavailable(LaurelsError):  # noqa: N818 (a family, not an error)
-    """Not now; the same call may succeed later."""
+    """The call cannot be carried out now; the same call may succeed later."""
 
     status = 503
     retryable = True
 
 
 class Fault(LaurelsError):  # noqa: N818 (a family, not an error)
-    """The store or the program around it is not in order."""
+    """The store or its environment is broken."""
 
     status = 500
 
@@ -86,7 +86,7 @@ class Fault(LaurelsError):  # noqa: N818 (a family, not an error)
 
 
 class BoardInvalid(InvalidInput):
-    """The definition of a board breaks one or more rules; `faults` names every one."""
+    """The definition of a board breaks one or more rules; `faults` has every one."""
 
     code = "invalid_board"
     advice = "correct what is named and define the board again"
@@ -97,7 +97,7 @@ class BoardInvalid(InvalidInput):
 
 
 class InvalidName(BoardInvalid):
-    """The name of a board, column or window has a form no name may have."""
+    """The name of a board, column or window is not well-formed."""
 
     code = "invalid_name"
     advice = (
@@ -113,7 +113,7 @@ class UnknownBoard(NotFound):
 
 
 class BoardExists(Conflict):
-    """A board of this name is there already."""
+    """A board of this name exists already."""
 
     code = "board_exists"
     advice = (
@@ -123,7 +123,7 @@ class BoardExists(Conflict):
 
 
 class UnsafeChange(Conflict):
-    """The change would give what was counted already another meaning; `reasons` has them all."""
+    """The change would alter the meaning of what was counted; `reasons` has all of them."""
 
     code = "unsafe_change"
     advice = (
@@ -144,7 +144,7 @@ class UnknownWindow(NotFound):
 
 
 class UnknownScope(NotFound):
-    """The board ranks nothing by these labels."""
+    """The board has no ranking by these labels."""
 
     code = "unknown_scope"
     advice = "give the labels of one of the board's scopes"
@@ -158,7 +158,7 @@ class NoAllWindow(Conflict):
 
 
 class SetWithTime(Conflict):
-    """A total was to be set as of a time; an older value would overwrite a newer one."""
+    """A total cannot be set as of a time, since an older value would overwrite a newer one."""
 
     code = "set_with_time"
     advice = (
@@ -168,21 +168,21 @@ class SetWithTime(Conflict):
 
 
 class UnknownPeriod(NotFound):
-    """The label names no period of this window."""
+    """The window has no period with this label."""
 
     code = "unknown_period"
     advice = "take a label from the list of periods"
 
 
 class NotReady(Unavailable):
-    """A step of a rolling window has begun whose ranking is still being prepared."""
+    """The ranking of a new step of a rolling window is still being prepared."""
 
     code = "not_ready"
     advice = "ask again: each call does a share of what is left"
 
 
 class PeriodExpired(NotFound):
-    """The period is older than those the window keeps."""
+    """The period is older than those that the window keeps."""
 
     code = "period_expired"
     status = 410
@@ -249,21 +249,21 @@ class IdNotUtf8(InvalidInput):
 
 
 class InvalidLabel(InvalidInput):
-    """The labels are no names with texts of 1 to 128 bytes."""
+    """The labels are not names with texts of 1 to 128 bytes."""
 
     code = "invalid_label"
     advice = "give labels as a mapping of names to text"
 
 
 class UnknownLabel(InvalidInput):
-    """An event carries a label that its board does not name."""
+    """An event has a label that its board does not have."""
 
     code = "unknown_label"
     advice = "leave it out, or name it in a scope of the board"
 
 
 class NoScope(InvalidInput):
-    """An event has the labels of none of the board's scopes, so it would be counted nowhere."""
+    """An event lacks the labels of all scopes of the board, so it would be counted nowhere."""
 
     code = "no_scope"
     advice = "give it the labels of a scope, or add the scope [] of all events to the board"
@@ -310,7 +310,7 @@ class ValueOutOfRange(InvalidInput):
 
 
 class WrongColumns(InvalidInput):
-    """The value has not one number for each column."""
+    """The value does not have one number for each column."""
 
     code = "wrong_columns"
     advice = "give a list with one number for each column of the board, in its order"
@@ -327,7 +327,7 @@ class TotalOutOfRange(Conflict):
 
 
 class InvalidAt(InvalidInput):
-    """The time of the event is not one."""
+    """The time of the event is not valid."""
 
     code = "invalid_at"
     advice = "give an aware datetime or integer milliseconds since 1970 UTC, in years 1900 to 9899"
@@ -341,7 +341,7 @@ class AtInFuture(InvalidInput):
 
 
 class AtRequired(InvalidInput):
-    """Under the event clock an event must bring its time."""
+    """An event needs a time in event time."""
 
     code = "at_required"
     advice = "give `at`, or open the store with the system clock"
@@ -358,7 +358,7 @@ class TooLate(Conflict):
 
 
 class InvalidEvent(InvalidInput):
-    """The event has not the form of one."""
+    """The event does not have the form of an event."""
 
     code = "invalid_event"
     advice = (
@@ -368,7 +368,7 @@ class InvalidEvent(InvalidInput):
 
 
 class InvalidPosition(InvalidInput):
-    """The position of an import is not one."""
+    """The position of an import is not valid."""
 
     code = "invalid_position"
     advice = "give a source and a text, each of up to 4,096 characters"
@@ -382,7 +382,7 @@ class BatchTooLarge(TooLarge):
 
 
 class RefusedReceipts(Protocol):
-    """The receipts of a refused batch: `laurels.Receipts`, as far as an error has to know them."""
+    """The receipts of a refused batch: the part of `laurels.Receipts` that an error uses."""
 
     @property
     def applied(self) -> int: ...
@@ -399,9 +399,9 @@ class RefusedReceipts(Protocol):
 
 
 class BatchRefused(Conflict):
-    """An all-or-nothing batch holds an event that was refused; nothing was counted.
+    """An event of an all-or-nothing batch was refused, so nothing was counted.
 
-    `receipts` tells which and why, one for each event of the batch.
+    `receipts` has one receipt for each event of the batch, with the reasons.
     """
 
     code = "batch_refused"
@@ -413,7 +413,7 @@ class BatchRefused(Conflict):
 
 
 class AtomicAcrossShards(Conflict):
-    """An all-or-nothing batch holds members of several shards; nothing was counted."""
+    """An all-or-nothing batch has members of several shards; nothing was counted."""
 
     code = "atomic_across_shards"
     advice = "send it without all_or_nothing, or the events of one member alone, or use one shard"
@@ -427,7 +427,7 @@ class PartlyCounted(Unavailable):
 
 
 class PositionDiffers(Conflict):
-    """An import goes on with another batch than the one that was counted in part.
+    """An import continues with another batch than the one that was counted in part.
 
     `ends_at` is the position at which that batch ended.
     """
@@ -458,7 +458,7 @@ class InvalidLimit(InvalidInput):
 
 
 class InvalidOffset(InvalidInput):
-    """The offset is not an integer of 0 or more, or stands beside a cursor."""
+    """The offset is not an integer of 0 or more, or is combined with a cursor."""
 
     code = "invalid_offset"
     advice = "give either an offset of 0 or more or the cursor `after`"
@@ -486,14 +486,14 @@ class InvalidPercentile(InvalidInput):
 
 
 class InvalidRange(InvalidInput):
-    """The bounds enclose nothing or have not the form of a score."""
+    """The bounds of the range are not scores, or the range is empty."""
 
     code = "invalid_range"
     advice = "give low <= high, each a number, or one number for each of the first columns"
 
 
 class InvalidCursor(InvalidInput):
-    """The cursor was not given out for this ranking."""
+    """The cursor is not one of this ranking."""
 
     code = "invalid_cursor"
     advice = "pass the `next` of the page before unchanged, for the same board and window"
@@ -523,9 +523,9 @@ class ChangesExpired(NotFound):
 
 
 class CursorDiverged(Conflict):
-    """The store does not have the change that the cursor stands behind.
+    """The store does not have the change at which the cursor stands.
 
-    The board was made anew, or the store lost its end or was restored from a backup.
+    The board was created anew, or the store lost its end or was restored from a backup.
     """
 
     code = "cursor_diverged"
@@ -550,7 +550,7 @@ class DataTooLarge(TooLarge):
 
 
 class InvalidJson(InvalidInput):
-    """The text is not JSON, or not of the form asked for."""
+    """The text is not JSON, or not of the expected form."""
 
     code = "invalid_json"
     advice = "send one JSON document in UTF-8, without NaN or Infinity"
@@ -599,21 +599,21 @@ class StorageFailed(Unavailable):
 
 
 class SnapshotDamaged(Fault):
-    """A snapshot or a backup does not read back as it was written."""
+    """The content of a snapshot or a backup is not what was written."""
 
     code = "snapshot_damaged"
     advice = "take another snapshot or backup; what this one held is not guessed"
 
 
 class FolderNotEmpty(Conflict):
-    """A backup is restored into a folder that is there already."""
+    """The folder to restore a backup into exists already and is not empty."""
 
     code = "folder_not_empty"
     advice = "name a folder that does not exist yet, or move what is there away"
 
 
 class BackupExists(Conflict):
-    """The file a backup should be written to is there already."""
+    """The file to write a backup to exists already."""
 
     code = "backup_exists"
     advice = "name another file, or overwrite it with force"
@@ -627,49 +627,49 @@ class NothingToBackUp(Conflict):
 
 
 class LogDamaged(Fault):
-    """A record of the log is not what was written."""
+    """The content of a record of the log is not what was written."""
 
     code = "log_damaged"
     advice = "restore the folder from a backup; do not edit its files"
 
 
 class CannotRewind(Conflict):
-    """A folder cannot be brought back to an earlier time."""
+    """The folder cannot be brought back to an earlier time."""
 
     code = "cannot_rewind"
     advice = "restore a backup of before that time, or wait until the clock has come as far"
 
 
 class FormatTooNew(Conflict):
-    """Written by a newer laurels in a format this one does not know."""
+    """A newer version of laurels wrote this in a format that this version does not know."""
 
     code = "format_too_new"
     advice = "use the version of laurels that wrote it, or a newer one"
 
 
 class CheckFailed(Fault):
-    """The rankings are not what the log says."""
+    """The rankings do not agree with the log."""
 
     code = "check_failed"
     advice = "rebuild the rankings from the log, and report how it came about"
 
 
 class FolderMissing(NotFound):
-    """There is no folder to open."""
+    """The folder to open does not exist."""
 
     code = "folder_missing"
     advice = "check the path, or let it be created by creating a board in it"
 
 
 class UnknownUrl(InvalidInput):
-    """The URL names no deployment."""
+    """The URL does not name a deployment."""
 
     code = "unknown_url"
     advice = "give a folder, memory:, a server (http://...) or an index server (redis://...)"
 
 
 class InvalidClock(InvalidInput):
-    """The clock is none there is, or not the one the folder is kept by."""
+    """The clock does not exist, or is not the one that the folder uses."""
 
     code = "invalid_clock"
     advice = "give system or event, or leave it out for the one the folder remembers"
@@ -694,12 +694,12 @@ def _coded(family: type[LaurelsError]) -> Iterator[type[LaurelsError]]:
 
 
 def by_code(code: str) -> type[LaurelsError]:
-    """The class that carries `code`; KeyError where there is none."""
+    """Return the class with this `code`; raise KeyError if there is none."""
     return {error.code: error for error in _coded(LaurelsError)}[code]
 
 
 def table() -> list[ErrorRow]:
-    """All codes in alphabetical order, with those of every module that was imported."""
+    """Return all codes in alphabetical order, with those of every imported module."""
     return [
         ErrorRow(
             error.code,

@@ -1,6 +1,6 @@
-"""The errors only an index on a server knows.
+"""The errors of an index on a server.
 
-They stand apart from the client library, so that whoever catches them need not have it.
+They are separate from the client library, so that catching them does not need it.
 """
 
 from . import Conflict, Fault, InvalidInput, Unavailable
@@ -9,17 +9,17 @@ MAY_HAVE_APPLIED = ", and may have carried out the call"
 
 
 class MissingRedis(InvalidInput):
-    """The package that talks to Redis and Valkey is not installed."""
+    """The package for Redis and Valkey is not installed."""
 
     code = "missing_redis"
     advice = "in a checkout of laurels run pip install '.[redis]'"
 
 
 class IndexUnavailable(Unavailable):
-    """The index server did not carry out the call, or did not say so in time.
+    """The index server did not carry out the call, or did not confirm it in time.
 
-    `may_have_applied` tells whether a write may have been carried out all the same, or may yet be:
-    False where the server refused it before it did anything.
+    `may_have_applied` is whether a write may have been carried out, or may yet be: False if the
+    server refused it before it did anything.
     """
 
     code = "index_unavailable"
@@ -29,10 +29,10 @@ class IndexUnavailable(Unavailable):
         super().__init__(what)
         self.may_have_applied = may_have_applied
         self.counted: str | None = None
-        """Which part of the batch was counted all the same, in words; None where none was."""
+        """The part of the batch that was counted nevertheless, in words; None if no part was."""
 
     def clear_doubt(self) -> None:
-        """Removes what says that the call may have been carried out: it was one that reads."""
+        """Remove the note that the call may have been carried out, since it only read."""
         self.may_have_applied = False
         self.what = self.what.replace(MAY_HAVE_APPLIED, "")
 
@@ -45,35 +45,35 @@ class IndexFull(IndexUnavailable):
 
 
 class IndexMoving(IndexUnavailable):
-    """The keys of the board are on their way to another node of the cluster; nothing was done."""
+    """The keys of the board are moving to another node of the cluster; nothing was done."""
 
     code = "index_moving"
     advice = "try again; it goes on when the slot has moved"
 
 
 class IndexDenied(Fault):
-    """The index server does not let this user in, or not do what is needed."""
+    """The index server denies this user access, or a permission that is needed."""
 
     code = "index_denied"
     advice = "check user and password in the URL, and the rights that the server gives the user"
 
 
 class IndexFailed(Fault):
-    """The index server answered with an error that trying again does not cure."""
+    """The index server answered with an error that a retry does not cure."""
 
     code = "index_failed"
     advice = "look for it in the log of the server, and report it"
 
 
 class IndexTooOld(Conflict):
-    """The index server has a version that lacks what is needed."""
+    """The version of the index server is too old."""
 
     code = "index_too_old"
     advice = "use Redis 6.2 or later, or Valkey"
 
 
 class WrongServer(Conflict):
-    """The server is there, but it is not what the URL says."""
+    """The server does not match the URL."""
 
     code = "wrong_server"
     advice = "name a primary as redis://host:port/db, and a cluster as redis+cluster://host:port"

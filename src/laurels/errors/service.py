@@ -1,6 +1,6 @@
-"""The errors only the service knows: what is wrong with a request rather than with what it says.
+"""The errors of the service: what is wrong with a request rather than with its content.
 
-They are `LaurelsError`s like all others, and a client raises them as they are.
+They are `LaurelsError`s like all others, and a client raises them unchanged.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from . import Conflict, Fault, InvalidInput, LaurelsError, NotFound, TooLarge, U
 
 
 class InvalidQuery(InvalidInput):
-    """A query parameter is missing, unknown, or not of its form."""
+    """A query parameter is missing, unknown, or not well-formed."""
 
     code = "invalid_query"
     advice = "see the parameters of the endpoint in /docs; encode them as UTF-8"
@@ -44,7 +44,7 @@ class NoSuchPath(NotFound):
 
 
 class MethodNotAllowed(InvalidInput):
-    """The path is there, but not for that method."""
+    """The path exists, but not for that method."""
 
     code = "method_not_allowed"
     status = 405
@@ -56,25 +56,25 @@ class MethodNotAllowed(InvalidInput):
 
 
 class MemberNotRanked(NotFound):
-    """The member is not in that ranking."""
+    """The member is not in this ranking."""
 
     code = "member_not_ranked"
     advice = "it will be with its first event that counts there"
 
 
 class RankNotHeld(NotFound):
-    """Nobody stands at that position."""
+    """No member has this rank."""
 
     code = "rank_not_held"
     advice = "ask for a rank up to the total of the ranking"
 
 
 class Denied(LaurelsError):  # noqa: N818 (a family, not an error)
-    """Who asks may not."""
+    """The caller lacks the permission."""
 
 
 class Unauthorized(Denied):
-    """There is no key in the request, or none that is known."""
+    """The request has no key, or an unknown one."""
 
     code = "unauthorized"
     status = 401
@@ -82,7 +82,7 @@ class Unauthorized(Denied):
 
 
 class Forbidden(Denied):
-    """The key does not reach as far."""
+    """The key or token does not permit this."""
 
     code = "forbidden"
     status = 403
@@ -90,7 +90,7 @@ class Forbidden(Denied):
 
 
 class NotLocal(Denied):
-    """A server without keys got a request that may come from beyond its machine."""
+    """A server without keys got a request that may come from another machine."""
 
     code = "not_local"
     status = 403
@@ -101,17 +101,17 @@ class NotLocal(Denied):
 
 
 class TooManyRequests(Unavailable):
-    """The key sends more requests than it may."""
+    """The caller sends more requests than its rate allows."""
 
     code = "too_many_requests"
     status = 429
     advice = "wait as long as Retry-After says; send events in batches"
     retry_after = 1
-    """Seconds."""
+    """The seconds to wait."""
 
 
 class TooManyStreams(Unavailable):
-    """The key, or the server, has as many live feeds open as it may."""
+    """The caller, or the server, has too many open streams."""
 
     code = "too_many_streams"
     status = 429
@@ -119,35 +119,35 @@ class TooManyStreams(Unavailable):
 
 
 class Overloaded(Unavailable):
-    """More writes wait, or more bytes of bodies are under way, than the server lets."""
+    """Too many writes are waiting, or too many bytes of bodies are in progress."""
 
     code = "overloaded"
     advice = "wait as long as Retry-After says; send events in batches"
 
 
 class Stopping(Unavailable):
-    """The server is ending."""
+    """The server is shutting down."""
 
     code = "stopping"
     advice = "send it again to the server that follows"
 
 
 class BodyTooLarge(TooLarge):
-    """The body has more bytes than the server takes."""
+    """The body has more bytes than the server accepts."""
 
     code = "body_too_large"
     advice = "send it in several requests"
 
 
 class TooManyValues(TooLarge):
-    """The body, or one element of it, has more values than the endpoint takes."""
+    """The body, or one of its elements, has more values than the endpoint accepts."""
 
     code = "too_many_values"
     advice = "see the body of the endpoint in /docs, and send less at once"
 
 
 class BodyTimedOut(InvalidInput):
-    """The body of the request did not come within its time."""
+    """The body of the request did not arrive in time."""
 
     code = "body_timed_out"
     status = 408
@@ -162,7 +162,7 @@ class InvalidRequestId(InvalidInput):
 
 
 class UrlTooLong(TooLarge):
-    """The path and the query have more bytes than the server takes."""
+    """The path and the query string have more bytes than the server accepts."""
 
     code = "url_too_long"
     status = 414
@@ -196,14 +196,14 @@ class InvalidIdempotencyKey(InvalidInput):
 
 
 class InvalidKey(InvalidInput):
-    """What should be made of a key or token is not of its form."""
+    """A field of a key or token to be made is not valid."""
 
     code = "invalid_key"
     advice = "give a name, a scope (read, write, admin) and patterns of boards"
 
 
 class KeysDamaged(Fault):
-    """The stored keys do not read back as they were written."""
+    """The content of the stored keys is not what was written."""
 
     code = "keys_damaged"
     advice = (
@@ -213,42 +213,42 @@ class KeysDamaged(Fault):
 
 
 class KeysUnavailable(Unavailable):
-    """The stored keys cannot be read just now, so nobody can be let in."""
+    """The stored keys cannot be read at the moment, so no caller can be admitted."""
 
     code = "keys_unavailable"
     advice = "try again when the index server answers; LAURELS_ADMIN_KEY needs no stored key"
 
 
 class KeysBusy(Unavailable):
-    """Other processes change the keys at the same time."""
+    """Other processes are changing the keys at the same time."""
 
     code = "keys_busy"
     advice = "try again"
 
 
 class KeyExists(Conflict):
-    """There is a key of that name."""
+    """A key of this name exists already."""
 
     code = "key_exists"
     advice = "revoke it first, or give the new one another name"
 
 
 class UnknownKey(NotFound):
-    """There is no key of that name."""
+    """There is no key of this name."""
 
     code = "unknown_key"
     advice = "see the names of the keys with `laurels key list`"
 
 
 class InvalidSettings(InvalidInput):
-    """A setting of the server is unknown or not of its form."""
+    """A setting of the server is unknown or not valid."""
 
     code = "invalid_settings"
     advice = "see docs/configuration.md, or `laurels serve --help`"
 
 
 class NotLoopback(InvalidInput):
-    """Without keys the server listens on this machine only."""
+    """A server without keys may only listen on this machine."""
 
     code = "not_loopback"
     advice = "leave --open away: `laurels serve` makes a key and prints it"
@@ -265,7 +265,7 @@ class KeysNeeded(Conflict):
 
 
 class WorkerFailed(Fault):
-    """A worker did not come to serve."""
+    """A worker failed to start serving."""
 
     code = "worker_failed"
     advice = "look for what it said in the log"
@@ -279,7 +279,7 @@ class AddressInUse(Conflict):
 
 
 class InternalError(Fault):
-    """The server failed at something that was not the request's fault."""
+    """The server failed for a reason other than the request."""
 
     code = "internal_error"
     advice = "look for the request id in the log of the server, and report it"
@@ -293,7 +293,7 @@ class ServerUnreachable(Unavailable):
 
 
 class UnknownAnswer(Fault):
-    """What answered is no laurels server, or one of another version."""
+    """The answer is not from a laurels server, or from one of another version."""
 
     code = "unknown_answer"
     status = 502

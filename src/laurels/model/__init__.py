@@ -1,1 +1,1 @@
-"""The objects users define and send: boards, columns, labels, events, scores. Pure."""
+"""What users define and send: boards, columns, labels, events, scores. Pure."""

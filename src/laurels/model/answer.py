@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _PydanticSerializer:
-    """What pydantic looks for at a value of whose type it was told nothing (`Any`)."""
+    """The serializer that pydantic looks up on a value whose type is not annotated (`Any`)."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
@@ -42,14 +42,14 @@ class Plain:
     """An answer that is also a mapping of plain values."""
 
     __slots__ = ()
-    __iter__: Any = None  # `[name]` alone would make it a sequence
+    __iter__: Any = None  # defining only `[name]` would make it a sequence
     __pydantic_serializer__ = _PydanticSerializer()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer as dict, list, str, int, float, bool and None, all the way down.
+        """Return the answer as dict, list, str, int, float, bool and None, at all levels.
 
-        A Decimal becomes its text, a tuple a list; what is left out of an entry where nobody asked
-        for it (`data`, `place`) is left out here.
+        A Decimal becomes its text, a tuple a list. Optional parts of an entry that were not
+        requested (`data`, `place`) are left out.
         """
         found: dict[str, Any] = plain(self)
         return found
@@ -92,12 +92,12 @@ class Answer(Plain, Struct, frozen=True):
 
 
 def plain(value: object) -> Any:
-    """Return a value as plain values, a Decimal as its text and a tuple as a list."""
+    """Return a value as plain values: a Decimal as its text, a tuple as a list."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def _core_schema(kind: type[Plain]) -> "CoreSchema":
-    """Return what pydantic is to do with a kind of answers: send `to_dict()`."""
+    """Return pydantic's schema for a kind of answer, which serializes it by `to_dict()`."""
     from pydantic_core import core_schema  # noqa: PLC0415 (only called by pydantic)
 
     as_dict = core_schema.plain_serializer_function_ser_schema(kind.to_dict)
@@ -105,7 +105,7 @@ def _core_schema(kind: type[Plain]) -> "CoreSchema":
 
 
 def _inlined(schema: object, parts: dict[str, dict[str, Any]]) -> Any:
-    """Return a JSON schema with the parts in the places that refer to them."""
+    """Return a JSON schema with references replaced by the parts that they refer to."""
     if isinstance(schema, dict):
         if "$ref" in schema:
             return _inlined(parts[schema["$ref"]], parts)

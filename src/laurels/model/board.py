@@ -1,9 +1,9 @@
-"""Boards: what is ranked and how. A definition is judged here, whole, before anything uses it.
+"""Boards: what is ranked and how. A definition is validated here as a whole, before it is used.
 
-`Board` takes what people write (text, milliseconds, objects), names every fault at once, and
-keeps what is right in canonical form, so that two definitions that say the same are equal.
-`Board.rules()` resolves it to integers for those who count. `safe_change` makes the changes
-that leave the meaning of what was counted as it is, and refuses the others.
+`Board` accepts what people write (text, milliseconds, objects), reports all faults at once, and
+stores the canonical form, so that two definitions with the same meaning are equal. `Board.rules()`
+resolves it to integers for counting. `safe_change` makes the changes that do not alter the meaning
+of what was counted, and refuses the others.
 """
 
 from collections import Counter
@@ -58,7 +58,7 @@ T = TypeVar("T")
 F = TypeVar("F")
 Tie = Literal["first", "last", "member"]
 UnnamedLabels = Literal["refuse", "ignore"]
-"""How labels of events that a board does not name are treated."""
+"""What happens to labels of events that a board does not have."""
 _TIES: dict[Tie, Literal[1, -1, 0]] = {"first": 1, "last": -1, "member": 0}
 
 
@@ -113,7 +113,7 @@ class Board(Plain, Struct, frozen=True):
     changes: str = ""
     changes_max: int = MAX_CHANGES_DEFAULT
 
-    if TYPE_CHECKING:  # what is taken is wider than what is kept
+    if TYPE_CHECKING:  # the accepted types are wider than the stored ones
 
         def __init__(
             self,
@@ -165,8 +165,8 @@ class Board(Plain, Struct, frozen=True):
         )
 
     def to_json(self) -> bytes:
-        """Return the definition as JSON; equal boards give equal bytes. Every field is written out
-        but those that earlier versions did not know, where they have their defaults."""
+        """Return the definition as JSON; equal boards give equal bytes. Fields that earlier
+        versions did not know are left out if they have their defaults."""
         windows = [parse_window(text).stored_text for text in self.windows]
         fields = {"format": FORMAT, **asdict(self), "windows": windows}
         for later, default in _LATER_FIELDS.items():
@@ -175,15 +175,15 @@ class Board(Plain, Struct, frozen=True):
         return msgspec.json.encode(fields)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the definition as the plain values that `to_json` writes; `from_json` reads it."""
+        """Return the definition as plain values, those of `to_json`; `from_json` reads it."""
         return dict(msgspec.json.decode(self.to_json()))
 
     @classmethod
     def from_json(cls, written: bytes | str | Mapping[str, Any]) -> "Board":
-        """Return the board that JSON, or the mapping it stands for, defines.
+        """Return the board defined by JSON, or by a mapping of the same form.
 
-        With a `format` it is read as `to_json` writes it: a window without a name in front then
-        goes by its whole text, options included, as in earlier versions. Raise InvalidJson,
+        With a `format` it is read in the form of `to_json`: there, a window without a name in front
+        is named by its whole text, options included, as in earlier versions. Raise InvalidJson,
         JsonTooDeep, FormatTooNew, or BoardInvalid with every fault.
         """
         fields = _fields_of(written)
@@ -209,16 +209,17 @@ class Board(Plain, Struct, frozen=True):
 
 
 _LATER_FIELDS = {"labels": "refuse", "changes": "", "changes_max": MAX_CHANGES_DEFAULT}
-"""Fields that earlier versions did not know, with their defaults."""
+"""The fields that earlier versions did not know, with their defaults."""
 
 
 def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
-    """Return the board with these fields changed, if that leaves the meaning of what was counted.
+    """Return the board with these fields changed, if the meaning of what was counted stays the
+    same.
 
-    Title, `changes`, `changes_max` and `keep` may change, the last of the board or of a window, and
-    windows, scopes and labels to rank by may be added at the end; they count what comes from then
-    on. A field that is given as it is
-    does not change. Raise UnsafeChange with every reason, or BoardInvalid with every fault.
+    Title, `changes`, `changes_max` and `keep` may change, `keep` of the board or of a window.
+    Windows, scopes and labels to rank by may be added at the end; they count from then on. A field
+    with its present value is not a change. Raise UnsafeChange with every reason, or BoardInvalid
+    with every fault.
     """
     new = named_as(Board.from_json({**asdict(old), **changes}), old)
     reasons = [
@@ -237,9 +238,8 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
 
 
 def named_as(new: Board, old: Board) -> Board:
-    """Return the definition with its windows under the names they have in an older one of the same
-    board: a window without a name of its own may go by its whole text there, as in earlier
-    versions."""
+    """Return the definition with its windows named as in an older one of the same board, where a
+    window without a name of its own may be named by its whole text, as in earlier versions."""
     names = {parse_window(text).name for text in old.windows}
 
     def named(form: WindowForm) -> WindowForm:
@@ -267,7 +267,7 @@ _STAYS = {
 
 
 def _unsafe_windows(old: Board, new: Board) -> list[str]:
-    """Why the windows of one board cannot become those of the other; empty if they can."""
+    """Return why the windows of one board cannot become those of the other; empty if they can."""
     before = [parse_window(text) for text in old.windows]
     after = {form.name: form for form in map(parse_window, new.windows)}
     reasons = []
@@ -283,7 +283,7 @@ def _unsafe_windows(old: Board, new: Board) -> list[str]:
 
 
 def _fields_of(written: object) -> dict[str, Any]:
-    """Return the fields of a written definition; numbers with a point are exact."""
+    """Return the fields of a JSON definition; numbers with a decimal point are exact."""
     if isinstance(written, Mapping):
         return dict(written)
     if not isinstance(written, (bytes, str)):
@@ -305,13 +305,13 @@ _decoder = msgspec.json.Decoder(float_hook=Decimal)
 
 
 _DURATIONS = {"tie_resolution": 1, "grace": 0, "dedupe": MAX_DURATION_MS}
-"""The durations of a board, with values that make no fault where one cannot be read."""
+"""The durations of a board, with a valid value in place of one that cannot be read."""
 _LEAST_DEDUPE_MS = 3_600_000
-"""The `dedupe` of a board that names none, unless a grace is longer."""
+"""The `dedupe` of a board that does not define it, unless a grace is longer."""
 
 
 def _judged(given: Mapping[str, Any]) -> dict[str, object]:
-    """Return the fields of a board in canonical form; BoardInvalid with every fault they have."""
+    """Return the fields of a board in canonical form. Raise BoardInvalid with every fault."""
     errors = DefinitionErrors()
 
     def read(field: str, judge: Callable[[object], T], fallback: F) -> T | F:
@@ -373,7 +373,7 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _decay_errors(windows: Sequence[WindowForm], columns: object) -> Iterator[str]:
-    """Yield why scores of these columns cannot decay; nothing where no window has decay."""
+    """Yield why scores of these columns cannot decay; nothing if no window has decay."""
     assert isinstance(columns, tuple)
     decay = next((form for form in windows if form.type == "decay"), None)
     if decay is None or not columns:
@@ -444,8 +444,8 @@ def _windows(given: object) -> tuple[WindowForm, ...]:
 
 
 def _told_apart(forms: Sequence[WindowForm]) -> list[WindowForm]:
-    """Return the forms with the whole text as the name of those that share their short name with
-    another: `day` and `day:tz=Asia/Tokyo` stay apart."""
+    """Return the forms, named by their whole text if they share their short name with another:
+    `day` and `day:tz=Asia/Tokyo` stay different."""
     names = Counter([form.name for form in forms])
     return [
         form.named_in_full() if form.own_name is None and names[form.name] > 1 else form
@@ -454,8 +454,8 @@ def _told_apart(forms: Sequence[WindowForm]) -> list[WindowForm]:
 
 
 def _stored_windows(written: object) -> object:
-    """Return the windows of a stored definition; what cannot be read stays for `_judged` to
-    name."""
+    """Return the windows of a stored definition; unreadable ones are left for `_judged` to
+    report."""
     if not isinstance(written, Sequence) or isinstance(written, (str, bytes)):
         return written
 

@@ -1,7 +1,7 @@
-"""Patterns of board names: the boards that a key or a token reaches.
+"""Patterns of board names: the boards that a key or token may use.
 
-A pattern is a board's name or has wildcards: `*` any characters, `?` one, `[abc]` one of these.
-None of them matches `/`, so each part between slashes is matched separately.
+A pattern is a board's name, or has wildcards: `*` for any characters, `?` for one, `[abc]` for one
+of these. None of them matches `/`, so each part between slashes is matched separately.
 """
 
 import re
@@ -15,7 +15,8 @@ ALL_BOARDS = ("*",)
 MAX_PATTERNS = 100
 MAX_PATTERN_LENGTH = 64
 _MAX_NAME_LENGTH = 256
-"""No board has a longer name; matching one against a pattern costs time that grows with it."""
+"""The longest name that is matched, since the time of matching grows with it; no board's name is
+longer."""
 _PATTERN = re.compile(r"[A-Za-z0-9_./*?\[\]!-]{1,64}")
 _WILDCARDS = frozenset("*?[")
 
@@ -36,13 +37,13 @@ def _part_matches(pattern: str, part: str) -> bool:
 
 
 def reaches(patterns: Sequence[str] | None, board: str) -> bool:
-    """Return whether a board's name matches any of the patterns; None stands for all boards."""
+    """Return whether a board's name matches any of the patterns; None matches all boards."""
     return patterns is None or any(matches(pattern, board) for pattern in patterns)
 
 
 def covers_all(own: Sequence[str] | None, patterns: Sequence[str] | None) -> bool:
-    """Return whether all boards of `patterns` are among those of `own`; False where that cannot be
-    decided simply."""
+    """Return whether all boards of `patterns` are among those of `own`; False if that is not easy
+    to decide."""
     if own is None:
         return True
     if patterns is None:
@@ -63,7 +64,7 @@ def _covers(wide: str, pattern: str) -> bool:
 
 
 def parse_patterns(value: object) -> tuple[str, ...]:
-    """Return patterns as they are stored. Raise InvalidKey for anything but 1 to 100 of them."""
+    """Return patterns in their stored form. Raise InvalidKey for anything but 1 to 100 patterns."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         raise InvalidKey(f"expected a list of board patterns, got {safe_repr(value)}")
     if not 1 <= len(value) <= MAX_PATTERNS:

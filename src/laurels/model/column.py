@@ -23,12 +23,13 @@ Order = Literal["desc", "asc"]
 class Column(Plain, Struct, frozen=True):
     """One component of a score.
 
-    `op` says what an event does: `sum` adds to the total, `last` replaces it by the value of the
-    latest `at`, `best` keeps the better whole tuple (all columns of a board or none). `order`
-    says which is better, more (`desc`) or less (`asc`). `scale` is the number of decimal places
-    kept, 0 to 15. Nothing leaves `min` to `max`: what would is refused, never clamped.
+    `op` is the effect of an event: `sum` adds to the total, `last` replaces it by the value with
+    the latest `at`, `best` keeps the better whole tuple (all columns of a board or none). `order`
+    is which value is better, the greater (`desc`) or the smaller (`asc`). `scale` is the number of
+    decimal places, 0 to 15. Values stay within `min` to `max`; an event that would exceed them is
+    refused, never clamped.
 
-    A column is judged with its board.
+    A column is validated with its board.
     """
 
     name: str = "score"
@@ -40,7 +41,7 @@ class Column(Plain, Struct, frozen=True):
 
 
 def rule_of(column: Column) -> ColumnRule:
-    """A column resolved to integers."""
+    """Return a column resolved to integers."""
     return ColumnRule(
         name=column.name,
         op=column.op,
@@ -52,7 +53,7 @@ def rule_of(column: Column) -> ColumnRule:
 
 
 def judged_columns(value: object) -> tuple[Column, ...]:
-    """Return the columns of a board in canonical form; BoardInvalid with every fault they have."""
+    """Return the columns of a board in canonical form. Raise BoardInvalid with every fault."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         raise BoardInvalid(f"expected a list of columns, got {safe_repr(value)}")
     if not 1 <= len(value) <= MAX_COLUMNS:

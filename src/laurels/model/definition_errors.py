@@ -1,4 +1,4 @@
-"""Collect errors, so that a wrong definition is refused with all of them at once."""
+"""Collecting errors, so that an invalid definition is refused with all of them at once."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -29,7 +29,7 @@ class DefinitionErrors:
         self._found += [self._prefix + each for each in errors]
 
     def read(self, parse: Callable[[object], T], value: object, fallback: F) -> T | F:
-        """Return `parse(value)`; where it raises, add the error and return `fallback`."""
+        """Return `parse(value)`; if it raises, add the error and return `fallback`."""
         try:
             return parse(value)
         except LaurelsError as error:
@@ -42,6 +42,6 @@ class DefinitionErrors:
         return bool(self._found)
 
     def raise_any(self) -> None:
-        """Raise the errors found: InvalidName where only names are wrong, else BoardInvalid."""
+        """Raise the errors found: InvalidName if only names are wrong, otherwise BoardInvalid."""
         if self._found:
             raise (InvalidName if self._only_names else BoardInvalid)(*self._found)

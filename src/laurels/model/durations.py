@@ -13,13 +13,13 @@ DAY_MS = 86_400_000
 _UNITS_MS = {"d": DAY_MS, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 _TEXT = re.compile(r"([0-9]{1,15})(ms|s|m|h|d)")
 MAX_DURATION_MS = 36_525 * _UNITS_MS["d"]
-"""A hundred years."""
+"""A hundred years, the longest duration."""
 
 
 def duration_ms(value: object) -> int:
-    """Milliseconds of a duration given as text or as an int of milliseconds.
+    """Return the milliseconds of a duration given as text or as an int of milliseconds.
 
-    BoardInvalid where it is neither, negative or longer than a hundred years.
+    Raise BoardInvalid for anything else, a negative duration or one over a hundred years.
     """
     if isinstance(value, str) and (found := _TEXT.fullmatch(value)):
         length_ms = int(found[1]) * _UNITS_MS[found[2]]
@@ -36,8 +36,7 @@ def duration_ms(value: object) -> int:
 
 
 def duration_of(field: str, value: object) -> int:
-    """Return the duration in milliseconds that `field` of a definition has; errors name the
-    field."""
+    """Return the milliseconds of a duration in the definition; errors name its `field`."""
     try:
         return duration_ms(value)
     except BoardInvalid as error:
@@ -45,7 +44,7 @@ def duration_of(field: str, value: object) -> int:
 
 
 def duration_text(length_ms: int) -> str:
-    """Return the canonical text: a count of the largest unit that divides it."""
+    """Return the canonical text of a duration: a count of the largest unit that divides it."""
     if length_ms == 0:
         return "0s"
     unit = next(unit for unit, unit_ms in _UNITS_MS.items() if length_ms % unit_ms == 0)

@@ -1,9 +1,9 @@
-"""Events: what a caller reports, and the one place that judges its form.
+"""Events: what a caller reports, and the only place that validates their form.
 
 An event enters as a tuple, a named tuple, a mapping or an `Event` and leaves as a row of columns:
 the member's UTF-8 bytes, one exact integer per column (in units of 10^-scale), `at` in milliseconds
-and the id's bytes. Plain tuples of plain numbers take a native path (`engine.batch.intake`);
-whatever that path does not know comes to `EventReader.parse`, which is where the rules are written.
+and the id's bytes. Plain tuples of plain numbers take a native path (`engine.batch.intake`); all
+other events go to `EventReader.parse`, where the rules are.
 """
 
 from array import array
@@ -49,7 +49,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIELD_ORDER = ("member", "value", "at", "id", "labels")
 _FIELDS = frozenset(_FIELD_ORDER)
 _ROW_LABEL = "Index"
-"""The field that pandas' `itertuples` puts in front of a row's; not part of the event."""
+"""The extra field at the front of rows of pandas' `itertuples`; it is not part of the event."""
 
 Number = int | Decimal | str
 Value = Number | tuple[Number, ...]
@@ -74,15 +74,15 @@ class Event(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """Events of one board as columns, all accepted at `now_ms`: what the fold reads.
+    """Events of one board as columns, all accepted at `now_ms`: the input of the fold.
 
-    In event time each was accepted at one of `nows`, which never decrease and of which `now_ms` is
-    the last; no window takes or refuses anything else at one of them than at another.
+    In event time each was accepted at one of `nows`, which never decrease and end with `now_ms`;
+    every window accepts and refuses the same events at all of them.
 
-    `position` is how far an import has come with them: a source and a text of its own. `tag` is the
-    random number of their log record, where the board keeps changes. `weights`
-    are those of its instants, as far as they have been worked out. Without `labels`
-    no event has any.
+    `position` is the progress of an import after these events: a source and a text of its own.
+    `tag` is the random number of their log record, if the board keeps changes. `weights` are the
+    weights at the events' instants, as far as they have been computed. Without `labels` no event
+    has any.
     """
 
     board: int
@@ -125,7 +125,7 @@ class Batch(Struct, frozen=True):
         return self.now_ms if self.ats is None else self.ats[i]
 
     def weights_in(self, weighing: Weighing) -> Weights:
-        """Return the weights of the events: as logged, else computed from their instants."""
+        """Return the weights of the events, from the log or else computed from their instants."""
         if (cached := self.weights.get(weighing)) is not None:
             return cached
         return weighing.weights(self.now_ms if self.ats is None else self.ats)
@@ -136,7 +136,7 @@ class Batch(Struct, frozen=True):
         return replace(self, weights=found) if found else self
 
     def split(self, ends: Sequence[int], nows: "array[int]") -> list["Batch"]:
-        """Return the batch in parts that end at these positions, accepted at these times;
+        """Return parts of the batch that end at these positions and were accepted at these times;
         O(size)."""
         parts, start, place = [], 0, 0
         for end in ends:
@@ -165,8 +165,8 @@ class Batch(Struct, frozen=True):
         return next(self.taken([kept]))
 
     def taken(self, shares: Iterable[Sequence[int]]) -> Iterator["Batch"]:
-        """For each of several shares a batch of the events at its positions, which are in any
-        order; O(size) and O(share) for each."""
+        """Yield a batch for each of several shares, with the events at its positions, in any order;
+        O(size), and O(share) for each."""
         members, ids = self.member_list(), self.ids
         for kept in shares:
             yield replace(
@@ -204,14 +204,14 @@ def _utf8(
 
 
 def member_bytes(member: object) -> bytes:
-    """Return the UTF-8 bytes of a member id of 1 to 128 bytes; anything else is refused."""
+    """Return the UTF-8 bytes of a member id of 1 to 128 bytes; raise an error for anything else."""
     if not isinstance(member, str):
         raise InvalidMember(f"expected a member id as text, got {safe_repr(member)}")
     return _utf8(member, MemberEmpty, MemberTooLong, MemberNotUtf8, "a member id")
 
 
 def id_bytes(id: object) -> bytes | None:
-    """Return the UTF-8 bytes of an event id of 1 to 128 bytes, None for None."""
+    """Return the UTF-8 bytes of an event id of 1 to 128 bytes; None for None."""
     if id is None:
         return None
     if not isinstance(id, str):
@@ -220,7 +220,7 @@ def id_bytes(id: object) -> bytes | None:
 
 
 def at_ms(at: object) -> int | None:
-    """Milliseconds since 1970 UTC from an aware datetime or an int; None for None."""
+    """Return milliseconds since 1970 UTC from an aware datetime or an int; None for None."""
     if at is None:
         return None
     if isinstance(at, datetime):
@@ -236,7 +236,7 @@ def at_ms(at: object) -> int | None:
 
 
 class EventReader:
-    """Reads events of one board: judges what can be judged of an event alone."""
+    """Reads events of one board and validates all that concerns a single event."""
 
     def __init__(self, rules: Rules) -> None:
         self._columns = rules.columns
@@ -246,12 +246,12 @@ class EventReader:
         self._named = [*rules.scopes, *[(label,) for label in rules.rank_by]]
         self._scopes = [[rules.labels.index(label) for label in labels] for labels in self._named]
         self._multipliers = [10**column.scale for column in rules.columns]
-        # The range of a sum holds for its total, which only the fold knows.
+        # The range of a sum limits its total, which only the fold has.
         self._lows = [-LIMIT if c.op == "sum" else c.low for c in rules.columns]
         self._highs = [LIMIT if c.op == "sum" else c.high for c in rules.columns]
 
     def gather(self, events: Sequence[object]) -> Columns:
-        """Return the events as columns, with the errors of those refused; see
+        """Return the events as columns, with the errors of refused ones; see
         `engine.batch.intake`."""
         groups = Groups(self._labels, self._ensure_counted, ignores=self._ignores)
         columns = gather(
@@ -279,10 +279,10 @@ class EventReader:
         raise NoScope(f"expected the labels {scopes}, got {', '.join(carried) or 'none'}")
 
     def parse(self, event: object) -> Row:
-        """Return an event in any accepted form as a row, or raise what refuses it.
+        """Return an event in any accepted form as a row, or raise the error that refuses it.
 
-        What is wrong whatever the board comes before what the columns of this one refuse: so a
-        client that judges the first refuses an event for the same reason.
+        Errors that do not depend on the board come before those of its columns, so that a client,
+        which can only check the former, refuses an event for the same reason.
         """
         member, value, at, id, labels = event_fields(event)
         own = member_bytes(member)
@@ -298,7 +298,7 @@ class EventReader:
         return own, self.units(value), instant_ms, named, labels
 
     def _name_column(self, place: int, part: object, error: LaurelsError) -> None:
-        """Raise an error of the same code that names the column of a part, if it has one."""
+        """Raise an error with the same code that names the column, if it has a name."""
         if place < len(self._columns):
             try:
                 to_units(part, self._columns[place])
@@ -318,8 +318,8 @@ class EventReader:
 
 
 def event_fields(event: object) -> Fields:
-    """Return the member, value, at, id and labels of an event in any accepted form; InvalidEvent
-    for none."""
+    """Return the member, value, at, id and labels of an event in any accepted form. Raise
+    InvalidEvent for other forms."""
     if isinstance(event, Event):
         return event.member, event.value, event.at, event.id, event.labels
     if isinstance(event, Mapping):
@@ -343,8 +343,7 @@ def event_fields(event: object) -> Fields:
 
 
 def _of_named_tuple(event: tuple[object, ...], names: tuple[str, ...]) -> Fields:
-    """Return the fields of a named tuple as `event_fields` orders them, None for those it has
-    not."""
+    """Return the fields of a named tuple in the order of `event_fields`, None for missing ones."""
     member, value, at, id, labels = map(_place_in(names).get, _FIELD_ORDER)
     if member is None or value is None:
         missing = "member" if member is None else "value"
@@ -362,7 +361,7 @@ def _of_named_tuple(event: tuple[object, ...], names: tuple[str, ...]) -> Fields
 
 @lru_cache(256)
 def _place_in(names: tuple[str, ...]) -> dict[str, int]:
-    """Return the places of an event's fields in a named tuple of these names."""
+    """Return the positions of an event's fields in a named tuple with these names."""
     if unknown := [name for name in names if name not in _FIELDS and name != _ROW_LABEL]:
         raise InvalidEvent(
             f"unknown fields in a named tuple: {', '.join(unknown)}; expected member, value and, "
@@ -372,7 +371,8 @@ def _place_in(names: tuple[str, ...]) -> dict[str, int]:
 
 
 def member_of(event: object) -> str | None:
-    """Return the member an event names, as far as it can be told, for the receipt of a refusal."""
+    """Return the member of an event as far as it can be read, for the receipt of a refused
+    event."""
     try:
         member = event_fields(event)[0]
     except LaurelsError:
@@ -388,7 +388,7 @@ def batch_of(
     absolute: bool = False,
     atomic: bool = False,
 ) -> Batch:
-    """Gathered columns as a batch accepted at `now_ms`; `at` is still as the caller gave it."""
+    """Return columns as a batch accepted at `now_ms`, with `at` still as the caller sent it."""
     return Batch(
         board=board,
         now_ms=now_ms,

@@ -8,7 +8,7 @@ from laurels.errors import InvalidJson, JsonTooDeep, ValueOutOfRange
 
 
 def exact(text: str) -> Decimal:
-    """A JSON number that is not whole; an exponent beyond all numbers stays out of range."""
+    """Return a JSON number that is not an integer; an exponent too large stays out of range."""
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -19,7 +19,7 @@ _json = msgspec.json.Decoder(float_hook=exact)
 
 
 def decode_json(raw: bytes) -> object:
-    """One JSON document. Raises InvalidJson, JsonTooDeep, ValueOutOfRange."""
+    """Return one JSON document. Raises InvalidJson, JsonTooDeep, ValueOutOfRange."""
     try:
         return _json.decode(raw)
     except msgspec.ValidationError as error:

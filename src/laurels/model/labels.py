@@ -1,10 +1,10 @@
-"""Labels: what an event says of itself besides who and how much, and the scopes they make. Pure.
+"""Labels, which an event carries besides its member and value, and the scopes they make. Pure.
 
-A board names tuples of labels. With `scopes = [[], ["zone"], ["zone", "gender"]]` an event that
-carries zone=cn and gender=f is counted in three rankings of each window: of all, of zone=cn, and of
-gender=f,zone=cn. Such a scope is called by its labels in the order of their names, as text: what
-would be taken for a part of it is quoted in values, so that no two scopes have one text. A ranking
-*by* a label, whose members are the values of that label, is a scope as well: `@room`.
+A board has tuples of label names. With `scopes = [[], ["zone"], ["zone", "gender"]]`, an event with
+zone=cn and gender=f is counted in three rankings of each window: of all events, of zone=cn, and of
+gender=f,zone=cn. The text of a scope has its labels sorted by name; characters in values that
+separate its parts are quoted, so no two scopes have the same text. A ranking *by* a label, whose
+members are the values of that label, is a scope as well: `@room`.
 """
 
 import re
@@ -38,21 +38,21 @@ Values = tuple[str | None, ...]
 
 
 class Labels(Struct, frozen=True):
-    """The labels of a batch of events: the names there may be, the values that occur together, and
-    which of those each event has."""
+    """The labels of a batch of events: the names, the combinations of values that occur, and which
+    combination each event has."""
 
     names: tuple[str, ...]
     groups: tuple[Values, ...]
     each: "array[int]"
 
     def take(self, kept: Iterable[int]) -> "Labels":
-        """Return those of the events at some places; O(places)."""
+        """Return the labels of the events at some positions; O(positions)."""
         numbers: dict[int, int] = {}
         each = array("q", [numbers.setdefault(self.each[i], len(numbers)) for i in kept])
         return Labels(self.names, tuple([self.groups[group] for group in numbers]), each)
 
     def span(self, start: int, end: int) -> "Labels":
-        """Return those of the events from start to before end; O(end - start)."""
+        """Return the labels of the events from start to before end; O(end - start)."""
         return self.take(range(start, end))
 
     def of(self, event: int) -> dict[str, str]:
@@ -63,8 +63,8 @@ class Labels(Struct, frozen=True):
         }
 
     def scopes(self, place: RankingSpec) -> dict[int, str | None]:
-        """For each group that occurs, the scope in which its events count at a place; None for no
-        scope."""
+        """Return, for each combination that occurs, the scope in which its events count at a place;
+        None for no scope."""
         occurring = set(self.each)
         if place.by:
             at = self._at(place.by)
@@ -81,7 +81,7 @@ class Labels(Struct, frozen=True):
         return {i: _text(place.labels, [self.groups[i][at] for at in wanted]) for i in occurring}
 
     def values(self, label: str) -> list[str | None]:
-        """For each group, its value of a label."""
+        """Return the value of a label in each combination."""
         at = self._at(label)
         return [None if at is None else group[at] for group in self.groups]
 
@@ -90,7 +90,7 @@ class Labels(Struct, frozen=True):
 
 
 class Groups:
-    """Numbers for the labels that the events of a batch carry."""
+    """Numbers the combinations of labels that the events of a batch have."""
 
     def __init__(
         self, names: tuple[str, ...], ensure: Callable[[Values], None], *, ignores: bool = False
@@ -102,7 +102,7 @@ class Groups:
         self._numbers_of: dict[object, int] = {}
 
     def number(self, labels: object) -> int:
-        """Return the number of what an event carries; whatever is wrong with it is raised."""
+        """Return the number of an event's labels. Raises the error of invalid labels."""
         key = tuple(labels.items()) if type(labels) is dict else None
         try:
             return self._numbers_of[key] if key or labels is None else self._new(labels)
@@ -119,8 +119,8 @@ class Groups:
 
 
 def concatenate(labels: Sequence[tuple[Labels | None, int]]) -> Labels | None:
-    """Return the labels of several batches of a board, given with their sizes, one after the other;
-    their names differ when the board got a label in between."""
+    """Return the labels of several batches of a board as one; each comes with its size. Their names
+    differ if the board got a label in between."""
     names = tuple(sorted({name for each, _ in labels if each for name in each.names}))
     if not names:
         return None
@@ -138,14 +138,14 @@ def concatenate(labels: Sequence[tuple[Labels | None, int]]) -> Labels | None:
 
 
 def _part(label: str, value: str | None) -> str | None:
-    """Return the text of a label in the text of a scope; None where an event lacks it."""
+    """Return the text of a label as a part of a scope's text; None if an event lacks the label."""
     if value is None:
         return None
     return f"{label}={value if value.isalnum() else _QUOTED.sub(_quote, value)}"
 
 
 def _text(labels: Sequence[str], values: Sequence[str | None]) -> str | None:
-    """Return the text of a scope, from its labels in the order of their names."""
+    """Return the text of a scope, from its labels sorted by name."""
     if None in values:
         return None
     return ",".join(
@@ -163,14 +163,14 @@ def _quote(found: re.Match[str]) -> str:
 
 
 def form_of(scope: str) -> str:
-    """Return the labels that a scope is of, as `RankingSpec.name` writes them."""
+    """Return the label names of a scope, in the form of `RankingSpec.name`."""
     if is_by(scope):
         return scope
     return ",".join([part.partition("=")[0] for part in scope.split(",")])
 
 
 def labels_of(scope: str) -> dict[str, str]:
-    """Return the labels of a scope, from its text; those of `@room` are none."""
+    """Return the labels in the text of a scope; `@room` has none."""
     if not scope or is_by(scope):
         return {}
     parts = (part.partition("=") for part in scope.split(","))
@@ -178,7 +178,7 @@ def labels_of(scope: str) -> dict[str, str]:
 
 
 def ensure_label_form(labels: object) -> None:
-    """Raise InvalidLabel for labels that no board takes and that JSON cannot hold."""
+    """Raise InvalidLabel for labels that no board accepts and JSON cannot represent."""
     parts = chain(labels, labels.values()) if isinstance(labels, Mapping) else (labels,)
     for part in parts:
         is_text = isinstance(part, str) and is_unicode(part)
@@ -189,7 +189,7 @@ def ensure_label_form(labels: object) -> None:
 
 
 def label_value(label: str, value: object) -> str:
-    """A value of a label: text of 1 to 128 bytes; InvalidLabel for anything else."""
+    """Return the value of a label, text of 1 to 128 bytes. Raise InvalidLabel for anything else."""
     if not isinstance(value, str):
         raise InvalidLabel(f"expected text for {label}, got {safe_repr(value)}")
     try:
@@ -202,7 +202,7 @@ def label_value(label: str, value: object) -> str:
 
 
 def _named(labels: object) -> Iterator[tuple[str, object]]:
-    """Labels by their names; InvalidLabel for what are no labels."""
+    """Yield labels by name. Raise InvalidLabel if they are not labels."""
     if not isinstance(labels, Mapping):
         raise InvalidLabel(f"expected labels as names and texts, got {safe_repr(labels)}")
     for label, value in labels.items():
@@ -212,15 +212,16 @@ def _named(labels: object) -> Iterator[tuple[str, object]]:
 
 
 def scope_labels(labels: object) -> dict[str, object]:
-    """Return the labels of a scope that a question names, none for None; InvalidLabel for what are
-    no labels."""
+    """Return the labels of the scope of a query, empty for None. Raise InvalidLabel if they are not
+    labels."""
     if labels is None:
         return {}
     return dict(_named(labels))
 
 
 def label_pairs(labels: object) -> LabelPairs:
-    """Return the labels of the scope that a query names; InvalidLabel for what are no labels."""
+    """Return the labels of the scope of a query as pairs. Raise InvalidLabel if they are not
+    labels."""
     if labels is None:
         return ()
     return tuple([(name, label_value(name, value)) for name, value in sorted(_named(labels))])
@@ -234,8 +235,8 @@ def labels_text(labels: Mapping[str, str]) -> str:
 def label_values(names: Sequence[str], labels: object, *, ignores: bool = False) -> Values:
     """Return the value of an event for each of the board's labels.
 
-    Raises InvalidLabel for invalid labels, UnknownLabel for one the board does not name, unless it
-    `ignores` those.
+    Raises InvalidLabel for invalid labels, and UnknownLabel for one that the board does not have,
+    unless `ignores`.
     """
     if labels is None:
         return (None,) * len(names)
@@ -251,8 +252,8 @@ def label_values(names: Sequence[str], labels: object, *, ignores: bool = False)
 
 
 def label_names(rules: Rules, scope: object) -> tuple[str, ...]:
-    """Return the labels of the scope that a list of names means; UnknownScope where there is
-    none."""
+    """Return the label names of a scope as the board has them. Raise UnknownScope if it has no such
+    scope."""
     names = _sorted_names(scope)
     if names is None or names not in rules.scopes:
         raise UnknownScope(f"expected {_scopes_of(rules)}, got {safe_repr(scope)}")
@@ -260,7 +261,7 @@ def label_names(rules: Rules, scope: object) -> tuple[str, ...]:
 
 
 def has_scope(rules: Rules, scope: object) -> bool:
-    """Return whether the board has the scope that a list of names means."""
+    """Return whether the board has the scope with these label names."""
     return _sorted_names(scope) in rules.scopes
 
 
@@ -271,9 +272,9 @@ def _sorted_names(scope: object) -> tuple[str, ...] | None:
 
 
 def scope_named(rules: Rules, labels: Mapping[str, object] | None, by: object = None) -> str:
-    """Return the scope that a question means: of these labels, or the ranking by a label.
+    """Return the scope of a query: that of these labels, or the ranking by a label.
 
-    Raises UnknownScope where the board has none such, InvalidLabel for what are no labels.
+    Raises UnknownScope if the board does not have it, InvalidLabel for invalid labels.
     """
     labels = scope_labels(labels)
     if by is None and not labels and () in rules.scopes:
@@ -297,7 +298,7 @@ def _names(labels: Mapping[str, object]) -> str:
 
 
 def _scopes_of(rules: Rules) -> str:
-    """Return what a scope of the board may be, for a message."""
+    """Return the scopes of the board in words, for a message."""
     key = ["all" if not labels else f"({', '.join(labels)})" for labels in rules.scopes]
     key += [f"by {label}" for label in rules.rank_by]
     return f"a scope of the board ({', '.join(key)})"

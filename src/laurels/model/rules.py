@@ -1,4 +1,4 @@
-"""Rules: a board's definition made ready for use, with everything resolved to integers."""
+"""Rules: a board's definition with everything resolved to integers, ready for counting."""
 
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -29,8 +29,8 @@ class ColumnRule(Struct, frozen=True):
 
 
 class RankingSpec(NamedTuple):
-    """One of the rankings in which a board counts an event: a window, in the scope of these labels
-    or, with `by`, over the values of a label."""
+    """One of the rankings in which a board counts an event: a window, and the scope of these labels
+    or, with `by`, the values of a label."""
 
     window: str
     labels: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class RankingSpec(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name such scopes share: `@room`, or the labels."""
+        """The name that such scopes share: `@room`, or the labels."""
         return f"@{self.by}" if self.by else ",".join(self.labels)
 
 
@@ -78,7 +78,7 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def places(self) -> tuple[RankingSpec, ...]:
-        """The rankings an event may be counted in: each scope in each window, then those by a
+        """The rankings in which an event may be counted: each scope in each window, then those by a
         label."""
         scoped = [RankingSpec(window, labels) for labels in self.scopes for window in self.windows]
         return (
@@ -88,8 +88,8 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def recorded(self) -> tuple[int, ...]:
-        """The indexes in `places` of the rankings that changes list: those whose scores events
-        change, and time does not. Rankings by a label are not among them."""
+        """The indexes in `places` of the rankings that changes list: those whose scores are changed
+        by events and not by time. Rankings by a label are not among them."""
         windows = [self.windows[place.window] for place in self.places]
         return tuple(
             [
@@ -106,19 +106,19 @@ class Rules(Struct, frozen=True, dict=True):
 
     @property
     def has_label_replica(self) -> bool:
-        """Whether an index server keeps the rankings by a label apart, and updates them from the
-        shards."""
+        """Whether an index server keeps the rankings by a label separately, and updates them from
+        the shards."""
         return self.shards > 1 and bool(self.rank_by)
 
     @cached_property
     def by_label(self) -> "Rules":
-        """The rules of the rankings by a label alone, in one shard."""
+        """The rules of the rankings by a label only, in one shard."""
         return replace(self, shards=1, scopes=())
 
     @cached_property
     def entry_words(self) -> int:
-        """How many words an entry has where scores do not decay: its columns, the tie stamp, and
-        the time that `last` columns go by where the stamp does not have it."""
+        """The number of words of an entry where scores do not decay: its columns, the tie stamp,
+        and the time that `last` columns compare if the stamp does not have it."""
         return len(self.columns) + (self.tie != 0) + self.is_stamped
 
     @cached_property
@@ -128,8 +128,8 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def is_stamped(self) -> bool:
-        """Whether entries have one more word, which does not affect the order: the exact time that
-        `last` columns compare, where the tie stamp does not have it."""
+        """Whether entries have one more word that does not affect the order: the exact time that
+        `last` columns compare, if the tie stamp does not have it."""
         return self.has_last and (self.tie == 0 or self.resolution_ms != 1)
 
     @property
@@ -138,7 +138,7 @@ class Rules(Struct, frozen=True, dict=True):
         return self.columns[0].op == "best"
 
     def weighing(self, window: str) -> Weighing | None:
-        """Return the weights of events in a window of that name; None where each counts in full."""
+        """Return the weights of events in a window; None if each event counts in full."""
         found = self.windows.get(window)
         return None if found is None else found.weighing
 
@@ -153,13 +153,13 @@ class Rules(Struct, frozen=True, dict=True):
 
     @property
     def weighings(self) -> list[Weighing]:
-        """The weights of events in the windows in which scores decay, each once."""
+        """The weights of events in the windows with decay, each once."""
         found = [window.weighing for window in self.windows.values()]
         return list(dict.fromkeys([weighing for weighing in found if weighing is not None]))
 
     def score_words(self, window: str) -> int:
-        """Return how many words of an entry are its score: one for each column, or those of a total
-        that decays. They decide who shares a rank."""
+        """Return how many words of an entry are its score: one for each column, or those of a
+        decayed total. They decide which members share a rank."""
         return len(self.columns) if self.weighing(window) is None else WORDS
 
     def order_words(self, window: str) -> int:

@@ -1,8 +1,8 @@
 """Scales: how the words of a window's entries are shown as scores. Pure.
 
-In most windows the words of a score are its columns, each times its sign. Where scores decay they
-are the two words of a total (see `windows/weighing.py`), both times the sign of the one column, and
-the score shown depends on the time.
+In most windows the words of a score are its columns, each times its sign. With decay they are the
+two words of a total (see `windows/weighing.py`), both times the sign of the one column, and the
+score shown depends on the time.
 """
 
 from collections.abc import Sequence
@@ -24,18 +24,17 @@ class Scale(Protocol):
     """Converts words to scores."""
 
     def score(self, words: Sequence[int]) -> Score:
-        """Return the score an entry's words stand for."""
+        """Return the score that an entry's words represent."""
 
     def scores(self, words: Sequence[Sequence[int]]) -> list[Score]:
-        """Return the scores of many entries, from their words kept column by column."""
+        """Return the scores of many entries, from their words stored column by column."""
 
     def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
-        """Return by how much one entry is ahead of another, column by column, from the words of
+        """Return how far one entry is ahead of another, column by column, from the words of
         both."""
 
     def gaps(self, words: Sequence[Sequence[int]]) -> list[Score]:
-        """Return by how much each of many entries is ahead of the next, from their words in
-        columns."""
+        """Return how far each of many entries is ahead of the next, from their words in columns."""
 
 
 class Whole(Struct, frozen=True, gc=False):
@@ -57,7 +56,7 @@ class Whole(Struct, frozen=True, gc=False):
 
 
 class DecayedScale(Struct, frozen=True):
-    """The scale of a window whose scores decay, at an instant."""
+    """The scale of a window with decay, at an instant."""
 
     totals: DecayedTotals
     sign: int
@@ -82,7 +81,7 @@ class DecayedScale(Struct, frozen=True):
         return [self.gap(better, worse) for better, worse in pairwise(totals)]
 
     def bound(self, score: object) -> int | None:
-        """Return a score of a query in units; None for None. Raise the error of an invalid one."""
+        """Return a score in a query in units; None for None. Raise the error of an invalid one."""
         if score is None:
             return None
         if isinstance(score, (tuple, list)) and len(score) == 1:
@@ -90,7 +89,7 @@ class DecayedScale(Struct, frozen=True):
         return exact_units(score, self.totals.places, self.name, MOST_UNITS)
 
     def words(self, units: int) -> tuple[int, int]:
-        """Return the words of the least total that is shown as so many units or more."""
+        """Return the words of the least total that is shown as at least so many units."""
         first, mantissa = self.totals.least(units)
         return self.sign * first, self.sign * mantissa
 
@@ -105,7 +104,7 @@ def scale_of(rules: Rules, window: str, now_ms: int) -> Scale:
 
 
 def decayed_scale(rules: Rules, window: str, now_ms: int) -> DecayedScale | None:
-    """Return the scale of a window where scores decay; None where they do not."""
+    """Return the scale of a window with decay; None for other windows."""
     if (weighing := rules.weighing(window)) is None:
         return None
     column = rules.columns[0]

@@ -1,4 +1,4 @@
-"""Definitions of scopes: the tuples of labels a board ranks by."""
+"""Definitions of scopes: the tuples of labels by which a board ranks."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -10,13 +10,13 @@ from .validation import is_name, safe_repr
 
 MAX_SCOPES = 8
 MAX_PLACES = 64
-"""Rankings in which one event may be counted: windows by scopes."""
+"""The most rankings in which one event may be counted: windows times scopes."""
 
 T = TypeVar("T")
 
 
 def judged_scopes(value: object) -> tuple[tuple[str, ...], ...]:
-    """Return the scopes of a board in canonical form; BoardInvalid with every fault they have."""
+    """Return the scopes of a board in canonical form. Raise BoardInvalid with every fault."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         raise BoardInvalid(f"expected a list of lists of labels for scopes, got {safe_repr(value)}")
     if not 1 <= len(value) <= MAX_SCOPES:
@@ -30,7 +30,7 @@ def judged_scopes(value: object) -> tuple[tuple[str, ...], ...]:
 
 
 def judged_rank_by(value: object) -> tuple[str, ...]:
-    """Return the labels whose values a board ranks; BoardInvalid with every fault they have."""
+    """Return the labels whose values a board ranks. Raise BoardInvalid with every fault."""
     labels = [value] if isinstance(value, str) else value
     if not isinstance(labels, Sequence) or isinstance(labels, bytes):
         raise BoardInvalid(
@@ -47,7 +47,7 @@ def judged_rank_by(value: object) -> tuple[str, ...]:
 
 
 def place_errors(windows: int, scopes: int, rank_by: int) -> Iterator[str]:
-    """Yield what is wrong with this number of windows and scopes."""
+    """Yield the errors if there are too many windows and scopes."""
     if (places := windows * (scopes + rank_by)) > MAX_PLACES:
         yield (
             f"expected at most {MAX_PLACES} rankings an event, got {places}: {windows} windows by "
@@ -71,7 +71,7 @@ def _label(value: object) -> str:
 
 
 def _twice(items: Iterable[T | None]) -> Iterator[T]:
-    """Return those that were there before."""
+    """Yield the items that have occurred before."""
     seen: set[T] = set()
     for item in items:
         if item is None:

@@ -22,7 +22,7 @@ from .rules import ColumnRule, Rules
 from .validation import integer, is_unicode, safe_repr
 
 LIMIT = 2**53 - 1
-"""The greatest number of units a total may have, either side of zero."""
+"""The greatest number of units of a total, on either side of zero."""
 MAX_SCALE = 15
 MAX_TEXT = 64
 
@@ -54,8 +54,8 @@ def _beyond_columns(value: object) -> ValueOutOfRange:
 
 
 def any_number(value: object) -> Number | str:
-    """Return a number that may be a score of some column; text is left as it is, for the column to
-    judge. Raises InvalidValue, NotFinite, ValueOutOfRange."""
+    """Return a number that may be a score of some column. Text is returned unchanged, for the
+    column to validate. Raises InvalidValue, NotFinite, ValueOutOfRange."""
     if (count := integer(value)) is not None:
         if not -LIMIT <= count <= LIMIT:
             raise _beyond_columns(value)
@@ -74,10 +74,10 @@ def any_number(value: object) -> Number | str:
 
 
 def exact_units(value: object, scale: int, name: str, limit: int = LIMIT) -> int:
-    """A number as a count of 10^-scale, within ±limit; `name` says whose it is in messages.
+    """Return a number as a count of 10^-scale, within ±limit; `name` names it in messages.
 
-    Raises InvalidValue, NotFinite, TooManyPlaces or ValueOutOfRange. Costs no more for
-    `1e1000000` than for 1.
+    Raises InvalidValue, NotFinite, TooManyPlaces or ValueOutOfRange. Costs no more for `1e1000000`
+    than for 1.
     """
     if (count := integer(value)) is not None:
         units = count * 10**scale if -limit <= count <= limit else limit + 1
@@ -135,12 +135,13 @@ def _scaled(digits: str, shift: int, scale: int, value: object, name: str, limit
 
 
 def to_value(units: int, scale: int) -> Number:
-    """A count of units as a caller sees it: an int at scale 0, else a Decimal of that scale."""
+    """Return a count of units as a caller sees it: an int at scale 0, else a Decimal of that
+    scale."""
     return Decimal(f"{units}e-{scale}") if scale else units
 
 
 def score_of(units: Sequence[int], rules: Rules) -> Score:
-    """Return the score of an entry: one number, or a tuple where the board has several columns."""
+    """Return the score of an entry: one number, or a tuple if the board has several columns."""
     if len(rules.columns) == 1:
         return to_value(units[0], rules.columns[0].scale)
     return tuple(
@@ -149,7 +150,7 @@ def score_of(units: Sequence[int], rules: Rules) -> Score:
 
 
 def scores_of(words: Sequence[Sequence[int]], rules: Rules) -> list[Score]:
-    """Return the scores of many entries, from their words kept column by column."""
+    """Return the scores of many entries, from their words stored column by column."""
     if len(rules.columns) == 1:
         column = rules.columns[0]
         if not column.scale:
@@ -160,9 +161,9 @@ def scores_of(words: Sequence[Sequence[int]], rules: Rules) -> list[Score]:
 
 
 def gap(better: Sequence[int], worse: Sequence[int], rules: Rules) -> Score:
-    """Return by how much one entry is ahead of another, column by column, from the words of both.
+    """Return how far one entry is ahead of another, column by column, from the words of both.
 
-    In a column in which it is behind, though ahead in an earlier one, the gap is negative.
+    The gap is negative in a column in which it is behind, if an earlier column decided.
     """
     if len(rules.columns) == 1:
         return to_value(worse[0] - better[0], rules.columns[0].scale)
@@ -170,7 +171,7 @@ def gap(better: Sequence[int], worse: Sequence[int], rules: Rules) -> Score:
 
 
 def gaps(words: Sequence[Sequence[int]], rules: Rules) -> list[Score]:
-    """Return by how much each of many entries is ahead of the next, as `gap`, from their words in
+    """Return how far each of many entries is ahead of the next, as `gap`, from their words in
     columns."""
     if len(rules.columns) == 1:
         first = words[0]
@@ -186,7 +187,7 @@ def stamp(at_ms: int, resolution_ms: int) -> int:
 
 
 def stamps_of(ats_ms: "array[int] | int", resolution_ms: int) -> "array[int] | int":
-    """Return the tie stamps of many instants, or of the one that all share."""
+    """Return the tie stamps of many instants, or the one stamp that they all share."""
     if resolution_ms == 1:
         return ats_ms
     if isinstance(ats_ms, int):
@@ -214,13 +215,13 @@ def word_bounds(rules: Rules, steps: int = 1) -> tuple[list[int], list[int]]:
 
 
 def step_bounds(low: int, high: int, steps: int) -> tuple[int, int]:
-    """Return the bounds of a member's total within one of `steps` steps, for a `sum` of low to
+    """Return the bounds of a member's total within one of `steps` steps, for a `sum` from low to
     high.
 
-    Whichever of the oldest steps have left, what totals within these bounds add up to stays within
-    low to high, so that expiry can never take a total out of range. Where totals of both signs are
-    allowed, a step gets its share of the range; where they have one sign, what is left when a step
-    leaves lies between zero and what was there before.
+    Totals within these bounds add up to low to high, whichever of the oldest steps have left, so
+    that expiry never takes a total out of range. If totals of both signs are allowed, a step gets
+    its share of the range. If they have one sign, the rest after a step has left lies between zero
+    and the total before.
     """
     share = LIMIT // steps
     if low >= 0:

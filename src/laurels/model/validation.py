@@ -1,4 +1,4 @@
-"""Validation of values that definitions share."""
+"""Validation of values that definitions have in common."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from laurels.errors import BoardInvalid
 T = TypeVar("T")
 
 _DECIMAL = re.compile(r"Decimal\('([^']*)'\)")
-"""The representation of a decimal number in Python; over HTTP callers wrote what is between the
+"""The representation of a decimal in Python; callers over HTTP wrote the part between the
 quotes."""
 _KINDS = {
     "`int`": "an integer",
@@ -19,7 +19,7 @@ _KINDS = {
     "`str`": "text",
     "`array`": "a list",
 }
-"""How messages call the types of JSON that msgspec names."""
+"""The names in messages for the JSON types that msgspec reports."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -29,21 +29,21 @@ def is_name(value: object) -> TypeGuard[str]:
 
 
 def integer(value: Any) -> int | None:
-    """Return the int that a value of an integer type stands for, numpy's included; None for
-    anything else, a bool among them."""
+    """Return the int of a value of an integer type, including numpy's; None for anything else,
+    including a bool."""
     if type(value) is int:
         return value
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         return None
     try:
         return index(value)
-    except TypeError:  # such as an array of several numbers
+    except TypeError:  # such as for an array of several numbers
         return None
 
 
 def integer_within(value: object, low: int, high: int | None = None) -> int | None:
-    """Return an integer as `integer` does, if it lies within the bounds, ends included; None
-    otherwise."""
+    """Return an integer as `integer` does, if it lies within the bounds, ends included; otherwise
+    None."""
     count = integer(value)
     if count is None or count < low or (high is not None and count > high):
         return None
@@ -51,7 +51,7 @@ def integer_within(value: object, low: int, high: int | None = None) -> int | No
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether text can be written in UTF-8: a lone surrogate cannot."""
+    """Return whether text can be encoded as UTF-8, which a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -60,7 +60,7 @@ def is_unicode(text: str) -> bool:
 
 
 def one_of(value: object, choices: Iterable[T], what: str) -> T:
-    """Return the choice that `value` equals; raise BoardInvalid where it equals none."""
+    """Return the choice that `value` equals. Raise BoardInvalid if there is none."""
     choices = list(choices)
     for choice in choices:
         if value == choice:
@@ -70,7 +70,7 @@ def one_of(value: object, choices: Iterable[T], what: str) -> T:
 
 
 def expectation(what: str, name: str, given: object) -> str:
-    """Return the message for a field by what msgspec says of it, such as "Expected `int`, got
+    """Return the message for an invalid field, from msgspec's message such as "Expected `int`, got
     `str`"."""
     kind, _, _ = what.partition(", got ")
     if not kind.startswith("Expected "):

@@ -1,1 +1,1 @@
-"""Windows: the kinds there are, their forms in definitions, decay and refresh times."""
+"""Windows: their kinds, their form in definitions, decay and refresh times."""

@@ -7,7 +7,7 @@ from .weighing import Weighing
 
 
 class All(Endless, frozen=True):
-    """The window in which every event counts, for ever."""
+    """The window in which every event counts for ever."""
 
     holds_totals: ClassVar[bool] = True
     weighing: ClassVar[Weighing | None] = None

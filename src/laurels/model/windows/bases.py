@@ -12,7 +12,7 @@ _ALWAYS = Period("", MIN_MS, MAX_MS)
 
 
 class Unstepped(Struct, frozen=True):
-    """A window that counts a period in one ranking."""
+    """A window that counts each period in one ranking."""
 
     name: str
 
@@ -20,11 +20,11 @@ class Unstepped(Struct, frozen=True):
     interval_ms: ClassVar[int] = 0
 
     def instance_of(self, period: Period) -> int:
-        """Return the number by which a period is stored: its first instant."""
+        """Return the number under which a period is stored: its first instant."""
         return period.start_ms
 
     def counts_from(self, period: Period) -> int:
-        """Return from when on events count in a period."""
+        """Return the first instant whose events count in a period."""
         return period.start_ms
 
 
@@ -35,47 +35,47 @@ class Endless(Unstepped, frozen=True):
     lives_ms: ClassVar[int | None] = None
 
     def period_at(self, at_ms: int) -> Period:
-        """Return the one period there is; its label is empty."""
+        """Return the only period; its label is empty."""
         return _ALWAYS
 
     def period_of(self, instance: int) -> Period:
-        """Return the one period there is."""
+        """Return the only period."""
         return _ALWAYS
 
     def period(self, label: str) -> Period:
-        """Raise UnknownPeriod: there is none that has a label."""
+        """Raise UnknownPeriod, since no period has a label."""
         raise UnknownPeriod(f"the window {self.name!r} has no periods")
 
     def cursor_label(self, instance: int) -> str | None:
-        """Return None: the one period has no label."""
+        """Return None, since the only period has no label."""
         return None
 
     def takes(self, floor_ms: int, now_ms: int, period: Period) -> bool:
-        """Return True: no event is too late."""
+        """Return True, since no event is too late."""
         return True
 
     def counted_from(self, floor_ms: int, now_ms: int) -> int:
-        """Return the first instant of all."""
+        """Return the first of all instants."""
         return MIN_MS
 
     def kept_from(self, floor_ms: int, now_ms: int) -> int:
-        """Return the first instant of all."""
+        """Return the first of all instants."""
         return MIN_MS
 
     def kept_periods(self, floor_ms: int, now_ms: int) -> list[Period]:
-        """Return the one period there is."""
+        """Return the only period."""
         return [_ALWAYS]
 
     def floor_after(self, floor_ms: int, now_ms: int) -> int:
-        """Return the first instant of all."""
+        """Return the first of all instants."""
         return MIN_MS
 
     def oldest_counted(self, floor_ms: int, now_ms: int) -> int:
-        """Return the instance of the one period."""
+        """Return the instance of the only period."""
         return MIN_MS
 
     def oldest_stored(self, floor_ms: int, now_ms: int) -> int | None:
-        """Return the instance of the one period."""
+        """Return the instance of the only period."""
         return MIN_MS
 
     def taken_until(self, period: Period) -> int:
@@ -88,7 +88,7 @@ class Endless(Unstepped, frozen=True):
 
 
 class Ending:
-    """A window whose periods or steps end, and that takes late events for a while."""
+    """A window whose periods or steps end, and which accepts late events for a while."""
 
     __slots__ = ()
 
@@ -99,8 +99,8 @@ class Ending:
         def counted_from(self, floor_ms: int, now_ms: int) -> int: ...
 
     def takes(self, floor_ms: int, now_ms: int, period: Period) -> bool:
-        """Return whether events of a period or step still count: the window reaches back to it and
-        its grace is not over."""
+        """Return whether events of a period or step still count: the window has it, and its grace
+        is not over."""
         if now_ms < period.end_ms:
             return period.start_ms >= floor_ms
         if now_ms > self.taken_until(period):
@@ -108,11 +108,11 @@ class Ending:
         return period.start_ms >= self.counted_from(floor_ms, now_ms)
 
     def taken_until(self, period: Period) -> int:
-        """Return the last instant at which events of a period or step are taken."""
+        """Return the last instant at which events of a period or step are accepted."""
         return period.end_ms + self.grace_ms
 
     def next_refusal(self, now_ms: int) -> tuple[int, int]:
-        """Return the end of the oldest period or step whose events are taken at `now_ms`, and from
-        when on they are not."""
+        """Return the end of the oldest period or step whose events are accepted at `now_ms`, and
+        the instant from which they are not."""
         end_ms = self.period_at(max(MIN_MS, now_ms - self.grace_ms - 1)).end_ms
         return end_ms, end_ms + self.grace_ms + 1

@@ -1,4 +1,4 @@
-"""Windows of the hour, day, week, month, quarter or year that runs. Pure."""
+"""Windows of the current hour, day, week, month, quarter or year. Pure."""
 
 from functools import cached_property, lru_cache
 from typing import ClassVar, Literal, get_args
@@ -27,9 +27,9 @@ _LONGEST_MS: dict[Unit, int] = {
     "quarter": 92 * 24 * _HOUR_MS,
     "year": 366 * 24 * _HOUR_MS,
 }
-"""The longest period of each unit, by local time."""
+"""The length of the longest period of each unit in local time."""
 _OFFSETS_MS = 26 * _HOUR_MS
-"""From the furthest offset west of UTC to the furthest east."""
+"""The distance from the furthest offset west of UTC to the furthest east."""
 
 
 class Calendar(Ending, Unstepped, frozen=True, dict=True):
@@ -54,12 +54,12 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
         return _periods(self.unit, self.tz, self.week_start, self.keep)
 
     def period_at(self, at_ms: int) -> Period:
-        """Return the period in which an instant from MIN_MS to MAX_MS lies; it is fast to ask
-        again."""
+        """Return the period that contains an instant from MIN_MS to MAX_MS; repeated calls are
+        fast."""
         return self._periods.at(at_ms)
 
     def period(self, label: str) -> Period:
-        """Return the period of that label; UnknownPeriod where there is none."""
+        """Return the period with a label. Raise UnknownPeriod if there is none."""
         return self._periods.labelled(label)
 
     def before(self, period: Period) -> Period:
@@ -68,28 +68,29 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
 
     @property
     def lives_ms(self) -> int:
-        """For how long after its beginning a period is read or counted in, at most: as long as
-        `keep` of the longest periods there are, the grace, and the most that two offsets of a zone
-        differ by."""
+        """The longest time from the beginning of a period during which it is read or counted: the
+        length of `keep` longest periods, the grace, and the largest difference of two offsets of a
+        zone."""
         return self.keep * _LONGEST_MS[self.unit] + self.grace_ms + _OFFSETS_MS
 
     def oldest_kept(self, now_ms: int) -> Period:
-        """Return the oldest of the `keep` periods up to the current one; none before the year 1900.
+        """Return the oldest of the `keep` periods up to the current one; none is before the year
+        1900.
 
-        O(periods) the clock has gone on by since it was asked last, at most O(keep).
+        O(periods) that have passed since the last call, at most O(keep).
         """
         return self._periods.oldest_kept(now_ms)
 
     def period_of(self, instance: int) -> Period:
-        """Return the period stored by a number: the one in which that instant lies."""
+        """Return the period stored under a number, which is the one that contains that instant."""
         return self.period_at(instance)
 
     def cursor_label(self, instance: int) -> str | None:
-        """Return the label of the period stored by a number, in which a list goes on."""
+        """Return the label of the period stored under a number, in which a list continues."""
         return self.period_at(instance).label
 
     def counted_from(self, floor_ms: int, now_ms: int) -> int:
-        """Return the start of the oldest period whose events are held at `now_ms`."""
+        """Return the start of the oldest period whose events are stored at `now_ms`."""
         return max(floor_ms, self.oldest_kept(now_ms).start_ms)
 
     def kept_from(self, floor_ms: int, now_ms: int) -> int:
@@ -105,20 +106,20 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
         return kept
 
     def floor_after(self, floor_ms: int, now_ms: int) -> int:
-        """Return the floor when the board changes: what is gone by now stays gone."""
+        """Return the floor after a change of the board: expired periods stay expired."""
         return self.kept_from(floor_ms, now_ms)
 
     def oldest_counted(self, floor_ms: int, now_ms: int) -> int:
-        """Return the number of the oldest period whose events are held at `now_ms`."""
+        """Return the number of the oldest period whose events are stored at `now_ms`."""
         return self.counted_from(floor_ms, now_ms)
 
     def oldest_stored(self, floor_ms: int, now_ms: int) -> int | None:
-        """Return the number of the oldest period that is stored; those before it are dropped."""
+        """Return the number of the oldest period that is stored; earlier ones are dropped."""
         return self.counted_from(floor_ms, now_ms)
 
 
 class _Periods:
-    """The periods of one kind of calendar window, and what was found last.
+    """The periods of a calendar window, with the most recent results.
 
     Each memory is one reference, replaced whole, so threads may share it.
     """
@@ -158,8 +159,8 @@ class _Periods:
         return oldest
 
     def _moved_on(self, current: Period) -> Period | None:
-        """Return the oldest kept period, by as many steps from the one known last as `current`
-        is."""
+        """Return the oldest kept period, moved on from the last result by as many periods as
+        `current`."""
         if self._kept is None:
             return None
         counted, oldest = self._kept
@@ -172,7 +173,7 @@ class _Periods:
         return None
 
     def _count_back(self, current: Period) -> Period:
-        """Return the oldest of the periods kept while `current` runs, counted one by one."""
+        """Return the oldest period kept at the time of `current`, counted back one by one."""
         oldest = current
         for _ in range(self._keep - 1):
             if oldest.start_ms <= MIN_MS:

@@ -1,4 +1,4 @@
-"""The window in which scores decay. Pure."""
+"""The window with decay. Pure."""
 
 from typing import ClassVar
 
@@ -7,7 +7,7 @@ from .weighing import Weighing
 
 
 class Decay(Endless, frozen=True):
-    """The window in which every event counts for ever, half as much after every half-life."""
+    """The window in which every event counts for ever, halved after every half-life."""
 
     half_life_ms: int
 

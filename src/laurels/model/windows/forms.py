@@ -75,7 +75,7 @@ class WindowDefaults(Struct, frozen=True):
 
 
 class WindowForm(Struct, frozen=True):
-    """A window as it was written; None stands for what is left to the board."""
+    """A window as written; None stands for a setting that the board decides."""
 
     type: Type
     own_name: str | None = None
@@ -96,13 +96,13 @@ class WindowForm(Struct, frozen=True):
 
     @property
     def short_name(self) -> str:
-        """The name of a window of this form that has none of its own."""
+        """The name of a window of this form without a name of its own."""
         measure = f"{self.span}/{self.step}" if self.span else self.half_life
         return f"{self.type}:{measure}" if measure else self.type
 
     @property
     def full_name(self) -> str:
-        """The text with all options and without the name; the name it once had by default."""
+        """The text with all options and without the name; formerly the default name."""
         return self._unnamed()
 
     @property
@@ -145,7 +145,7 @@ class WindowForm(Struct, frozen=True):
 
     @property
     def longest_grace_ms(self) -> int:
-        """The longest grace a rolling window may have: what comes later finds its step gone."""
+        """The longest grace of a rolling window; the step of a later event has left."""
         span_ms, step_ms = self.lengths_ms
         return span_ms - step_ms
 
@@ -183,14 +183,14 @@ class WindowForm(Struct, frozen=True):
 
 
 def in_days(duration: str) -> bool:
-    """Return whether a duration was written in days, which for steps are days of the calendar."""
+    """Return whether a duration was written in days, which are calendar days in steps."""
     return duration.endswith("d")
 
 
 def parse_window(written: object) -> WindowForm:
     """Return the form of a window written as text or as a mapping.
 
-    Raises InvalidName where only its name is wrong, BoardInvalid with every fault else.
+    Raises InvalidName if only its name is wrong, otherwise BoardInvalid with every fault.
     """
     if isinstance(written, WindowForm):
         return written
@@ -205,7 +205,7 @@ def parse_window(written: object) -> WindowForm:
 
 def stored_window(written: object) -> WindowForm:
     """Return the form of a window in a stored definition, where the name is the whole text unless
-    another one is written."""
+    another name is written."""
     form = parse_window(written)
     if isinstance(written, str):
         found = _TEXT.fullmatch(written)
@@ -216,9 +216,9 @@ def stored_window(written: object) -> WindowForm:
 
 
 def is_text_of(window: Window, text: object) -> bool:
-    """Return whether a text may stand for a window that goes by another form of it: by the short
-    form where the window's name has options, or by a form with options that all hold for the
-    window. How many periods are kept may change, and does not matter."""
+    """Return whether a text may stand for a window whose stored form differs: the short form of a
+    window whose name has options, or a form whose options all apply to the window. The number of
+    periods kept may change, and is not compared."""
     form, name = _form_or_none(text), _form_or_none(window.name)
     if form is None or name is None or form.own_name or form.short_name != name.short_name:
         return False
@@ -229,7 +229,7 @@ def is_text_of(window: Window, text: object) -> bool:
 
 
 def _form_or_none(text: object) -> WindowForm | None:
-    """Return the form that a text is, None for another text."""
+    """Return the form in a text, or None for text that is not a form."""
     try:
         return parse_window(text)
     except BoardInvalid:
@@ -237,7 +237,7 @@ def _form_or_none(text: object) -> WindowForm | None:
 
 
 def keep_of(value: object) -> int:
-    """A number of periods to keep, 1 to MAX_KEEP; BoardInvalid for another."""
+    """Return a number of periods to keep, 1 to MAX_KEEP. Raise BoardInvalid for another."""
     if (count := integer_within(value, 1, MAX_KEEP)) is not None:
         return count
     raise BoardInvalid(
@@ -246,7 +246,7 @@ def keep_of(value: object) -> int:
 
 
 def tz_of(value: object) -> str:
-    """Return the name of a time zone; BoardInvalid where tzdata has none of that name."""
+    """Return the name of a time zone. Raise BoardInvalid if tzdata does not have it."""
     if isinstance(value, str) and value in zone_names():
         return value
     raise BoardInvalid(
@@ -255,7 +255,7 @@ def tz_of(value: object) -> str:
 
 
 def week_start_of(value: object) -> Weekday:
-    """Return the first day of the week; BoardInvalid for anything but a weekday's name."""
+    """Return the first day of the week. Raise BoardInvalid for anything but a weekday's name."""
     return one_of(value, WEEKDAYS, "week_start")
 
 
@@ -326,7 +326,7 @@ def _form(fields: Mapping[str, object]) -> WindowForm:
 
 
 def _options_of(type: Type) -> tuple[str, ...]:
-    """Return the options that mean something to a type."""
+    """Return the options that a type of window has."""
     if type == "all":
         return ()
     if type == "rolling":
@@ -337,8 +337,8 @@ def _options_of(type: Type) -> tuple[str, ...]:
 
 
 def _refresh(value: object) -> tuple[int, int | None]:
-    """Return how often a window is ranked anew, in milliseconds; and the local time in minutes
-    after midnight, None where none was written."""
+    """Return the refresh interval in milliseconds, and its local time in minutes after midnight,
+    None if none was written."""
     if not isinstance(value, str) or not value.startswith(_DAILY):
         return duration_of("refresh", value), None
     if (found := _LOCAL_TIME.fullmatch(value.removeprefix(_DAILY))) is None:
@@ -349,7 +349,7 @@ def _refresh(value: object) -> tuple[int, int | None]:
 
 
 def _written(field: str, value: object) -> str:
-    """A span, step or half-life as it was written, without zeros in front."""
+    """Return a span, step or half-life as written, without leading zeros."""
     duration_of(field, value)
     if not isinstance(value, str):
         raise BoardInvalid(
@@ -360,7 +360,7 @@ def _written(field: str, value: object) -> str:
 
 
 def _rolling_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:
-    """Yield what is wrong with the parts of a rolling window together; each was checked before."""
+    """Yield the errors between the parts of a rolling window, each of which is valid alone."""
     if fields.get("span") is None or fields.get("step") is None:
         yield "a rolling window has a span and a step: write rolling:7d/1h"
     if form.span is not None and form.refresh_ms is not None:
@@ -377,7 +377,7 @@ def _rolling_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[
 
 
 def _refresh_errors(span: str, refresh_ms: int) -> Iterator[str]:
-    """Yield what is wrong with the refresh interval of a window of this span."""
+    """Yield the errors of the refresh interval of a window with this span."""
     refresh = duration_text(refresh_ms)
     if refresh_ms < MIN_REFRESH_MS or refresh_ms % 1_000:
         yield f"expected refresh in whole seconds, 1s or longer, got {refresh}"
@@ -386,7 +386,7 @@ def _refresh_errors(span: str, refresh_ms: int) -> Iterator[str]:
 
 
 def _decay_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:
-    """Yield what is wrong with a half-life that is a valid duration."""
+    """Yield the errors of a half-life that is a valid duration."""
     if fields.get("half_life") is None:
         yield "a decay window has a half-life: write decay:6h"
     elif form.half_life is not None:
@@ -397,7 +397,7 @@ def _decay_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[st
 
 
 def _span_errors(form: WindowForm, span: str, step: str) -> Iterator[str]:
-    """Yield what is wrong between a span and a step, each valid without the other."""
+    """Yield the errors between a span and a step, each of which is valid alone."""
     span_ms, step_ms = form.lengths_ms
     steps, rest = divmod(span_ms, step_ms)
     if in_days(step) and not in_days(span):
@@ -422,8 +422,8 @@ def _span_errors(form: WindowForm, span: str, step: str) -> Iterator[str]:
 def _named(form: WindowForm, name: object) -> WindowForm:
     """Return the form with a name of its own: any name but that of another type.
 
-    The whole text may be its name, too, also one it had before its keep changed: boards of earlier
-    versions called windows so.
+    The name may also be the whole text, even from before its keep changed, since boards of earlier
+    versions named windows so.
     """
     if name == form.short_name:
         return form

@@ -1,7 +1,7 @@
-"""Refresh times: the instants at which a window that is ranked now and then is due. Pure.
+"""Refresh times: the instants at which a window with a refresh interval is ranked again. Pure.
 
-An interval that is no whole number of days is due at its multiples, counted from 1970 UTC. One of
-whole days is due at local midnight of the window's zone, every so many dates counted from
+An interval that is not a whole number of days is due at its multiples, counted from 1970 UTC. One
+of whole days is due at local midnight of the window's zone, every so many dates counted from
 1970-01-01, or at another local time. A local time that was skipped is the instant of the skip; one
 that comes twice is due the first time.
 """
@@ -17,15 +17,15 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
 class RefreshTimes(ABC):
-    """One way to say when a window is due."""
+    """A rule for when a window is refreshed."""
 
     @abstractmethod
     def around(self, at_ms: int) -> tuple[int, int]:
-        """Return the newest refresh time up to an instant, and the next one after it."""
+        """Return the latest refresh time up to an instant, and the next one after it."""
 
 
 class Multiples(RefreshTimes):
-    """Every so many milliseconds."""
+    """Refresh times at a fixed interval in milliseconds."""
 
     def __init__(self, interval_ms: int) -> None:
         self._interval_ms = interval_ms
@@ -36,7 +36,7 @@ class Multiples(RefreshTimes):
 
 
 class LocalTimes(RefreshTimes):
-    """A local time of every so many dates; it is fast to ask again.
+    """Refresh times at a local time, every so many dates; repeated calls are fast.
 
     The memory is one reference, replaced whole, so threads may share it.
     """
@@ -68,7 +68,7 @@ class LocalTimes(RefreshTimes):
 
 @lru_cache(maxsize=4096)
 def refresh_times(interval_ms: int, minute: int, tz: str) -> RefreshTimes:
-    """Return the times of an interval; `minute` is the local time, in minutes after midnight, at
-    which one of whole days is due."""
+    """Return the refresh times of an interval; `minute` is the local time, in minutes after
+    midnight, of an interval of whole days."""
     days, rest = divmod(interval_ms, DAY_MS)
     return Multiples(interval_ms) if rest else LocalTimes(zone(tz), days, minute)

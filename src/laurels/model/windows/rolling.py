@@ -1,4 +1,4 @@
-"""Windows of the last so many steps. Pure."""
+"""Windows of the last steps of time. Pure."""
 
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -21,10 +21,10 @@ from .weighing import Weighing
 class Rolling(Ending, Struct, frozen=True, dict=True):
     """A window of the last `steps` steps: live within a step, exact at every boundary.
 
-    A step lasts `step_ms` milliseconds or, where that is 0, `step_days` local days of `tz`. Events
-    of a step count until `grace_ms` after its end, less than the window is long. With `refresh_ms`
-    its ranking is made only so often, and stands in between as it was made last; where that is
-    whole days, it is made `refresh_minute` minutes after local midnight.
+    A step lasts `step_ms` milliseconds or, if that is 0, `step_days` local days of `tz`. Events of
+    a step count until `grace_ms` after its end, which is less than the window's length. With
+    `refresh_ms`, the ranking is recomputed only at this interval and does not change in between; an
+    interval of whole days begins `refresh_minute` minutes after local midnight.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
 
     @property
     def interval_ms(self) -> int:
-        """How often the ranking is recomputed, 0 where it is always live."""
+        """How often the ranking is recomputed, 0 if it is always live."""
         return self.refresh_ms
 
     @cached_property
@@ -51,64 +51,66 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         return _steps(self.step_ms, self.step_days, self.tz)
 
     def period_at(self, at_ms: int) -> Period:
-        """Return the step in which an instant from MIN_MS to MAX_MS lies; it is fast to ask
-        again."""
+        """Return the step that contains an instant from MIN_MS to MAX_MS; repeated calls are
+        fast."""
         return self._steps.at(at_ms)[1]
 
     def number_at(self, at_ms: int) -> int:
-        """Return the number of that step; the next one's is greater by 1."""
+        """Return the number of that step; the next step has the next number."""
         return self._steps.at(at_ms)[0]
 
     def step(self, number: int) -> Period:
-        """Return the step of a number; one of a local date that was skipped is empty."""
+        """Return the step with a number; the step of a skipped local date is empty."""
         return self._steps.cut.step(number)
 
     def period(self, label: str) -> Period:
-        """Return the step of that label; UnknownPeriod where there is none."""
+        """Return the step with a label. Raise UnknownPeriod if there is none."""
         return self._steps.labelled(label)
 
     def span(self, running: int) -> tuple[int, int]:
-        """From when to before when the window counts while the step of that number runs."""
+        """Return the first instant that the window counts during the step `running`, and the end of
+        that step."""
         return self.step(running - self.steps + 1).start_ms, self.step(running).end_ms
 
     def instance_of(self, period: Period) -> int:
-        """Return the number by which a step is stored: its own."""
+        """Return the number under which a step is stored, which is its own."""
         return self.number_at(period.start_ms)
 
     def period_of(self, instance: int) -> Period:
-        """Return the step of a number."""
+        """Return the step with a number."""
         return self.step(instance)
 
     def cursor_label(self, instance: int) -> str | None:
-        """Return None: a list goes on in the running step or not at all."""
+        """Return None: a list continues in the current step or not at all."""
         return None
 
     def counts_from(self, period: Period) -> int:
-        """Return from when on events count while a step runs."""
+        """Return the first instant whose events count during a step."""
         return self.span(self.number_at(period.start_ms))[0]
 
     def counted_from(self, floor_ms: int, now_ms: int) -> int:
-        """Return the start of the oldest step whose events are held at `now_ms`."""
+        """Return the start of the oldest step whose events are stored at `now_ms`."""
         return max(floor_ms, self.span(self.number_at(now_ms))[0])
 
     def kept_from(self, floor_ms: int, now_ms: int) -> int:
-        """Return the start of the running step, the only one that can be read."""
+        """Return the start of the current step, the only one that can be read."""
         return self.period_at(now_ms).start_ms
 
     def kept_periods(self, floor_ms: int, now_ms: int) -> list[Period]:
-        """Return the running step."""
+        """Return the current step."""
         return [self.period_at(now_ms)]
 
     def floor_after(self, floor_ms: int, now_ms: int) -> int:
-        """Return the floor as it is: a change of the board takes nothing from the window."""
+        """Return the floor unchanged, since a change of the board removes nothing from the
+        window."""
         return floor_ms
 
     def oldest_counted(self, floor_ms: int, now_ms: int) -> int:
-        """Return the number of the oldest step whose events are held at `now_ms`."""
+        """Return the number of the oldest step whose events are stored at `now_ms`."""
         return self.number_at(self.counted_from(floor_ms, now_ms))
 
     def oldest_stored(self, floor_ms: int, now_ms: int) -> int | None:
-        """Return None: expired steps are dropped when the window rotates."""
+        """Return None, since expired steps are dropped when the window rotates."""
         return None
 
     @cached_property
@@ -116,16 +118,16 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         return refresh_times(self.refresh_ms, self.refresh_minute, self.tz)
 
     def due_after(self, refreshed_ms: int) -> int:
-        """From when on another refresh is due after one."""
+        """Return when the next refresh is due after one."""
         return self._refresh_times.around(refreshed_ms)[1]
 
     def due_by(self, now_ms: int) -> int:
-        """Return the newest refresh time: a refresh from before then is to be done again."""
+        """Return the latest refresh time; a ranking from before then has to be refreshed."""
         return self._refresh_times.around(now_ms)[0]
 
 
 class _Steps:
-    """The steps of one kind of rolling window, and the one found last.
+    """The steps of a rolling window, with the most recent result.
 
     The memory is one reference, replaced whole, so threads may share it.
     """

@@ -27,9 +27,9 @@ from msgspec import Struct
 from laurels.engine.writing import decay
 
 ANCHOR_MS = 0
-"""The instant from which time is counted; any other would do."""
+"""The instant from which time is counted; it is arbitrary."""
 PLACES = 6
-"""How many decimal places more than its column a decayed score is shown with."""
+"""The additional decimal places with which a decayed score is shown."""
 MIN_HALF_LIFE_MS = 1_000
 MAX_HALF_LIFE_MS = 36_525 * 86_400_000
 WORDS = 2
@@ -37,7 +37,7 @@ WORDS = 2
 
 BITS = 53
 BIAS = 2**40
-"""Added to an exponent, so that it is positive: see `engine/writing/decay.pxd`."""
+"""The number added to an exponent to make it positive: see `engine/writing/decay.pxd`."""
 
 _SHOWN = 2 * 10**PLACES
 _PRECISION = 127
@@ -56,7 +56,7 @@ class Weights(Struct, frozen=True):
     mantissas: "int | array[int]"
 
     def take(self, kept: Sequence[int]) -> "Weights":
-        """Return those of the events at these places."""
+        """Return the weights of the events at these positions."""
         if isinstance(self.exponents, int) or isinstance(self.mantissas, int):
             return self
         exponents, mantissas = self.exponents, self.mantissas
@@ -76,7 +76,7 @@ def weights(ats_ms: "array[int] | int", half_life_ms: int) -> Weights:
 def restored(
     ats_ms: "array[int] | int", half_life_ms: int, mantissas: "array[int] | int"
 ) -> Weights:
-    """Weights of which the mantissas are known: the exponents are quotients of integers."""
+    """Return weights from their mantissas; the exponents are quotients of integers."""
     if isinstance(ats_ms, int):
         return Weights((ats_ms - ANCHOR_MS) // half_life_ms, mantissas)
     return Weights(array("q", [(at - ANCHOR_MS) // half_life_ms for at in ats_ms]), mantissas)
@@ -84,7 +84,7 @@ def restored(
 
 @lru_cache(maxsize=1_024)
 def weight(at_ms: int, half_life_ms: int) -> tuple[int, int]:
-    """Return the weight of an instant, exponent and mantissa; it is fast to ask again."""
+    """Return the exponent and mantissa of the weight of an instant; repeated calls are fast."""
     exponent, rest = divmod(at_ms - ANCHOR_MS, half_life_ms)
     return exponent, _nearest(rest, half_life_ms)
 
@@ -97,7 +97,7 @@ def _nearest(rest: int, whole: int) -> int:
 
 
 def _power(rest: int, whole: int) -> int:
-    """2^(rest / whole) * 2^127, good to some 2^-90."""
+    """Return 2^(rest / whole) * 2^127, with an error of about 2^-90."""
     share = (rest << 96) // whole
     _, powers = _powers()
     found = powers[share >> 88]
@@ -140,16 +140,16 @@ class Weighing(Struct, frozen=True, order=True):
         return weights(ats_ms, self.half_life_ms)
 
     def restored(self, ats_ms: "array[int] | int", mantissas: "array[int] | int") -> Weights:
-        """Return weights of which the mantissas are known."""
+        """Return weights from their mantissas."""
         return restored(ats_ms, self.half_life_ms, mantissas)
 
     def decayed_at(self, scale: int, now_ms: int) -> "DecayedTotals":
-        """Return how totals of a column with so many decimal places are shown at an instant."""
+        """Return the display of totals, of a column with this scale, at an instant."""
         return DecayedTotals(self.half_life_ms, scale, now_ms)
 
 
 class DecayedTotals(Struct, frozen=True):
-    """Shows totals of a half-life at an instant, in units of 10^-(scale + PLACES)."""
+    """Converts decayed totals to units of 10^-(scale + PLACES), at an instant."""
 
     half_life_ms: int
     scale: int
@@ -161,8 +161,8 @@ class DecayedTotals(Struct, frozen=True):
         return self.scale + PLACES
 
     def units(self, words: Words) -> int:
-        """Return the units a total has decayed to, rounded half up; for words whose sign is not
-        inverted."""
+        """Return the units to which a total has decayed, rounded half up; for words whose sign is
+        not inverted."""
         return self.units_of_many([words])[0]
 
     def units_of_many(self, totals: Iterable[Words]) -> list[int]:
@@ -184,7 +184,7 @@ class DecayedTotals(Struct, frozen=True):
         return found
 
     def least(self, units: int) -> Words:
-        """Return the words of the least total that is shown as so many units, or more."""
+        """Return the words of the least total that is shown as at least so many units."""
         exponent, factor = weight(self.now_ms, self.half_life_ms)
         above, below = (2 * units - 1) * factor, _SHOWN
         shift = BITS - abs(above).bit_length() + below.bit_length()
@@ -198,7 +198,7 @@ class DecayedTotals(Struct, frozen=True):
 
 
 def _ceiling(above: int, below: int, shift: int) -> int:
-    """Return the least integer not below above / below * 2^shift."""
+    """Return the least integer that is at least above / below * 2^shift."""
     if shift < 0:
         return -(-above // (below << -shift))
     return -((-above << shift) // below)
