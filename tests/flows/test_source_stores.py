@@ -11,7 +11,7 @@ import pytest
 
 import laurels
 from laurels import config
-from laurels.errors import LaurelsError
+from laurels.errors import AllEventsRefused, LaurelsError
 from laurels.errors.index_server import IndexUnavailable
 from laurels.errors.sources import SourceOvertaken
 from laurels.stores.redis import retry
@@ -191,7 +191,10 @@ def test_a_board_that_remembers_all_the_ids_it_can_is_waited_for(tmp_path: Path)
     """Ids are forgotten while the source waits, as they are when time passes."""
     clock = laurels.ManualClock(1_795_219_200_000)
     event = {"board": "ids", "member": "ann", "value": 1}
-    file = written(tmp_path / "events", [{**event, "id": f"e{i}"} for i in range(25)])
+    events = [{**event, "id": f"e{i}"} for i in range(25)]
+    for place in (10, 11, 24):
+        events[place]["value"] = "many"
+    file = written(tmp_path / "events", events)
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[laurels.AsyncLeaderboards]:
@@ -202,8 +205,10 @@ def test_a_board_that_remembers_all_the_ids_it_can_is_waited_for(tmp_path: Path)
     def pass_time() -> None:
         clock.set(clock.now_ms() + 3_600_001)
 
-    done = count(opened, file, batch=4, on_wait=pass_time)
-    assert (done.figures.applied, done.figures.rejected) == (25, 0)
+    with pytest.warns(AllEventsRefused):
+        done = count(opened, file, batch=4, on_wait=pass_time)
+    assert (done.figures.applied, done.figures.rejected) == (22, 3)
+    assert done.rejects.codes == ["invalid_value"] * 3
     assert "dedupe_full" in done.waits
 
 

@@ -299,25 +299,24 @@ class SourceRunner:
 
         async def attempt() -> None:
             try:
-                receipts = await self._lb.submit_many(
-                    board,
-                    [row.event],
-                    position=(self._settings.key, self._text(end)),
-                    all_or_nothing=True,
-                )
+                receipts = await self._submitted(board, [row], self._text(end), whole=True)
             except BatchRefused as refused:
                 error = refused.receipts.error(0) or refused
                 if error.retryable:
                     raise error from refused
                 self._reject([(row.message, board, error)])
+                await self._commit_position(board, end)
             else:
                 self._note(board, [row], receipts)
+                self._positions[board] = end
 
         await self._patience.answer(attempt)
-        self._positions[board] = end
 
-    async def _submitted(self, board: str, rows: Sequence[Row], text: str) -> Receipts | None:
-        """Submit events until it is known that they counted; None where the receipts are lost."""
+    async def _submitted(
+        self, board: str, rows: Sequence[Row], text: str, *, whole: bool = False
+    ) -> Receipts | None:
+        """Submit events, with `whole` all or nothing, until it is known that they counted; return
+        None where the receipts are lost."""
         events = [row.event for row in rows]
         before = self._positions[board]
         doubtful = False
@@ -329,8 +328,9 @@ class SourceRunner:
                 return None
             self._ensure_unmoved(board, before, stored)
             try:
+                position = (self._settings.key, text)
                 return await self._lb.submit_many(
-                    board, events, position=(self._settings.key, text)
+                    board, events, position=position, all_or_nothing=whole
                 )
             except LaurelsError as error:
                 doubtful = error.retryable
