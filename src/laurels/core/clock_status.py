@@ -84,6 +84,8 @@ def accept_clock(clock: Clock) -> None:
     """Make a clock follow its source from now on, however far that has leapt. Raises InvalidClock
     for a clock without a source."""
     if not isinstance(clock, GuardedSource):
-        raise InvalidClock("the boards do not run on the system's clock, so it is nothing to them")
+        raise InvalidClock(
+            "the boards do not use the system clock, so there is no clock jump to accept"
+        )
     clock.accept()
     _log.warning("the clock was accepted as it is")

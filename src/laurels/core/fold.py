@@ -357,8 +357,8 @@ class Fold(Boards):
     # Snapshots
 
     def describe(self, number: int) -> bytes | None:
-        """Return the encoded state of a board that is not in the index; None if there is no such
-        board."""
+        """Return the part of a board's state that is not in the index, encoded; None if there is no
+        such board."""
         if (state := self._by_number.get(number)) is None:
             return None
         return encode(record_of(state, self.time_of(state)))
@@ -448,8 +448,8 @@ class Fold(Boards):
         while self._is_stale(self._due[0]):
             heapq.heappop(self._due)
         if len(self._due) > _STALE + 2 * len(self._by_number):
-            # In event time the entry of a board without new events stays first for long, and stale
-            # entries of other boards gather behind it.
+            # In event time the entry of a board without new events stays first for a long time, and
+            # stale entries of other boards pile up behind it.
             self._due = [due for due in self._due if not self._is_stale(due)]
             heapq.heapify(self._due)
 

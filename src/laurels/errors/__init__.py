@@ -699,7 +699,7 @@ def by_code(code: str) -> type[LaurelsError]:
 
 
 def table() -> list[ErrorRow]:
-    """Return all codes in alphabetical order, with those of every imported module."""
+    """Return all codes in alphabetical order, including those of all modules imported so far."""
     return [
         ErrorRow(
             error.code,

@@ -48,7 +48,7 @@ class IndexMoving(IndexUnavailable):
     """The keys of the board are moving to another node of the cluster; nothing was done."""
 
     code = "index_moving"
-    advice = "try again; it goes on when the slot has moved"
+    advice = "try again; calls succeed again once the slot has moved"
 
 
 class IndexDenied(Fault):

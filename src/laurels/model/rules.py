@@ -128,8 +128,9 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def is_stamped(self) -> bool:
-        """Whether entries have one more word that does not affect the order: the exact time that
-        `last` columns compare, if the tie stamp does not have it."""
+        """Whether entries have an extra word that does not affect their order: the exact event
+        time. `last` columns need it to find the later of two events, unless the tie stamp already
+        holds it."""
         return self.has_last and (self.tie == 0 or self.resolution_ms != 1)
 
     @property

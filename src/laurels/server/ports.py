@@ -40,8 +40,8 @@ class SharedPort(Granian):
         self._ssp = None
         self._shd = SocketSpec(self.bind_addr, self.bind_port, self.backlog).build()
         if self.unread_seconds and hasattr(socket, "TCP_USER_TIMEOUT"):
-            # Accepted connections inherit the option. The kernel counts while the client's window
-            # is closed.
+            # Accepted connections inherit TCP_USER_TIMEOUT. Its time also runs while the client's
+            # receive window is closed, so it ends connections of clients that do not read.
             with socket.socket(fileno=os.dup(self._shd.get_fd())) as own:
                 own.setsockopt(
                     socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1_000 * self.unread_seconds

@@ -152,11 +152,12 @@ class ClockGuard:
 
 
 class GuardedClock:
-    """The wall clock as far as its guard follows it; never less than it returned before.
+    """The wall clock, without jumps that its guard has not accepted; it never goes back.
 
-    `boot_ns` returns the time since the boot, suspension included. A reading is judged if the wall
-    clock has advanced by a second, or has gone back, since the last judged one. So a reading costs
-    only one comparison more than the clock, and no jump of a second is missed.
+    `boot_ns` returns the time since boot, including suspension. While the wall clock is followed,
+    the guard checks a reading only if that clock has advanced by a second or more, or has gone
+    back, since the last check. So most readings cost one extra comparison, and no jump of a second
+    or more is missed.
     """
 
     def __init__(

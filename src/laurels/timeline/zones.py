@@ -101,7 +101,7 @@ def local_time(local_ms: int) -> datetime:
 
 
 def local_ms(local: datetime) -> int:
-    """Return the milliseconds since local 1970 of a local time."""
+    """Return a local time as milliseconds since 1970-01-01 00:00 local time."""
     return (local - _EPOCH) // timedelta(milliseconds=1)
 
 

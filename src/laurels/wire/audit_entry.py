@@ -45,7 +45,7 @@ def is_recorded(status: int) -> bool:
 
 
 class AuditStore(Protocol):
-    """Keeps the newest MAX_ENTRIES entries beyond the life of a process."""
+    """Keeps the newest MAX_ENTRIES entries, across restarts unless it is in memory."""
 
     async def add(self, entries: Sequence[AuditEntry]) -> None:
         """Append entries; they are durable when this returns. Raise StorageFailed, or the errors of

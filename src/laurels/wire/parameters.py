@@ -81,8 +81,8 @@ def write_label_names(labels: object) -> str | None:
 
 
 def read_label_names(text: str | None) -> tuple[str, ...] | None:
-    """Return the names of labels from a parameter such as `zone,gender`; an empty one is the scope
-    of all events."""
+    """Return the label names in a parameter such as `zone,gender`. An empty one means the scope of
+    all events; return None if the parameter is absent."""
     return None if text is None else tuple([name for name in text.split(",") if name])
 
 

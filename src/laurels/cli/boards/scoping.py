@@ -118,7 +118,8 @@ def scopes(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """List the scopes by some labels that have members, in the order of their values.
+    """List the scopes of the given labels, sorted by label value. Scopes without members are left
+    out.
 
     \b
     Examples:

@@ -240,7 +240,7 @@ def reset_(
     boards: Boards = None,
     at: Url = DEFAULT_URL,
 ) -> int:
-    """Put a sink that does not run somewhere else in the changes of its boards.
+    """Move a stopped sink: start over with every present entry, or continue from now on.
 
     \b
     Examples:

@@ -208,8 +208,8 @@ cdef int write_cell(const Job *job, uint32_t member, Part *part) noexcept nogil:
 
 
 cdef bint write_deferred(const Job *job, uint32_t member, Part *part) noexcept nogil:
-    """Write the cell and, if it was drafted, the entry in the ranking being built; return False
-    without memory."""
+    """Write the cell and, if it was drafted, the entry in the ranking being built; return False if
+    out of memory."""
     cdef Write *entry = &part.entry
     if part.cell.write and not (note_cell(job.book, part.cells, member) and put_cell_at(
             part.cells, member, part.cell.new, &part.cell_spot, part.cell.present)):
@@ -219,7 +219,7 @@ cdef bint write_deferred(const Job *job, uint32_t member, Part *part) noexcept n
 
 
 cdef bint write_part(const Job *job, uint32_t member, Part *part) noexcept nogil:
-    """Write what was drafted for a window; return False without memory."""
+    """Write what was drafted for a window; return False if out of memory."""
     cdef Write *entry = &part.entry
     cdef int written = SAME
     if part.rolling != NULL and part.rolling.deferred:
@@ -238,7 +238,7 @@ cdef bint write_part(const Job *job, uint32_t member, Part *part) noexcept nogil
 
 
 cdef int count_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
-    """Count one event in all its windows or in none; return its status, or -1 without memory."""
+    """Count one event in all its windows or in none; return its status, or -1 if out of memory."""
     cdef bint changed = False
     cdef int window
     if not draft_parts(job, event, parts):
@@ -394,7 +394,7 @@ cdef bint is_large(const Job *job) noexcept nogil:
 
 
 cdef int take_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
-    """Count an event, unless it has a status already, and report it; return -1 without memory."""
+    """Count an event, unless it has a status already, and report it; return -1 if out of memory."""
     cdef int status = job.status[event]
     cdef bint passed_over = status != 0
     if not passed_over:
@@ -418,7 +418,7 @@ cdef int take_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nogi
 
 
 cdef int count_in_order(const Job *job, bint looking) noexcept nogil:
-    """Count all events of the job in their order; return -1 without memory."""
+    """Count all events of the job in their order; return -1 if out of memory."""
     cdef Part parts[WINDOWS_MOST]
     cdef Foresight foresight
     cdef Py_ssize_t event
@@ -437,7 +437,7 @@ cdef int count_in_order(const Job *job, bint looking) noexcept nogil:
 
 
 cdef int count_events(const Job *job) noexcept nogil:
-    """Count all events of the job, each member's events in their order; return -1 without
+    """Count all events of the job, each member's events in their order; return -1 if out of
     memory."""
     cdef Visiting visiting
     cdef int outcome

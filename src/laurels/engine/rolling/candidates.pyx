@@ -73,7 +73,7 @@ cdef inline void seek_after(const Rolling *rolling, uint32_t member, Candidate *
 
 cdef bint write_candidate(Rolling *rolling, uint32_t member, const Candidate *candidate,
                           Notes *book) noexcept nogil:
-    """Write a cell; return False without memory."""
+    """Write a cell; return False if out of memory."""
     cdef Cells *cells = cells_for(rolling, candidate.step)
     return note_cell(book, cells, member) and put_cell(cells, member, candidate.row)
 
@@ -89,7 +89,7 @@ cdef bint drop_candidate(Rolling *rolling, uint32_t member, const Candidate *can
 
 cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate *last,
                 Notes *book) noexcept nogil:
-    """Drop candidates, from `last` backwards, that a tuple strictly beats; return False without
+    """Drop candidates, from `last` backwards, that a tuple strictly beats; return False if out of
     memory.
 
     `last` becomes the newest that stays, if any.
@@ -105,7 +105,7 @@ cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate
 
 cdef bint link(Rolling *rolling, uint32_t member, Candidate *before, Candidate *own,
                Candidate *after, Notes *book) noexcept nogil:
-    """Write a cell between its neighbours, and their links to it; return False without memory."""
+    """Write a cell between its neighbours, and their links to it; return False if out of memory."""
     back(rolling, own)[0] = own.step - before.step if before.present else 0
     ahead(rolling, own)[0] = after.step - own.step if after.present else 0
     if not write_candidate(rolling, member, own, book):

@@ -47,7 +47,7 @@ cdef inline uint32_t slot_of(const Sums *sums, uint32_t member) noexcept nogil:
 
 
 cdef bint make_room(Sums *sums) noexcept nogil:
-    """Make room for another row; return False without memory."""
+    """Make room for another row; return False if out of memory."""
     cdef uint32_t room = 2 * sums.room if sums.room else ROOM
     cdef uint32_t i
     cdef uint32_t *slots
@@ -76,7 +76,7 @@ cdef void close_sums(Sums *sums) noexcept nogil:
 
 cdef bint add(const Rolling *rolling, Sums *sums, uint32_t member,
               const int64_t *cell) noexcept nogil:
-    """Add a cell to the row of its member; return False without memory."""
+    """Add a cell to the row of its member; return False if out of memory."""
     cdef uint32_t slot
     if not make_room(sums):
         return False
@@ -105,7 +105,7 @@ cdef uint64_t count_cells(const Rolling *rolling) noexcept nogil:
 
 cdef bint add_tally(const Rolling *rolling, Sums *sums, const Cells *cells, uint64_t start,
                     uint64_t end) noexcept nogil:
-    """Add the cells of a tally from one place to before another; return False without memory."""
+    """Add the cells of a tally from one place to before another; return False if out of memory."""
     cdef Spot spots[BUCKET_MOST]
     cdef int64_t cell[WORDS_MOST]
     cdef uint32_t member
@@ -123,7 +123,8 @@ cdef bint add_tally(const Rolling *rolling, Sums *sums, const Cells *cells, uint
 
 
 cdef bint add_all(const Rolling *rolling, Sums *sums, uint64_t start, uint64_t end) noexcept nogil:
-    """Add the cells of all steps, from one place to before another; return False without memory."""
+    """Add the cells of all steps, from one place to before another; return False if out of
+    memory."""
     cdef int64_t step
     cdef Cells *cells
     for step in range(leaving_of(rolling), rolling.running + 1):
@@ -134,7 +135,7 @@ cdef bint add_all(const Rolling *rolling, Sums *sums, uint64_t start, uint64_t e
 
 
 cdef bint enter(Rolling *rolling, const Sums *sums) noexcept nogil:
-    """Enter rows in `prepared`; return False without memory."""
+    """Enter rows in `prepared`; return False if out of memory."""
     cdef Write write
     cdef uint32_t i
     for i in range(sums.size):
@@ -146,7 +147,7 @@ cdef bint enter(Rolling *rolling, const Sums *sums) noexcept nogil:
 
 
 cdef bint build_on(Rolling *rolling, int64_t limit) noexcept nogil:
-    """Prepare the members of about `limit` more cells; return False without memory, and then
+    """Prepare the members of about `limit` more cells; return False if out of memory, and then
     another call does the same again."""
     cdef uint64_t total = count_cells(rolling)
     cdef uint64_t end = PLACES

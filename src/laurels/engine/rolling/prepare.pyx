@@ -71,7 +71,7 @@ cdef bint are_rows_equal(const int64_t *left, const int64_t *right, int words) n
 
 cdef bint prepare(Rolling *rolling, uint32_t member, const int64_t *live, const Hint *hint,
                   Notes *book) noexcept nogil:
-    """Assign a member's prepared entry, given the live one (NULL: none). Return False without
+    """Assign a member's prepared entry, given the live one (NULL: none). Return False if out of
     memory."""
     cdef int64_t row[WORDS_MOST]
     cdef Write write
@@ -144,7 +144,7 @@ cdef inline bint read_live(const Rolling *rolling, uint32_t member, int64_t *liv
 
 
 cdef bint visit(Rolling *rolling, const uint32_t *ids, int count) noexcept nogil:
-    """Prepare members; return False without memory."""
+    """Prepare members; return False if out of memory."""
     cdef int64_t live[WORDS_MOST]
     cdef Hint hints[NEXT]
     cdef bint looking = rolling.live.size > LARGE or rolling.prepared.size > LARGE
@@ -166,7 +166,7 @@ cdef bint visit(Rolling *rolling, const uint32_t *ids, int count) noexcept nogil
 
 
 cdef bint pass_on(Rolling *rolling, int64_t limit) noexcept nogil:
-    """Visit about `limit` of the members left in the pass; return False without memory."""
+    """Visit about `limit` of the members left in the pass; return False if out of memory."""
     cdef uint32_t ids[BLOCK + BUCKET_MOST]
     cdef Cells *cells
     cdef uint64_t *place

@@ -32,7 +32,7 @@ cdef struct Count:
 
 
 cdef Row *row_of(Count *count, uint32_t member, bint *new) noexcept nogil:
-    """Return the row of a member, created if there is none, or NULL without memory."""
+    """Return the row of a member, created if there is none, or NULL if out of memory."""
     cdef uint32_t at = table_get(&count.places, member)
     cdef uint32_t room = 2 * count.room + 64
     cdef Row *rows

@@ -164,7 +164,7 @@ cdef uint32_t shelves_made(const Names *names) noexcept nogil:
 
 
 cdef bint begin_group(Names *names) noexcept nogil:
-    """Allocate the next group of sixteen members; return False without memory."""
+    """Allocate the next group of sixteen members; return False if out of memory."""
     if names.free_end - names.free_start < <int64_t>(sizeof(Group) + GROUP * LONGEST):
         if not add_chunk(names):
             return False
@@ -178,7 +178,7 @@ cdef bint begin_group(Names *names) noexcept nogil:
 
 cdef uint32_t add_member(Names *names, const uint8_t *start, uint32_t length,
                          uint32_t tag) noexcept nogil:
-    """Add a new member; return its id, or NONE without memory."""
+    """Add a new member; return its id, or NONE if out of memory."""
     cdef uint32_t member = names.count
     cdef uint32_t place = member % GROUP
     cdef Group *group
@@ -200,7 +200,7 @@ cdef uint32_t add_member(Names *names, const uint8_t *start, uint32_t length,
 
 cdef int intern_all(Names *names, const uint8_t *arena, const uint8_t *lengths, Py_ssize_t count,
                     uint32_t *members) noexcept nogil:
-    """Find or add the members in an arena, and set their ids; return -1 without memory.
+    """Find or add the members in an arena, and set their ids; return -1 if out of memory.
 
     A search waits for the table, the group and the bytes, one after the other. So members are
     handled in blocks: each block prefetches all cache lines of one kind before it uses the first.

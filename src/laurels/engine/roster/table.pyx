@@ -83,7 +83,7 @@ cdef void plan_form(const Slot *taken, uint32_t count, uint32_t low, uint32_t de
 
 cdef Segment *build(const Slot *taken, uint32_t count, uint32_t low, uint32_t depth,
                     bint unique) noexcept nogil:
-    """Return a segment of these entries in the form that suits them, or NULL without memory."""
+    """Return a segment of these entries in the form that suits them, or NULL if out of memory."""
     cdef bint dense = False
     cdef uint32_t room = 0
     cdef uint32_t i
@@ -159,7 +159,7 @@ cdef void halve_directory(Table *table) noexcept nogil:
 
 cdef bint split(Table *table, uint32_t low, uint32_t depth, Slot *taken,
                 uint32_t count) noexcept nogil:
-    """Divide the entries of a segment between two of the next depth; return False without
+    """Divide the entries of a segment between two of the next depth; return False if out of
     memory."""
     cdef uint32_t zeros = 0
     cdef uint32_t i
@@ -186,7 +186,7 @@ cdef bint split(Table *table, uint32_t low, uint32_t depth, Slot *taken,
 
 
 cdef bint rebuild(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
-    """Rebuild the segment of a tag, adding the tag (unless value is NONE); return False without
+    """Rebuild the segment of a tag, adding the tag (unless value is NONE); return False if out of
     memory."""
     cdef Segment *old = segment_of(table, tag)
     cdef Segment *new
@@ -246,7 +246,7 @@ cdef void merge(Table *table, uint32_t tag) noexcept nogil:
 
 
 cdef int table_open(Table *table, bint unique) noexcept nogil:
-    """Make an empty table; return -1 without memory."""
+    """Make an empty table; return -1 if out of memory."""
     table.depth = 0
     table.mask = 0
     table.unique = unique
@@ -277,7 +277,7 @@ cdef void table_close(Table *table) noexcept nogil:
 
 
 cdef int table_add(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
-    """Add an entry without looking for its tag. O(1) amortised; return -1 without memory,
+    """Add an entry without looking for its tag. O(1) amortised; return -1 if out of memory,
     unchanged."""
     cdef Segment *segment = segment_of(table, tag)
     if segment.dense:
@@ -441,7 +441,7 @@ cdef uint32_t room_for_many(bint dense, uint64_t count, uint32_t tags, uint32_t 
 
 cdef int table_open_for(Table *table, bint unique, uint64_t count, uint32_t tags) noexcept nogil:
     """Make an empty table that can take about `count` entries without splitting; unique tags are
-    less than `tags`. Return -1 without memory, with no table."""
+    less than `tags`. Return -1 if out of memory, with no table."""
     cdef bint dense = unique and count > 0 and <uint64_t>tags * 2 <= count * 5
     cdef uint32_t most = DENSE_MOST if dense else HASHED_MOST
     cdef uint32_t depth = 0

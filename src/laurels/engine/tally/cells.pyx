@@ -98,7 +98,7 @@ cdef void close_cells(Cells *cells) noexcept nogil:
 
 
 cdef bint double_directory(Cells *cells) noexcept nogil:
-    """Duplicate every pointer of the directory; return False without memory."""
+    """Duplicate every pointer of the directory; return False if out of memory."""
     cdef uint64_t slots = slots_in(cells)
     cdef uint64_t slot
     cdef Leaf **wider = <Leaf **>malloc(2 * slots * sizeof(Leaf *))
@@ -136,7 +136,7 @@ cdef int part(const Cells *cells, const Leaf *leaf, Stage *stage) noexcept nogil
 
 
 cdef bint split_bucket(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
-    """Split a bucket, whose class `place` is in, in two; return False without memory."""
+    """Split a bucket, whose class `place` is in, in two; return False if out of memory."""
     cdef uint8_t depth = <uint8_t>(leaf.slot + 1)
     cdef uint64_t bit = <uint64_t>1 << (32 - depth)
     cdef Stage stage
@@ -160,7 +160,7 @@ cdef bint split_bucket(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
 
 
 cdef bint plant(Cells *cells, uint32_t member, const int64_t *row) noexcept nogil:
-    """Begin an empty map with one cell; return False without memory."""
+    """Begin an empty map with one cell; return False if out of memory."""
     cdef Stage stage
     stage.size = 0
     stage_insert(&stage, cells.words, 0, member, row)
@@ -208,8 +208,8 @@ cdef bint put_cell_at(Cells *cells, uint32_t member, const int64_t *row, Spot *s
 
 
 cdef bint put_cell(Cells *cells, uint32_t member, const int64_t *row) noexcept nogil:
-    """Assign a member's cell. O(1) amortised; return False without memory (or while draining), with
-    nothing changed."""
+    """Assign a member's cell. O(1) amortised; return False if out of memory (or while draining),
+    with nothing changed."""
     cdef Spot spot
     cdef bint present = find_cell(cells, member, &spot)
     return put_cell_at(cells, member, row, &spot, present)
@@ -219,7 +219,7 @@ cdef bint put_cell(Cells *cells, uint32_t member, const int64_t *row) noexcept n
 
 
 cdef bint halve_directory(Cells *cells) noexcept nogil:
-    """Drop every second pointer, if none is the only one to its bucket; return False without
+    """Drop every second pointer, if none is the only one to its bucket; return False if out of
     memory."""
     cdef uint64_t slots = slots_in(cells) >> 1
     cdef uint64_t slot

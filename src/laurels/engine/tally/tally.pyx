@@ -41,7 +41,7 @@ cdef inline void look_ahead(const Cells *cells, const uint32_t *ids, Py_ssize_t 
 
 cdef bint put_cells(Cells *cells, const uint32_t *ids, const Rows *rows, Py_ssize_t first,
                     Py_ssize_t last) noexcept nogil:
-    """Assign cells in order; return False without memory."""
+    """Assign cells in order; return False if out of memory."""
     cdef int64_t row[WORDS_MOST]
     cdef Py_ssize_t i
     for i in range(first, last):

@@ -32,7 +32,8 @@ cdef enum:
 
 
 cdef inline int filling() noexcept nogil:
-    """Return the number of entries in such a leaf: an eighth is left for entries between them."""
+    """Return how many entries to put into an appended leaf; an eighth is left free for later
+    insertions."""
     return LEAF_MOST - LEAF_MOST // 8
 
 
@@ -86,7 +87,7 @@ cdef bint follow(const Tree *tree, const Leaf *last, const uint32_t *ids, const 
 
 cdef bint lead_new(Tree *tree, const Stage *stage, uint32_t number) noexcept nogil:
     """Add the members of a leaf to the table; return False, with none added, if one is there
-    already or without memory."""
+    already or memory runs out."""
     cdef int i
     for i in range(stage.size):
         if table_get(&tree.places, stage.ids[i]) != NONE or (
@@ -104,7 +105,7 @@ cdef void forget_led(Tree *tree, const Stage *stage, int count) noexcept nogil:
 
 cdef bint place(Tree *tree, Leaf *last, Leaf *leaf, const Stage *stage) noexcept nogil:
     """Add a new leaf to the tree after the last one; return False, with the tree unchanged, if its
-    members are not new or without memory."""
+    members are not new or memory runs out."""
     cdef uint32_t number = take_number(tree)
     cdef Page *page
     if number == NONE:

@@ -31,7 +31,7 @@ cdef uint64_t branch_bytes(const Branch *branch, Shape shape) noexcept nogil:
 
 
 cdef Branch *branch_new(int room, Shape shape) noexcept nogil:
-    """Return a branch without children, edges or parent, or NULL without memory."""
+    """Return a branch without children, edges or parent, or NULL if out of memory."""
     cdef Stage stage
     cdef Leaf *edges
     cdef Branch *branch = <Branch *>malloc(block_bytes(room, shape))

@@ -16,7 +16,7 @@ from .tree cimport CHUNK, Tree, leaf_numbered
 
 
 cdef bint add_chunk(Tree *tree) noexcept nogil:
-    """Allocate a chunk for more numbers; return False without memory."""
+    """Allocate a chunk for more numbers; return False if out of memory."""
     cdef uint32_t chunk = tree.numbers // CHUNK
     cdef uint32_t room = 2 * tree.chunk_room + 1
     cdef Leaf ***leaves
@@ -35,7 +35,7 @@ cdef bint add_chunk(Tree *tree) noexcept nogil:
 
 
 cdef uint32_t take_number(Tree *tree) noexcept nogil:
-    """Return a number that no leaf has, or NONE without memory."""
+    """Return a number that no leaf has, or NONE if out of memory."""
     cdef uint32_t number = tree.free_number
     if number != NONE:
         tree.free_number = <uint32_t>(<uintptr_t>leaf_numbered(tree, number) >> 1)
@@ -73,8 +73,8 @@ cdef bint lead_members(Tree *tree, const Leaf *leaf, uint32_t number) noexcept n
 
 
 cdef bint open_directory(Tree *tree) noexcept nogil:
-    """Create a directory and a table for a tree of one leaf; return False without memory, with the
-    tree unchanged."""
+    """Create a directory and a table for a tree of one leaf; return False if out of memory, with
+    the tree unchanged."""
     cdef uint32_t number
     if table_open(&tree.places, True) < 0:
         return False

@@ -61,7 +61,7 @@ cdef inline void forget(Tree *tree, uint32_t member) noexcept nogil:
 
 
 cdef bint plant(Tree *tree, uint32_t member, const int64_t *entry) noexcept nogil:
-    """Begin an empty tree with one entry; return False without memory."""
+    """Begin an empty tree with one entry; return False if out of memory."""
     cdef Stage stage
     cdef int word
     stage.size = 1
@@ -94,7 +94,7 @@ cdef void find_gap(const Tree *tree, Key *key, Spot *gap) noexcept nogil:
 
 
 cdef bint fill_gap(Tree *tree, Key *key, Spot *gap) noexcept nogil:
-    """Insert an entry in its gap; return False without memory."""
+    """Insert an entry in its gap; return False if out of memory."""
     cdef Leaf *leaf
     cdef uint64_t old_bytes
     if gap.leaf.size == LEAF_MOST:
@@ -116,7 +116,7 @@ cdef bint fill_gap(Tree *tree, Key *key, Spot *gap) noexcept nogil:
 
 cdef bint insert(Tree *tree, uint32_t member, const int64_t *entry,
                  const Hint *hint) noexcept nogil:
-    """Insert the entry of a member that has none. O(log n); return False without memory."""
+    """Insert the entry of a member that has none. O(log n); return False if out of memory."""
     cdef Key key
     cdef Spot gap
     if tree.root == NULL:
@@ -148,7 +148,8 @@ cdef void take_out(Tree *tree, const Spot *spot) noexcept nogil:
 
 
 cdef bint send_away(Tree *tree, const Spot *spot, Key *key, Spot *gap) noexcept nogil:
-    """Move an entry to a gap in another leaf (NULL: not yet known); return False without memory."""
+    """Move an entry to a gap in another leaf (NULL: not yet known); return False if out of
+    memory."""
     cdef uint32_t epoch = tree.epoch
     take_out(tree, spot)
     if tree.root == NULL:
@@ -220,7 +221,7 @@ cdef bint are_ordered_alike(const Tree *tree, const Spot *spot,
 
 
 cdef bint move_within(Tree *tree, const Spot *spot, int to, const int64_t *entry) noexcept nogil:
-    """Set the words of an entry that stays in its leaf; return False without memory."""
+    """Set the words of an entry that stays in its leaf; return False if out of memory."""
     cdef uint64_t old_bytes = leaf_bytes(spot.leaf, tree.words)
     cdef Leaf *leaf
     leaf = leaf_move(spot.leaf, tree.words, spot.at, to, entry)
@@ -233,7 +234,7 @@ cdef bint move_within(Tree *tree, const Spot *spot, int to, const int64_t *entry
 
 cdef bint assign_at(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
                     const Hint *hint) noexcept nogil:
-    """Set the words of a member's entry at a spot. O(log n); return False without memory."""
+    """Set the words of a member's entry at a spot. O(log n); return False if out of memory."""
     cdef Key key
     cdef Spot gap
     cdef int to

@@ -77,7 +77,7 @@ cdef void adopt(Branch *branch, int first) noexcept nogil:
 
 
 cdef Branch *widen(Tree *tree, Branch *branch, int size) noexcept nogil:
-    """Return the branch with room for `size` children, possibly moved, or NULL without memory."""
+    """Return the branch with room for `size` children, possibly moved, or NULL if out of memory."""
     cdef Shape shape = shape_of(tree)
     cdef int room = branch.room
     cdef Branch *wider
@@ -117,7 +117,7 @@ cdef void set_child(Tree *tree, Branch *branch, int slot, Page *child, uint32_t 
 
 cdef bint open_slot(Tree *tree, Page *page, const Stage *stage, int at) noexcept nogil:
     """Open a slot after a page in its parent, with a staged key as the edge between; return False
-    without memory.
+    if out of memory.
 
     The parent has room. The caller sets the new child next, by `set_child`.
     """
@@ -149,7 +149,7 @@ cdef uint32_t runs_under_root(const Tree *tree) noexcept nogil:
 
 
 cdef bint raise_root(Tree *tree) noexcept nogil:
-    """Add a new branch above the root; return False without memory."""
+    """Add a new branch above the root; return False if out of memory."""
     cdef Branch *branch = branch_new(4, shape_of(tree))
     if branch == NULL or (tree.height == 0 and not open_directory(tree)):
         branch_free(branch)
@@ -163,7 +163,8 @@ cdef bint raise_root(Tree *tree) noexcept nogil:
 
 
 cdef bint make_room(Tree *tree, Page *page) noexcept nogil:
-    """Ensure that a page has a parent with room for one more child; return False without memory."""
+    """Ensure that a page has a parent with room for one more child; return False if out of
+    memory."""
     if page.up == NULL and not raise_root(tree):
         return False
     if page.up.size < BRANCH_MOST:
@@ -172,7 +173,7 @@ cdef bint make_room(Tree *tree, Page *page) noexcept nogil:
 
 
 cdef bint split_branch(Tree *tree, Branch *branch) noexcept nogil:
-    """Split a full branch whose parent has room; return False without memory."""
+    """Split a full branch whose parent has room; return False if out of memory."""
     cdef Shape shape = shape_of(tree)
     cdef int half = branch.size // 2
     cdef Branch *right = branch_new(branch.room, shape)
@@ -227,7 +228,7 @@ cdef int where_to_cut(Leaf *leaf, int at) noexcept nogil:
 
 
 cdef bint split_leaf(Tree *tree, Leaf *leaf, int at) noexcept nogil:
-    """Split a full leaf, before inserting at a position; return False without memory."""
+    """Split a full leaf, before inserting at a position; return False if out of memory."""
     cdef int cut = where_to_cut(leaf, at)
     cdef uint32_t number = NONE
     cdef Leaf *left

@@ -15,8 +15,8 @@ equal in every word.
 
 **Changes** shift the tails of the arrays. A change that needs another layout (no room, a value that
 does not fit, too much room, a split) goes through a `Stage`, the same entries at full width. A
-function that may change the layout returns the leaf's new address, or NULL without memory, with the
-old leaf intact.
+function that may change the layout returns the leaf's new address, or NULL if out of memory, with
+the old leaf intact.
 
 A tally (`cells.pyx`) also keeps its cells in leaves, unordered.
 
@@ -292,7 +292,7 @@ cdef Leaf *leaf_pack(const Stage *stage, int words, int first, int last) noexcep
 
 
 cdef Leaf *replace(Leaf *leaf, int words, const Stage *stage) noexcept nogil:
-    """Replace a leaf by one with the staged entries; return it, or NULL without memory."""
+    """Replace a leaf by one with the staged entries; return it, or NULL if out of memory."""
     cdef Leaf *new = leaf_pack(stage, words, 0, stage.size)
     if new != NULL:
         new.up = leaf.up
@@ -315,7 +315,7 @@ cdef inline void shift(Leaf *leaf, int words, int start, int to, int count) noex
 
 
 cdef Leaf *grow(Leaf *leaf, int words) noexcept nogil:
-    """Return the same leaf with room for more entries, at the same widths, or NULL without
+    """Return the same leaf with room for more entries, at the same widths, or NULL if out of
     memory."""
     cdef Header header
     cdef Leaf *wider

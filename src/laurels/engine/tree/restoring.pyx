@@ -21,7 +21,7 @@ from .tree cimport CHUNK, Tree, shape_of
 
 
 cdef bint lead_all(Tree *tree, const Page *page, int level) noexcept nogil:
-    """Add the members of all leaves under a page to the table; return False without memory."""
+    """Add the members of all leaves under a page to the table; return False if out of memory."""
     cdef int slot
     if level == 0:
         return lead_members(tree, page, page.number)
@@ -32,7 +32,7 @@ cdef bint lead_all(Tree *tree, const Page *page, int level) noexcept nogil:
 
 
 cdef bint expect_members(Tree *tree, uint64_t count) noexcept nogil:
-    """Prepare the table of a tree for `count` members; return False without memory, with nothing
+    """Prepare the table of a tree for `count` members; return False if out of memory, with nothing
     changed."""
     cdef Table old = tree.places
     if tree.height == 0 or count <= tree.size:
@@ -81,8 +81,8 @@ cdef Branch *copy_branch(const Branch *branch, Shape shape) noexcept nogil:
 
 
 cdef Page *copy_page(Tree *to, const Page *page, int level, bint *whole) noexcept nogil:
-    """Return a copy of a page and everything under it; without memory a part of it, or NULL, and
-    `whole` is set to False."""
+    """Return a copy of a page and everything under it. If out of memory, return a part of it or
+    NULL, and set `whole` to False."""
     cdef Page *copy
     cdef Page *child
     cdef int slot
@@ -103,7 +103,7 @@ cdef Page *copy_page(Tree *to, const Page *page, int level, bint *whole) noexcep
 
 
 cdef bint copy_directory(Tree *to, const Tree *tree) noexcept nogil:
-    """Copy the numbers of leaves, including free ones; return False without memory."""
+    """Copy the numbers of leaves, including free ones; return False if out of memory."""
     cdef uint32_t chunks = (tree.numbers + CHUNK - 1) // CHUNK
     cdef uint32_t chunk
     to.leaves = <Leaf ***>malloc(tree.chunk_room * sizeof(Leaf **))
@@ -121,7 +121,7 @@ cdef bint copy_directory(Tree *to, const Tree *tree) noexcept nogil:
 
 
 cdef bint copy_table(Table *to, const Table *table) noexcept nogil:
-    """Copy a table; return False without memory, with no table made."""
+    """Copy a table; return False if out of memory, with no table made."""
     cdef uint64_t i, size
     cdef Segment *segment
     to[0] = table[0]
@@ -153,7 +153,7 @@ cdef void forget_segments(Table *to, const Table *table, uint64_t stop) noexcept
 
 
 cdef bint tree_copy(Tree *to, const Tree *tree) noexcept nogil:
-    """Copy a tree into an empty one of the same form; return False without memory, leaving it
+    """Copy a tree into an empty one of the same form; return False if out of memory, leaving it
     empty. O(leaves)."""
     cdef bint done = True
     if tree.root == NULL:

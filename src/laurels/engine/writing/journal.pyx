@@ -15,7 +15,7 @@ from laurels.engine.tree.tree cimport Spot
 
 
 cdef Note *add_note(Notes *book, uint32_t member) noexcept nogil:
-    """Return room for one more note, or NULL without memory."""
+    """Return room for one more note, or NULL if out of memory."""
     cdef Py_ssize_t room = 2 * book.room + 64
     cdef Note *notes
     if book.count == book.room:
@@ -32,7 +32,8 @@ cdef Note *add_note(Notes *book, uint32_t member) noexcept nogil:
 
 
 cdef bint note_entry(Notes *book, Tree *tree, uint32_t member) noexcept nogil:
-    """Note a member's entry before a write (book NULL: do nothing). Return False without memory."""
+    """Note a member's entry before a write (book NULL: do nothing). Return False if out of
+    memory."""
     cdef Note *note
     cdef Spot spot
     if book == NULL:
@@ -61,7 +62,7 @@ cdef bint note_cell(Notes *book, Cells *cells, uint32_t member) noexcept nogil:
 
 
 cdef bint put_back(const Note *note) noexcept nogil:
-    """Undo one write; return False without memory."""
+    """Undo one write; return False if out of memory."""
     cdef Spot spot
     if note.tree == NULL:
         if note.present:
@@ -77,7 +78,7 @@ cdef bint put_back(const Note *note) noexcept nogil:
 
 
 cdef bint put_all_back(Notes *book) noexcept nogil:
-    """Undo every write, newest first; return False without memory."""
+    """Undo every write, newest first; return False if out of memory."""
     while book.count > 0:
         book.count -= 1
         if not put_back(&book.notes[book.count]):

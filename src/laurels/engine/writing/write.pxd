@@ -35,7 +35,7 @@ cdef inline void read_entry(Tree *tree, uint32_t member, Write *write) noexcept 
 
 cdef inline bint write_entry(Write *write, uint32_t member, const int64_t *entry,
                              Notes *book) noexcept nogil:
-    """Write a member's entry that `read_entry` has found; return False without memory."""
+    """Write a member's entry that `read_entry` has found; return False if out of memory."""
     if not note_entry(book, write.tree, member):
         return False
     if write.draft.present:

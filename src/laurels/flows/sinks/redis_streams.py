@@ -123,7 +123,7 @@ class RedisStreamTarget:
 
 
 def _named(error: LaurelsError) -> LaurelsError:
-    """Return the error of a target for one of the index server's."""
+    """Translate an error of the index server into the corresponding error of a target."""
     if isinstance(error, Unavailable):
         return TargetUnavailable(error.what)
     if isinstance(error, (IndexDenied, IndexFailed)):

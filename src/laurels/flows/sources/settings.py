@@ -22,7 +22,7 @@ class SourceSettings(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The name of the positions on boards."""
+        """The key under which boards store this source's positions."""
         return f"source/{self.name}"
 
     def takes(self, board: str) -> bool:

@@ -77,7 +77,7 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
         """Return the oldest of the `keep` periods up to the current one; none is before the year
         1900.
 
-        O(periods) that have passed since the last call, at most O(keep).
+        O(periods that have begun since the last call), at most O(keep).
         """
         return self._periods.oldest_kept(now_ms)
 

@@ -122,7 +122,7 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         return self._refresh_times.around(refreshed_ms)[1]
 
     def due_by(self, now_ms: int) -> int:
-        """Return the latest refresh time; a ranking from before then has to be refreshed."""
+        """Return the most recent refresh time; a window last refreshed before it is due."""
         return self._refresh_times.around(now_ms)[0]
 
 

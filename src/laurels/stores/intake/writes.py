@@ -56,13 +56,13 @@ class FoldedWrite(Protocol):
         """Return the `now` of each of its pieces."""
 
     def before(self, fold: Fold, piece: int) -> None:
-        """Record the part of the state before a piece that the result needs."""
+        """Before a piece is folded, record the part of the state that the result needs."""
 
     def fold(self, fold: Fold, piece: int) -> None:
         """Apply the records of a piece, which are durable by now."""
 
     def after(self, fold: Fold, piece: int) -> None:
-        """Record the part of the state after a piece that the result needs."""
+        """After a piece has been folded, record the part of the state that the result needs."""
 
     def results(self, offset: int) -> Sequence[Any]:
         """Return the results for the callers after the whole commit, at an offset, is folded; may

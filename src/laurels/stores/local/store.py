@@ -467,9 +467,9 @@ class Service(Paced):
     def share_async(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> Future[tuple[Receipts, int]] | None:
-        """Commit one event together with others of its kind; return a future of the receipts of all
-        of them, and of its position there. Do nothing and return None for an event that has to be
-        accepted separately, as every event in event time."""
+        """Commit one event together with others like it. Return a future of two things: the
+        receipts of all these events, and this event's position among them. If the event must be
+        accepted by itself, as all events in event time must, do nothing and return None."""
         if self._event_time or not is_plain(event):
             return None
         state = self.named(board)

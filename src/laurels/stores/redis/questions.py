@@ -62,8 +62,8 @@ class Questions:
             plan = result
 
     def _now(self, state: BoardState, now_ms: int) -> _Now:
-        """Return the cached description of a board, computed again after a boundary: here time
-        never goes back."""
+        """Return the cached description of a board. It is computed again when the board is
+        redefined or a boundary passes; here time never goes back."""
         now = self._nows.get(state.number)
         if now is None or not now.holds(state, now_ms):
             if len(self._nows) > len(self._present.boards.boards):  # some boards were deleted

@@ -119,7 +119,8 @@ class Refreshing:
 def refreshed_of(
     state: BoardState, states: Mapping[int, RefreshState], *, by: bool = False
 ) -> Refreshed:
-    """Combine the refresh states of a board's shards; with `by` that of its label replica."""
+    """Combine the refresh states of a board's shards. With `by`, use the state of its label replica
+    instead."""
     count = state.rules.shards
     shards = [count] if by else range(count)
     return of_shards([states.get(shard, RefreshState()) for shard in shards])

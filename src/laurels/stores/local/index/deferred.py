@@ -79,8 +79,8 @@ class Deferred:
         return bool(listed)
 
     def _followed(self, board: int, scope: str) -> ScopeStore | None:
-        """Return the part of a scope after it has followed the last refreshes; None if it does not
-        exist, or is empty after that."""
+        """Bring the part of a scope up to date with the latest refreshes and return it; None if it
+        does not exist or is empty afterwards."""
         store = self._boards[board]
         part = store.parts.get(scope)
         if part is None or part.refreshes == store.refreshes:

@@ -67,7 +67,7 @@ class Mark:
 
     def set(self, offset: int) -> None:
         """Write the newest offset. If that fails, the entry is still acknowledged, since it is on
-        the disk: the mark only proves less then."""
+        the disk; the mark then only covers the log up to an earlier entry."""
         with suppress(OSError):
             os.pwrite(self._file, _encode(offset), 0)
 

@@ -68,7 +68,7 @@ def _judge(head: bytes, called: str) -> None:
         raise SnapshotDamaged(f"{called} does not begin as a snapshot does")
     (version,) = _VERSION.unpack(head[len(MAGIC) :])
     if version < 1:
-        raise SnapshotDamaged(f"{called} is in format {version}, which there never was")
+        raise SnapshotDamaged(f"{called} is in format {version}, which never existed")
     if version > FORMAT:
         raise FormatTooNew(f"{called} is in format {version}, this version reads up to {FORMAT}")
 
@@ -172,6 +172,6 @@ def verify(path: Path) -> None:
             for _ in read_sections(file, str(path)):
                 pass
             if file.read(1):
-                raise SnapshotDamaged(f"{path} goes on after its end")
+                raise SnapshotDamaged(f"{path} has data after its end marker")
     except OSError as error:
         raise StorageFailed(f"{path} could not be read ({error})") from error

@@ -56,7 +56,9 @@ class LoopThread:
         if forks() != self._forks:
             return
         if threading.current_thread() is self._thread:
-            raise RuntimeError("a loop is not closed by its own thread: close it from another one")
+            raise RuntimeError(
+                "a loop cannot be closed from its own thread: close it from another one"
+            )
         with self._lock:
             already, self._closed = self._closed, True
             if not already:

@@ -148,7 +148,7 @@ class NodeClock:
 
     @property
     def leaps(self) -> int:
-        """How many leaps since the start were not followed at once."""
+        """The number of clock leaps since the start that were not followed at once."""
         return self._guard.leaps
 
     def source_ms(self) -> int:
@@ -173,8 +173,8 @@ class NodeClock:
             await self._notes.set_note(_ACCEPTED, str(newest.node // _MS))
 
     async def _was_accepted(self, best: Sample) -> bool:
-        """Return whether some process has accepted the current leap, that is, at a time of the node
-        since the leap began."""
+        """Return whether some process has accepted the current leap: whether the stored acceptance
+        time, in node time, is after the leap began (with some slack)."""
         leap = self._guard.leap()
         accepted = None if self._notes is None else await self._notes.note(_ACCEPTED)
         if leap is None or accepted is None or not accepted.isdigit():

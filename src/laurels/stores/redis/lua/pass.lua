@@ -49,9 +49,9 @@ end
 -- The weight of a step whose two tallies are empty, as many are in a board with many scopes.
 local EMPTY = 0.5
 
--- Continues the pass that prepares the next step by about `limit` members. Returns whether it is
--- complete, what is left of the limit, and whether both tallies were empty. If not, a step costs at
--- least as much as a few members.
+-- Continues the pass that prepares the next step by about `limit` members. Returns whether the pass is
+-- complete, what is left of the limit, and whether both tallies were empty. A step with a tally that is
+-- not empty costs at least as much as a few members.
 local function advance(rolled, limit)
   local phase = tonumber(call('HGET', KEYS[1], 'phase:' .. rolled.name) or '0')
   local last = tally(rolled.name, rolled.leaving - 1)
@@ -137,8 +137,8 @@ local function skip_to(rolled, running)
   return true
 end
 
--- Rotates a window to the running step, by about `limit` members of the passes still needed. Returns
--- whether it is at that step, and what is left of the limit.
+-- Advances a window towards the running step; processes about `limit` members at most. Returns whether
+-- it has reached that step, and what is left of the limit.
 local function turn_to(w, running, limit)
   local rolled = rolling(w)
   if not rolled or rolled.run >= running then return true, limit end

@@ -24,8 +24,9 @@ local function shown_side(name)
   return sides[window]
 end
 
--- Returns the states of the refreshed windows: by name moved, shown (or false), waits and noted (or
--- false), and the number of the last change, as of which they are read. False if there are none.
+-- Returns the state of each refreshed window, by name: {moved, shown or false, waits, noted or false,
+-- seq}, where seq is the number of the last change that the state reflects. Returns false if there are
+-- no refreshed windows.
 local function stands()
   if not B.refreshed then return false end
   local found, seq = {}, tonumber(call('HGET', KEYS[1], 'seq') or '0')

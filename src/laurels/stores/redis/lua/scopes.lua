@@ -76,8 +76,9 @@ local function holds_anybody(rolled)
   return rolled.refreshed and has_tallies(rolled)
 end
 
--- Removes the empty rolling windows of a scope; returns the others. Unless a window is refreshed, each
--- member of a tally that counts is in the live ranking.
+-- Removes the empty rolling windows of a scope; returns the others. Except in a refreshed window, every
+-- member of a current tally is also in the live ranking, so an empty live ranking means that the window
+-- is empty.
 local function held_windows(scope)
   local held = {}
   for _, w in ipairs(in_windows(scope)) do

@@ -85,8 +85,8 @@ def _rows(part: Slice, shard: int, width: int) -> list[RegionRow]:
 
 
 def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """Return the rows from the greatest of the shards' first rows on: before it, some shard may
-    have rows that were not read."""
+    """Return the rows at or after the greatest of the shards' first rows. Before that row, some
+    shard may have rows that were not read."""
     start = 0
     for row in first:
         start = max(start, len(rows) if row is None else bisect_left(rows, row))
