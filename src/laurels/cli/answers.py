@@ -25,17 +25,17 @@ class PagingOptions(OptionGroup, frozen=True):
         int, typer.Option("--limit", "-n", help="How many entries.", rich_help_panel=READING)
     ] = 10
     offset: Annotated[
-        int, typer.Option("--offset", help="How many to pass over.", rich_help_panel=READING)
+        int, typer.Option("--offset", help="How many entries to skip.", rich_help_panel=READING)
     ] = 0
     reverse: Annotated[
-        bool, typer.Option("--reverse", help="From the last place up.", rich_help_panel=READING)
+        bool, typer.Option("--reverse", help="Begin with the last place.", rich_help_panel=READING)
     ] = False
     after: Annotated[
         str | None,
         typer.Option(
             "--after",
             metavar="CURSOR",
-            help="Go on where the page before ended.",
+            help="Continue after the previous page.",
             rich_help_panel=READING,
         ),
     ] = None

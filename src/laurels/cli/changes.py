@@ -23,7 +23,7 @@ def changes(
         typer.Option(
             "--after",
             metavar="CURSOR",
-            help="Go on after a cursor; `now`: only what is to come.",
+            help="Continue after a cursor; `now`: only future changes.",
             rich_help_panel=READING,
         ),
     ] = None,
@@ -34,13 +34,21 @@ def changes(
     limit: Annotated[
         int | None,
         typer.Option(
-            "--limit", "-n", metavar="N", min=1, help="End after so many.", rich_help_panel=READING
+            "--limit",
+            "-n",
+            metavar="N",
+            min=1,
+            help="End after so many changes.",
+            rich_help_panel=READING,
         ),
     ] = None,
     follow: Annotated[
         bool,
         typer.Option(
-            "--follow", "-f", help="Go on with what changes, until Ctrl-C.", rich_help_panel=READING
+            "--follow",
+            "-f",
+            help="Wait for further changes, until Ctrl-C.",
+            rich_help_panel=READING,
         ),
     ] = False,
     at: Url = DEFAULT_URL,

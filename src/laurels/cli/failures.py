@@ -69,7 +69,7 @@ class ChangedMeanwhile(Conflict):
     """Another program changed a board after it was read to be changed."""
 
     code = "changed_meanwhile"
-    advice = "run it again: what was done stays, and the rest is judged by what is there now"
+    advice = "run it again: completed changes stay, and the others are checked anew"
 
 
 class InvalidCsv(LineRefused):

@@ -151,7 +151,7 @@ def create(
         Literal["read", "write", "admin"],
         typer.Option(
             "--scope",
-            help="What it may do; each may do what those before it may.",
+            help="What it may do; each scope includes those before it.",
             rich_help_panel=PERMISSIONS,
         ),
     ] = "read",
@@ -260,7 +260,9 @@ def rotate(
     grace: Annotated[
         str,
         typer.Option(
-            "--grace", metavar="DURATION", help="For how long the secret before is accepted."
+            "--grace",
+            metavar="DURATION",
+            help="For how long the previous secret is still accepted.",
         ),
     ] = "1h",
     at: Url = DEFAULT_URL,

@@ -348,7 +348,7 @@ class AtRequired(InvalidInput):
 
 
 class TooLate(Conflict):
-    """Every window of the board refused the event: its period has closed for it."""
+    """Every window of the board refused the event: its period no longer takes events."""
 
     code = "too_late"
     advice = "send events within the windows' grace; a board with the window all takes any"

@@ -4,7 +4,7 @@ from . import Conflict, InvalidInput, Unavailable
 
 
 class InvalidTarget(InvalidInput):
-    """A sink's target is not named as one can be."""
+    """The name of a sink's target is not valid."""
 
     code = "invalid_target"
     advice = (
@@ -28,7 +28,7 @@ class MissingDriver(InvalidInput):
 
 
 class TargetUnavailable(Unavailable):
-    """The target does not answer, or not now; nothing is lost, and it is tried again."""
+    """The target does not answer at present; nothing is lost, and sending is tried again."""
 
     code = "target_unavailable"
     advice = "check that it runs; the sink goes on by itself"
@@ -36,18 +36,18 @@ class TargetUnavailable(Unavailable):
     def __init__(self, what: str, wait_seconds: float = 0.0) -> None:
         super().__init__(what)
         self.wait_seconds = wait_seconds
-        """How long the target asks to be left alone."""
+        """The seconds that the target asks to wait."""
 
 
 class TargetRefused(Conflict):
-    """The target refuses what it was sent, and would refuse it again."""
+    """The target refuses a change, and would refuse it again."""
 
     code = "target_refused"
     advice = "see what the target says; what is parked can be sent again with `laurels sink resend`"
 
 
 class SinkOvertaken(Conflict):
-    """Another runner of the same sink has gone on from where this one stood."""
+    """Another runner of the same sink has moved its position."""
 
     code = "sink_overtaken"
     advice = "run each sink once; the other runner goes on"

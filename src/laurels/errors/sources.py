@@ -54,7 +54,7 @@ class InvalidTemplate(InvalidInput):
 
 
 class InvalidStream(InvalidInput):
-    """The stream that a source is to read is not named as one can be."""
+    """The name of the stream that a source is to read is not valid."""
 
     code = "invalid_stream"
     advice = (

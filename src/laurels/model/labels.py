@@ -90,7 +90,7 @@ class Labels(Struct, frozen=True):
 
 
 class Groups:
-    """Numbers the combinations of labels that the events of a batch have."""
+    """Assigns numbers to the combinations of labels in a batch of events."""
 
     def __init__(
         self, names: tuple[str, ...], ensure: Callable[[Values], None], *, ignores: bool = False

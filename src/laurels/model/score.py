@@ -218,10 +218,10 @@ def step_bounds(low: int, high: int, steps: int) -> tuple[int, int]:
     """Return the bounds of a member's total within one of `steps` steps, for a `sum` from low to
     high.
 
-    Totals within these bounds add up to low to high, whichever of the oldest steps have left, so
-    that expiry never takes a total out of range. If totals of both signs are allowed, a step gets
-    its share of the range. If they have one sign, the rest after a step has left lies between zero
-    and the total before.
+    The sum of totals within these bounds stays from low to high, whichever of the oldest steps have
+    left, so that expiry never takes a total out of range. If totals of both signs are allowed, a
+    step gets its share of the range. If they have one sign, the rest after a step has left lies
+    between zero and the total before.
     """
     share = LIMIT // steps
     if low >= 0:

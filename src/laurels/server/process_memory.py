@@ -34,8 +34,8 @@ _FREE_SHARE = 4
 """Memory is given back when more than `_LEAST_FREE` bytes are free, and more than the bytes in use
 divided by this. Giving back takes about 0.4 ms a MiB, during which threads that allocate wait."""
 _GROWN = 12 << 20
-"""The growth of the process since the last time that is needed as well, since memory that was given
-back still counts as free."""
+"""Memory is given back only if the process has also grown by this much since the last time, since
+memory that was given back still counts as free."""
 
 
 class _Mallinfo(ctypes.Structure):

@@ -231,8 +231,8 @@ def fields(read: Any, *names: str, optional: Sequence[str] = ()) -> list[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a document that does not affect ranks with plain JSON numbers: floats where they are
-    not whole. Raises JsonTooDeep."""
+    """Return a document with plain JSON numbers, floats where they are not whole; for data that
+    does not affect ranks. Raises JsonTooDeep."""
     try:
         return _plain(value)
     except RecursionError as error:

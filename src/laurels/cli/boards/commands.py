@@ -42,7 +42,9 @@ def create(
     exist_ok: Annotated[
         bool,
         typer.Option(
-            "--exist-ok", help="Accept a board that is there and equal.", rich_help_panel=DEFINITION
+            "--exist-ok",
+            help="Accept an existing board if it is equal.",
+            rich_help_panel=DEFINITION,
         ),
     ] = False,
     at: Url = DEFAULT_URL,

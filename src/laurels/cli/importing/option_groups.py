@@ -74,7 +74,7 @@ class ColumnOptions(OptionGroup, frozen=True):
         typer.Option(
             "--at-column",
             metavar="COL",
-            help="When it happened. Default: at, if any.",
+            help="The column with the time. Default: at, if any.",
             rich_help_panel=COLUMNS,
         ),
     ] = None
@@ -83,7 +83,7 @@ class ColumnOptions(OptionGroup, frozen=True):
         typer.Option(
             "--id",
             metavar="COL",
-            help="The event's id. Default: id, if any.",
+            help="The column with the event's id. Default: id, if any.",
             rich_help_panel=COLUMNS,
         ),
     ] = None
@@ -133,8 +133,9 @@ class TimeOptions(OptionGroup, frozen=True):
         Literal["refuse", "ok"],
         typer.Option(
             "--late",
-            help="ok: count a source of which windows refuse events as too late. Default: nothing "
-            "of such a file is counted; of standard input, nothing from the batch with the first.",
+            help="ok: count a source although windows refuse some events as too late. Default: "
+            "such a file is not counted at all; standard input is counted only before the batch "
+            "with the first such event.",
             rich_help_panel=TIME_ORDER,
         ),
     ] = "refuse"
@@ -143,7 +144,7 @@ class TimeOptions(OptionGroup, frozen=True):
         typer.Option(
             "--until",
             metavar="TIME",
-            help="With --clock event: pause after what happened by then; the same command goes on.",
+            help="With --clock event: pause after the events up to this time; repeat to continue.",
             rich_help_panel=TIME_ORDER,
         ),
     ] = None
@@ -161,7 +162,7 @@ class CountingOptions(OptionGroup, frozen=True):
         typer.Option(
             "--source",
             metavar="NAME",
-            help="What the file is known by when it is imported again. Default: its path. "
+            help="The name under which the position in the file is kept. Default: its path. "
             "Standard input is only resumed with a name.",
             rich_help_panel=RESUMING,
         ),

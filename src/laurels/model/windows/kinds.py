@@ -1,13 +1,13 @@
 """Windows: which events count together. Pure.
 
 `All` takes every event for ever. `Calendar` begins anew at every boundary of its unit in its
-time zone (`calendar` draws the boundaries). `Rolling` counts the last so many steps, the running
-one included (`steps` draws those). `Decay` takes every event for ever, and its scores decay.
-Nothing runs at a boundary: the period or step of an instant is found when it is asked for. That
-costs some microseconds, so a window remembers the one it found last, and the next instant of the
-same costs a comparison.
+time zone (`calendar` computes the boundaries). `Rolling` counts a number of steps up to the current
+one (`steps` computes them). `Decay` takes every event for ever, and its scores decay. Nothing runs
+at a boundary: the period or step of an instant is computed when it is needed. That costs some
+microseconds, so a window remembers the last one it computed, and another instant of the same period
+costs a comparison.
 
-All kinds answer the same questions, so that nobody has to ask for a kind:
+All kinds have the same methods, so that no other code depends on the kind:
 
 - periods: `period_at`, `period` of a label, `kept_periods`, `counts_from`;
 - what is stored: `instance_of` a period and `period_of` an instance, which is a number of the
