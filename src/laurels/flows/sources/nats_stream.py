@@ -301,8 +301,8 @@ def _divided(address: str) -> tuple[str, str, str]:
 
 
 def _delivery(message: "Msg") -> _Delivery:
-    """Parse the reply subject `$JS.ACK.…` of a message. Since NATS 2.9 it may also contain the
-    server's domain and account, before the stream name."""
+    """Parse the reply subject `$JS.ACK.…` of a message. In its newer form (ADR-15 of NATS) it also
+    contains the server's domain and a hash of the account, before the stream name."""
     parts = message.reply.split(".")
     first = 5 if len(parts) == _ACK_PARTS else 7
     sequence, number, taken_ns = map(int, parts[first : first + 3])
