@@ -1,0 +1,1 @@
+"""What flows out of boards: how fast, and how late."""
