@@ -1,6 +1,6 @@
 """The SQL databases a ledger can be in: how they connect, and what they say differently.
 
-PostgreSQL takes rows as arrays (`unnest`), MariaDB and MySQL as statements of many rows, SQLite one
+PostgreSQL takes rows as arrays (`unnest`), MariaDB and MySQL as JSON, SQLite one
 by one: the fastest each has for rows that may be there already.
 """
 
@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+import msgspec
 
 from laurels.errors.sinks import InvalidTarget, MissingDriver, TargetRefused, TargetUnavailable
 
@@ -78,6 +80,9 @@ def dialect_of(url: str) -> tuple[Dialect, str]:
     raise InvalidTarget(f"there is no ledger in {parts.scheme or 'a database without a scheme'}")
 
 
+_json = msgspec.json.Encoder()
+
+
 def _driver(name: str) -> Any:
     try:
         return import_module(name)
@@ -129,19 +134,30 @@ class PostgreSQL:
     def upsert(
         self, connection: Any, table: str, types: dict[str, str], key: int, rows: list[Row]
     ) -> None:
+        """Most columns have one value in all rows (the board, its window, columns that it does not
+        have): those are sent once, which is half as fast again as sending all as arrays."""
         names = list(types)
-        arrays = ", ".join([f"%s::text[]::{_bare(kind)}[]" for kind in types.values()])
+        chosen: list[str] = []
+        arrays: list[tuple[str, list[str | None]]] = []
+        values: list[str | None] = []
+        for name, kind, column in zip(names, types.values(), zip(*rows, strict=True), strict=True):
+            texts = [None if each is None else str(each) for each in column]
+            if name != names[1] and len(set(texts)) == 1:
+                chosen.append(f"%s::text::{_bare(kind)}")
+                values.append(texts[0])
+            else:
+                chosen.append(f"u.c{len(arrays)}")
+                arrays.append((f"%s::text[]::{_bare(kind)}[]", texts))
+        columns = ", ".join([f"c{i}" for i in range(len(arrays))])
+        unnested = ", ".join([array for array, _ in arrays])
         sets = ", ".join([f"{name} = excluded.{name}" for name in names[key:]])
         statement = (
-            f"INSERT INTO {table} ({', '.join(names)}) SELECT * FROM unnest({arrays}) "
+            f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(chosen)} "
+            f"FROM unnest({unnested}) AS u({columns}) "
             f"ON CONFLICT ({', '.join(names[:key])}) DO UPDATE SET {sets} "
             f"WHERE {table}.version <= excluded.version"
         )
-        columns = [
-            [None if each is None else str(each) for each in column]
-            for column in zip(*rows, strict=True)
-        ]
-        connection.execute(statement, columns)
+        connection.execute(statement, [*values, *[texts for _, texts in arrays]])
 
     def delete(self, connection: Any, table: str, columns: Sequence[str], rows: list[Row]) -> None:
         arrays = ", ".join(["%s::text[]"] * len(columns))
@@ -161,6 +177,13 @@ class PostgreSQL:
 def _bare(kind: str) -> str:
     """Return a type without its collation."""
     return kind.split(" ", maxsplit=1)[0]
+
+
+def _of_json(kind: str) -> str:
+    """Return a type as a column of JSON_TABLE has it: texts in the character set of JSON, whatever
+    that of the database is."""
+    bare = _bare(kind)
+    return f"{bare} CHARACTER SET utf8mb4" if bare in ("varchar(300)", "longtext") else bare
 
 
 class MariaDB:
@@ -217,14 +240,33 @@ class MariaDB:
     def upsert(
         self, connection: Any, table: str, types: dict[str, str], key: int, rows: list[Row]
     ) -> None:
+        """The rows come as one document of JSON, several times as fast as a statement of many rows;
+        columns of one value in all rows are sent once."""
         names = list(types)
-        newer = "VALUES(version) >= version"
-        sets = ", ".join([f"{name} = IF({newer}, VALUES({name}), {name})" for name in names[key:]])
-        places = ", ".join(["%s"] * len(names))
-        connection.cursor().executemany(
-            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({places}) "
+        chosen: list[str] = []
+        fields: list[str] = []
+        values: list[Any] = []
+        columns: list[Sequence[Any]] = []
+        for name, kind, column in zip(names, types.values(), zip(*rows, strict=True), strict=True):
+            if name != names[1] and len(set(column)) == 1:
+                chosen.append("%s")
+                values.append(column[0])
+                continue
+            number = len(columns)
+            chosen.append(f"u.c{number}")
+            fields.append(f"c{number} {_of_json(kind)} PATH '$[{number}]' ERROR ON ERROR")
+            columns.append(column)
+        newer = f"VALUES(version) >= {table}.version"
+        sets = ", ".join(
+            [f"{name} = IF({newer}, VALUES({name}), {table}.{name})" for name in names[key:]]
+        )
+        document = _json.encode(list(zip(*columns, strict=True))).decode()
+        self.execute(
+            connection,
+            f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(chosen)} "
+            f"FROM JSON_TABLE(%s, '$[*]' COLUMNS ({', '.join(fields)})) AS u "
             f"ON DUPLICATE KEY UPDATE {sets}",
-            rows,
+            [*values, document],
         )
 
     def delete(self, connection: Any, table: str, columns: Sequence[str], rows: list[Row]) -> None:
