@@ -190,8 +190,19 @@ class _BoardReader:
         self._after: str | None = None
         self._restarts = False
         self._reported_ms = 0
+        self._ahead: tuple[str, asyncio.Task[ChangePage]] | None = None
+        """The page behind a cursor, read while the one before it is delivered."""
 
     async def run(self) -> None:
+        """Follow the board until it is cancelled, or to the end where the sink ends there."""
+        try:
+            await self._go_on()
+        finally:
+            if self._ahead is not None:
+                self._ahead[1].cancel()
+                await asyncio.gather(self._ahead[1], return_exceptions=True)
+
+    async def _go_on(self) -> None:
         self._stored = self._after = await self._call(self._position)
         if self._stored == BEGIN_AGAIN:
             self._after, self._restarts = None, True
@@ -202,6 +213,8 @@ class _BoardReader:
             page = await self._call(self._read)
             if page is None:
                 continue
+            if page.more:
+                self._ahead = page.cursor, asyncio.create_task(self._page(page.cursor))
             changes = [change for change in page if not is_own(change)]
             if changes:
                 await self._deliver(changes, page.cursor)
@@ -227,10 +240,11 @@ class _BoardReader:
     async def _read(self) -> ChangePage | None:
         """Return the changes after the position; None where the sink has to begin again."""
         beginning = self._restarts and self._after is None
+        ahead, self._ahead = self._ahead, None
         try:
-            return await self._sink._boards.changes(
-                self._board, after=self._after, limit=self._target.limit, initial=beginning
-            )
+            if ahead is not None and ahead[0] == self._after:
+                return await ahead[1]
+            return await self._page(self._after, initial=beginning)
         except (ChangesExpired, CursorDiverged) as error:
             if not self._target.takes_state:
                 raise SinkBehind(f"the sink {self._options.name!r}: {error.what}") from error
@@ -238,6 +252,11 @@ class _BoardReader:
             self._after, self._restarts = None, True
             self._figures.restarts += 1
             return None
+
+    async def _page(self, after: str | None, *, initial: bool = False) -> ChangePage:
+        return await self._sink._boards.changes(
+            self._board, after=after, limit=self._target.limit, initial=initial
+        )
 
     async def _deliver(self, changes: Sequence[Change], cursor: str) -> None:
         page = SinkPage(self._board, changes, self._stored, cursor, self._restarts)
