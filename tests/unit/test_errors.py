@@ -18,9 +18,9 @@ invalid_event invalid_id invalid_json invalid_label invalid_limit invalid_member
 invalid_offset invalid_percentile invalid_position invalid_radius invalid_range invalid_rank
 invalid_value json_too_deep locked log_damaged member_empty member_not_utf8 member_too_long
 no_all_window no_scope not_finite not_ready nothing_to_back_up partly_counted period_expired
-period_future position_differs set_with_time snapshot_damaged storage_failed too_late
-too_many_places total_out_of_range unknown_board unknown_label unknown_period unknown_scope
-unknown_url unknown_window unsafe_change value_out_of_range wrong_columns
+period_future position_differs snapshot_damaged storage_failed too_late too_many_places
+total_out_of_range unknown_board unknown_label unknown_period unknown_scope unknown_url
+unknown_window unsafe_change value_out_of_range wrong_columns
 """
 
 

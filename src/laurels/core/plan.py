@@ -205,12 +205,7 @@ def all_window(rules: Rules) -> int:
 def can_set(rules: Rules) -> bool:
     """Return whether scores can be set: to set a sum, its old value in the window `all` is
     needed."""
-    return all_window(rules) >= 0 or not has_sum(rules)
-
-
-def has_sum(rules: Rules) -> bool:
-    """Return whether a board adds events up in any column."""
-    return any(column.op == "sum" for column in rules.columns)
+    return all_window(rules) >= 0 or all(column.op != "sum" for column in rules.columns)
 
 
 def _passes_over(route: "int | array[int]") -> bool:
