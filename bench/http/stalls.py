@@ -145,12 +145,14 @@ class Feed:
         self._writer.close()
 
 
-async def feed_delays(port: int, caller: Caller, reader_key: str) -> list[float]:
+async def feed_delays(
+    port: int, caller: Caller, reader_key: str, *, updates: int = UPDATES
+) -> list[float]:
     """Milliseconds from an event until the one feed that another key reads shows it."""
     feed = Feed(port, "/v1/boards/b/live?limit=3&interval=20", reader_key)
     await feed.open()
     delays = []
-    for _ in range(UPDATES):
+    for _ in range(updates):
         seen = asyncio.Event()
         marker = f"seen{time.time_ns()}"
         feed.heard = lambda content, marker=marker, seen=seen: (  # type: ignore[misc]
@@ -178,11 +180,18 @@ async def beside_feeds(port: int, caller: Caller, reader_key: str) -> Iterator[t
     for each in crowd:
         each._request = each._request.replace("Authorization: Bearer none\r\n", "")
         await each.open()
-    await asyncio.sleep(2)
+    opening = await feed_delays(port, caller, reader_key, updates=1)
+    await asyncio.sleep(10)
     beside = await feed_delays(port, caller, reader_key)
     for each in crowd:
         each.close()
-    return iter([("a feed alone", alone), (f"a feed beside {FEEDS} of one token", beside)])
+    return iter(
+        [
+            ("a feed alone", alone),
+            (f"a feed while {FEEDS} of one token get their first lists", opening),
+            (f"a feed beside {FEEDS} of one token", beside),
+        ]
+    )
 
 
 async def revocations(port: int, caller: Caller, rounds: int) -> list[float]:
