@@ -72,6 +72,19 @@ def test_every_change_becomes_a_line_once(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
+def test_half_a_line_does_not_spoil_the_next(tmp_path: Path) -> None:
+    async def play() -> None:
+        lb, path = await opened(), tmp_path / "changes.jsonl"
+        path.write_bytes(b'{"id":"cut by a kill')
+        await sent(lb, str(path))
+        first, *rest = path.read_bytes().splitlines()
+        assert first == b'{"id":"cut by a kill'
+        assert [msgspec.json.decode(line)["id"] for line in rest] == await ids(lb)
+        await lb.close()
+
+    asyncio.run(play())
+
+
 def test_the_four_fields_are_one_line_of_configuration(tmp_path: Path) -> None:
     async def play() -> None:
         lb, path = await opened(), tmp_path / "changes.jsonl"

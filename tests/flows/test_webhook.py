@@ -207,3 +207,22 @@ def test_a_sink_that_is_stopped_goes_on_where_it_was(receiver: Receiver) -> None
         await lb.close()
 
     asyncio.run(play())
+
+
+def test_a_kill_while_parking_leaves_no_damage(receiver: Receiver, tmp_path: Path) -> None:
+    """Half a line is cut off: its page was not confirmed, and is parked again."""
+
+    async def play() -> None:
+        lb = await opened()
+        parking = ParkingFile(tmp_path / "parked.jsonl", "sink")
+        page = SinkPage("b", (await lb.changes("b")).changes, None, "x")
+        await parking.park(page, TargetRefused("no"))
+        whole = parking.path.read_bytes()
+        parking.path.write_bytes(whole + whole[:40])
+        await parking.park(page, TargetRefused("no"))
+        assert parking.path.read_bytes() == whole * 2
+        assert parking.path.stat().st_mode & 0o777 == 0o600
+        assert [len(each.changes) for each in parking.read()] == [4, 4]
+        await lb.close()
+
+    asyncio.run(play())

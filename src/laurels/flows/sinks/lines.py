@@ -34,6 +34,10 @@ class LinesTarget:
             return
         try:
             self._file = self._path.open("ab", buffering=0)
+            if self._path.is_file() and _ends_in_half_line(self._path):
+                self._file.write(
+                    b"\n"
+                )  # cut by a kill; its change comes again, in a line of its own
         except OSError as error:
             raise InvalidTarget(f"{self._path} cannot be written: {error.strerror}") from error
 
@@ -69,3 +73,11 @@ class LinesTarget:
             with suppress(OSError):  # no half line stays, and none is written twice
                 file.truncate(end)
             raise TargetUnavailable(f"{self._path} cannot be written: {error.strerror}") from error
+
+
+def _ends_in_half_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"

@@ -36,14 +36,13 @@ class ParkingFile:
     """A file of refused pages, one a line. Each use of it holds a lock, so that a sink may park
     while others are sent again."""
 
-    def __init__(self, path: Path, sink: str = "", now_ms: int = 0) -> None:
+    def __init__(self, path: Path, sink: str = "") -> None:
         self.path = path
         self._sink = sink
-        self._now_ms = now_ms
 
     async def park(self, page: SinkPage, error: TargetRefused) -> None:
         """Add a page at the end of the file, and sync it."""
-        at_ms = max(self._now_ms, page.changes[-1].at_ms)
+        at_ms = max([change.at_ms for change in page.changes])
         parked = Parked(self._sink, page.board, at_ms, error.what, list(page.changes))
         await asyncio.to_thread(self._add, parked)
 
@@ -68,7 +67,8 @@ class ParkingFile:
 
     def _add(self, parked: Parked) -> None:
         with self._locked() as file:
-            file.seek(0, os.SEEK_END)
+            whole = file.read().rpartition(b"\n")
+            file.truncate(len(whole[0]) + len(whole[1]))  # half a line, of a kill while parking
             file.write(_encoder.encode(parked) + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -79,7 +79,7 @@ class ParkingFile:
             file.readline()
             rest = file.read()
             beside = self.path.with_name(self.path.name + ".new")
-            with beside.open("wb") as other:
+            with open(beside, "wb", opener=_private) as other:
                 other.write(rest)
                 other.flush()
                 os.fsync(other.fileno())
@@ -88,13 +88,19 @@ class ParkingFile:
     @contextmanager
     def _locked(self) -> Iterator[BinaryIO]:
         try:
-            with self.path.with_name(self.path.name + ".lock").open("ab") as lock:
+            beside = self.path.with_name(self.path.name + ".lock")
+            with open(beside, "ab", opener=_private) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                with self.path.open("a+b") as file:
+                with open(self.path, "a+b", opener=_private) as file:
                     file.seek(0)
                     yield file
         except OSError as error:
             raise InvalidTarget(f"{self.path} cannot be written: {error.strerror}") from error
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that, where it is new, its owner alone can read."""
+    return os.open(path, flags, 0o600)
 
 
 def _read(file: BinaryIO) -> list[Parked]:
