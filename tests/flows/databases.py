@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -41,7 +42,7 @@ def need(name: str, package: str, *more: str) -> str:
     return found
 
 
-class Program:
+class Program(ABC):
     """A server in a folder of its own; it keeps its port through `kill` and `start`."""
 
     def __init__(self) -> None:
@@ -60,9 +61,9 @@ class Program:
     def prepare(self) -> None:
         """Makes what has to be there before the first start."""
 
+    @abstractmethod
     def command(self) -> Sequence[str]:
         """What starts the server."""
-        raise NotImplementedError
 
     def user(self) -> str | None:
         """As whom it runs, where the tests run as root."""

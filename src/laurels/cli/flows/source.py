@@ -254,14 +254,14 @@ def _signals(handle: Callable[[int], None]) -> Iterator[None]:
     """Have SIGINT and SIGTERM handled within the block; only the main thread gets any."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
-    with suppress(ValueError, RuntimeError, NotImplementedError):
+    with suppress(ValueError, RuntimeError):
         for number in numbers:
             loop.add_signal_handler(number, handle, number)
     try:
         yield
     finally:
         for number in numbers:
-            with suppress(ValueError, RuntimeError, NotImplementedError):
+            with suppress(ValueError, RuntimeError):
                 loop.remove_signal_handler(number)
 
 

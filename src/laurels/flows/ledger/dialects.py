@@ -96,12 +96,12 @@ def _named_errors(passing: tuple[type[Exception], ...], final: type[Exception]) 
     try:
         yield
     except passing as error:
-        raise TargetUnavailable(f"the database failed: {_said(error)}") from error
+        raise TargetUnavailable(f"the database failed: {_message_of(error)}") from error
     except final as error:
-        raise TargetRefused(f"the database refused: {_said(error)}") from error
+        raise TargetRefused(f"the database refused: {_message_of(error)}") from error
 
 
-def _said(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     return " ".join(str(error).split())[:300]
 
 
