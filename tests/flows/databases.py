@@ -58,6 +58,7 @@ class Program(ABC):
             self.close()
             raise
 
+    @abstractmethod
     def prepare(self) -> None:
         """Makes what has to be there before the first start."""
 

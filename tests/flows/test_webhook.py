@@ -209,7 +209,7 @@ def test_a_sink_that_is_stopped_goes_on_where_it_was(receiver: Receiver) -> None
     asyncio.run(play())
 
 
-def test_a_kill_while_parking_leaves_no_damage(receiver: Receiver, tmp_path: Path) -> None:
+def test_a_kill_while_parking_leaves_no_damage(tmp_path: Path) -> None:
     """Half a line is cut off: its page was not confirmed, and is parked again."""
 
     async def play() -> None:
