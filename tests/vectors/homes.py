@@ -152,7 +152,9 @@ def probed(server_side: bool) -> Iterator[list[tuple[bool, Any]]]:
     """Note what merging makes of each batch that is counted; with `server_side` events are told one
     by one, so that it is the script that adds them up."""
     found: list[tuple[bool, Any]] = []
-    probe = lua("sums", "shard", "refreshed", "rolling", "rule", "cells", "feed", "batch", "merge")
+    probe = lua(
+        "sums", "shard", "refresh_state", "rolling", "rule", "cells", "feed", "batch", "merge"
+    )
     run = RedisIndex._run
 
     async def probing(

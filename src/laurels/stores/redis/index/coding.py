@@ -227,7 +227,7 @@ def _span(span: Span) -> list[Any]:
 
 
 class AnswerReader:
-    """Reads the parts of an answer of `ask.lua` in order; the entries of the prefixed layout are at
+    """Reads the parts of an answer of `read.lua` in order; the entries of the prefixed layout are at
     its end."""
 
     def __init__(self, parts: Sequence[Any], texts: Sequence[bytes]) -> None:

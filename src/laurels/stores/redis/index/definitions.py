@@ -12,7 +12,7 @@ from .coding import as_text
 
 FORMAT = 1
 """The version of the format of all keys: their names and contents."""
-_PUT = script_of("boards")
+_PUT = script_of("put_definition")
 
 
 def _packed(value: bytes | int | None) -> bytes:

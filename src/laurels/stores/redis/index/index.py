@@ -54,12 +54,21 @@ from .names import key_of, name_of, scoped_name
 from .reads import Reads
 
 _COUNT = script_of(
-    "count", "shard", "refreshed", "rolling", "rule", "cells", "changes", "feed", "batch", "merge"
+    "count",
+    "shard",
+    "refresh_state",
+    "rolling",
+    "rule",
+    "cells",
+    "changes",
+    "feed",
+    "batch",
+    "merge",
 )
 _PENDING = script_of("pending", "shard")
-_ASK = script_of("ask", "shard", "refreshed")
-_PARTS = ("shard", "share", "refreshed", "rolling", "rule", "cells")
-_KEEP = script_of("keep", *_PARTS, "changes", "pass", "scopes", "refresh")
+_READ = script_of("read", "shard", "refresh_state")
+_PARTS = ("shard", "share", "refresh_state", "rolling", "rule", "cells")
+_OPERATE = script_of("operate", *_PARTS, "changes", "pass", "scopes", "refresh")
 _CHANGES = script_of("changes_read", "shard")
 _AUDIT = script_of("audit", *_PARTS)
 SHARE = 100
@@ -109,11 +118,11 @@ class RedisIndex:
         more = self._recording(board, recorded)
         if restart_tag:
             more["restart"] = str(restart_tag)
-        await self._keep("open", board, **more)
+        await self._operate("open", board, **more)
 
     async def close(self, board: Opened) -> None:
         """Forget a board with all its data; idempotent."""
-        while not await self._keep("close", board):
+        while not await self._operate("close", board):
             pass
         self._encodings.pop(board.number, None)
         self._each.pop((board.number, board.shard), None)
@@ -153,7 +162,7 @@ class RedisIndex:
         if keeps_changes:
             more["changes"] = encode_batch_changes(board, batch, plan, expires=self._expires)
         answer = await self._call(_COUNT, board, arguments | more)
-        if answer[0] == "apart":
+        if answer[0] == "events_needed":
             self._each[shard] = _EACH_CALLS
             arguments, sums = encode_batch(encoding, batch, plan)
             answer = await self._call(_COUNT, board, arguments | more)
@@ -218,13 +227,13 @@ class RedisIndex:
             "now": now_ms,
             "due": due_ms,
             "rolls": encode_rolling(encoding, board.number, now_ms, [ask.key for ask in asks]),
-            "asks": [encode_read(encoding, ask) for ask in asks],
+            "requests": [encode_read(encoding, ask) for ask in asks],
         }
         if any(ask.scopes is not None for ask in asks):
             arguments["since"] = since_ms(board.rules, now_ms)
         if board.feeds:
             arguments["feeds"] = board.feeds
-        packed, *texts = await self._run(_ASK, board, arguments)
+        packed, *texts = await self._run(_READ, board, arguments)
         _, seq, parts, refresh_states = _answer(packed)
         reader = AnswerReader(parts, texts)
         found = [decode_result(encoding, ask, reader) for ask in asks]
@@ -235,7 +244,7 @@ class RedisIndex:
         """Rotate a rolling window to the running step; return False if the limit was too low."""
         arguments = {"roll": encode_rolling_state(roll), "now": now_ms, "limit": SHARE}
         for _ in range(0, limit, SHARE):
-            if await self._keep("turn", board, **arguments):
+            if await self._operate("rotate_step", board, **arguments):
                 return True
         return False
 
@@ -244,7 +253,7 @@ class RedisIndex:
         left = 0
         for _ in range(0, limit, SHARE):
             roll = {"name": window, "steps": board.rules.windows[window].steps}
-            left = int(await self._keep("advance", board, roll=roll, limit=SHARE))
+            left = int(await self._operate("advance_pass", board, roll=roll, limit=SHARE))
             if left == 0:
                 break
         return left
@@ -258,7 +267,7 @@ class RedisIndex:
         for _ in range(0, limit, SHARE):
             if not left:
                 break
-            done = await self._keep("bring", board, scopes=left[:_SCOPES], **arguments)
+            done = await self._operate("advance_scopes", board, scopes=left[:_SCOPES], **arguments)
             left = left[done:]
         return not left
 
@@ -266,7 +275,7 @@ class RedisIndex:
         """Advance a share of the stale scopes; return whether there are no others."""
         arguments = {**_encode_due(due), "limit": SHARE}
         for _ in range(0, limit, SHARE):
-            if not await self._keep("sweep", board, **arguments):
+            if not await self._operate("sweep", board, **arguments):
                 return True
         return False
 
@@ -278,7 +287,7 @@ class RedisIndex:
         refreshed = board.rules.refreshed[window]
         roll = rolling_state(board.number, refreshed, now_ms)
         assert roll is not None
-        left, refresh_states = await self._keep(
+        left, refresh_states = await self._operate(
             "refresh",
             board,
             rolls=[encode_rolling_state(roll)],
@@ -307,7 +316,7 @@ class RedisIndex:
         rankings = entries = 0
         place = _BEGIN
         while place != _END:
-            names, place = await self._keep("scoped", board, place=place)
+            names, place = await self._operate("keys_of_scopes", board, place=place)
             for key in dict.fromkeys(key_of(board.number, name) for name in names):
                 rankings, entries = rankings + 1, entries + await self.audit(board, key, mend=mend)
         return rankings, entries
@@ -335,10 +344,12 @@ class RedisIndex:
         found, place = 0, _BEGIN if board.rules.scoped else _END
         arguments = {**_encode_due(due), "member": member.decode(), "limit": SHARE}
         while place != _END:
-            more, place = await self._keep("discard", board, place=place, **arguments)
+            more, place = await self._operate("remove_from_scopes", board, place=place, **arguments)
             found += more
         more = self._recording(board, recorded)
-        in_all = await self._keep("remove", board, member=member.decode(), found=found, **more)
+        in_all = await self._operate(
+            "remove_member", board, member=member.decode(), found=found, **more
+        )
         return bool(in_all + found)
 
     async def set_data(
@@ -350,13 +361,13 @@ class RedisIndex:
     ) -> None:
         text = False if data is None else data.decode()
         more = self._recording(board, recorded)
-        await self._keep("data", board, member=member.decode(), text=text, **more)
+        await self._operate("set_data", board, member=member.decode(), text=text, **more)
 
     async def set_position(
         self, board: Opened, source: str, text: str, recorded: WriteBlock | None = None
     ) -> None:
         more = self._recording(board, recorded)
-        await self._keep("position", board, source=source, text=text, **more)
+        await self._operate("set_position", board, source=source, text=text, **more)
 
     async def position(self, board: Opened, source: str) -> str | None:
         found = await self._command(board, b"HGET", b"p", source.encode())
@@ -378,14 +389,14 @@ class RedisIndex:
         found: dict[str, None] = {}
         place = _BEGIN
         while place != _END:
-            names, place = await self._keep("keys", board, empty=empty, place=place)
+            names, place = await self._operate("keys", board, empty=empty, place=place)
             found |= dict.fromkeys(names)
         return [key_of(board.number, name) for name in found]
 
     async def forget(self, board: Opened, now_ms: int) -> None:
         """Forget a share of the ids that are no longer remembered at `now_ms`."""
         for _ in range(_FORGET_CALLS):
-            if await self._keep("forget", board, before=now_ms - board.rules.dedupe_ms) == 0:
+            if await self._operate("forget", board, before=now_ms - board.rules.dedupe_ms) == 0:
                 return
 
     async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
@@ -460,20 +471,20 @@ class RedisIndex:
         await self._expire(board, keys, arguments)
         place = _BEGIN if board.rules.scoped else _END
         while place != _END:
-            place = await self._keep("expire_scopes", board, place=place, **arguments)
+            place = await self._operate("expire_scopes", board, place=place, **arguments)
 
     async def _expire(
         self, board: Opened, keys: Sequence[RankingKey], arguments: dict[str, Any]
     ) -> None:
         names = [name_of(key) for key in keys]
         for first in range(0, len(names), _DROP):
-            await self._keep("expire", board, names=names[first : first + _DROP], **arguments)
+            await self._operate("expire", board, names=names[first : first + _DROP], **arguments)
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
         """Remove rankings of periods."""
         names = [name_of(key) for key in keys]
         for first in range(0, len(names), _DROP):
-            await self._keep("drop", board, names=names[first : first + _DROP])
+            await self._operate("drop", board, names=names[first : first + _DROP])
 
     def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
         """Return whether the stored rankings stay valid when a board's rules are changed."""
@@ -503,11 +514,11 @@ class RedisIndex:
             self._encodings[board.number] = board.version, encoding
         return encoding
 
-    async def _keep(self, op: str, board: Opened, **more: Any) -> Any:
+    async def _operate(self, op: str, board: Opened, **more: Any) -> Any:
         windows = [
             {"name": each.name, "steps": each.steps} for each in self._encoding(board).rolling
         ]
-        answer = await self._call(_KEEP, board, {"op": op, "windows": windows, **more})
+        answer = await self._call(_OPERATE, board, {"op": op, "windows": windows, **more})
         return answer[1] if len(answer) > 1 else None
 
     async def _call(self, script: Script, board: Opened, arguments: dict[str, Any]) -> list[Any]:
@@ -533,15 +544,15 @@ def _answer(packed: bytes) -> list[Any]:
     """Decode a script's answer; raise the error if the answer is one."""
     answer: list[Any] = msgspec.msgpack.decode(packed)
     match answer[0]:
-        case "stale":
+        case "definition_outdated":
             raise DefinitionOutdated
-        case "behind":
+        case "plan_expired":
             raise PlanExpired(int(answer[1]))
-        case "unturned":
+        case "step_not_ready":
             raise StepNotReady(answer[1])
-        case "fed":
+        case "feed_conflict":
             raise FeedConflict(map(_feed_place, answer[1]))
-        case "unswept":
+        case "scopes_not_ready":
             raise ScopesNotReady(answer[1])
     return answer
 
@@ -557,7 +568,7 @@ def _entry_id(place: FeedPlace) -> str:
 
 
 def _encode_due(due: Due) -> dict[str, Any]:
-    """Encode the work due in scopes; its rolling windows replace those that `_keep` sends."""
+    """Encode the work due in scopes; its rolling windows replace those that `_operate` sends."""
     return {
         "now": due.now_ms,
         "before": due.since_ms,

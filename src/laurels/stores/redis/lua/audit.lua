@@ -19,7 +19,7 @@
 -- lost. Therefore entries are checked before rows.
 -- A difference that the stored data does not suffice to repair (the candidates of a member are gone, or
 -- the exact time that decides a `last` column) is left as it is and reported.
-if call('HGET', KEYS[1], 'ver') ~= B.version then return cmsgpack.pack({'stale'}) end
+if call('HGET', KEYS[1], 'ver') ~= B.version then return cmsgpack.pack({'definition_outdated'}) end
 
 local rolled = A.roll and rolling(A.roll) or nil
 local going = rolled and call('HGET', KEYS[1], 'place:' .. rolled.name)

@@ -1,7 +1,7 @@
 -- changes_read(board, after, limit) -> {'done', {newest, tag, floor, floor's tag}, entries…}
 -- Returns the block with the sequence `after`, if it is still kept, and the blocks after it until these
 -- have more than `limit` changes; each as sequence, tag, begun, result.
-if call('HGET', KEYS[1], 'ver') ~= B.version then return {cmsgpack.pack({'stale'})} end
+if call('HGET', KEYS[1], 'ver') ~= B.version then return {cmsgpack.pack({'definition_outdated'})} end
 
 local known = call('HMGET', KEYS[1], 'hseq', 'htag', 'hfloor')
 local newest, tag = known[1] or '0', known[2] or '0'

@@ -1,9 +1,11 @@
 -- count(board, now, due, rolls, targets, routes, events…)
---   -> {'done' or 'added', seq, codes, before, after, ranks before, ranks after, stands} | {'apart'}
+--   -> {'done' or 'by_member', seq, codes, before, after, ranks before, ranks after, stands}
+--      | {'events_needed'}
 -- Counts a batch as planned. Each event counts in all windows that accept it, or in none. batch.lua
 -- describes the argument. `before` and `after` have a list for each column, with false for a member that
--- was not ranked. 'added': the caller sent sums; `before` and the ranks have an item for each member,
--- `codes` and `after` are empty. 'apart': nothing was counted, the caller has to send single events.
+-- was not ranked. 'by_member': the caller sent sums; `before` and the ranks have an item for each member,
+-- `codes` and `after` are empty. 'events_needed': nothing was counted, since the sums do not suffice; the
+-- caller has to send single events.
 
 -- An event in one window
 
@@ -188,7 +190,7 @@ end
 
 local ranks_before = A.ranks and ranks() or false
 local results = not A.changes and merged()
-if not results and A.sums then return cmsgpack.pack({'apart'}) end
+if not results and A.sums then return cmsgpack.pack({'events_needed'}) end
 results = results or one_by_one()
 local codes = results.codes
 
@@ -353,7 +355,7 @@ end
 local ranks_after = A.ranks and ranks() or false
 call('HSET', KEYS[1], 'now', text(A.now))
 local seq = tell('counted', text(results.counted))
-local reply = cmsgpack.pack({A.sums and 'added' or 'done', seq, codes, results.before, results.after,
+local reply = cmsgpack.pack({A.sums and 'by_member' or 'done', seq, codes, results.before, results.after,
                               ranks_before, ranks_after, stands()})
 if answers then call('SET', answers, text(A.call[2]) .. ':' .. reply, 'EX', '60') end
 return reply

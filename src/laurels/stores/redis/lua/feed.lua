@@ -22,7 +22,7 @@ local function others_fed()
       for i = 1, A.feeds do fields[i] = 'fed:' .. text(i - 1) end
       local found = call('HMGET', KEYS[1], unpack(fields))
       for i = 1, A.feeds do found[i] = found[i] or NOTHING end
-      return {'fed', found}
+      return {'feed_conflict', found}
     end
   end
   return nil

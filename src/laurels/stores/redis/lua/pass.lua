@@ -24,7 +24,7 @@ end
 
 -- Returns how far the pass has come in a tally. A place is valid only in the server process that gave it,
 -- not after a restart or in a replica that was promoted.
-local function place_in(rolled, process)
+local function pass_cursor(rolled, process)
   local said = call('HGET', KEYS[1], 'place:' .. rolled.name) or ''
   local by, place = string.match(said, '^(%x+):(%d+:?%d*)$')
   return by == process and place or '0:'
@@ -52,7 +52,7 @@ local EMPTY = 0.5
 -- Continues the pass that prepares the next step by about `limit` members. Returns whether the pass is
 -- complete, what is left of the limit, and whether both tallies were empty. A step with a tally that is
 -- not empty costs at least as much as a few members.
-local function advance(rolled, limit)
+local function continue_pass(rolled, limit)
   local phase = tonumber(call('HGET', KEYS[1], 'phase:' .. rolled.name) or '0')
   local last = tally(rolled.name, rolled.leaving - 1)
   if phase == 0 and call('EXISTS', last, rolled.left or last) == 0 then
@@ -62,7 +62,7 @@ local function advance(rolled, limit)
   local weigh, each = weight_in(rolled), rolled.candidates and limit or 1  -- unknown before the first look
   while phase < 2 and limit > 0 do
     local from = tally(rolled.name, rolled.leaving - 1 + phase)
-    local names, place, weight = share_of('HSCAN', from, place_in(rolled, process), limit,
+    local names, place, weight = share_of('HSCAN', from, pass_cursor(rolled, process), limit,
                                            math.max(1, floor(limit / each)), weigh)
     local forms = not rolled.refreshed and forms_of(rolled.live, names)
     if forms then
@@ -124,33 +124,33 @@ local function unlink_rolling(rolled)
   return true
 end
 
-local function run_from(name, step)
+local function begin_step(name, step)
   call('HSET', KEYS[1], 'run:' .. name, text(step), 'phase:' .. name, '0', 'place:' .. name, '0')
 end
 
 -- Moves a window whose steps have all passed to the running step, by one share of work; returns whether
 -- it is there. A refreshed window keeps its ranking until the next refresh.
-local function skip_to(rolled, running)
+local function reset_to_step(rolled, running)
   if not rolled.refreshed then return unlink_rolling(rolled) end
   if not unlink_tallies(rolled) then return false end
-  run_from(rolled.name, running)
+  begin_step(rolled.name, running)
   return true
 end
 
 -- Advances a window towards the running step; processes about `limit` members at most. Returns whether
 -- it has reached that step, and what is left of the limit.
-local function turn_to(w, running, limit)
+local function rotate_to(w, running, limit)
   local rolled = rolling(w)
   if not rolled or rolled.run >= running then return true, limit end
   if running - rolled.run >= rolled.steps then
-    return skip_to(rolled, running), limit - math.min(TALLIES, rolled.steps) / 10
+    return reset_to_step(rolled, running), limit - math.min(TALLIES, rolled.steps) / 10
   end
   local complete, empty
   while rolled.run < running do
-    complete, limit, empty = advance(rolled, limit)
+    complete, limit, empty = continue_pass(rolled, limit)
     if not complete then return false, limit end
     if not empty then call('UNLINK', tally(rolled.name, rolled.leaving - 1)) end
-    run_from(rolled.name, rolled.run + 1)
+    begin_step(rolled.name, rolled.run + 1)
     rolled = rolling(w, rolled.run + 1)
   end
   return true, limit

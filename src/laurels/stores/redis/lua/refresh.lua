@@ -15,7 +15,7 @@
 -- it ends after one round however much is written, and any process can continue it at any time.
 -- When the window rotates, a build begins again. The end of a build increments one number (gen:<w>).
 --
--- Op of `keep`, besides rolls (only the window, with its running step) and due:
+-- Op of `operate`, besides rolls (only the window, with its running step) and due:
 --   refresh (before, forms, limit)   continues the refresh if the last one was before that instant;
 --                                    returns about how many members are left, 0 when it is done, and
 --                                    the states of the windows. `forms` are those of the scopes.
@@ -159,7 +159,7 @@ end
 local function refresh()
   local no = refusal()
   if no then return no end
-  see()
+  note_time()
   local w, left = A.rolls[1], 0
   local noted, waits = unpack(call('HMGET', KEYS[1], 'noted:' .. w.name, 'waits:' .. w.name))
   if noted and tonumber(noted) >= A.before then return {'done', {0, stands()}} end

@@ -1,25 +1,28 @@
 -- Scopes of a board: advancing them to the current time, and the operations that go through all of them.
 --
 -- A call that reads or writes a scope first rotates its rolling windows. After each boundary a sweep
--- visits all scopes, in shares, and any number of processes can run it at the same time: the mark of a
--- scope (P o) is the time it was last advanced to. A visit can stop anywhere, and the next one continues.
+-- advances all scopes, in shares, and any number of processes can run it at the same time. P o has for
+-- each scope the time it was last advanced to. Advancing a scope can stop at any point; the next call
+-- continues there.
 --
--- Ops of `keep`, besides now and windows:
---   sweep (before, oldest, limit)          visits scopes last advanced before that instant; returns 1 if
---                                          there may be more
---   bring (scopes, full, oldest, limit)    rotates the windows of these scopes, or with `full` visits
---                                          them; returns how many are done, from the first one on
---   discard (member, place, before, oldest, limit)   removes a member from a share of the scopes; returns
---                                          the number of rankings it was in, and the next place
---   expire_scopes (place, lives)           sets when the rankings of a share of the scopes expire, by
---                                          `lives`; returns the next place
---   scoped (place)                         returns the rankings of a share of the scopes, and the next
---                                          place
+-- Ops of `operate`, besides now and windows:
+--   sweep (before, oldest, limit)
+--     advances scopes last advanced before that instant; returns 1 if there may be more
+--   advance_scopes (scopes, full, oldest, limit)
+--     rotates the windows of these scopes, or with `full` does all their work that is due; returns how
+--     many are done, from the first one on
+--   remove_from_scopes (member, place, before, oldest, limit)
+--     removes a member from a share of the scopes; returns the number of rankings it was in, and the
+--     next place
+--   expire_scopes (place, lives)
+--     sets when the rankings of a share of the scopes expire, by `lives`; returns the next place
+--   keys_of_scopes (place)
+--     returns the names of the rankings of a share of the scopes, and the next place
 -- `oldest` is, by window, the start of the oldest period that is kept.
 local SCOPES = 25  -- how many are read before the limit is checked
 
 -- The cost of work on a scope, in members of a pass.
-local VISIT, RANKING, TURN = 2, 1, 1
+local SCOPE_COST, RANKING_COST, ROTATION_COST = 2, 1, 1
 
 local function in_windows(scope)
   local found = {}
@@ -35,7 +38,7 @@ local function form_of_scope(scope)
 end
 
 -- Moves the newest time seen on this board forward to the time of the call.
-local function see()
+local function note_time()
   local now = tonumber(call('HGET', KEYS[1], 'now') or '-1e300')
   if A.now > now then call('HSET', KEYS[1], 'now', text(A.now)) end
 end
@@ -46,7 +49,7 @@ local function forget_scope(scope)
   call('ZREM', P .. 'o', scope)
 end
 
--- Runs a share with the remaining limit, at least 1, so that each visit makes progress; an overdrawn
+-- Runs a share with the remaining limit, at least 1, so that each call makes progress; an overdrawn
 -- limit stays overdrawn.
 local function at_least(limit, share)
   local most = math.max(1, limit)
@@ -54,10 +57,10 @@ local function at_least(limit, share)
   return there, limit - (most - left)
 end
 
-local function turn_scope(scope, limit)
+local function rotate_scope(scope, limit)
   for _, w in ipairs(in_windows(scope)) do
     local there
-    there, limit = at_least(limit - TURN, function(left) return turn_to(w, w.running, left) end)
+    there, limit = at_least(limit - ROTATION_COST, function(left) return rotate_to(w, w.running, left) end)
     if not there then return false, limit end
   end
   return true, limit
@@ -124,14 +127,14 @@ end
 
 -- Does all work that is due for a scope, and prepares the next step of its rolling windows. Returns
 -- whether it is complete, and what is left of the limit.
-local function visit(scope, limit)
+local function advance_scope(scope, limit)
   local there
-  there, limit = turn_scope(scope, limit - VISIT)
+  there, limit = rotate_scope(scope, limit - SCOPE_COST)
   if not there then return false, limit end
   local held, seen = settle(scope)
-  limit = limit - RANKING * seen
+  limit = limit - RANKING_COST * seen
   for _, rolled in ipairs(held or {}) do
-    there, limit = at_least(limit, function(left) return advance(rolled, left) end)
+    there, limit = at_least(limit, function(left) return continue_pass(rolled, left) end)
     if not there then return false, limit end
   end
   if held then call('ZADD', P .. 'o', 'XX', text(behind_before(A.now)), scope) end
@@ -140,26 +143,26 @@ end
 
 local function sweep()
   local limit, before = A.limit, '(' .. text(behind_before(A.before))
-  see()
+  note_time()
   while limit > 0 do
     local some = call('ZRANGEBYSCORE', P .. 'o', '-inf', before, 'LIMIT', '0', text(SCOPES))
     if #some == 0 then return {'done', 0} end
     for _, scope in ipairs(some) do
       local there
-      there, limit = visit(scope, limit)
+      there, limit = advance_scope(scope, limit)
       if not there or limit <= 0 then return {'done', 1} end
     end
   end
   return {'done', 1}
 end
 
-local function bring()
+local function advance_scopes()
   local limit, done = A.limit, 0
-  see()
+  note_time()
   for _, scope in ipairs(A.scopes) do
     local there
     if limit <= 0 then break end
-    there, limit = (A.full and visit or turn_scope)(scope, limit)
+    there, limit = (A.full and advance_scope or rotate_scope)(scope, limit)
     if not there then break end
     done = done + 1
   end
@@ -168,15 +171,15 @@ end
 
 -- Removing a member
 
-local function discard(ranked)
+local function remove_from(ranked)
   local form = form_of(ranked, A.member)
   if form then place(ranked, {A.member}, {form}, {false}) end
   return form and 1 or 0
 end
 
-local function discard_rolling(rolled)
-  local found = discard(rolled.live)
-  discard(rolled.prepared)
+local function remove_from_window(rolled)
+  local found = remove_from(rolled.live)
+  remove_from(rolled.prepared)
   for step = rolled.leaving - 1, rolled.run do call('HDEL', tally(rolled.name, step), A.member) end
   call('HDEL', P .. 'e:' .. rolled.name, A.member)
   call('HDEL', P .. 'c:' .. rolled.name, A.member)
@@ -192,7 +195,7 @@ local function is_in_window(rolled)
   return false
 end
 
-local function is_in(scope)
+local function is_in_scope(scope)
   for _, ranked in ipairs(rankings_of(call('HKEYS', P .. 'i:' .. scope))) do
     if form_of(ranked, A.member) then return true end
   end
@@ -205,32 +208,32 @@ end
 
 -- Removes the member from a scope, after advancing it: rankings that are no longer kept do not count.
 -- Returns whether that is done, what is left of the limit, and how many rankings had the member.
-local function discard_in(scope, limit)
+local function remove_from_scope(scope, limit)
   local there, found = true, 0
   if tonumber(call('ZSCORE', P .. 'o', scope)) < behind_before(A.before) then
-    there, limit = visit(scope, limit)
+    there, limit = advance_scope(scope, limit)
     if not there then return false, limit, 0 end
   end
   for _, ranked in ipairs(rankings_of(call('HKEYS', P .. 'i:' .. scope))) do
-    found = found + discard(ranked)
+    found = found + remove_from(ranked)
   end
   for _, w in ipairs(in_windows(scope)) do
     local rolled = rolling(w)
     if rolled and is_in_window(rolled) then
-      found, limit = found + discard_rolling(rolled), limit - rolled.steps / 10
+      found, limit = found + remove_from_window(rolled), limit - rolled.steps / 10
     end
   end
   settle(scope)
   return true, limit, found
 end
 
-local function discard_scopes()
+local function remove_from_scopes()
   local names, after_ = share_of('ZSCAN', P .. 'o', A.place, A.limit, A.limit)
   local limit, found = A.limit, 0
   for _, scope in ipairs(names) do
-    if sub(scope, 1, 1) ~= '@' and is_in(scope) then
+    if sub(scope, 1, 1) ~= '@' and is_in_scope(scope) then
       local there, more = false, 0
-      if limit > 0 then there, limit, more = discard_in(scope, limit) end
+      if limit > 0 then there, limit, more = remove_from_scope(scope, limit) end
       found = found + more
       if not there then
         after_ = A.place
@@ -255,7 +258,7 @@ local function expire_scopes()
   return {'done', after_}
 end
 
-local function scoped()
+local function keys_of_scopes()
   local names, after_ = share_of('ZSCAN', P .. 'o', A.place, SCOPES, SCOPES)
   local found = {}
   for _, scope in ipairs(names) do

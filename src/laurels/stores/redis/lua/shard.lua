@@ -2,7 +2,7 @@
 --
 -- KEYS[1] is P..'m'; every key of the shard begins with P and is in the same slot:
 --   P m                     hash: ver, now, seq, since; for a rolling window run:<w>, phase:<w>,
---                           place:<w>; for a refreshed one also the fields listed in refreshed.lua
+--                           place:<w>; for a refreshed one also the fields listed in refresh_state.lua
 --   P i                     set of the existing rankings: <window>:<instance>
 --   P r:<window>:<instance> sorted set of a ranking, ascending in the order of standings
 --   P k:<window>:<instance> prefixed only, hash: member -> form
@@ -287,19 +287,19 @@ local function refusal(more)
   for _, w in ipairs(more or {}) do rolls[#rolls + 1] = w end
   for i, w in ipairs(rolls) do asked[i + 2] = 'run:' .. w.name end
   local known = fetch('HMGET', KEYS[1], asked)
-  if known[1] ~= B.version then return {'stale'} end
+  if known[1] ~= B.version then return {'definition_outdated'} end
   local now = tonumber(known[2] or '-1e300')
   if A.now then A.now = math.max(A.now, now) end
   now = A.now or now
-  if A.due and now >= A.due then return {'behind', now} end
+  if A.due and now >= A.due then return {'plan_expired', now} end
   local behind = {}
   for i, w in ipairs(rolls) do
     local run = tonumber(known[i + 2] or w.running)
     w.known = known[i + 2]
-    if run > w.running then return {'behind', math.max(now, A.due)} end
+    if run > w.running then return {'plan_expired', math.max(now, A.due)} end
     if run < w.running then behind[#behind + 1] = w.scope or '' end
   end
-  return #behind > 0 and {'unturned', behind} or nil
+  return #behind > 0 and {'step_not_ready', behind} or nil
 end
 
 -- Appends to the stream of changes; returns the number of this change.

@@ -1,13 +1,13 @@
--- ask(board, now, due, rolls, asks, feeds) -> {'done', seq, parts, stands}, text…
--- Answers read requests (asks, see index/coding.py) from one state; for `stands` see refreshed.lua.
+-- read(board, now, due, rolls, requests, feeds) -> {'done', seq, parts, stands}, text…
+-- Answers read requests (see index/coding.py) from one state; for `stands` see refresh_state.lua.
 --
--- ARGV[1]  msgpack: board, now, due, rolls, asks. An ask is {window, instance, rolling, anchors, spans
+-- ARGV[1]  msgpack: board, now, due, rolls, requests. A request is {window, instance, rolling, anchors, spans
 --   {anchor, low, high, first, last, fit}, members, data}, or {false, form, after, limit} to list the
 --   next scopes of a form; none of these may be stale, that is last advanced before `since`.
 -- An anchor is {'start'}, {'end'}, {'member', member}, {'count', form} (the number of entries below
 --   the form), or {'within', form, next form, member, right} (the number of entries below the form,
 --   plus those from the form to the next one whose member sorts before `member`).
--- All parts of an answer are in one flat list, which is cheaper than a table for each part. An ask adds:
+-- All parts of an answer are in one flat list, which is cheaper than a table for each part. A request adds:
 --   the size of the ranking; the position of each anchor, -1 if there is none; for each span its first
 --   position, the rank there and the entries; if members are requested, a table of positions, one of
 --   ranks (-1: not ranked) and one of forms; if data is requested, a table for each span and one for
@@ -201,12 +201,12 @@ local function list(form, after_, limit)
   return behind
 end
 
-for _, ask in ipairs(A.asks) do
-  if ask[1] then
-    answer(unpack(ask, 1, 7))
+for _, request in ipairs(A.requests) do
+  if request[1] then
+    answer(unpack(request, 1, 7))
   else
-    local behind = list(ask[2], ask[3], ask[4])
-    if #behind > 0 then return {cmsgpack.pack({'unswept', behind})} end
+    local behind = list(request[2], request[3], request[4])
+    if #behind > 0 then return {cmsgpack.pack({'scopes_not_ready', behind})} end
   end
 end
 

@@ -1,13 +1,13 @@
--- keep(op, board, …) -> {'done', …}
+-- operate(op, board, …) -> {'done', …}
 -- All operations on a board other than counting: opening, passes, removal, member data and so on.
 --
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
 --   arguments of the op:
---   open; close; turn (roll, limit); advance (roll, limit); remove (member);
---   data (member, text or false); position (source, text); keys (place, empty: include rankings without
+--   open; close; rotate_step (roll, limit); advance_pass (roll, limit); remove_member (member);
+--   set_data (member, text or false); set_position (source, text); keys (place, empty: include rankings without
 --   members); drop (names, few); expire (names, lives or nil); forget (before); for others see
 --   scopes.lua and refresh.lua
--- A call of turn, advance or close does a share of the work, and returns whether it was the last one.
+-- A call of rotate_step, advance_pass or close does a share of the work, and returns whether it was the last one.
 -- Rankings here are those of all events; the operations in scopes.lua go through the scopes.
 local op = A.op
 local PERIODS = 100  -- how many rankings one call removes
@@ -46,40 +46,40 @@ local function close()
 end
 
 -- Rotates a window to the running step.
-local function turn()
+local function rotate_step()
   local rolled = rolling(A.roll)
-  if rolled and rolled.run < A.roll.running then see() end
-  return {'done', turn_to(A.roll, A.roll.running, A.limit) and 1 or 0}
+  if rolled and rolled.run < A.roll.running then note_time() end
+  return {'done', rotate_to(A.roll, A.roll.running, A.limit) and 1 or 0}
 end
 
 -- Continues the pass of a window; returns about how many members are left.
-local function pass()
+local function advance_pass()
   local rolled = rolling(A.roll)
   if not rolled then return {'done', 0} end
   local before = tally(rolled.name, rolled.leaving - 1)
-  if advance(rolled, A.limit) then return {'done', 0} end
+  if continue_pass(rolled, A.limit) then return {'done', 0} end
   local left = call('HLEN', before) + (rolled.left and call('HLEN', rolled.left) or 0)
   return {'done', math.max(1, left)}
 end
 
-local function remove()
+local function remove_member()
   local there, rolled, found = rankings_of(call('SMEMBERS', P .. 'i')), windows(), 0
-  for _, ranked in ipairs(there) do found = found + discard(ranked) end
-  for _, each in ipairs(rolled) do found = found + discard_rolling(each) end
+  for _, ranked in ipairs(there) do found = found + remove_from(ranked) end
+  for _, each in ipairs(rolled) do found = found + remove_from_window(each) end
   local carried = call('HDEL', P .. 'x', A.member)
   move(tell('removed', A.member))
   if A.changes and found + carried + A.found > 0 then record(1, A.time, '') end
   return {'done', found}
 end
 
-local function data()
+local function set_data()
   if A.text then call('HSET', P .. 'x', A.member, A.text) else call('HDEL', P .. 'x', A.member) end
   move(tell('data', A.member))
   if A.changes then record(1, A.time, '') end
   return {'done'}
 end
 
-local function position()
+local function set_position()
   call('HSET', P .. 'p', A.source, A.text)
   if A.changes then record(1, A.time, '') end
   return {'done'}
@@ -120,12 +120,14 @@ local function forget()
   return {'done', #old}
 end
 
-local ops = {open = open, close = close, turn = turn, advance = pass, remove = remove, data = data,
-             position = position, keys = keys, drop = drop, expire = expire_periods,
-             expire_scopes = expire_scopes, forget = forget,
-             sweep = sweep, bring = bring, discard = discard_scopes, scoped = scoped,
-             refresh = refresh}
+local ops = {
+  open = open, close = close, rotate_step = rotate_step, advance_pass = advance_pass,
+  remove_member = remove_member, set_data = set_data, set_position = set_position, keys = keys,
+  drop = drop, expire = expire_periods, forget = forget, sweep = sweep,
+  advance_scopes = advance_scopes, remove_from_scopes = remove_from_scopes,
+  keys_of_scopes = keys_of_scopes, expire_scopes = expire_scopes, refresh = refresh,
+}
 if op ~= 'open' and op ~= 'close' and call('HGET', KEYS[1], 'ver') ~= B.version then
-  return cmsgpack.pack({'stale'})
+  return cmsgpack.pack({'definition_outdated'})
 end
 return cmsgpack.pack(ops[op]())
