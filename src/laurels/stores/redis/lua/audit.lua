@@ -28,9 +28,9 @@ if A.roll and (not rolled or going and string.find(going, '^gone:')) then
 end
 local window, instance = string.match(A.name, '^(.*):([^:]*)$')
 local ranked = rolled and rolled.live or ranking(window, tonumber(instance))
-local built, through = rolled and A.built and build_of(window_of(rolled.name)), nil
+local built, through = rolled and A.built and current_build(window_of(rolled.name)), nil
 if A.built then
-  through = built and progress_of(built, rolled.name)
+  through = built and build_progress(built, rolled.name)
   if not through or through == 'clear' then return cmsgpack.pack({'done', '0', 0, ''}) end
   rolled, ranked = rolling(A.roll, built.step), rolled.prepared
 end

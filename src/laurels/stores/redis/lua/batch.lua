@@ -70,8 +70,8 @@ for t, target in ipairs(targets) do
   end
 end
 
-local no = refusal(rolls) or others_fed()
-if no then return cmsgpack.pack(no) end
+local refused = refusal(rolls) or others_fed()
+if refused then return cmsgpack.pack(refused) end
 
 local function store_of(w, event)
   local route = A.routes[w]
@@ -84,10 +84,10 @@ end
 local function read_refreshed(rolled)
   if rolled.first then return end
   rolled.first, rolled.cell = {}, {}
-  local build = build_of(window_of(rolled.name))
+  local build = current_build(window_of(rolled.name))
   if build and build.step == rolled.run then
     local at = rolled.run + 1
-    if rolled.known then at = progress_of(build, rolled.name) end
+    if rolled.known then at = build_progress(build, rolled.name) end
     rolled.build, rolled.at = build, at ~= 'clear' and at or nil
   end
   rolled.building = build ~= nil

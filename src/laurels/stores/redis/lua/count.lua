@@ -1,5 +1,5 @@
 -- count(board, now, due, rolls, targets, routes, events…)
---   -> {'done' or 'by_member', seq, codes, before, after, ranks before, ranks after, stands}
+--   -> {'done' or 'by_member', seq, codes, before, after, ranks before, ranks after, refresh_states}
 --      | {'events_needed'}
 -- Counts a batch as planned. Each event counts in all windows that accept it, or in none. batch.lua
 -- describes the argument. `before` and `after` have a list for each column, with false for a member that
@@ -295,7 +295,7 @@ local function write_refreshed(rolled)
   if rolled.known then return end
   began[#began + 1], began[#began + 2] = 'run:' .. rolled.name, text(rolled.run)
   if rolled.at then
-    began[#began + 1], began[#began + 2] = 'built:' .. rolled.name, progress_told(rolled.build, rolled.at, '')
+    began[#began + 1], began[#began + 2] = 'built:' .. rolled.name, encode_progress(rolled.build, rolled.at, '')
   end
 end
 
@@ -356,6 +356,6 @@ local ranks_after = A.ranks and ranks() or false
 call('HSET', KEYS[1], 'now', text(A.now))
 local seq = tell('counted', text(results.counted))
 local reply = cmsgpack.pack({A.sums and 'by_member' or 'done', seq, codes, results.before, results.after,
-                              ranks_before, ranks_after, stands()})
+                              ranks_before, ranks_after, refresh_states()})
 if answers then call('SET', answers, text(A.call[2]) .. ':' .. reply, 'EX', '60') end
 return reply

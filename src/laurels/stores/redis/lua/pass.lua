@@ -25,8 +25,8 @@ end
 -- Returns how far the pass has come in a tally. A place is valid only in the server process that gave it,
 -- not after a restart or in a replica that was promoted.
 local function pass_cursor(rolled, process)
-  local said = call('HGET', KEYS[1], 'place:' .. rolled.name) or ''
-  local by, place = string.match(said, '^(%x+):(%d+:?%d*)$')
+  local stored = call('HGET', KEYS[1], 'place:' .. rolled.name) or ''
+  local by, place = string.match(stored, '^(%x+):(%d+:?%d*)$')
   return by == process and place or '0:'
 end
 

@@ -1,5 +1,5 @@
--- read(board, now, due, rolls, requests, feeds) -> {'done', seq, parts, stands}, text…
--- Answers read requests (see index/coding.py) from one state; for `stands` see refresh_state.lua.
+-- read(board, now, due, rolls, requests, feeds) -> {'done', seq, parts, refresh_states}, text…
+-- Answers read requests (see index/coding.py) from one state; for `refresh_states` see refresh_state.lua.
 --
 -- ARGV[1]  msgpack: board, now, due, rolls, requests. A request is {window, instance, rolling, anchors, spans
 --   {anchor, low, high, first, last, fit}, members, data}, or {false, form, after, limit} to list the
@@ -15,8 +15,8 @@
 -- Entries are a list of alternating members and scores. In the prefixed layout the list has only their
 --   number, and each entry, like the form of each requested member, is one of the texts after the
 --   answer.
-local no = refusal()
-if no then return {cmsgpack.pack(no)} end
+local refused = refusal()
+if refused then return {cmsgpack.pack(refused)} end
 
 local parts, texts = {}, {''}  -- the first text is set to the packed answer at the end
 
@@ -31,7 +31,7 @@ local function ranking_of(window, instance, rolling)
   local ranked = rankings[name]
   if not ranked then
     if rolling and is_refreshed(window) then
-      instance = shown_side(window)
+      instance = shown_instance(window)
     elseif rolling then
       local run = tonumber(call('HGET', KEYS[1], 'run:' .. window) or nil)
       instance = run == instance and run % 2 or -1
@@ -224,5 +224,5 @@ local function state()
 end
 
 local seq = state()
-texts[1] = cmsgpack.pack({'done', seq, parts, stands()})
+texts[1] = cmsgpack.pack({'done', seq, parts, refresh_states()})
 return texts

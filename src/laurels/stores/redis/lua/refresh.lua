@@ -19,15 +19,16 @@
 --   refresh (before, forms, limit)   continues the refresh if the last one was before that instant;
 --                                    returns about how many members are left, 0 when it is done, and
 --                                    the states of the windows. `forms` are those of the scopes.
--- `limit` is a number of cells to be added up, which take 0.2 to 0.4 µs each. In such cells,
-local LOOK = 2      -- the cost of meeting a member
-local RANK = 12     -- the cost of ranking one, without its cells
-local UNRANK = 6    -- the cost of removing one
-local CALL = 3      -- the cost of a command, about
-local SCOPE = 20    -- the cost of beginning a scope
+-- `limit` is a number of cells to be added up, which take 0.2 to 0.4 µs each. The cost of other work, in
+-- such cells:
+local MEMBER_COST = 2         -- checking whether a member is ranked
+local RANK_COST = 12          -- ranking one, without adding up its cells
+local UNRANK_COST = 6         -- removing one from a ranking
+local CALL_COST = 3           -- a command, about
+local BUILD_SCOPE_COST = 20   -- beginning a scope
 
-local function keep_progress(build, name, at, place)
-  call('HSET', KEYS[1], 'built:' .. name, progress_told(build, at, place))
+local function store_progress(build, name, at, place)
+  call('HSET', KEYS[1], 'built:' .. name, encode_progress(build, at, place))
 end
 
 local function members_of(ranked, entries)
@@ -39,20 +40,20 @@ end
 
 -- Removes a share of a ranking, including entries that no member's form explains. Returns whether it is
 -- empty now, and what is left of the limit.
-local function clear(ranked, limit)
+local function clear_ranking(ranked, limit)
   while limit > 0 do
     if call('ZCARD', ranked.r) <= SMALL then
       unlink_ranking(ranked)
-      return true, limit - CALL
+      return true, limit - CALL_COST
     end
-    local most = math.max(1, floor(limit / UNRANK))
+    local most = math.max(1, floor(limit / UNRANK_COST))
     local entries = call('ZRANGE', ranked.r, '0', text(most - 1))
     local members = members_of(ranked, entries)
     local none = {}
     for i = 1, #members do none[i] = false end
     place(ranked, members, forms_of(ranked, members), none)
     send('ZREM', ranked.r, entries)
-    limit = limit - UNRANK * #members - CALL
+    limit = limit - UNRANK_COST * #members - CALL_COST
   end
   return false, limit
 end
@@ -60,28 +61,28 @@ end
 -- Continues a build in the tally of a step. Returns the next place, and what is left of the limit.
 local function build_step(rolled, step, at, limit)
   local steps = rolled.run - step + 1
-  local many = math.max(1, floor(limit / (LOOK + RANK + steps)))
+  local many = math.max(1, floor(limit / (MEMBER_COST + RANK_COST + steps)))
   local names, after_ = share_of('HSCAN', tally(rolled.name, step), at, many, many)
-  local there, new = forms_of(rolled.prepared, names), {}
+  local ranked, new = forms_of(rolled.prepared, names), {}
   for i, name in ipairs(names) do
-    if not there[i] then new[#new + 1] = name end
+    if not ranked[i] then new[#new + 1] = name end
   end
-  limit = limit - CALL - LOOK * #names
+  limit = limit - CALL_COST - MEMBER_COST * #names
   if #new > 0 then
     place(rolled.prepared, new, {}, (from_cells(rolled, new, step)))
-    limit = limit - (RANK + steps) * #new - CALL * steps
+    limit = limit - (RANK_COST + steps) * #new - CALL_COST * steps
   end
   return after_, limit
 end
 
 -- Continues a build in one scope. Returns whether the scope is done, and what is left of the limit.
 local function build_scope(build, w, name, limit)
-  local at, from = progress_of(build, name)
+  local at, from = build_progress(build, name)
   local rolled = rolling({name = name, steps = w.steps}, build.step)
-  if at and at ~= 'clear' and at > rolled.run then return true, limit - CALL end
+  if at and at ~= 'clear' and at > rolled.run then return true, limit - CALL_COST end
   if not at or at == 'clear' then
     local cleared
-    cleared, limit = clear(rolled.prepared, limit)
+    cleared, limit = clear_ranking(rolled.prepared, limit)
     at, from = cleared and rolled.leaving or 'clear', ''
   end
   local process = process_of()
@@ -91,7 +92,7 @@ local function build_scope(build, w, name, limit)
     place_there, limit = build_step(rolled, at, place_there, limit)
     if place_there == '0' then at, place_there = at + 1, '0:' end
   end
-  keep_progress(build, name, at, process .. ':' .. place_there)
+  store_progress(build, name, at, process .. ':' .. place_there)
   if at == 'clear' or at <= rolled.run then return false, limit end
   if call('EXISTS', rolled.prepared.r) == 1 then
     call('HSET', KEYS[1], 'some:' .. w.name, '1')
@@ -108,27 +109,27 @@ local function next_scopes(form, after_)
 end
 
 -- Continues a build; returns whether it is complete.
-local function build_on(build, w, limit)
-  local there
-  there, limit = build_scope(build, w, w.name, limit)
-  local said = call('HGET', KEYS[1], 'next:' .. w.name) or '1:'
-  local form, after_ = string.match(said, '^(%d+):(.*)$')
+local function continue_build(build, w, limit)
+  local done
+  done, limit = build_scope(build, w, w.name, limit)
+  local stored = call('HGET', KEYS[1], 'next:' .. w.name) or '1:'
+  local form, after_ = string.match(stored, '^(%d+):(.*)$')
   form = tonumber(form)
-  while there and limit > 0 and A.forms[form] do
+  while done and limit > 0 and A.forms[form] do
     local some = next_scopes(form, after_)
     for _, scope in ipairs(some) do
       if limit <= 0 then break end
-      there, limit = build_scope(build, w, in_scope(w.name, scope), limit - SCOPE)
-      if not there then break end
+      done, limit = build_scope(build, w, in_scope(w.name, scope), limit - BUILD_SCOPE_COST)
+      if not done then break end
       after_ = scope
     end
     if #some == 0 then form, after_ = form + 1, '' end
   end
   call('HSET', KEYS[1], 'next:' .. w.name, text(form) .. ':' .. after_)
-  return there and not A.forms[form]
+  return done and not A.forms[form]
 end
 
-local function begin(w)
+local function begin_build(w)
   local number = call('HINCRBY', KEYS[1], 'builds:' .. w.name, '1')
   local build = {number = text(number), step = w.running}
   call('HSET', KEYS[1], 'build:' .. w.name, build.number .. ':' .. text(build.step))
@@ -137,38 +138,38 @@ local function begin(w)
 end
 
 -- Shows the ranking that was built. A sweep will find scopes that are empty now.
-local function show(w)
+local function show_build(w)
   local name = w.name
-  local said = call('HMGET', KEYS[1], 'some:' .. name, 'empty:' .. name)
+  local stored = call('HMGET', KEYS[1], 'some:' .. name, 'empty:' .. name)
   call('HINCRBY', KEYS[1], 'gen:' .. name, '1')
-  sides[name] = nil
+  shown_instances[name] = nil
   local seq = tell('refreshed', name)
   call('HSET', KEYS[1], 'shown:' .. name, text(A.now), 'noted:' .. name, text(A.now),
        'moved:' .. name, text(seq))
-  if not said[1] then call('HDEL', KEYS[1], 'waits:' .. name) end
-  if said[2] and #A.forms > 0 then call('HSET', KEYS[1], 'since', text(A.now + 1)) end
+  if not stored[1] then call('HDEL', KEYS[1], 'waits:' .. name) end
+  if stored[2] and #A.forms > 0 then call('HSET', KEYS[1], 'since', text(A.now + 1)) end
   call('HDEL', KEYS[1], 'build:' .. name, 'next:' .. name, 'some:' .. name, 'empty:' .. name)
 end
 
 -- Returns about how many members a build still has to rank in the ranking of all events.
-local function left_of(w, build)
+local function members_left(w, build)
   local rolled = rolling(w, build.step)
   return math.max(1, call('ZCARD', rolled.live.r) - call('ZCARD', rolled.prepared.r))
 end
 
 local function refresh()
-  local no = refusal()
-  if no then return no end
+  local refused = refusal()
+  if refused then return refused end
   note_time()
   local w, left = A.rolls[1], 0
   local noted, waits = unpack(call('HMGET', KEYS[1], 'noted:' .. w.name, 'waits:' .. w.name))
-  if noted and tonumber(noted) >= A.before then return {'done', {0, stands()}} end
+  if noted and tonumber(noted) >= A.before then return {'done', {0, refresh_states()}} end
   if waits then
-    local build = build_of(w.name)
-    if not build or build.step ~= w.running then build = begin(w) end
-    if build_on(build, w, A.limit) then show(w) else left = left_of(w, build) end
+    local build = current_build(w.name)
+    if not build or build.step ~= w.running then build = begin_build(w) end
+    if continue_build(build, w, A.limit) then show_build(w) else left = members_left(w, build) end
   else
     call('HSET', KEYS[1], 'noted:' .. w.name, text(A.now))
   end
-  return {'done', {left, stands()}}
+  return {'done', {left, refresh_states()}}
 end

@@ -15,32 +15,34 @@
 
 local function is_refreshed(name) return B.refreshed and B.refreshed[window_of(name)] end
 
-local sides = {}  -- by window
+local shown_instances = {}  -- by window
 
 -- Returns the instance of the ranking that a window shows.
-local function shown_side(name)
+local function shown_instance(name)
   local window = window_of(name)
-  sides[window] = sides[window] or tonumber(call('HGET', KEYS[1], 'gen:' .. window) or '0') % 2
-  return sides[window]
+  if not shown_instances[window] then
+    shown_instances[window] = tonumber(call('HGET', KEYS[1], 'gen:' .. window) or '0') % 2
+  end
+  return shown_instances[window]
 end
 
 -- Returns the state of each refreshed window, by name: {moved, shown or false, waits, noted or false,
 -- seq}, where seq is the number of the last change that the state reflects. Returns false if there are
 -- no refreshed windows.
-local function stands()
+local function refresh_states()
   if not B.refreshed then return false end
   local found, seq = {}, tonumber(call('HGET', KEYS[1], 'seq') or '0')
   for name in pairs(B.refreshed) do
-    local said = call('HMGET', KEYS[1], 'moved:' .. name, 'shown:' .. name, 'waits:' .. name,
+    local stored = call('HMGET', KEYS[1], 'moved:' .. name, 'shown:' .. name, 'waits:' .. name,
                       'noted:' .. name)
-    found[name] = {tonumber(said[1] or '0'), said[2] and tonumber(said[2]), said[3] ~= false,
-                   said[4] and tonumber(said[4]), seq}
+    found[name] = {tonumber(stored[1] or '0'), stored[2] and tonumber(stored[2]), stored[3] ~= false,
+                   stored[4] and tonumber(stored[4]), seq}
   end
   return found
 end
 
 -- Notes that a change affects the lists of the refreshed windows.
-local function move(seq)
+local function note_list_change(seq)
   for name in pairs(B.refreshed or {}) do
     if call('HEXISTS', KEYS[1], 'shown:' .. name) == 1 then
       call('HSET', KEYS[1], 'moved:' .. name, text(seq))
@@ -51,22 +53,22 @@ end
 -- Builds
 
 -- Returns the build of a window that is in progress, nil without one.
-local function build_of(window)
-  local said = call('HGET', KEYS[1], 'build:' .. window)
-  if not said then return nil end
-  local number, step = string.match(said, '^(%d+):(%-?%d+)$')
+local function current_build(window)
+  local stored = call('HGET', KEYS[1], 'build:' .. window)
+  if not stored then return nil end
+  local number, step = string.match(stored, '^(%d+):(%-?%d+)$')
   return {number = number, step = tonumber(step)}
 end
 
 -- Returns how far a build has come in a scope: 'clear' while it removes the old ranking, or the step
 -- whose tally it goes through; and its place there. Nil if it has not begun the scope.
-local function progress_of(build, name)
-  local said = call('HGET', KEYS[1], 'built:' .. name)
-  local number, at, place = string.match(said or '', '^(%d+):([^:]*):(.*)$')
+local function build_progress(build, name)
+  local stored = call('HGET', KEYS[1], 'built:' .. name)
+  local number, at, place = string.match(stored or '', '^(%d+):([^:]*):(.*)$')
   if number ~= build.number then return nil end
   return tonumber(at) or at, place
 end
 
-local function progress_told(build, at, place)
+local function encode_progress(build, at, place)
   return build.number .. ':' .. (at == 'clear' and at or text(at)) .. ':' .. place
 end

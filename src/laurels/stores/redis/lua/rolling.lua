@@ -26,9 +26,9 @@ local function rolling(w, run)
   run = run or tonumber(call('HGET', KEYS[1], 'run:' .. w.name) or nil)
   if not run then return nil end
   local refreshed = is_refreshed(w.name)
-  local side = refreshed and shown_side(w.name) or run % 2
+  local instance = refreshed and shown_instance(w.name) or run % 2
   local rolled = {name = w.name, steps = w.steps, run = run, leaving = run - w.steps + 1,
-                  live = ranking(w.name, side), prepared = ranking(w.name, 1 - side)}
+                  live = ranking(w.name, instance), prepared = ranking(w.name, 1 - instance)}
   if refreshed then
     rolled.refreshed = true
     return rolled
