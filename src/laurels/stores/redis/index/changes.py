@@ -51,7 +51,7 @@ def encode_write_changes(board: Opened, recorded: WriteBlock, *, expires: bool) 
 def _encoded(rules: Rules, begun: Block, tag: int, *, expires: bool) -> dict[str, Any]:
     return {
         "tag": str(tag),
-        "begun": as_text(encode_blocks([begun])),
+        "block": as_text(encode_blocks([begun])),
         "keep": rules.changes_ms,
         "most": rules.changes_max,
         "expires": expires,

@@ -196,7 +196,7 @@ class RedisIndex:
             "watch": 0,
             "most_ids": 0,
             "feeds": board.feeds,
-            "fed": [[shard, *map(_entry_id, ends)] for shard, *ends in spans],
+            "spans": [[shard, *map(_entry_id, ends)] for shard, *ends in spans],
         }
         if baselines is not None:
             arguments["baselines"] = baselines

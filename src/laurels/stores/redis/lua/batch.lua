@@ -14,7 +14,7 @@
 --   on a board with scopes: scopes {name, form, slots or names} (the members in a scope, as places in
 --     members or by name); forms {name, who} (for each event the place of its member among these)
 --   for a board whose rankings by a label are in a label replica: feed (what to append to the feed)
---   in a label replica: feeds (how many shards it follows), fed {shard, entry before, entry after},
+--   in a label replica: feeds (how many shards it follows), spans {shard, entry before, last entry},
 --     baselines (for each event the total that a set total replaced, or false)
 local APPLIED, UNCHANGED, OUT_OF_RANGE, DUPLICATE, TOO_LATE, FULL, ROLLED_BACK = 1, 2, 3, 4, 5, 6, 7
 
@@ -70,7 +70,7 @@ for t, target in ipairs(targets) do
   end
 end
 
-local refused = refusal(rolls) or others_fed()
+local refused = refusal(rolls) or feed_conflict()
 if refused then return cmsgpack.pack(refused) end
 
 local function store_of(w, event)

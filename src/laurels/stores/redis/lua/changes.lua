@@ -1,13 +1,13 @@
 -- The changes that a board keeps: one block for each call that changed it, in a stream of the shard.
 --
 --   P h         stream: a block with the id <sequence>-0 has its tag, the tag of the block before it
---               (before), the number of its changes (count), its time (now), what the caller packed
---               before the call (begun), and the result of the call (result)
+--               (before), the number of its changes (count), its time (now), the block as the caller
+--               encoded it before the call (begun), and the result of the call (result)
 --   P hx        list: sequence:tag:count:now of each block, so that trimming need not read the stream
 --   P m hseq    the sequence of the newest block; its tag is htag
 --   P m hfloor  sequence:tag of the newest block that was removed
 --   P m hcount  the number of changes in the stream
--- A call to be recorded has A.changes: tag, begun, count (of changes other than events), keep
+-- A call to be recorded has A.changes: tag, block, count (of changes other than events), keep
 -- (milliseconds), most (changes); for a batch also windows (places in A.windows) and absolute.
 local TRIMMED = 16  -- the most blocks that one call removes: more than the one it adds
 
@@ -40,7 +40,7 @@ local function record(count, now, result)
   local known = call('HMGET', KEYS[1], 'htag', 'hcount')
   local before, total = known[1] or '0', tonumber(known[2] or '0')
   call('XADD', P .. 'h', sequence .. '-0', 'tag', c.tag, 'before', before, 'count', text(count),
-       'now', text(now), 'begun', c.begun, 'result', result)
+       'now', text(now), 'begun', c.block, 'result', result)
   local entry = table.concat({sequence, c.tag, text(count), text(now)}, ':')
   if call('RPUSH', P .. 'hx', entry) == 1 then  -- the first block, or the others have expired
     total = 0

@@ -349,12 +349,12 @@ else
   if A.changes and results.counted + A.changes.count > 0 then
     record(results.counted + A.changes.count, A.now, cmsgpack.pack({codes, traced, added}))
   end
-  if A.feed then tell_feed(codes, baselines) end
-  if A.fed then note_fed(codes) end
+  if A.feed then append_to_feed(codes, baselines) end
+  if A.spans then note_counted_entries(codes) end
 end
 local ranks_after = A.ranks and ranks() or false
 call('HSET', KEYS[1], 'now', text(A.now))
-local seq = tell('counted', text(results.counted))
+local seq = append_change('counted', text(results.counted))
 local reply = cmsgpack.pack({A.sums and 'by_member' or 'done', seq, codes, results.before, results.after,
                               ranks_before, ranks_after, refresh_states()})
 if answers then call('SET', answers, text(A.call[2]) .. ':' .. reply, 'EX', '60') end

@@ -9,46 +9,47 @@
 --                 the range
 -- A shard appends an entry in the same step that counts the events. The label replica notes the id of
 -- an entry in the same step that counts it. So each entry counts once, whichever process fails.
-local BEGIN = 2208988800000  -- milliseconds from 1900 to 1970: ids are not negative
-local NOTHING = '0-0'
+local EPOCH_OFFSET_MS = 2208988800000  -- milliseconds from 1900 to 1970: ids are not negative
+local FEED_START = '0-0'
 
 -- Returns nil if the entries the caller wants to count are the next ones. If another process has counted
 -- some of them, returns the last counted entry of each feed.
-local function others_fed()
-  for _, each in ipairs(A.fed or {}) do
-    local field = 'fed:' .. text(each[1])
-    if (call('HGET', KEYS[1], field) or NOTHING) ~= each[2] then
+local function feed_conflict()
+  for _, span in ipairs(A.spans or {}) do
+    local field = 'fed:' .. text(span[1])
+    if (call('HGET', KEYS[1], field) or FEED_START) ~= span[2] then
       local fields = {}
       for i = 1, A.feeds do fields[i] = 'fed:' .. text(i - 1) end
       local found = call('HMGET', KEYS[1], unpack(fields))
-      for i = 1, A.feeds do found[i] = found[i] or NOTHING end
+      for i = 1, A.feeds do found[i] = found[i] or FEED_START end
       return {'feed_conflict', found}
     end
   end
   return nil
 end
 
--- Notes in the label replica which entries are counted, and how many events were left out.
-local function note_fed(codes)
-  local left = 0
+-- Stores in the label replica which entries are counted, and how many events were left out (code 3, out
+-- of range).
+local function note_counted_entries(codes)
+  local left_out = 0
   for _, code in ipairs(codes) do
-    if code == 3 then left = left + 1 end
+    if code == 3 then left_out = left_out + 1 end
   end
-  if left > 0 then call('HINCRBY', KEYS[1], 'left', text(left)) end
-  for _, each in ipairs(A.fed) do call('HSET', KEYS[1], 'fed:' .. text(each[1]), each[3]) end
+  if left_out > 0 then call('HINCRBY', KEYS[1], 'left', text(left_out)) end
+  for _, span in ipairs(A.spans) do call('HSET', KEYS[1], 'fed:' .. text(span[1]), span[3]) end
 end
 
--- Appends a batch to the feed. `baselines` are the totals that set totals replaced. The entry lists the
--- positions of events that did not count.
-local function tell_feed(codes, baselines)
+-- Appends a batch to the feed. `baselines` are the totals before events that set a total. The entry
+-- lists the positions of events that did not count (codes above 2).
+local function append_to_feed(codes, baselines)
   local refused = {}
   for event = 1, #codes do
     if codes[event] > 2 then refused[#refused + 1] = event - 1 end
   end
   if #refused == #codes then return end
-  local before = tonumber(string.match(call('HGET', KEYS[1], 'told') or NOTHING, '%d+$'))
-  local id = text(A.now + BEGIN) .. '-' .. text(before + 1)
-  local but = cmsgpack.pack({refused, baselines or {}})
-  call('XADD', P .. 'f', id, 'batch', A.feed, 'but', but)
+  local before = tonumber(string.match(call('HGET', KEYS[1], 'told') or FEED_START, '%d+$'))
+  local id = text(A.now + EPOCH_OFFSET_MS) .. '-' .. text(before + 1)
+  local outcome = cmsgpack.pack({refused, baselines or {}})
+  call('XADD', P .. 'f', id, 'batch', A.feed, 'but', outcome)
   call('HSET', KEYS[1], 'told', id)
 end

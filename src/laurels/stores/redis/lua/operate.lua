@@ -67,14 +67,14 @@ local function remove_member()
   for _, ranked in ipairs(there) do found = found + remove_from(ranked) end
   for _, each in ipairs(rolled) do found = found + remove_from_window(each) end
   local carried = call('HDEL', P .. 'x', A.member)
-  note_list_change(tell('removed', A.member))
+  note_list_change(append_change('removed', A.member))
   if A.changes and found + carried + A.found > 0 then record(1, A.time, '') end
   return {'done', found}
 end
 
 local function set_data()
   if A.text then call('HSET', P .. 'x', A.member, A.text) else call('HDEL', P .. 'x', A.member) end
-  note_list_change(tell('data', A.member))
+  note_list_change(append_change('data', A.member))
   if A.changes then record(1, A.time, '') end
   return {'done'}
 end

@@ -143,7 +143,7 @@ local function show_build(w)
   local stored = call('HMGET', KEYS[1], 'some:' .. name, 'empty:' .. name)
   call('HINCRBY', KEYS[1], 'gen:' .. name, '1')
   shown_instances[name] = nil
-  local seq = tell('refreshed', name)
+  local seq = append_change('refreshed', name)
   call('HSET', KEYS[1], 'shown:' .. name, text(A.now), 'noted:' .. name, text(A.now),
        'moved:' .. name, text(seq))
   if not stored[1] then call('HDEL', KEYS[1], 'waits:' .. name) end

@@ -241,7 +241,7 @@ local function remove_from_scopes()
       end
     end
   end
-  if found > 0 and B.refreshed then note_list_change(tell('removed', A.member)) end
+  if found > 0 and B.refreshed then note_list_change(append_change('removed', A.member)) end
   return {'done', {found, after_}}
 end
 

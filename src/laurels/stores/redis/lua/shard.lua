@@ -302,9 +302,9 @@ local function refusal(more)
   return #behind > 0 and {'step_not_ready', behind} or nil
 end
 
--- Appends to the stream of changes; returns the number of this change.
-local function tell(what, said)
+-- Appends a change to the stream of changes; returns its number.
+local function append_change(kind, value)
   local seq = call('HINCRBY', KEYS[1], 'seq', '1')
-  call('XADD', P .. 's', 'MAXLEN', '~', '1000', '*', 'seq', text(seq), what, said)
+  call('XADD', P .. 's', 'MAXLEN', '~', '1000', '*', 'seq', text(seq), kind, value)
   return seq
 end
