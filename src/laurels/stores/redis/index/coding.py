@@ -227,8 +227,8 @@ def _span(span: Span) -> list[Any]:
 
 
 class AnswerReader:
-    """Reads the parts of an answer of `read.lua` in order; the entries of the prefixed layout are at
-    its end."""
+    """Reads the parts of an answer of `read.lua` in order. The entries of the prefixed layout are
+    at its end."""
 
     def __init__(self, parts: Sequence[Any], texts: Sequence[bytes]) -> None:
         self.next = iter(parts).__next__
