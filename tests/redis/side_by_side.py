@@ -158,10 +158,10 @@ async def _pass_time(pair: Pair) -> None:
             if await pair.redis.sweep(pair.opened, pair.due, 100):
                 break
     if random.random() < 0.1:
-        mend = random.random() < 0.5
+        repair = random.random() < 0.5
         for key in await pair.redis.keys(pair.opened):
-            await pair.redis.audit(pair.opened, key, mend=mend)
-        await pair.redis.audit_scopes(pair.opened, mend=mend)
+            await pair.redis.audit(pair.opened, key, repair=repair)
+        await pair.redis.audit_scopes(pair.opened, repair=repair)
 
 
 def advance_memory(pair: Pair) -> None:

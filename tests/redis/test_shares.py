@@ -186,7 +186,7 @@ def test_a_window_that_all_have_left_goes_in_shares(server: Server) -> None:
                 there = left
                 # who is late finds nobody, and is in nobody's way
                 key = RankingKey(1, "r", run)
-                assert await redis.audit(opened, key, mend=True) == 0
+                assert await redis.audit(opened, key, repair=True) == 0
                 await redis.rotate_step(opened, early, NOW + HOUR_MS, 100)
             assert lengths
             assert max(lengths) <= 201

@@ -222,7 +222,7 @@ class RemoteIndex(Protocol):
     async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
         """Return the next scopes of a form, after one of them."""
 
-    async def audit_scopes(self, board: Opened, *, mend: bool) -> tuple[int, int]:
+    async def audit_scopes(self, board: Opened, *, repair: bool) -> tuple[int, int]:
         """Audit every ranking of every scope; return the number of rankings, and of their entries.
         On a board in several shards a ranking counts once for each shard."""
 
@@ -257,9 +257,9 @@ class RemoteIndex(Protocol):
     async def nbytes(self, board: Opened, key: RankingKey) -> int:
         """Return about how many bytes of memory a ranking takes."""
 
-    async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
-        """Compare a ranking with the data it is derived from, and with `mend` repair it; return the
-        number of its entries. CheckFailed names the first difference."""
+    async def audit(self, board: Opened, key: RankingKey, *, repair: bool) -> int:
+        """Compare a ranking with the data it is derived from, and with `repair` correct it; return
+        the number of its entries. CheckFailed names the first difference."""
 
 
 class FollowedIndex(RemoteIndex, Protocol):

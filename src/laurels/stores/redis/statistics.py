@@ -115,10 +115,10 @@ class BoardStatistics:
     @read_only
     async def check(self) -> CheckReport:
         """Compare every ranking with the data it is derived from."""
-        return await self.audit(mend=False)
+        return await self.audit(repair=False)
 
-    async def audit(self, *, mend: bool) -> CheckReport:
-        """Compare every ranking with the data it is derived from, and with `mend` repair it."""
+    async def audit(self, *, repair: bool) -> CheckReport:
+        """Compare every ranking with the data it is derived from, and with `repair` correct it."""
         await self._present.registry.load()
         rankings = entries = offset = 0
         unverified: dict[str, list[str]] = {}
@@ -128,10 +128,10 @@ class BoardStatistics:
             opened = opened_as(state)
             await self._present.rotate_step(state, self._present.time_of(state))
             for key in await self._present.index.keys(opened, empty=True):
-                entries += await self._present.index.audit(opened, key, mend=mend)
+                entries += await self._present.index.audit(opened, key, repair=repair)
                 rankings += 1
             if state.rules.scoped:
-                of_scopes = await self._present.index.audit_scopes(opened, mend=mend)
+                of_scopes = await self._present.index.audit_scopes(opened, repair=repair)
                 rankings, entries = rankings + of_scopes[0], entries + of_scopes[1]
             offset += changes(await self._present.index.offset(opened))
             for what in self._present.index.unverified(state.rules):

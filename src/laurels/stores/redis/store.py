@@ -224,7 +224,7 @@ class Direct(Paced):
 
     def rebuild(self) -> None:
         """Rebuild every ranking from the data it is derived from, in shares; writes continue."""
-        self.run(self._statistics.audit(mend=True))
+        self.run(self._statistics.audit(repair=True))
 
     def snapshot(self) -> int:
         """Raise NothingToBackUp: the server stores the data itself."""

@@ -310,7 +310,7 @@ class RedisIndex:
         found = await self._command(board, b"ZRANGEBYLEX", f"l:{form}".encode(), *span)
         return [bytes(scope).decode() for scope in found]
 
-    async def audit_scopes(self, board: Opened, *, mend: bool) -> tuple[int, int]:
+    async def audit_scopes(self, board: Opened, *, repair: bool) -> tuple[int, int]:
         """Audit every ranking of every scope; return the number of rankings, and of their
         entries."""
         rankings = entries = 0
@@ -318,7 +318,10 @@ class RedisIndex:
         while place != _END:
             names, place = await self._operate("keys_of_scopes", board, place=place)
             for key in dict.fromkeys(key_of(board.number, name) for name in names):
-                rankings, entries = rankings + 1, entries + await self.audit(board, key, mend=mend)
+                rankings, entries = (
+                    rankings + 1,
+                    entries + await self.audit(board, key, repair=repair),
+                )
         return rankings, entries
 
     async def read_changes(self, board: Opened, after: int, limit: int) -> ShardChanges:
@@ -399,41 +402,41 @@ class RedisIndex:
             if await self._operate("forget", board, before=now_ms - board.rules.dedupe_ms) == 0:
                 return
 
-    async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
-        """Compare a ranking with the data it is derived from, and with `mend` correct it; return
+    async def audit(self, board: Opened, key: RankingKey, *, repair: bool) -> int:
+        """Compare a ranking with the data it is derived from, and with `repair` correct it; return
         the number of its entries. CheckFailed names the first member that differs.
 
         If only the score in a sorted set is stored of a member, a calendar ranking is not derived
         from any other data: then only states that no event can produce are found. If a score is
         stored twice, the entries decide: see audit.lua.
         """
-        arguments: dict[str, Any] = {"name": name_of(key), "mend": mend}
-        sides: list[dict[str, Any]] = []
-        own = [{"side": "rows"}]
+        arguments: dict[str, Any] = {"name": name_of(key), "repair": repair}
+        checks: list[dict[str, Any]] = []
+        own = [{"check": "rows"}]
         window = board.rules.windows[key.window]
         if not self._encoding(board).layout.scored:
-            own.insert(1 if window.steps else 0, {"side": "entries"})
+            own.insert(1 if window.steps else 0, {"check": "entries"})
         if board.rules.rank == "dense":
-            own += [{"side": "scores"}, {"side": "places"}]
+            own += [{"check": "score_counts"}, {"check": "distinct_scores"}]
         if window.steps:
             arguments["roll"] = {"name": scoped_name(key), "steps": window.steps}
             first = key.instance - window.steps + 1
-            sides += [{"side": "cells", "step": first + i} for i in range(window.steps)]
+            checks += [{"check": "cells", "step": first + i} for i in range(window.steps)]
             if window.interval_ms:
-                sides = [{**side, "built": True} for side in (*sides, *own)]
-        sides += own
+                checks = [{**check, "built": True} for check in (*checks, *own)]
+        checks += own
         entries = 0
-        for side in sides:
-            seen = await self._audit_side(board, key, {**arguments, **side})
-            entries = max(entries, seen)
+        for check in checks:
+            checked = await self._audit_check(board, key, {**arguments, **check})
+            entries = max(entries, checked)
         return entries
 
-    async def _audit_side(self, board: Opened, key: RankingKey, arguments: dict[str, Any]) -> int:
+    async def _audit_check(self, board: Opened, key: RankingKey, arguments: dict[str, Any]) -> int:
         entries, place = 0, _BEGIN
         while place != _END:
             share = {**arguments, "place": place}
-            _, place, seen, member = await self._call(_AUDIT, board, share)
-            entries += int(seen)
+            _, place, checked, member = await self._call(_AUDIT, board, share)
+            entries += int(checked)
             if member:
                 raise CheckFailed(f"{member!r} differs in {key}")
         return entries

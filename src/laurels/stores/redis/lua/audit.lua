@@ -1,17 +1,17 @@
--- audit(board, roll or nil, name, side, step, place, mend, built)
+-- audit(board, roll or nil, name, check, step, place, repair, built)
 --   -> {'done', place, entries, difference or ''}
--- Compares a share of a ranking with the data it is derived from, and with `mend` repairs what
+-- Compares a share of a ranking with the data it is derived from, and with `repair` corrects what
 -- differs. It compares one member at a time, so writes between two calls do no harm. Everything about
 -- a member is read in one call: its cells are in as many tallies as the window has steps.
 --
 -- With `built` it checks what the current build of a refreshed window has ranked so far. The ranking
 -- that such a window shows cannot be derived from stored data, so it is only checked for consistency.
--- side 'rows': the entry of each member agrees with its form; in a rolling window the form is the
+-- check 'rows': the entry of each member agrees with its form; in a rolling window the form is the
 --   total of the tallies and, once the pass is complete, the prepared ranking follows from it
--- side 'cells': the same, for members of one step's tally that are not in the ranking
--- side 'entries': each entry of the sorted set belongs to a member with that form
--- side 'scores': on a dense board, the stored number of members of each distinct score is right
--- side 'places': on a dense board, the set of distinct scores has no others
+-- check 'cells': the same, for members of one step's tally that are not in the ranking
+-- check 'entries': each entry of the sorted set belongs to a member with that form
+-- check 'score_counts': on a dense board, the stored number of members of each distinct score is right
+-- check 'distinct_scores': on a dense board, the set of distinct scores has no others
 -- In the prefixed layout a calendar ranking is stored twice, in the sorted set and in a hash. If the two
 -- differ, the smallest change that explains it is assumed. If the form in the hash has its entry, the
 -- hash is right and any other entry of the member is removed. If the form has no entry, but the member
@@ -22,31 +22,32 @@
 if call('HGET', KEYS[1], 'ver') ~= B.version then return cmsgpack.pack({'definition_outdated'}) end
 
 local rolled = A.roll and rolling(A.roll) or nil
-local going = rolled and call('HGET', KEYS[1], 'place:' .. rolled.name)
-if A.roll and (not rolled or going and string.find(going, '^gone:')) then
+local progress = rolled and call('HGET', KEYS[1], 'place:' .. rolled.name)
+if A.roll and (not rolled or progress and string.find(progress, '^gone:')) then
   return cmsgpack.pack({'done', '0', 0, ''})
 end
 local window, instance = string.match(A.name, '^(.*):([^:]*)$')
 local ranked = rolled and rolled.live or ranking(window, tonumber(instance))
-local built, through = rolled and A.built and current_build(window_of(rolled.name)), nil
+local build, built_to = rolled and A.built and current_build(window_of(rolled.name)), nil
 if A.built then
-  through = built and build_progress(built, rolled.name)
-  if not through or through == 'clear' then return cmsgpack.pack({'done', '0', 0, ''}) end
-  rolled, ranked = rolling(A.roll, built.step), rolled.prepared
+  built_to = build and build_progress(build, rolled.name)
+  if not built_to or built_to == 'clear' then return cmsgpack.pack({'done', '0', 0, ''}) end
+  rolled, ranked = rolling(A.roll, build.step), rolled.prepared
 end
-local complete = rolled and not rolled.refreshed and call('HGET', KEYS[1], 'phase:' .. rolled.name) == '2'
+local complete = rolled and not rolled.refreshed
+  and call('HGET', KEYS[1], 'phase:' .. rolled.name) == '2'
 
--- How many members, and how many cells, one call looks at.
-local MEMBERS, CELLS = 100, 500
-local most = MEMBERS
+-- The most members, and the most cells, that one call checks.
+local MEMBERS_MOST, CELLS_MOST = 100, 500
+local limit = MEMBERS_MOST
 if rolled and rolled.candidates then
-  most = 10
+  limit = 10
 elseif rolled then
-  most = math.max(1, math.min(MEMBERS, floor(CELLS / rolled.steps)))
+  limit = math.max(1, math.min(MEMBERS_MOST, floor(CELLS_MOST / rolled.steps)))
 end
 
 -- Returns the forms and newest steps of members, added up from the tallies.
-local function from_tallies(names)
+local function expected_from_tallies(names)
   local forms, newest = from_cells(rolled, names)
   for i = 1, #names do
     if forms[i] and not scored then forms[i] = forms[i] .. put(newest[i]) end
@@ -56,7 +57,7 @@ end
 
 -- Returns the forms of members from their candidates, and the newest steps. These are the stored
 -- ones: they cannot be derived, since a candidate that was beaten is not kept.
-local function from_candidates(names, newest)
+local function expected_from_candidates(names, newest)
   local candidates, forms = candidates_of(rolled, names), {}
   for i = 1, #names do
     forms[i] = best_after(candidates[i] or '', rolled.leaving - 1, newest[i]) or nil
@@ -66,16 +67,20 @@ end
 
 -- Returns the forms that members should have, those they should have in the prepared ranking, and their
 -- newest steps.
-local function due_of(names, forms)
-  if not rolled or rolled.refreshed then return built and from_cells(rolled, names) or forms end
+local function expected_forms(names, forms)
+  if not rolled or rolled.refreshed then return build and from_cells(rolled, names) or forms end
   local newest = newest_of(rolled, names, forms)
-  local due
-  if B.best then due = from_candidates(names, newest) else due, newest = from_tallies(names) end
+  local expected
+  if B.best then
+    expected = expected_from_candidates(names, newest)
+  else
+    expected, newest = expected_from_tallies(names)
+  end
   local cells = fetch('HMGET', rolled.left, names)
-  return due, prepared_forms(rolled, due, newest, cells, candidates_of(rolled, names)), newest
+  return expected, prepared_forms(rolled, expected, newest, cells, candidates_of(rolled, names)), newest
 end
 
-local function stands(of, form, member)
+local function has_entry(of, form, member)
   if scored then return true end
   return not form or call('ZSCORE', of.r, entry_of(of, form, member)) == '0'
 end
@@ -87,17 +92,18 @@ local function count_at(field)
   return call('ZLEXCOUNT', ranked.r, '[' .. field, '(' .. after(field))
 end
 
-local function said_of(field) return 'the score ' .. (scored and field or text(get(field, 1))) end
+local function score_label(field) return 'the score ' .. (scored and field or text(get(field, 1))) end
 
 -- Compares the stored number of members of a score with the actual one.
-local function judge_score(field)
-  local due, said = count_at(field), tonumber(call('HGET', ranked.n, field) or '0')
-  local place = call('ZSCORE', ranked.d, field)
-  local placed = place == (scored and field or '0')
-  if due == said and placed == (due > 0) and (place ~= false) == (due > 0) then return nil end
-  if not A.mend then return said_of(field) end
-  if due > 0 then
-    call('HSET', ranked.n, field, text(due))
+local function check_score(field)
+  local expected, stored = count_at(field), tonumber(call('HGET', ranked.n, field) or '0')
+  local position = call('ZSCORE', ranked.d, field)
+  local listed = position ~= false
+  local in_place = position == (scored and field or '0')
+  if expected == stored and in_place == (expected > 0) and listed == (expected > 0) then return nil end
+  if not A.repair then return score_label(field) end
+  if expected > 0 then
+    call('HSET', ranked.n, field, text(expected))
     call('ZADD', ranked.d, scored and field or '0', field)
   else
     call('HDEL', ranked.n, field)
@@ -106,23 +112,23 @@ local function judge_score(field)
   return nil
 end
 
-local function judge_scores(fields)
+local function check_scores(fields)
   for _, field in ipairs(fields) do
-    local difference = judge_score(field)
+    local difference = check_score(field)
     if difference then return difference end
   end
   return nil
 end
 
-local function judge(of, names, forms, due)
+local function check_forms(of, names, forms, expected)
   for i, member in ipairs(names) do
-    if forms[i] ~= due[i] or not stands(of, forms[i], member) then
-      if not A.mend or due[i] == nil then return member end
+    if forms[i] ~= expected[i] or not has_entry(of, forms[i], member) then
+      if not A.repair or expected[i] == nil then return member end
       if not scored and forms[i] then call('ZREM', of.r, entry_of(of, forms[i], member)) end
-      if forms[i] and forms[i] == due[i] then
-        call('ZADD', of.r, '0', entry_of(of, due[i], member))
+      if forms[i] and forms[i] == expected[i] then
+        call('ZADD', of.r, '0', entry_of(of, expected[i], member))
       else
-        place(of, {member}, {forms[i]}, {due[i]})
+        place(of, {member}, {forms[i]}, {expected[i]})
       end
     end
   end
@@ -141,26 +147,26 @@ local function is_possible(form)
   return true
 end
 
-local function judge_rows(names)
+local function check_rows(names)
   local forms = forms_of(ranked, names)
-  local due, prepared, newest = due_of(names, forms)
-  local difference = judge(ranked, names, forms, due)
+  local expected, prepared, newest = expected_forms(names, forms)
+  local difference = check_forms(ranked, names, forms, expected)
   for i, member in ipairs(scored and not rolled and names or {}) do
     if forms[i] and not is_possible(forms[i]) then difference = difference or member end
   end
-  if newest and scored and A.mend then
+  if newest and scored and A.repair then
     for i, member in ipairs(names) do
       if newest[i] then call('HSET', rolled.newest, member, newest[i]) end
     end
   end
   if complete and not difference then
-    difference = judge(rolled.prepared, names, forms_of(rolled.prepared, names), prepared)
+    difference = check_forms(rolled.prepared, names, forms_of(rolled.prepared, names), prepared)
   end
   if B.dense and not difference then
     for i, form in ipairs(forms_of(ranked, names)) do
       if form then
         local score = score_of(ranked, form)
-        difference = difference or judge_score(scored and text(score) or score)
+        difference = difference or check_score(scored and text(score) or score)
       end
     end
   end
@@ -169,43 +175,43 @@ end
 
 -- Returns the form of an entry, completed with the words that only the hash has, nil if these are
 -- missing.
-local function form_told(entry, form)
+local function form_from_entry(entry, form)
   local size = 8 * ranked.width
   if not B.stamped then return sub(entry, 1, size) end
   return form and #form == 8 * ranked.words and sub(entry, 1, size) .. sub(form, size + 1) or nil
 end
 
 -- Repairs an entry of a calendar ranking that does not match its member's form.
-local function mend_entry(entry, member, form)
+local function repair_entry(entry, member, form)
   local own = form and #form >= 8 * ranked.width and entry_of(ranked, form, member)
   if own and own ~= entry and call('ZSCORE', ranked.r, own) then
     call('ZREM', ranked.r, entry)
     return true
   end
-  local told = form_told(entry, form)
-  if not told then return false end
-  call('HSET', ranked.k, member, told)
+  local restored = form_from_entry(entry, form)
+  if not restored then return false end
+  call('HSET', ranked.k, member, restored)
   call('ZADD', ranked.r, '0', entry)
   return true
 end
 
-local function agrees(entry, member, form)
-  if not form or entry_of(ranked, form, member) ~= entry or not stands(ranked, form, member) then
+local function matches_form(entry, member, form)
+  if not form or entry_of(ranked, form, member) ~= entry or not has_entry(ranked, form, member) then
     return false
   end
   return rolled ~= nil or #form == 8 * ranked.words
 end
 
 -- Where the member of an entry has no form, either the form was lost or the entry should not exist.
-local function judge_entries(entries)
+local function check_entries(entries)
   for _, entry in ipairs(entries) do
     local member = sub(entry, 8 * ranked.width + 1)
     local form = form_of(ranked, member)
-    if not agrees(entry, member, form) then
-      if not A.mend or (not form and B.stamped) then return member end
-      if not rolled and not built then
-        if not mend_entry(entry, member, form) then return member end
-      elseif form or rolled and not rolled.refreshed or built then
+    if not matches_form(entry, member, form) then
+      if not A.repair or (not form and B.stamped) then return member end
+      if not rolled and not build then
+        if not repair_entry(entry, member, form) then return member end
+      elseif form or rolled and not rolled.refreshed or build then
         call('ZREM', ranked.r, entry)
         if form then call('ZADD', ranked.r, '0', entry_of(ranked, form, member)) end
       else
@@ -217,42 +223,42 @@ local function judge_entries(entries)
   return nil
 end
 
--- Checks the members of a tally that are not ranked; the side 'rows' checks the others. If there are too
+-- Checks the members of a tally that are not ranked; the check 'rows' covers the others. If there are too
 -- many for one call, the caller repeats it from the same place, after some have been repaired.
-local function judge_cells(names)
-  local forms, lost = forms_of(ranked, names), {}
+local function check_cells(names)
+  local forms, unranked = forms_of(ranked, names), {}
   for i, name in ipairs(names) do
-    if not forms[i] and #lost <= most then lost[#lost + 1] = name end
+    if not forms[i] and #unranked <= limit then unranked[#unranked + 1] = name end
   end
-  local again = #lost > most
-  if again then lost[#lost] = nil end
-  return #lost > 0 and judge_rows(lost) or nil, again
+  local incomplete = #unranked > limit
+  if incomplete then unranked[#unranked] = nil end
+  return #unranked > 0 and check_rows(unranked) or nil, incomplete
 end
 
-local function share(command, from, limit) return share_of(command, from, A.place, limit, limit) end
+local function scan(command, from, many) return share_of(command, from, A.place, many, many) end
 
-local names, after_, difference, again
-local seen = 0
-if A.side == 'scores' then
-  names, after_ = share('HSCAN', ranked.n, MEMBERS)
-  difference = judge_scores(names)
-elseif A.side == 'places' then
-  names, after_ = share('ZSCAN', ranked.d, MEMBERS)
-  difference = judge_scores(names)
-elseif A.side == 'cells' and (A.step < rolled.leaving or through and A.step >= through) then
+local names, after_, difference, incomplete
+local checked = 0
+if A.check == 'score_counts' then
+  names, after_ = scan('HSCAN', ranked.n, MEMBERS_MOST)
+  difference = check_scores(names)
+elseif A.check == 'distinct_scores' then
+  names, after_ = scan('ZSCAN', ranked.d, MEMBERS_MOST)
+  difference = check_scores(names)
+elseif A.check == 'cells' and (A.step < rolled.leaving or built_to and A.step >= built_to) then
   after_ = '0'
-elseif A.side == 'cells' then
-  names, after_ = share('HSCAN', tally(rolled.name, A.step), MEMBERS)
-  difference, again = judge_cells(names)
-elseif A.side == 'rows' then
+elseif A.check == 'cells' then
+  names, after_ = scan('HSCAN', tally(rolled.name, A.step), MEMBERS_MOST)
+  difference, incomplete = check_cells(names)
+elseif A.check == 'rows' then
   if scored then
-    names, after_ = share('ZSCAN', ranked.r, most)
+    names, after_ = scan('ZSCAN', ranked.r, limit)
   else
-    names, after_ = share('HSCAN', ranked.k, most)
+    names, after_ = scan('HSCAN', ranked.k, limit)
   end
-  difference, seen = judge_rows(names), #names
+  difference, checked = check_rows(names), #names
 else
-  names, after_ = share('ZSCAN', ranked.r, MEMBERS)
-  difference, seen = judge_entries(names), #names
+  names, after_ = scan('ZSCAN', ranked.r, MEMBERS_MOST)
+  difference, checked = check_entries(names), #names
 end
-return cmsgpack.pack({'done', again and A.place or after_, seen, difference or ''})
+return cmsgpack.pack({'done', incomplete and A.place or after_, checked, difference or ''})

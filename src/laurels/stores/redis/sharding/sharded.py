@@ -174,9 +174,11 @@ class Sharded:
         )
         return next_of(found, limit)
 
-    async def audit_scopes(self, board: Opened, *, mend: bool) -> tuple[int, int]:
+    async def audit_scopes(self, board: Opened, *, repair: bool) -> tuple[int, int]:
         """Audit every ranking of every scope in every shard."""
-        found = await gather(self._index.audit_scopes(part, mend=mend) for part in parts_of(board))
+        found = await gather(
+            self._index.audit_scopes(part, repair=repair) for part in parts_of(board)
+        )
         return sum(rankings for rankings, _ in found), sum(entries for _, entries in found)
 
     async def remove(
@@ -295,11 +297,11 @@ class Sharded:
         """Return about how many bytes of memory a ranking takes."""
         return sum(await gather(self._index.nbytes(shard, key) for shard in shards(board)))
 
-    async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
-        """Compare a ranking with the data it is derived from, and with `mend` repair it; return the
-        number of its entries. CheckFailed names the first difference."""
+    async def audit(self, board: Opened, key: RankingKey, *, repair: bool) -> int:
+        """Compare a ranking with the data it is derived from, and with `repair` correct it; return
+        the number of its entries. CheckFailed names the first difference."""
         return sum(
-            await gather(self._index.audit(shard, key, mend=mend) for shard in shards(board))
+            await gather(self._index.audit(shard, key, repair=repair) for shard in shards(board))
         )
 
     async def _merged(
