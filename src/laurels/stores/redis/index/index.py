@@ -84,7 +84,7 @@ _FORGET_CALLS = 20
 _EACH_CALLS = 32
 """How many calls of a shard send each event after one whose sums were not sufficient."""
 _BEGIN, _END = "0:", "0"
-"""The places of a scan in shares, at its beginning and at its end: see share.lua."""
+"""The cursors of a scan in shares, at its beginning and at its end: see share.lua."""
 
 
 class RedisIndex:
@@ -314,9 +314,9 @@ class RedisIndex:
         """Audit every ranking of every scope; return the number of rankings, and of their
         entries."""
         rankings = entries = 0
-        place = _BEGIN
-        while place != _END:
-            names, place = await self._operate("keys_of_scopes", board, place=place)
+        cursor = _BEGIN
+        while cursor != _END:
+            names, cursor = await self._operate("keys_of_scopes", board, cursor=cursor)
             for key in dict.fromkeys(key_of(board.number, name) for name in names):
                 rankings, entries = (
                     rankings + 1,
@@ -344,10 +344,12 @@ class RedisIndex:
     ) -> bool:
         """Remove a member and its data from every ranking but those by a label: first in scopes,
         then in the rankings of all events. Return whether it was in any."""
-        found, place = 0, _BEGIN if board.rules.scoped else _END
+        found, cursor = 0, _BEGIN if board.rules.scoped else _END
         arguments = {**_encode_due(due), "member": member.decode(), "limit": SHARE}
-        while place != _END:
-            more, place = await self._operate("remove_from_scopes", board, place=place, **arguments)
+        while cursor != _END:
+            more, cursor = await self._operate(
+                "remove_from_scopes", board, cursor=cursor, **arguments
+            )
             found += more
         more = self._recording(board, recorded)
         in_all = await self._operate(
@@ -390,9 +392,9 @@ class RedisIndex:
         """Return the keys of the rankings with members, or with `empty` of all registered ones; for
         a rolling window those of the running step."""
         found: dict[str, None] = {}
-        place = _BEGIN
-        while place != _END:
-            names, place = await self._operate("keys", board, empty=empty, place=place)
+        cursor = _BEGIN
+        while cursor != _END:
+            names, cursor = await self._operate("keys", board, empty=empty, cursor=cursor)
             found |= dict.fromkeys(names)
         return [key_of(board.number, name) for name in found]
 
@@ -432,10 +434,10 @@ class RedisIndex:
         return entries
 
     async def _audit_check(self, board: Opened, key: RankingKey, arguments: dict[str, Any]) -> int:
-        entries, place = 0, _BEGIN
-        while place != _END:
-            share = {**arguments, "place": place}
-            _, place, checked, member = await self._call(_AUDIT, board, share)
+        entries, cursor = 0, _BEGIN
+        while cursor != _END:
+            share = {**arguments, "cursor": cursor}
+            _, cursor, checked, member = await self._call(_AUDIT, board, share)
             entries += int(checked)
             if member:
                 raise CheckFailed(f"{member!r} differs in {key}")
@@ -472,9 +474,9 @@ class RedisIndex:
         arguments = {"lives": longer, "now": now_ms}
         keys = [key for key in await self.keys(board) if key.window in longer]
         await self._expire(board, keys, arguments)
-        place = _BEGIN if board.rules.scoped else _END
-        while place != _END:
-            place = await self._operate("expire_scopes", board, place=place, **arguments)
+        cursor = _BEGIN if board.rules.scoped else _END
+        while cursor != _END:
+            cursor = await self._operate("expire_scopes", board, cursor=cursor, **arguments)
 
     async def _expire(
         self, board: Opened, keys: Sequence[RankingKey], arguments: dict[str, Any]

@@ -1,5 +1,5 @@
--- audit(board, roll or nil, name, check, step, place, repair, built)
---   -> {'done', place, entries, difference or ''}
+-- audit(board, roll or nil, name, check, step, cursor, repair, built)
+--   -> {'done', cursor, entries, difference or ''}
 -- Compares a share of a ranking with the data it is derived from, and with `repair` corrects what
 -- differs. It compares one member at a time, so writes between two calls do no harm. Everything about
 -- a member is read in one call: its cells are in as many tallies as the window has steps.
@@ -128,7 +128,7 @@ local function check_forms(of, names, forms, expected)
       if forms[i] and forms[i] == expected[i] then
         call('ZADD', of.r, '0', entry_of(of, expected[i], member))
       else
-        place(of, {member}, {forms[i]}, {expected[i]})
+        replace_forms(of, {member}, {forms[i]}, {expected[i]})
       end
     end
   end
@@ -224,7 +224,7 @@ local function check_entries(entries)
 end
 
 -- Checks the members of a tally that are not ranked; the check 'rows' covers the others. If there are too
--- many for one call, the caller repeats it from the same place, after some have been repaired.
+-- many for one call, the caller repeats the call with the same cursor, after some have been repaired.
 local function check_cells(names)
   local forms, unranked = forms_of(ranked, names), {}
   for i, name in ipairs(names) do
@@ -235,30 +235,30 @@ local function check_cells(names)
   return #unranked > 0 and check_rows(unranked) or nil, incomplete
 end
 
-local function scan(command, from, many) return share_of(command, from, A.place, many, many) end
+local function scan(command, from, many) return share_of(command, from, A.cursor, many, many) end
 
-local names, after_, difference, incomplete
+local names, next_cursor, difference, incomplete
 local checked = 0
 if A.check == 'score_counts' then
-  names, after_ = scan('HSCAN', ranked.n, MEMBERS_MOST)
+  names, next_cursor = scan('HSCAN', ranked.n, MEMBERS_MOST)
   difference = check_scores(names)
 elseif A.check == 'distinct_scores' then
-  names, after_ = scan('ZSCAN', ranked.d, MEMBERS_MOST)
+  names, next_cursor = scan('ZSCAN', ranked.d, MEMBERS_MOST)
   difference = check_scores(names)
 elseif A.check == 'cells' and (A.step < rolled.leaving or built_to and A.step >= built_to) then
-  after_ = '0'
+  next_cursor = '0'
 elseif A.check == 'cells' then
-  names, after_ = scan('HSCAN', tally(rolled.name, A.step), MEMBERS_MOST)
+  names, next_cursor = scan('HSCAN', tally(rolled.name, A.step), MEMBERS_MOST)
   difference, incomplete = check_cells(names)
 elseif A.check == 'rows' then
   if scored then
-    names, after_ = scan('ZSCAN', ranked.r, limit)
+    names, next_cursor = scan('ZSCAN', ranked.r, limit)
   else
-    names, after_ = scan('HSCAN', ranked.k, limit)
+    names, next_cursor = scan('HSCAN', ranked.k, limit)
   end
   difference, checked = check_rows(names), #names
 else
-  names, after_ = scan('ZSCAN', ranked.r, MEMBERS_MOST)
+  names, next_cursor = scan('ZSCAN', ranked.r, MEMBERS_MOST)
   difference, checked = check_entries(names), #names
 end
-return cmsgpack.pack({'done', incomplete and A.place or after_, checked, difference or ''})
+return cmsgpack.pack({'done', incomplete and A.cursor or next_cursor, checked, difference or ''})

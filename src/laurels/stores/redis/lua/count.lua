@@ -215,7 +215,7 @@ local function write_ranking(store)
     names[i], olds[i] = store.names[slot], store.forms[slot]
     news[i] = write(store.rows.w, slot, store.ranked.words)
   end
-  place(store.ranked, names, olds, news)
+  replace_forms(store.ranked, names, olds, news)
   note_ranking(store)
   if B.lives then expire(store.ranked, store.window, store.instance) end
 end
@@ -264,7 +264,7 @@ local function write_rolling(rolled)
     end
     news[i] = form
   end
-  place(rolled.live, names, olds, news)
+  replace_forms(rolled.live, names, olds, news)
   if scored then send('HSET', rolled.newest, moved) end
   if B.best then write_candidates(rolled, names, candidates) end
   prepare(rolled, names, news, newest, fetch('HMGET', rolled.left, names), candidates)
@@ -279,11 +279,11 @@ local function write_built(rolled)
     names[i], olds[i] = rolled.names[slot], rolled.forms[slot]
     news[i] = write(rolled.rows.w, slot, words)
   end
-  place(rolled.prepared, names, olds, news)
+  replace_forms(rolled.prepared, names, olds, news)
   for slot, step in pairs(rolled.first) do
     late[#late + 1], first = rolled.names[slot], math.min(step, first or step)
   end
-  if first then place(rolled.prepared, late, {}, (from_cells(rolled, late, first))) end
+  if first then replace_forms(rolled.prepared, late, {}, (from_cells(rolled, late, first))) end
 end
 
 local function write_refreshed(rolled)

@@ -4,7 +4,7 @@
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
 --   arguments of the op:
 --   open; close; rotate_step (roll, limit); advance_pass (roll, limit); remove_member (member);
---   set_data (member, text or false); set_position (source, text); keys (place, empty: include rankings without
+--   set_data (member, text or false); set_position (source, text); keys (cursor, empty: include rankings without
 --   members); drop (names, few); expire (names, lives or nil); forget (before); for others see
 --   scopes.lua and refresh.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether it was the last one.
@@ -86,17 +86,17 @@ local function set_position()
 end
 
 local function keys()
-  local names, place = share_of('SSCAN', P .. 'i', A.place, PERIODS, PERIODS)
+  local names, cursor = share_of('SSCAN', P .. 'i', A.cursor, PERIODS, PERIODS)
   local found = {}
   for _, ranked in ipairs(rankings_of(names)) do
     if A.empty or call('EXISTS', ranked.r) == 1 then found[#found + 1] = ranked.name end
   end
-  for _, each in ipairs(place == '0' and windows() or {}) do
+  for _, each in ipairs(cursor == '0' and windows() or {}) do
     if A.empty or call('EXISTS', each.live.r) == 1 then
       found[#found + 1] = each.name .. ':' .. text(each.run)
     end
   end
-  return {'done', {found, place}}
+  return {'done', {found, cursor}}
 end
 
 -- Sets when the rankings of periods expire: as `lives` or, without it, the definition says.

@@ -22,12 +22,12 @@ local function forget_gone(rolled, names, forms)
   if B.best then send('HDEL', rolled.candidates, gone) end
 end
 
--- Returns how far the pass has come in a tally. A place is valid only in the server process that gave it,
--- not after a restart or in a replica that was promoted.
+-- Returns the cursor of the pass in a tally. A cursor is valid only in the server process that returned
+-- it, not after a restart or in a replica that was promoted.
 local function pass_cursor(rolled, process)
   local stored = call('HGET', KEYS[1], 'place:' .. rolled.name) or ''
-  local by, place = string.match(stored, '^(%x+):(%d+:?%d*)$')
-  return by == process and place or '0:'
+  local owner, cursor = string.match(stored, '^(%x+):(%d+:?%d*)$')
+  return owner == process and cursor or '0:'
 end
 
 -- The id of the server process, read at most once in a call.
@@ -62,7 +62,7 @@ local function continue_pass(rolled, limit)
   local weigh, each = weight_in(rolled), rolled.candidates and limit or 1  -- unknown before the first look
   while phase < 2 and limit > 0 do
     local from = tally(rolled.name, rolled.leaving - 1 + phase)
-    local names, place, weight = share_of('HSCAN', from, pass_cursor(rolled, process), limit,
+    local names, cursor, weight = share_of('HSCAN', from, pass_cursor(rolled, process), limit,
                                            math.max(1, floor(limit / each)), weigh)
     local forms = not rolled.refreshed and forms_of(rolled.live, names)
     if forms then
@@ -74,11 +74,11 @@ local function continue_pass(rolled, limit)
       if call('HLEN', from) > SMALL then send('HDEL', from, names) end
     end
     limit, each = limit - weight - 2, #names > 0 and weight / #names or each
-    if place == '0' then
+    if cursor == '0' then
       phase = rolled.refreshed and 2 or phase + 1
       call('HSET', KEYS[1], 'phase:' .. rolled.name, text(phase))
     end
-    call('HSET', KEYS[1], 'place:' .. rolled.name, process .. ':' .. place)
+    call('HSET', KEYS[1], 'place:' .. rolled.name, process .. ':' .. cursor)
   end
   return phase >= 2, limit
 end
@@ -103,8 +103,8 @@ end
 
 -- Removes a share of the tallies of a window; returns whether these were the last.
 local function unlink_tallies(rolled)
-  local place = call('HGET', KEYS[1], 'place:' .. rolled.name) or ''
-  local first = tonumber(string.match(place, '^gone:(%-?%d+)$')) or rolled.leaving - 1
+  local stored = call('HGET', KEYS[1], 'place:' .. rolled.name) or ''
+  local first = tonumber(string.match(stored, '^gone:(%-?%d+)$')) or rolled.leaving - 1
   local last, tallies = math.min(first + TALLIES - 1, rolled.run), {}
   for step = first, last do tallies[#tallies + 1] = tally(rolled.name, step) end
   call('UNLINK', unpack(tallies))

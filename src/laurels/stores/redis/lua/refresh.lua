@@ -27,8 +27,8 @@ local UNRANK_COST = 6         -- removing one from a ranking
 local CALL_COST = 3           -- a command, about
 local BUILD_SCOPE_COST = 20   -- beginning a scope
 
-local function store_progress(build, name, at, place)
-  call('HSET', KEYS[1], 'built:' .. name, encode_progress(build, at, place))
+local function store_progress(build, name, at, cursor)
+  call('HSET', KEYS[1], 'built:' .. name, encode_progress(build, at, cursor))
 end
 
 local function members_of(ranked, entries)
@@ -51,48 +51,48 @@ local function clear_ranking(ranked, limit)
     local members = members_of(ranked, entries)
     local none = {}
     for i = 1, #members do none[i] = false end
-    place(ranked, members, forms_of(ranked, members), none)
+    replace_forms(ranked, members, forms_of(ranked, members), none)
     send('ZREM', ranked.r, entries)
     limit = limit - UNRANK_COST * #members - CALL_COST
   end
   return false, limit
 end
 
--- Continues a build in the tally of a step. Returns the next place, and what is left of the limit.
-local function build_step(rolled, step, at, limit)
+-- Continues a build in the tally of a step. Returns the next cursor, and what is left of the limit.
+local function build_step(rolled, step, cursor, limit)
   local steps = rolled.run - step + 1
   local many = math.max(1, floor(limit / (MEMBER_COST + RANK_COST + steps)))
-  local names, after_ = share_of('HSCAN', tally(rolled.name, step), at, many, many)
+  local names, next_cursor = share_of('HSCAN', tally(rolled.name, step), cursor, many, many)
   local ranked, new = forms_of(rolled.prepared, names), {}
   for i, name in ipairs(names) do
     if not ranked[i] then new[#new + 1] = name end
   end
   limit = limit - CALL_COST - MEMBER_COST * #names
   if #new > 0 then
-    place(rolled.prepared, new, {}, (from_cells(rolled, new, step)))
+    replace_forms(rolled.prepared, new, {}, (from_cells(rolled, new, step)))
     limit = limit - (RANK_COST + steps) * #new - CALL_COST * steps
   end
-  return after_, limit
+  return next_cursor, limit
 end
 
 -- Continues a build in one scope. Returns whether the scope is done, and what is left of the limit.
 local function build_scope(build, w, name, limit)
-  local at, from = build_progress(build, name)
+  local at, stored_cursor = build_progress(build, name)
   local rolled = rolling({name = name, steps = w.steps}, build.step)
   if at and at ~= 'clear' and at > rolled.run then return true, limit - CALL_COST end
   if not at or at == 'clear' then
     local cleared
     cleared, limit = clear_ranking(rolled.prepared, limit)
-    at, from = cleared and rolled.leaving or 'clear', ''
+    at, stored_cursor = cleared and rolled.leaving or 'clear', ''
   end
   local process = process_of()
-  local by, place_there = string.match(from, '^(%x+):(%d+:?%d*)$')
-  if by ~= process then place_there = '0:' end
+  local owner, cursor = string.match(stored_cursor, '^(%x+):(%d+:?%d*)$')
+  if owner ~= process then cursor = '0:' end
   while at ~= 'clear' and at <= rolled.run and limit > 0 do
-    place_there, limit = build_step(rolled, at, place_there, limit)
-    if place_there == '0' then at, place_there = at + 1, '0:' end
+    cursor, limit = build_step(rolled, at, cursor, limit)
+    if cursor == '0' then at, cursor = at + 1, '0:' end
   end
-  store_progress(build, name, at, process .. ':' .. place_there)
+  store_progress(build, name, at, process .. ':' .. cursor)
   if at == 'clear' or at <= rolled.run then return false, limit end
   if call('EXISTS', rolled.prepared.r) == 1 then
     call('HSET', KEYS[1], 'some:' .. w.name, '1')

@@ -61,14 +61,14 @@ local function current_build(window)
 end
 
 -- Returns how far a build has come in a scope: 'clear' while it removes the old ranking, or the step
--- whose tally it goes through; and its place there. Nil if it has not begun the scope.
+-- whose tally it goes through; and the cursor in that tally. Nil if it has not begun the scope.
 local function build_progress(build, name)
   local stored = call('HGET', KEYS[1], 'built:' .. name)
-  local number, at, place = string.match(stored or '', '^(%d+):([^:]*):(.*)$')
+  local number, at, cursor = string.match(stored or '', '^(%d+):([^:]*):(.*)$')
   if number ~= build.number then return nil end
-  return tonumber(at) or at, place
+  return tonumber(at) or at, cursor
 end
 
-local function encode_progress(build, at, place)
-  return build.number .. ':' .. (at == 'clear' and at or text(at)) .. ':' .. place
+local function encode_progress(build, at, cursor)
+  return build.number .. ':' .. (at == 'clear' and at or text(at)) .. ':' .. cursor
 end

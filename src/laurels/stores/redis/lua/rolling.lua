@@ -111,7 +111,7 @@ end
 local function prepare(rolled, names, forms, newest, cells, candidates)
   local news = prepared_forms(rolled, forms, newest, cells, candidates)
   local blind = scored and not B.dense
-  place(rolled.prepared, names, blind and {} or forms_of(rolled.prepared, names), news)
+  replace_forms(rolled.prepared, names, blind and {} or forms_of(rolled.prepared, names), news)
 end
 
 -- Returns the packed candidates of members.

@@ -11,13 +11,13 @@
 --   advance_scopes (scopes, full, oldest, limit)
 --     rotates the windows of these scopes, or with `full` does all their work that is due; returns how
 --     many are done, from the first one on
---   remove_from_scopes (member, place, before, oldest, limit)
+--   remove_from_scopes (member, cursor, before, oldest, limit)
 --     removes a member from a share of the scopes; returns the number of rankings it was in, and the
---     next place
---   expire_scopes (place, lives)
---     sets when the rankings of a share of the scopes expire, by `lives`; returns the next place
---   keys_of_scopes (place)
---     returns the names of the rankings of a share of the scopes, and the next place
+--     next cursor
+--   expire_scopes (cursor, lives)
+--     sets when the rankings of a share of the scopes expire, by `lives`; returns the next cursor
+--   keys_of_scopes (cursor)
+--     returns the names of the rankings of a share of the scopes, and the next cursor
 -- `oldest` is, by window, the start of the oldest period that is kept.
 local SCOPES = 25  -- how many are read before the limit is checked
 
@@ -173,7 +173,7 @@ end
 
 local function remove_from(ranked)
   local form = form_of(ranked, A.member)
-  if form then place(ranked, {A.member}, {form}, {false}) end
+  if form then replace_forms(ranked, {A.member}, {form}, {false}) end
   return form and 1 or 0
 end
 
@@ -228,7 +228,7 @@ local function remove_from_scope(scope, limit)
 end
 
 local function remove_from_scopes()
-  local names, after_ = share_of('ZSCAN', P .. 'o', A.place, A.limit, A.limit)
+  local names, next_cursor = share_of('ZSCAN', P .. 'o', A.cursor, A.limit, A.limit)
   local limit, found = A.limit, 0
   for _, scope in ipairs(names) do
     if sub(scope, 1, 1) ~= '@' and is_in_scope(scope) then
@@ -236,30 +236,30 @@ local function remove_from_scopes()
       if limit > 0 then there, limit, more = remove_from_scope(scope, limit) end
       found = found + more
       if not there then
-        after_ = A.place
+        next_cursor = A.cursor
         break
       end
     end
   end
   if found > 0 and B.refreshed then note_list_change(append_change('removed', A.member)) end
-  return {'done', {found, after_}}
+  return {'done', {found, next_cursor}}
 end
 
 -- All scopes
 
--- Sets when the rankings of a share of the scopes expire, by `lives`; returns the next place.
+-- Sets when the rankings of a share of the scopes expire, by `lives`; returns the next cursor.
 local function expire_scopes()
-  local names, after_ = share_of('ZSCAN', P .. 'o', A.place, SCOPES, SCOPES)
+  local names, next_cursor = share_of('ZSCAN', P .. 'o', A.cursor, SCOPES, SCOPES)
   for _, scope in ipairs(names) do
     for _, ranked in ipairs(rankings_of(call('HKEYS', P .. 'i:' .. scope))) do
       expire(ranked, ranked.window, ranked.instance, A.lives)
     end
   end
-  return {'done', after_}
+  return {'done', next_cursor}
 end
 
 local function keys_of_scopes()
-  local names, after_ = share_of('ZSCAN', P .. 'o', A.place, SCOPES, SCOPES)
+  local names, next_cursor = share_of('ZSCAN', P .. 'o', A.cursor, SCOPES, SCOPES)
   local found = {}
   for _, scope in ipairs(names) do
     for _, name in ipairs(call('HKEYS', P .. 'i:' .. scope)) do found[#found + 1] = name end
@@ -268,7 +268,7 @@ local function keys_of_scopes()
       if rolled then found[#found + 1] = rolled.name .. ':' .. text(rolled.run) end
     end
   end
-  return {'done', {found, after_}}
+  return {'done', {found, next_cursor}}
 end
 
 -- Removes a share of the scopes; returns whether none are left.

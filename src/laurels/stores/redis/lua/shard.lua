@@ -206,7 +206,7 @@ local function recount(ranked, by)
 end
 
 -- Replaces the old forms of members by new ones; false means not ranked.
-local function place(ranked, names, olds, news)
+local function replace_forms(ranked, names, olds, news)
   local adds, drops, rows, lost, by = {}, {}, {}, {}, {}
   local added, wrote = 0, 0
   for i = 1, #names do

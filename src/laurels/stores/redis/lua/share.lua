@@ -1,10 +1,10 @@
 -- Shares of a hash or sorted set, so that no call blocks the server for long.
 --
--- A place is '0:' at the beginning, then a cursor, and '0' at the end. The server returns a small
--- (compact) collection whole, whatever COUNT is. It is then divided here in the order of the names'
--- digests (Lua compares texts by locale, and comparing bytes in Lua is slow), and the place is '0:' and
--- the last digest. If the collection has become a table since, the scan begins again. So a name that is
--- present all the time is returned at least once.
+-- A cursor is '0:' at the beginning, then the server's own cursor, and '0' at the end. The server returns
+-- a small (compact) collection whole, whatever COUNT is. It is then divided here in the order of the
+-- names' digests (Lua compares texts by locale, and comparing bytes in Lua is slow), and the cursor is
+-- '0:' and the last digest. If the collection has become a table since, the scan begins again. So a name
+-- that is present all the time is returned at least once.
 
 local function digest(name) return tonumber(sub(redis.sha1hex(name), 1, 12), 16) end
 
@@ -26,7 +26,7 @@ local function weight_of(names, weigh)
 end
 
 -- Returns the names after a digest, at least one, as many as the limit of weight allows; then the next
--- place, and their weight.
+-- cursor, and their weight.
 local function part_of(names, last, limit, weigh)
   local digests, of = {}, {}
   for _, name in ipairs(names) do
@@ -48,13 +48,14 @@ local function part_of(names, last, limit, weigh)
   return part, '0', weight
 end
 
--- Returns names from a place on that weigh about as much as the limit, the next place, and their weight.
--- `weigh` is the weight of a name, nil: 1 each. From a table about `many` names come, of any weight.
-local function share_of(command, from, place, limit, many, weigh)
-  local cursor, last = string.match(place, '^(%d+):?(%d*)$')
-  local found = call(command, from, cursor, 'COUNT', text(many))
+-- Returns names from a cursor on that weigh about as much as the limit, the next cursor, and their
+-- weight. `weigh` returns the weight of a name; without it each weighs 1. Of a collection that is stored
+-- as a table, about `many` names are returned, whatever they weigh.
+local function share_of(command, from, cursor, limit, many, weigh)
+  local server_cursor, last = string.match(cursor, '^(%d+):?(%d*)$')
+  local found = call(command, from, server_cursor, 'COUNT', text(many))
   local names = names_in(found[2], command == 'SSCAN' and 1 or 2)
-  if cursor ~= '0' or found[1] ~= '0' then return names, found[1], weight_of(names, weigh) end
+  if server_cursor ~= '0' or found[1] ~= '0' then return names, found[1], weight_of(names, weigh) end
   if last == '' and #names <= limit then
     local weight = weight_of(names, weigh)
     if weight <= limit then return names, '0', weight end
