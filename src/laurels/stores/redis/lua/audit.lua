@@ -50,7 +50,7 @@ end
 local function expected_from_tallies(names)
   local forms, newest = from_cells(rolled, names)
   for i = 1, #names do
-    if forms[i] and not scored then forms[i] = forms[i] .. put(newest[i]) end
+    if forms[i] and not scored then forms[i] = forms[i] .. encode_word(newest[i]) end
   end
   return forms, newest
 end
@@ -89,10 +89,12 @@ local function count_at(field)
   if scored then
     return call('ZCOUNT', ranked.r, field, '(' .. text(tonumber(field) + units[columns]))
   end
-  return call('ZLEXCOUNT', ranked.r, '[' .. field, '(' .. after(field))
+  return call('ZLEXCOUNT', ranked.r, '[' .. field, '(' .. after_prefix(field))
 end
 
-local function score_label(field) return 'the score ' .. (scored and field or text(get(field, 1))) end
+local function score_label(field)
+  return 'the score ' .. (scored and field or text(decode_word(field, 1)))
+end
 
 -- Compares the stored number of members of a score with the actual one.
 local function check_score(field)
@@ -140,7 +142,7 @@ local function is_possible(form)
   if form ~= form or form < 0 and #units > 1 or form ~= floor(form) then return false end
   local w = {}
   for i = 1, words do w[i] = {} end
-  read(form, w, 1, words)
+  decode_form(form, w, 1, words)
   for i = 1, columns do
     if w[i][1] < B.least[i] or w[i][1] > B.most[i] then return false end
   end

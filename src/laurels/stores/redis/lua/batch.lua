@@ -87,7 +87,7 @@ local function read_refreshed(rolled)
   local build = current_build(window_of(rolled.name))
   if build and build.step == rolled.run then
     local at = rolled.run + 1
-    if rolled.known then at = build_progress(build, rolled.name) end
+    if rolled.stored_run then at = build_progress(build, rolled.name) end
     rolled.build, rolled.at = build, at ~= 'clear' and at or nil
   end
   rolled.building = build ~= nil

@@ -30,12 +30,12 @@ local function from_cells(rolled, names, first)
     local cells = fetch('HMGET', tally(rolled.name, step), names)
     for i = 1, #names do
       if cells[i] then
-        read(scored and tonumber(cells[i]) or cells[i], cell, i, words)
+        decode_form(scored and tonumber(cells[i]) or cells[i], cell, i, words)
         add(rows, i, cell)
         rows.there[i], newest[i] = true, step
       end
     end
   end
-  for i = 1, #names do forms[i] = rows.there[i] and write(rows.w, i, words) or false end
+  for i = 1, #names do forms[i] = rows.there[i] and encode_form(rows.w, i, words) or false end
   return forms, newest
 end

@@ -213,7 +213,7 @@ local function write_ranking(store)
   for i = 1, #dirty do
     local slot = dirty[i]
     names[i], olds[i] = store.names[slot], store.forms[slot]
-    news[i] = write(store.rows.w, slot, store.ranked.words)
+    news[i] = encode_form(store.rows.w, slot, store.ranked.words)
   end
   replace_forms(store.ranked, names, olds, news)
   note_ranking(store)
@@ -224,7 +224,7 @@ local function write_cells(store)
   local args, dirty = {}, store.rows.dirty
   for i = 1, #dirty do
     local slot = dirty[i]
-    local form = write(store.rows.w, slot, words)
+    local form = encode_form(store.rows.w, slot, words)
     args[2 * i - 1], args[2 * i], store.cells[slot] = store.names[slot], form, form
   end
   write_tally(store.tally, args)
@@ -253,14 +253,14 @@ local function write_rolling(rolled)
   if rolled.scope and #dirty == 0 then return end
   for i = 1, #dirty do
     local slot = dirty[i]
-    local form = write(rolled.rows.w, slot, words)
+    local form = encode_form(rolled.rows.w, slot, words)
     newest[i] = rolled.steps_of[slot]
     names[i], olds[i] = rolled.names[slot], rolled.forms[slot]
     if B.best then candidates[i] = packed_candidates(rolled.lists[slot]) end
     if scored then
       if rolled.moved[slot] then moved[#moved + 1], moved[#moved + 2] = names[i], newest[i] end
     else
-      form = form .. put(newest[i])
+      form = form .. encode_word(newest[i])
     end
     news[i] = form
   end
@@ -268,7 +268,9 @@ local function write_rolling(rolled)
   if scored then send('HSET', rolled.newest, moved) end
   if B.best then write_candidates(rolled, names, candidates) end
   prepare(rolled, names, news, newest, fetch('HMGET', rolled.left, names), candidates)
-  if not rolled.known then began[#began + 1], began[#began + 2] = 'run:' .. rolled.name, text(rolled.run) end
+  if not rolled.stored_run then
+    began[#began + 1], began[#began + 2] = 'run:' .. rolled.name, text(rolled.run)
+  end
 end
 
 -- Writes the ranking that the current build of a refreshed window makes: the new rows of members that
@@ -277,7 +279,7 @@ local function write_built(rolled)
   local names, olds, news, late, first = {}, {}, {}, {}, nil
   for i, slot in ipairs(rolled.rows.dirty) do
     names[i], olds[i] = rolled.names[slot], rolled.forms[slot]
-    news[i] = write(rolled.rows.w, slot, words)
+    news[i] = encode_form(rolled.rows.w, slot, words)
   end
   replace_forms(rolled.prepared, names, olds, news)
   for slot, step in pairs(rolled.first) do
@@ -292,7 +294,7 @@ local function write_refreshed(rolled)
   began[#began + 1], began[#began + 2] = 'waits:' .. name, '1'
   if rolled.building then began[#began + 1], began[#began + 2] = 'some:' .. name, '1' end
   if rolled.at then write_built(rolled) end
-  if rolled.known then return end
+  if rolled.stored_run then return end
   began[#began + 1], began[#began + 2] = 'run:' .. rolled.name, text(rolled.run)
   if rolled.at then
     began[#began + 1], began[#began + 2] = 'built:' .. rolled.name, encode_progress(rolled.build, rolled.at, '')

@@ -99,13 +99,13 @@ local function trace(results, each, rows, stays)
     end
     return
   end
-  local before, after_, first, there = results.before[1], results.after[1], rows.w[1], rows.there
+  local before, after, first, there = results.before[1], results.after[1], rows.w[1], rows.there
   for event = 1, events do
     local slot = who and who[event] or event
     local was, prefix = there[slot] and first[slot], not stays and each.prefix[event]
     if was then was = was + (prefix or 0) else was = prefix or false end
     before[event] = was
-    after_[event] = not stays and results.codes[event] == APPLIED and (was or 0) + A.values[1][event] or was
+    after[event] = not stays and results.codes[event] == APPLIED and (was or 0) + A.values[1][event] or was
   end
 end
 

@@ -20,7 +20,7 @@ if refused then return {cmsgpack.pack(refused)} end
 
 local parts, texts = {}, {''}  -- the first text is set to the packed answer at the end
 
-local function say(part) parts[#parts + 1] = part end
+local function append(part) parts[#parts + 1] = part end
 
 local rankings = {}
 
@@ -52,14 +52,17 @@ local function precedes(one, other)
   return #one < #other
 end
 
--- Returns the position before which all members sort before `member`, by binary search among the
--- entries of one score, from position `low` to `high`. With `right` the member itself is included.
+-- Returns the first position from `low` to `high` whose member does not sort before `member`, by binary
+-- search; all these entries have the same score. With `right`, the first whose member sorts after it.
 local function before_member(ranked, low, high, member, right)
   while low < high do
     local middle = floor((low + high) / 2)
-    local found = call('ZRANGE', ranked.r, text(middle), text(middle))[1]
-    if precedes(found, member) or (right and found == member) then low = middle + 1
-    else high = middle end
+    local entry = call('ZRANGE', ranked.r, text(middle), text(middle))[1]
+    if precedes(entry, member) or (right and entry == member) then
+      low = middle + 1
+    else
+      high = middle
+    end
   end
   return low
 end
@@ -69,20 +72,20 @@ local function count_below(ranked, form)
   return call('ZLEXCOUNT', ranked.r, '-', '(' .. form)
 end
 
-local function prefix(list)
+local function encode_words(list)
   local parts = {}
-  for i, word in ipairs(list) do parts[i] = put(word) end
+  for i, word in ipairs(list) do parts[i] = encode_word(word) end
   return table.concat(parts)
 end
 
-local function within(ranked, anchor)
+local function count_within(ranked, anchor)
   local member, right = anchor[4], anchor[5]
   if scored then
     local low, high = count_below(ranked, anchor[2]), count_below(ranked, anchor[3])
     return before_member(ranked, low, high, member, right)
   end
-  local place_of = (right and '[' or '(') .. prefix(anchor[2]) .. member
-  return call('ZLEXCOUNT', ranked.r, '-', place_of)
+  local bound = (right and '[' or '(') .. encode_words(anchor[2]) .. member
+  return call('ZLEXCOUNT', ranked.r, '-', bound)
 end
 
 local function position_of(ranked, form, member)
@@ -93,14 +96,14 @@ local function position(ranked, anchor)
   local kind = anchor[1]
   if kind == 'start' then return 0 end
   if kind == 'end' then return ranked.total end
-  if kind == 'within' then return within(ranked, anchor) end
+  if kind == 'within' then return count_within(ranked, anchor) end
   if kind == 'member' then
     local member = anchor[2]
     return position_of(ranked, scored or form_of(ranked, member), member)
   end
   if scored then return count_below(ranked, anchor[2]) end
-  local first = prefix(anchor[2])
-  return count_below(ranked, anchor[3] and after(first) or first)
+  local first = encode_words(anchor[2])
+  return count_below(ranked, anchor[3] and after_prefix(first) or first)
 end
 
 local function extent(span, positions, total)
@@ -126,12 +129,12 @@ end
 
 local function data_of(members) return fetch('HMGET', P .. 'x', members) end
 
--- Adds the entries from `low` to `high` to the answer. Returns their members if `named`.
-local function slice(ranked, low, high, named)
-  say(low)
+-- Adds the entries from `low` to `high` to the answer. Returns their members if `with_members`.
+local function slice(ranked, low, high, with_members)
+  append(low)
   if low >= high then
-    say(0)
-    say(scored and {} or 0)
+    append(0)
+    append(scored and {} or 0)
     return {}
   end
   local first, entries, members
@@ -143,9 +146,9 @@ local function slice(ranked, low, high, named)
     first = entries[1]
     for i = 1, #entries do texts[#texts + 1] = entries[i] end
   end
-  say(B.rank == 'ordinal' and low or rank_of(ranked, first, ''))
-  say(scored and entries or #entries)
-  if named then
+  append(B.rank == 'ordinal' and low or rank_of(ranked, first, ''))
+  append(scored and entries or #entries)
+  if with_members then
     members = {}
     for i = 1, high - low do
       members[i] = scored and entries[2 * i - 1] or sub(entries[i], 8 * ranked.width + 1)
@@ -164,65 +167,67 @@ local function locate(ranked, members)
       texts[#texts + 1] = form and sub(form, 1, 8 * ranked.width) or ''
     end
   end
-  say(positions)
-  say(ranks)
-  say(scored and forms or {})
+  append(positions)
+  append(ranks)
+  append(scored and forms or {})
 end
 
 local function answer(window, instance, rolling, anchors, spans, members, data)
   local ranked = ranking_of(window, instance, rolling)
-  local positions, named = {}, {}
-  say(ranked.total)
+  local positions, slice_members = {}, {}
+  append(ranked.total)
   for i = 1, #anchors do
     positions[i] = position(ranked, anchors[i])
-    say(positions[i])
+    append(positions[i])
   end
   for i = 1, #spans do
     local low, high = extent(spans[i], positions, ranked.total)
-    named[i] = slice(ranked, low, high, data)
+    slice_members[i] = slice(ranked, low, high, data)
   end
   if #members > 0 then locate(ranked, members) end
   if data then
-    for i = 1, #spans do say(data_of(named[i])) end
-    say(data_of(members))
+    for i = 1, #spans do append(data_of(slice_members[i])) end
+    append(data_of(members))
   end
 end
 
--- Adds the next scopes of a form to the answer. Returns the stale ones among them: the caller has to
--- advance these first, since they may be empty by now.
-local function list(form, after_, limit)
-  local from = after_ == '' and '-' or '(' .. after_
+-- Adds the next scopes of a form to the answer. Returns the stale ones among them, which the caller has
+-- to advance first, since they may be empty by now.
+local function list_scopes(form, after, limit)
+  local from = after == '' and '-' or '(' .. after
   local names = call('ZRANGEBYLEX', P .. 'l:' .. form, from, '+', 'LIMIT', '0', text(limit))
-  local behind, before = {}, behind_before(A.since)
-  for i, mark in ipairs(fetch('ZMSCORE', P .. 'o', names)) do
-    if not mark or tonumber(mark) < before then behind[#behind + 1] = names[i] end
+  local stale_scopes, stale_ms = {}, stale_before(A.since)
+  for i, advanced_ms in ipairs(fetch('ZMSCORE', P .. 'o', names)) do
+    if not advanced_ms or tonumber(advanced_ms) < stale_ms then
+      stale_scopes[#stale_scopes + 1] = names[i]
+    end
   end
-  say(names)
-  return behind
+  append(names)
+  return stale_scopes
 end
 
 for _, request in ipairs(A.requests) do
   if request[1] then
     answer(unpack(request, 1, 7))
   else
-    local behind = list(request[2], request[3], request[4])
-    if #behind > 0 then return {cmsgpack.pack({'scopes_not_ready', behind})} end
+    local stale_scopes = list_scopes(request[2], request[3], request[4])
+    if #stale_scopes > 0 then return {cmsgpack.pack({'scopes_not_ready', stale_scopes})} end
   end
 end
 
 -- Returns the offset that the answer shows: the number of the last change. A label replica adds, before
 -- it, the number of the last entry of each feed that it has counted.
-local function state()
-  local seq, found = tonumber(call('HGET', KEYS[1], 'seq') or '0'), {}
+local function offset()
+  local seq, last_entries = tonumber(call('HGET', KEYS[1], 'seq') or '0'), {}
   for i = 1, A.feeds or 0 do
     local entry = call('HGET', KEYS[1], 'fed:' .. text(i - 1)) or '0'
-    found[i] = tonumber(string.match(entry, '%d+$'))
+    last_entries[i] = tonumber(string.match(entry, '%d+$'))
   end
   if not A.feeds then return seq end
-  found[A.feeds + 1] = seq
-  return found
+  last_entries[A.feeds + 1] = seq
+  return last_entries
 end
 
-local seq = state()
+local seq = offset()
 texts[1] = cmsgpack.pack({'done', seq, parts, refresh_states()})
 return texts

@@ -102,9 +102,9 @@ local function build_scope(build, w, name, limit)
   return true, limit
 end
 
--- Returns a few scopes of a form, given by its number, that follow the scope `after_`.
-local function next_scopes(form, after_)
-  local from = after_ == '' and '-' or '(' .. after_
+-- Returns a few scopes of a form, given by its number, that follow the scope `after`.
+local function next_scopes(form, after)
+  local from = after == '' and '-' or '(' .. after
   return call('ZRANGEBYLEX', P .. 'l:' .. A.forms[form], from, '+', 'LIMIT', '0', text(SCOPES))
 end
 
@@ -113,19 +113,19 @@ local function continue_build(build, w, limit)
   local done
   done, limit = build_scope(build, w, w.name, limit)
   local stored = call('HGET', KEYS[1], 'next:' .. w.name) or '1:'
-  local form, after_ = string.match(stored, '^(%d+):(.*)$')
+  local form, after = string.match(stored, '^(%d+):(.*)$')
   form = tonumber(form)
   while done and limit > 0 and A.forms[form] do
-    local some = next_scopes(form, after_)
+    local some = next_scopes(form, after)
     for _, scope in ipairs(some) do
       if limit <= 0 then break end
       done, limit = build_scope(build, w, in_scope(w.name, scope), limit - BUILD_SCOPE_COST)
       if not done then break end
-      after_ = scope
+      after = scope
     end
-    if #some == 0 then form, after_ = form + 1, '' end
+    if #some == 0 then form, after = form + 1, '' end
   end
-  call('HSET', KEYS[1], 'next:' .. w.name, text(form) .. ':' .. after_)
+  call('HSET', KEYS[1], 'next:' .. w.name, text(form) .. ':' .. after)
   return done and not A.forms[form]
 end
 

@@ -46,7 +46,7 @@ local function newest_of(rolled, names, forms)
     found = fetch('HMGET', rolled.newest, names)
     for i = 1, #names do found[i] = tonumber(found[i] or nil) end
   else
-    for i = 1, #names do found[i] = forms[i] and get(forms[i], words + 1) end
+    for i = 1, #names do found[i] = forms[i] and decode_word(forms[i], words + 1) end
   end
   return found
 end
@@ -58,7 +58,7 @@ local function candidates_from(packed, oldest)
   for at = 0, packed and #packed - 1 or -1, size do
     local one = sub(packed, at + 1, at + size)
     local candidate = {}
-    for i = 1, width + 1 do candidate[i] = get(one, i) end
+    for i = 1, width + 1 do candidate[i] = decode_word(one, i) end
     if candidate[1] >= oldest then found[#found + 1] = candidate end
   end
   return found
@@ -67,7 +67,7 @@ end
 local function packed_candidates(found)
   local parts = {}
   for _, candidate in ipairs(found) do
-    for i = 1, width + 1 do parts[#parts + 1] = put(candidate[i]) end
+    for i = 1, width + 1 do parts[#parts + 1] = encode_word(candidate[i]) end
   end
   return table.concat(parts)
 end
@@ -79,14 +79,14 @@ local function best_after(packed, step, newest)
   local low, high = 0, #packed / (8 * each)
   while low < high do
     local middle = floor((low + high) / 2)
-    if get(packed, middle * each + 1) > step then high = middle else low = middle + 1 end
+    if decode_word(packed, middle * each + 1) > step then high = middle else low = middle + 1 end
   end
   local at = low * each + 1
   if 8 * at > #packed then return false end
-  if not scored then return sub(packed, 8 * at + 1, 8 * (at + width)) .. put(newest) end
+  if not scored then return sub(packed, 8 * at + 1, 8 * (at + width)) .. encode_word(newest) end
   local w = {}
-  for i = 1, width do w[i] = {get(packed, at + i)} end
-  return write(w, 1, width)
+  for i = 1, width do w[i] = {decode_word(packed, at + i)} end
+  return encode_form(w, 1, width)
 end
 
 -- Returns the members' forms after the oldest tally has left. `forms` are their live ones, `cells` those
@@ -101,7 +101,7 @@ local function prepared_forms(rolled, forms, newest, cells, candidates)
       found[i] = form
       if cells[i] then found[i] = best_after(candidates[i] or '', rolled.leaving, newest[i]) end
     else
-      found[i] = cells[i] and less(form, scored and tonumber(cells[i]) or cells[i]) or form
+      found[i] = cells[i] and subtract_cell(form, scored and tonumber(cells[i]) or cells[i]) or form
     end
   end
   return found

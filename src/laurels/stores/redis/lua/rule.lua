@@ -20,7 +20,7 @@ local function rows_of(forms, count)
   else
     for slot = 1, #forms do
       if forms[slot] then
-        read(forms[slot], w, slot, count)
+        decode_form(forms[slot], w, slot, count)
         there[slot] = true
       end
     end

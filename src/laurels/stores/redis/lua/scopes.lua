@@ -137,12 +137,12 @@ local function advance_scope(scope, limit)
     there, limit = at_least(limit, function(left) return continue_pass(rolled, left) end)
     if not there then return false, limit end
   end
-  if held then call('ZADD', P .. 'o', 'XX', text(behind_before(A.now)), scope) end
+  if held then call('ZADD', P .. 'o', 'XX', text(stale_before(A.now)), scope) end
   return true, limit
 end
 
 local function sweep()
-  local limit, before = A.limit, '(' .. text(behind_before(A.before))
+  local limit, before = A.limit, '(' .. text(stale_before(A.before))
   note_time()
   while limit > 0 do
     local some = call('ZRANGEBYSCORE', P .. 'o', '-inf', before, 'LIMIT', '0', text(SCOPES))
@@ -210,7 +210,7 @@ end
 -- Returns whether that is done, what is left of the limit, and how many rankings had the member.
 local function remove_from_scope(scope, limit)
   local there, found = true, 0
-  if tonumber(call('ZSCORE', P .. 'o', scope)) < behind_before(A.before) then
+  if tonumber(call('ZSCORE', P .. 'o', scope)) < stale_before(A.before) then
     there, limit = advance_scope(scope, limit)
     if not there then return false, limit, 0 end
   end

@@ -48,12 +48,12 @@ local function text(number) return string.format('%.17g', number) end
 
 -- Forms
 
-local function put(word)
+local function encode_word(word)
   if word < 0 then return '\0' .. pack('>I7', word + BIAS) end
   return '\1' .. pack('>I7', word)
 end
 
-local function get(form, i)
+local function decode_word(form, i)
   local at = 8 * i - 7
   local word = unpack_word('>I7', form, at + 1)
   if string.byte(form, at) == 0 then return word - BIAS end
@@ -61,30 +61,30 @@ local function get(form, i)
 end
 
 -- Reads the words of a form into the columns `w` at a slot.
-local function read(form, w, slot, count)
+local function decode_form(form, w, slot, count)
   if scored then
     for i = 1, count do
       local own = floor(form / units[i])
       w[i][slot], form = own + lows[i], form - own * units[i]
     end
   else
-    for i = 1, count do w[i][slot] = get(form, i) end
+    for i = 1, count do w[i][slot] = decode_word(form, i) end
   end
 end
 
-local function write(w, slot, count)
+local function encode_form(w, slot, count)
   if scored then
     local form = 0
     for i = 1, count do form = form + (w[i][slot] - lows[i]) * units[i] end
     return form
   end
   local parts = {}
-  for i = 1, count do parts[i] = put(w[i][slot]) end
+  for i = 1, count do parts[i] = encode_word(w[i][slot]) end
   return table.concat(parts)
 end
 
 -- Returns a form minus the sums of a cell.
-local function less(form, cell)
+local function subtract_cell(form, cell)
   if scored then
     for i = 1, columns do
       local own = floor(cell / units[i])
@@ -95,7 +95,8 @@ local function less(form, cell)
   end
   local parts = {}
   for i = 1, columns do
-    parts[i] = sums[i] and put(get(form, i) - get(cell, i)) or sub(form, 8 * i - 7, 8 * i)
+    local own = sub(form, 8 * i - 7, 8 * i)
+    parts[i] = sums[i] and encode_word(decode_word(form, i) - decode_word(cell, i)) or own
   end
   parts[columns + 1] = sub(form, 8 * columns + 1)
   return table.concat(parts)
@@ -111,7 +112,7 @@ local function score_of(ranked, form)
 end
 
 -- Returns the least text that sorts after every text with this prefix.
-local function after(prefix)
+local function after_prefix(prefix)
   local i = #prefix
   while i > 0 and string.byte(prefix, i) == 255 do i = i - 1 end
   return sub(prefix, 1, i - 1) .. string.char(string.byte(prefix, i) + 1)
@@ -146,7 +147,7 @@ local function window_of(name) return string.match(name, '^[^\31]*') end
 
 -- Returns the time before which a scope must have been last advanced to be stale: the last boundary, or
 -- the last change of the board.
-local function behind_before(boundary)
+local function stale_before(boundary)
   return math.max(boundary, tonumber(call('HGET', KEYS[1], 'since') or boundary))
 end
 
@@ -179,7 +180,7 @@ local function entry_of(ranked, form, member)
 end
 
 -- Updates the distinct scores of a board with dense ranks: adds `by` to the number of members of each.
-local function recount(ranked, by)
+local function update_distinct_scores(ranked, by)
   local names, rows, adds, drops, gone = {}, {}, {}, {}, {}
   for score, change in pairs(by) do
     if change ~= 0 then names[#names + 1] = score end
@@ -244,7 +245,7 @@ local function replace_forms(ranked, names, olds, news)
     send('HDEL', ranked.k, lost)
     send('HSET', ranked.k, rows)
   end
-  if B.dense then recount(ranked, by) end
+  if B.dense then update_distinct_scores(ranked, by) end
 end
 
 -- Expiry: if the server's clock is used, the keys of a period expire by themselves once it is neither
@@ -283,23 +284,23 @@ end
 -- Returns nil if the caller's definition and times are current, else the reply that refuses the call.
 -- `more` are rolling windows to check besides those of the argument: {name, running, scope}.
 local function refusal(more)
-  local rolls, asked = A.rolls or {}, {'ver', 'now'}
+  local rolls, fields = A.rolls or {}, {'ver', 'now'}
   for _, w in ipairs(more or {}) do rolls[#rolls + 1] = w end
-  for i, w in ipairs(rolls) do asked[i + 2] = 'run:' .. w.name end
-  local known = fetch('HMGET', KEYS[1], asked)
-  if known[1] ~= B.version then return {'definition_outdated'} end
-  local now = tonumber(known[2] or '-1e300')
+  for i, w in ipairs(rolls) do fields[i + 2] = 'run:' .. w.name end
+  local stored = fetch('HMGET', KEYS[1], fields)
+  if stored[1] ~= B.version then return {'definition_outdated'} end
+  local now = tonumber(stored[2] or '-1e300')
   if A.now then A.now = math.max(A.now, now) end
   now = A.now or now
   if A.due and now >= A.due then return {'plan_expired', now} end
-  local behind = {}
+  local stale_scopes = {}
   for i, w in ipairs(rolls) do
-    local run = tonumber(known[i + 2] or w.running)
-    w.known = known[i + 2]
+    local run = tonumber(stored[i + 2] or w.running)
+    w.stored_run = stored[i + 2]
     if run > w.running then return {'plan_expired', math.max(now, A.due)} end
-    if run < w.running then behind[#behind + 1] = w.scope or '' end
+    if run < w.running then stale_scopes[#stale_scopes + 1] = w.scope or '' end
   end
-  return #behind > 0 and {'step_not_ready', behind} or nil
+  return #stale_scopes > 0 and {'step_not_ready', stale_scopes} or nil
 end
 
 -- Appends a change to the stream of changes; returns its number.
