@@ -32,7 +32,7 @@ def encode_batch(
     who = [slots.setdefault(member, len(slots)) for member in batch.member_list()]
     arguments: dict[str, Any] = {
         "now": batch.now_ms,
-        "rolls": [
+        "rolling": [
             encode_rolling_state(roll)
             for place, roll in zip(plan.places, plan.rolling, strict=True)
             if roll is not None and not place.name

@@ -226,7 +226,7 @@ class RedisIndex:
         arguments = {
             "now": now_ms,
             "due": due_ms,
-            "rolls": encode_rolling(encoding, board.number, now_ms, [ask.key for ask in asks]),
+            "rolling": encode_rolling(encoding, board.number, now_ms, [ask.key for ask in asks]),
             "requests": [encode_read(encoding, ask) for ask in asks],
         }
         if any(ask.scopes is not None for ask in asks):
@@ -242,7 +242,7 @@ class RedisIndex:
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
         """Rotate a rolling window to the running step; return False if the limit was too low."""
-        arguments = {"roll": encode_rolling_state(roll), "now": now_ms, "limit": SHARE}
+        arguments = {"window": encode_rolling_state(roll), "now": now_ms, "limit": SHARE}
         for _ in range(0, limit, SHARE):
             if await self._operate("rotate_step", board, **arguments):
                 return True
@@ -252,8 +252,8 @@ class RedisIndex:
         """Prepare about `limit` members for the next step; return how many are left."""
         left = 0
         for _ in range(0, limit, SHARE):
-            roll = {"name": window, "steps": board.rules.windows[window].steps}
-            left = int(await self._operate("advance_pass", board, roll=roll, limit=SHARE))
+            rolling = {"name": window, "steps": board.rules.windows[window].steps}
+            left = int(await self._operate("advance_pass", board, window=rolling, limit=SHARE))
             if left == 0:
                 break
         return left
@@ -290,7 +290,7 @@ class RedisIndex:
         left, refresh_states = await self._operate(
             "refresh",
             board,
-            rolls=[encode_rolling_state(roll)],
+            rolling=[encode_rolling_state(roll)],
             now=now_ms,
             due=due_ms,
             before=refreshed.due_by(now_ms),
@@ -421,7 +421,7 @@ class RedisIndex:
         if board.rules.rank == "dense":
             own += [{"check": "score_counts"}, {"check": "distinct_scores"}]
         if window.steps:
-            arguments["roll"] = {"name": scoped_name(key), "steps": window.steps}
+            arguments["window"] = {"name": scoped_name(key), "steps": window.steps}
             first = key.instance - window.steps + 1
             checks += [{"check": "cells", "step": first + i} for i in range(window.steps)]
             if window.interval_ms:

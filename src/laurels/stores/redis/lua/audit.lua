@@ -1,4 +1,4 @@
--- audit(board, roll or nil, name, check, step, cursor, repair, built)
+-- audit(board, window or nil, name, check, step, cursor, repair, built)
 --   -> {'done', cursor, entries, difference or ''}
 -- Compares a share of a ranking with the data it is derived from, and with `repair` corrects what
 -- differs. It compares one member at a time, so writes between two calls do no harm. Everything about
@@ -21,34 +21,34 @@
 -- the exact time that decides a `last` column) is left as it is and reported.
 if call('HGET', KEYS[1], 'ver') ~= B.version then return cmsgpack.pack({'definition_outdated'}) end
 
-local rolled = A.roll and rolling(A.roll) or nil
-local progress = rolled and call('HGET', KEYS[1], 'place:' .. rolled.name)
-if A.roll and (not rolled or progress and string.find(progress, '^gone:')) then
+local rolling = A.window and rolling_window(A.window) or nil
+local progress = rolling and call('HGET', KEYS[1], 'place:' .. rolling.name)
+if A.window and (not rolling or progress and string.find(progress, '^gone:')) then
   return cmsgpack.pack({'done', '0', 0, ''})
 end
 local window, instance = string.match(A.name, '^(.*):([^:]*)$')
-local ranked = rolled and rolled.live or ranking(window, tonumber(instance))
-local build, built_to = rolled and A.built and current_build(window_of(rolled.name)), nil
+local ranked = rolling and rolling.live or ranking(window, tonumber(instance))
+local build, built_to = rolling and A.built and current_build(window_of(rolling.name)), nil
 if A.built then
-  built_to = build and build_progress(build, rolled.name)
+  built_to = build and build_progress(build, rolling.name)
   if not built_to or built_to == 'clear' then return cmsgpack.pack({'done', '0', 0, ''}) end
-  rolled, ranked = rolling(A.roll, build.step), rolled.prepared
+  rolling, ranked = rolling_window(A.window, build.step), rolling.prepared
 end
-local complete = rolled and not rolled.refreshed
-  and call('HGET', KEYS[1], 'phase:' .. rolled.name) == '2'
+local complete = rolling and not rolling.refreshed
+  and call('HGET', KEYS[1], 'phase:' .. rolling.name) == '2'
 
 -- The most members, and the most cells, that one call checks.
 local MEMBERS_MOST, CELLS_MOST = 100, 500
 local limit = MEMBERS_MOST
-if rolled and rolled.candidates then
+if rolling and rolling.candidates then
   limit = 10
-elseif rolled then
-  limit = math.max(1, math.min(MEMBERS_MOST, floor(CELLS_MOST / rolled.steps)))
+elseif rolling then
+  limit = math.max(1, math.min(MEMBERS_MOST, floor(CELLS_MOST / rolling.steps)))
 end
 
 -- Returns the forms and newest steps of members, added up from the tallies.
 local function expected_from_tallies(names)
-  local forms, newest = from_cells(rolled, names)
+  local forms, newest = forms_from_cells(rolling, names)
   for i = 1, #names do
     if forms[i] and not scored then forms[i] = forms[i] .. encode_word(newest[i]) end
   end
@@ -58,9 +58,9 @@ end
 -- Returns the forms of members from their candidates, and the newest steps. These are the stored
 -- ones: they cannot be derived, since a candidate that was beaten is not kept.
 local function expected_from_candidates(names, newest)
-  local candidates, forms = candidates_of(rolled, names), {}
+  local candidates, forms = candidates_of(rolling, names), {}
   for i = 1, #names do
-    forms[i] = best_after(candidates[i] or '', rolled.leaving - 1, newest[i]) or nil
+    forms[i] = best_after(candidates[i] or '', rolling.oldest_step - 1, newest[i]) or nil
   end
   return forms, newest
 end
@@ -68,16 +68,17 @@ end
 -- Returns the forms that members should have, those they should have in the prepared ranking, and their
 -- newest steps.
 local function expected_forms(names, forms)
-  if not rolled or rolled.refreshed then return build and from_cells(rolled, names) or forms end
-  local newest = newest_of(rolled, names, forms)
+  if not rolling or rolling.refreshed then return build and forms_from_cells(rolling, names) or forms end
+  local newest = newest_steps(rolling, names, forms)
   local expected
   if B.best then
     expected = expected_from_candidates(names, newest)
   else
     expected, newest = expected_from_tallies(names)
   end
-  local cells = fetch('HMGET', rolled.left, names)
-  return expected, prepared_forms(rolled, expected, newest, cells, candidates_of(rolled, names)), newest
+  local cells = fetch('HMGET', rolling.oldest_tally, names)
+  local prepared = prepared_forms(rolling, expected, newest, cells, candidates_of(rolling, names))
+  return expected, prepared, newest
 end
 
 local function has_entry(of, form, member)
@@ -153,16 +154,16 @@ local function check_rows(names)
   local forms = forms_of(ranked, names)
   local expected, prepared, newest = expected_forms(names, forms)
   local difference = check_forms(ranked, names, forms, expected)
-  for i, member in ipairs(scored and not rolled and names or {}) do
+  for i, member in ipairs(scored and not rolling and names or {}) do
     if forms[i] and not is_possible(forms[i]) then difference = difference or member end
   end
   if newest and scored and A.repair then
     for i, member in ipairs(names) do
-      if newest[i] then call('HSET', rolled.newest, member, newest[i]) end
+      if newest[i] then call('HSET', rolling.newest, member, newest[i]) end
     end
   end
   if complete and not difference then
-    difference = check_forms(rolled.prepared, names, forms_of(rolled.prepared, names), prepared)
+    difference = check_forms(rolling.prepared, names, forms_of(rolling.prepared, names), prepared)
   end
   if B.dense and not difference then
     for i, form in ipairs(forms_of(ranked, names)) do
@@ -201,7 +202,7 @@ local function matches_form(entry, member, form)
   if not form or entry_of(ranked, form, member) ~= entry or not has_entry(ranked, form, member) then
     return false
   end
-  return rolled ~= nil or #form == 8 * ranked.words
+  return rolling ~= nil or #form == 8 * ranked.words
 end
 
 -- Where the member of an entry has no form, either the form was lost or the entry should not exist.
@@ -211,9 +212,9 @@ local function check_entries(entries)
     local form = form_of(ranked, member)
     if not matches_form(entry, member, form) then
       if not A.repair or (not form and B.stamped) then return member end
-      if not rolled and not build then
+      if not rolling and not build then
         if not repair_entry(entry, member, form) then return member end
-      elseif form or rolled and not rolled.refreshed or build then
+      elseif form or rolling and not rolling.refreshed or build then
         call('ZREM', ranked.r, entry)
         if form then call('ZADD', ranked.r, '0', entry_of(ranked, form, member)) end
       else
@@ -237,7 +238,7 @@ local function check_cells(names)
   return #unranked > 0 and check_rows(unranked) or nil, incomplete
 end
 
-local function scan(command, from, many) return share_of(command, from, A.cursor, many, many) end
+local function scan(command, from, many) return scan_share(command, from, A.cursor, many, many) end
 
 local names, next_cursor, difference, incomplete
 local checked = 0
@@ -247,10 +248,10 @@ if A.check == 'score_counts' then
 elseif A.check == 'distinct_scores' then
   names, next_cursor = scan('ZSCAN', ranked.d, MEMBERS_MOST)
   difference = check_scores(names)
-elseif A.check == 'cells' and (A.step < rolled.leaving or built_to and A.step >= built_to) then
+elseif A.check == 'cells' and (A.step < rolling.oldest_step or built_to and A.step >= built_to) then
   next_cursor = '0'
 elseif A.check == 'cells' then
-  names, next_cursor = scan('HSCAN', tally(rolled.name, A.step), MEMBERS_MOST)
+  names, next_cursor = scan('HSCAN', tally(rolling.name, A.step), MEMBERS_MOST)
   difference, incomplete = check_cells(names)
 elseif A.check == 'rows' then
   if scored then

@@ -1,7 +1,7 @@
 -- The argument of `count`, and the rows that it reads: those of the batch's members in every target.
 --
 -- ARGV[1]  msgpack of
---   board, now, due, rolls {name, steps, running}; targets {window, instance, scope}
+--   board, now, due, rolling {name, steps, running}; targets {window, instance, scope}
 --   windows {name, steps, running, lows, highs, form} (steps 0: not rolling); a window with decay also
 --     has exponents and mantissas, each a number or a list
 --   routes: for each window a target, or a list with a target for each event; below 1 means none
@@ -46,12 +46,12 @@ end
 
 -- The stores that events are counted in: each has the rows of a ranking, or the cells of a step together
 -- with the rows of its rolling window.
-local stores, rolls, of_window = {}, {}, {}
+local stores, rolling_windows, of_window = {}, {}, {}
 
-local function rolled_of(name, w, scope)
+local function rolling_for(name, w, scope)
   if not of_window[name] then
     of_window[name] = {name = name, steps = w.steps, running = w.running, scope = scope and scope.name}
-    rolls[#rolls + 1] = of_window[name]
+    rolling_windows[#rolling_windows + 1] = of_window[name]
   end
   return of_window[name]
 end
@@ -62,15 +62,15 @@ for t, target in ipairs(targets) do
   local store = {names = scope and scope.names or members, scope = scope}
   stores[t] = store
   if w.steps > 0 then
-    store.rolled = rolled_of(name, w, scope)
-    store.rolled.watched = store.rolled.watched or target[1] == watch
+    store.rolling = rolling_for(name, w, scope)
+    store.rolling.watched = store.rolling.watched or target[1] == watch
     store.step, store.tally = target[2], P .. 't:' .. name .. ':' .. text(target[2])
   else
     store.ranked, store.window, store.instance = ranking(name, target[2]), name, target[2]
   end
 end
 
-local refused = refusal(rolls) or feed_conflict()
+local refused = refusal(rolling_windows) or feed_conflict()
 if refused then return cmsgpack.pack(refused) end
 
 local function store_of(w, event)
@@ -81,21 +81,21 @@ end
 
 -- Reads the members' rows of a refreshed window: those the current build has ranked, if it has begun
 -- here, and those the window shows if it is watched. In a new scope there is nothing left to build.
-local function read_refreshed(rolled)
-  if rolled.first then return end
-  rolled.first, rolled.cell = {}, {}
-  local build = current_build(window_of(rolled.name))
-  if build and build.step == rolled.run then
-    local at = rolled.run + 1
-    if rolled.stored_run then at = build_progress(build, rolled.name) end
-    rolled.build, rolled.at = build, at ~= 'clear' and at or nil
+local function read_refreshed(rolling)
+  if rolling.first then return end
+  rolling.first, rolling.cell = {}, {}
+  local build = current_build(window_of(rolling.name))
+  if build and build.step == rolling.running_step then
+    local at = rolling.running_step + 1
+    if rolling.stored_step then at = build_progress(build, rolling.name) end
+    rolling.build, rolling.at = build, at ~= 'clear' and at or nil
   end
-  rolled.building = build ~= nil
-  if rolled.at then
-    rolled.forms = forms_of(rolled.prepared, rolled.names)
-    rolled.rows = rows_of(rolled.forms, words)
+  rolling.building = build ~= nil
+  if rolling.at then
+    rolling.forms = forms_of(rolling.prepared, rolling.names)
+    rolling.rows = rows_of(rolling.forms, words)
   end
-  if rolled.watched then rolled.shown = rows_of(forms_of(rolled.live, rolled.names), words) end
+  if rolling.watched then rolling.shown = rows_of(forms_of(rolling.live, rolling.names), words) end
 end
 
 -- Reading: a member of a scope has the same slot in all stores of the scope.
@@ -107,7 +107,7 @@ for _, store in ipairs(stores) do
     store.held = next(store.rows.there) ~= nil
   else
     local cells = fetch('HMGET', store.tally, names)
-    if B.best and not is_refreshed(store.rolled.name) then
+    if B.best and not is_refreshed(store.rolling.name) then
       store.rows = {}
     else
       if scored then
@@ -119,23 +119,23 @@ for _, store in ipairs(stores) do
   end
 end
 for _, store in ipairs(stores) do
-  local rolled, names = store.rolled, store.names
-  if rolled and not rolled.names then
-    for key, value in pairs(rolling(rolled, rolled.running)) do rolled[key] = value end
-    rolled.names = names
+  local rolling, names = store.rolling, store.names
+  if rolling and not rolling.names then
+    for key, value in pairs(rolling_window(rolling, rolling.running)) do rolling[key] = value end
+    rolling.names = names
   end
-  if rolled and rolled.refreshed then
-    read_refreshed(rolled)
-  elseif rolled and not rolled.rows then
-    rolled.forms = forms_of(rolled.live, names)
-    rolled.rows = rows_of(rolled.forms, words)
-    rolled.steps_of = newest_of(rolled, names, rolled.forms)
-    rolled.lists = {}
-    local candidates = candidates_of(rolled, names)
+  if rolling and rolling.refreshed then
+    read_refreshed(rolling)
+  elseif rolling and not rolling.rows then
+    rolling.forms = forms_of(rolling.live, names)
+    rolling.rows = rows_of(rolling.forms, words)
+    rolling.steps_of = newest_steps(rolling, names, rolling.forms)
+    rolling.lists = {}
+    local candidates = candidates_of(rolling, names)
     for slot = 1, B.best and #names or 0 do
-      rolled.lists[slot] = candidates_from(candidates[slot], rolled.leaving)
+      rolling.lists[slot] = decode_candidates(candidates[slot], rolling.oldest_step)
     end
-    rolled.moved, rolled.marks, rolled.cell = {}, {}, {}
+    rolling.moved, rolling.marks, rolling.cell = {}, {}, {}
   end
 end
 local drafts = {}
@@ -228,6 +228,6 @@ end
 
 local function watched_rows(event)
   local store = watch > 0 and store_of(watch, event)
-  if not store or not store.rolled then return store and store.rows end
-  return store.rolled.shown or store.rolled.rows
+  if not store or not store.rolling then return store and store.rows end
+  return store.rolling.shown or store.rolling.rows
 end

@@ -22,12 +22,12 @@ end
 
 -- Returns the forms of members (false: no cells) and their newest steps, from the cells of step `first`
 -- and later ones; by default of all steps.
-local function from_cells(rolled, names, first)
+local function forms_from_cells(rolling, names, first)
   local rows, cell, newest, forms = rows_of({}, words), {}, {}, {}
   local add = B.best and keep_better or add_cell
   for c = 1, words do cell[c] = {} end
-  for step = first or rolled.leaving, rolled.run do
-    local cells = fetch('HMGET', tally(rolled.name, step), names)
+  for step = first or rolling.oldest_step, rolling.running_step do
+    local cells = fetch('HMGET', tally(rolling.name, step), names)
     for i = 1, #names do
       if cells[i] then
         decode_form(scored and tonumber(cells[i]) or cells[i], cell, i, words)

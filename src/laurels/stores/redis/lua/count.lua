@@ -1,4 +1,4 @@
--- count(board, now, due, rolls, targets, routes, events…)
+-- count(board, now, due, rolling, targets, routes, events…)
 --   -> {'done' or 'by_member', seq, codes, before, after, ranks before, ranks after, refresh_states}
 --      | {'events_needed'}
 -- Counts a batch as planned. Each event counts in all windows that accept it, or in none. batch.lua
@@ -12,8 +12,8 @@
 local function each(given, event) return type(given) == 'table' and given[event] or given end
 
 local function draft_in(w, event, store, slot, values, stamp, at)
-  local rolled, decay = store.rolled, windows[w]
-  if rolled and rolled.refreshed then
+  local rolling, decay = store.rolling, windows[w]
+  if rolling and rolling.refreshed then
     return draft_row(store.rows, slot, values, stamp, at, decay.lows, decay.highs, drafts[w])
   end
   if decay.exponents then
@@ -22,36 +22,36 @@ local function draft_in(w, event, store, slot, values, stamp, at)
                 each(decay.mantissas, event), stamp, drafts[w])
     return true
   end
-  local rows = rolled and rolled.rows or store.rows
+  local rows = rolling and rolling.rows or store.rows
   if not draft_row(rows, slot, values, stamp, at, B.least, B.most, drafts[w]) then return false end
-  if not rolled or B.best then return true end
+  if not rolling or B.best then return true end
   local bounds = windows[w]
-  return draft_row(store.rows, slot, values, stamp, at, bounds.lows, bounds.highs, rolled.cell)
+  return draft_row(store.rows, slot, values, stamp, at, bounds.lows, bounds.highs, rolling.cell)
 end
 
-local function count_rolling(w, rolled, store, slot, values, stamp)
+local function count_rolling(w, rolling, store, slot, values, stamp)
   local written = false
   if B.best then
     local marks = {}
-    local list = with_candidate(rolled.lists[slot], store.step, values, stamp, marks)
+    local list = with_candidate(rolling.lists[slot], store.step, values, stamp, marks)
     if list then
-      rolled.lists[slot] = list
+      rolling.lists[slot] = list
       for step, said in pairs(marks) do
-        rolled.marks[step] = rolled.marks[step] or {}
-        rolled.marks[step][slot] = said
+        rolling.marks[step] = rolling.marks[step] or {}
+        rolling.marks[step][slot] = said
       end
       written = true
     end
-  elseif rolled.cell.write then
-    take(store.rows, slot, rolled.cell)
+  elseif rolling.cell.write then
+    take(store.rows, slot, rolling.cell)
     written = true
   end
-  local newest = rolled.steps_of[slot]
-  if not rolled.rows.there[slot] or store.step > newest then
-    rolled.steps_of[slot], rolled.moved[slot], written = store.step, true, true
+  local newest = rolling.steps_of[slot]
+  if not rolling.rows.there[slot] or store.step > newest then
+    rolling.steps_of[slot], rolling.moved[slot], written = store.step, true, true
   end
-  if drafts[w].write then take(rolled.rows, slot, drafts[w]) end
-  if written then mark(rolled.rows, slot) end
+  if drafts[w].write then take(rolling.rows, slot, drafts[w]) end
+  if written then mark(rolling.rows, slot) end
 end
 
 -- In a refreshed window only the cell was checked against the range; the ranking being built has no
@@ -59,15 +59,15 @@ end
 local LEAST, MOST = {}, {}
 for i = 1, columns do LEAST[i], MOST[i] = -BIAS, BIAS end
 
-local function count_refreshed(rolled, store, slot, values, stamp, at, draft)
+local function count_refreshed(rolling, store, slot, values, stamp, at, draft)
   if draft.write then take(store.rows, slot, draft) end
-  rolled.counted = true
-  if not rolled.at then return end
-  if rolled.rows.there[slot] then
-    draft_row(rolled.rows, slot, values, stamp, at, LEAST, MOST, rolled.cell)
-    if rolled.cell.write then take(rolled.rows, slot, rolled.cell) end
-  elseif store.step <= rolled.at then
-    rolled.first[slot] = math.min(store.step, rolled.first[slot] or store.step)
+  rolling.counted = true
+  if not rolling.at then return end
+  if rolling.rows.there[slot] then
+    draft_row(rolling.rows, slot, values, stamp, at, LEAST, MOST, rolling.cell)
+    if rolling.cell.write then take(rolling.rows, slot, rolling.cell) end
+  elseif store.step <= rolling.at then
+    rolling.first[slot] = math.min(store.step, rolling.first[slot] or store.step)
   end
 end
 
@@ -107,10 +107,10 @@ local function count(event, slot)
       elsewhere = nil
       local own, draft = slots and slots[event] or slot, drafts[w]
       changed = changed or draft.changed
-      if store.rolled and store.rolled.refreshed then
-        count_refreshed(store.rolled, store, own, values, stamp, at, draft)
-      elseif store.rolled then
-        count_rolling(w, store.rolled, store, own, values, stamp)
+      if store.rolling and store.rolling.refreshed then
+        count_refreshed(store.rolling, store, own, values, stamp, at, draft)
+      elseif store.rolling then
+        count_rolling(w, store.rolling, store, own, values, stamp)
       elseif draft.write then
         take(store.rows, own, draft)
       end
@@ -176,7 +176,7 @@ local function ranks()
     local store = store_of(watch, event)
     found[event] = -1
     if store then
-      local ranked = store.rolled and store.rolled.live or store.ranked
+      local ranked = store.rolling and store.rolling.live or store.ranked
       local name = ranked.name .. '\0' .. slot
       if not seen[name] then
         local member = store.names[slot]
@@ -230,74 +230,75 @@ local function write_cells(store)
   write_tally(store.tally, args)
 end
 
-local function write_candidates(rolled, names, candidates)
+local function write_candidates(rolling, names, candidates)
   local args = {}
   for i = 1, #names do args[2 * i - 1], args[2 * i] = names[i], candidates[i] end
-  send('HSET', rolled.candidates, args)
-  for step, slots in pairs(rolled.marks) do
+  send('HSET', rolling.candidates, args)
+  for step, slots in pairs(rolling.marks) do
     local here, gone = {}, {}
     for slot, said in pairs(slots) do
-      if said then here[#here + 1], here[#here + 2] = rolled.names[slot], ''
-      else gone[#gone + 1] = rolled.names[slot] end
+      if said then here[#here + 1], here[#here + 2] = rolling.names[slot], ''
+      else gone[#gone + 1] = rolling.names[slot] end
     end
-    send('HDEL', tally(rolled.name, step), gone)
-    write_tally(tally(rolled.name, step), here)
+    send('HDEL', tally(rolling.name, step), gone)
+    write_tally(tally(rolling.name, step), here)
   end
 end
 
 local began = {}  -- fields to set in P m, most of them for rolling windows that did not exist
 
-local function write_rolling(rolled)
-  local dirty, names, olds, news = rolled.rows.dirty, {}, {}, {}
+local function write_rolling(rolling)
+  local dirty, names, olds, news = rolling.rows.dirty, {}, {}, {}
   local newest, candidates, moved = {}, {}, {}
-  if rolled.scope and #dirty == 0 then return end
+  if rolling.scope and #dirty == 0 then return end
   for i = 1, #dirty do
     local slot = dirty[i]
-    local form = encode_form(rolled.rows.w, slot, words)
-    newest[i] = rolled.steps_of[slot]
-    names[i], olds[i] = rolled.names[slot], rolled.forms[slot]
-    if B.best then candidates[i] = packed_candidates(rolled.lists[slot]) end
+    local form = encode_form(rolling.rows.w, slot, words)
+    newest[i] = rolling.steps_of[slot]
+    names[i], olds[i] = rolling.names[slot], rolling.forms[slot]
+    if B.best then candidates[i] = encode_candidates(rolling.lists[slot]) end
     if scored then
-      if rolled.moved[slot] then moved[#moved + 1], moved[#moved + 2] = names[i], newest[i] end
+      if rolling.moved[slot] then moved[#moved + 1], moved[#moved + 2] = names[i], newest[i] end
     else
       form = form .. encode_word(newest[i])
     end
     news[i] = form
   end
-  replace_forms(rolled.live, names, olds, news)
-  if scored then send('HSET', rolled.newest, moved) end
-  if B.best then write_candidates(rolled, names, candidates) end
-  prepare(rolled, names, news, newest, fetch('HMGET', rolled.left, names), candidates)
-  if not rolled.stored_run then
-    began[#began + 1], began[#began + 2] = 'run:' .. rolled.name, text(rolled.run)
+  replace_forms(rolling.live, names, olds, news)
+  if scored then send('HSET', rolling.newest, moved) end
+  if B.best then write_candidates(rolling, names, candidates) end
+  prepare(rolling, names, news, newest, fetch('HMGET', rolling.oldest_tally, names), candidates)
+  if not rolling.stored_step then
+    began[#began + 1], began[#began + 2] = 'run:' .. rolling.name, text(rolling.running_step)
   end
 end
 
 -- Writes the ranking that the current build of a refreshed window makes: the new rows of members that
 -- were ranked, and the members that are to be ranked now.
-local function write_built(rolled)
+local function write_built(rolling)
   local names, olds, news, late, first = {}, {}, {}, {}, nil
-  for i, slot in ipairs(rolled.rows.dirty) do
-    names[i], olds[i] = rolled.names[slot], rolled.forms[slot]
-    news[i] = encode_form(rolled.rows.w, slot, words)
+  for i, slot in ipairs(rolling.rows.dirty) do
+    names[i], olds[i] = rolling.names[slot], rolling.forms[slot]
+    news[i] = encode_form(rolling.rows.w, slot, words)
   end
-  replace_forms(rolled.prepared, names, olds, news)
-  for slot, step in pairs(rolled.first) do
-    late[#late + 1], first = rolled.names[slot], math.min(step, first or step)
+  replace_forms(rolling.prepared, names, olds, news)
+  for slot, step in pairs(rolling.first) do
+    late[#late + 1], first = rolling.names[slot], math.min(step, first or step)
   end
-  if first then replace_forms(rolled.prepared, late, {}, (from_cells(rolled, late, first))) end
+  if first then replace_forms(rolling.prepared, late, {}, (forms_from_cells(rolling, late, first))) end
 end
 
-local function write_refreshed(rolled)
-  if not rolled.counted then return end
-  local name = window_of(rolled.name)
+local function write_refreshed(rolling)
+  if not rolling.counted then return end
+  local name = window_of(rolling.name)
   began[#began + 1], began[#began + 2] = 'waits:' .. name, '1'
-  if rolled.building then began[#began + 1], began[#began + 2] = 'some:' .. name, '1' end
-  if rolled.at then write_built(rolled) end
-  if rolled.stored_run then return end
-  began[#began + 1], began[#began + 2] = 'run:' .. rolled.name, text(rolled.run)
-  if rolled.at then
-    began[#began + 1], began[#began + 2] = 'built:' .. rolled.name, encode_progress(rolled.build, rolled.at, '')
+  if rolling.building then began[#began + 1], began[#began + 2] = 'some:' .. name, '1' end
+  if rolling.at then write_built(rolling) end
+  if rolling.stored_step then return end
+  began[#began + 1], began[#began + 2] = 'run:' .. rolling.name, text(rolling.running_step)
+  if rolling.at then
+    local progress = encode_progress(rolling.build, rolling.at, '')
+    began[#began + 1], began[#began + 2] = 'built:' .. rolling.name, progress
   end
 end
 
@@ -305,8 +306,8 @@ end
 local function note_scopes()
   local names, forms_of_names, seen = {}, {}, {}
   for _, store in ipairs(stores) do
-    local rolled = store.rolled
-    local scope, rows = store.scope, rolled and not rolled.refreshed and rolled.rows or store.rows
+    local rolling = store.rolling
+    local scope, rows = store.scope, rolling and not rolling.refreshed and rolling.rows or store.rows
     if scope and not seen[scope.name] and #rows.dirty > 0 then
       names[#names + 1], seen[scope.name] = scope.name, true
       forms_of_names[#names] = forms[scope.form].name
@@ -338,12 +339,12 @@ else
   for _, store in ipairs(stores) do
     if store.ranked then
       write_ranking(store)
-    elseif store.rolled.refreshed or not B.best then
+    elseif store.rolling.refreshed or not B.best then
       write_cells(store)
     end
   end
-  for _, rolled in ipairs(rolls) do
-    if rolled.refreshed then write_refreshed(rolled) else write_rolling(rolled) end
+  for _, rolling in ipairs(rolling_windows) do
+    if rolling.refreshed then write_refreshed(rolling) else write_rolling(rolling) end
   end
   send('HSET', KEYS[1], began)
   if forms then note_scopes() end

@@ -8,8 +8,8 @@ local function only_adds()
   for w = 1, #windows do
     if type(A.routes[w]) == 'table' then return false end
   end
-  for _, rolled in ipairs(rolls) do
-    if rolled.at then return false end
+  for _, rolling in ipairs(rolling_windows) do
+    if rolling.at then return false end
   end
   return true
 end
@@ -116,31 +116,32 @@ local function merged()
   if not each then return nil end
   for w = 1, #windows do
     local store = store_of(w, 1)
-    local rolled = store and store.rolled
-    local bounded = store and not (rolled and rolled.refreshed)
-    if bounded and not fits(rolled and rolled.rows or store.rows, each, B.least, B.most) then return nil end
-    if store and rolled and not fits(store.rows, each, windows[w].lows, windows[w].highs) then
+    local rolling = store and store.rolling
+    local bounded = store and not (rolling and rolling.refreshed)
+    local rows = store and (rolling and rolling.rows or store.rows)
+    if bounded and not fits(rows, each, B.least, B.most) then return nil end
+    if store and rolling and not fits(store.rows, each, windows[w].lows, windows[w].highs) then
       return nil
     end
   end
   local watched = watch > 0 and store_of(watch, 1)
-  local stays = watched and watched.rolled and watched.rolled.refreshed
+  local stays = watched and watched.rolling and watched.rolling.refreshed
   trace(results, each, watched_rows(1), stays)
   for w = 1, #windows do
     local store = store_of(w, 1)
-    local rolled = store and store.rolled
+    local rolling = store and store.rolling
     if store then
       add(store.rows, each)
-      if rolled and rolled.refreshed then
-        rolled.counted = rolled.counted or #each.slots > 0
-      elseif rolled then
+      if rolling and rolling.refreshed then
+        rolling.counted = rolling.counted or #each.slots > 0
+      elseif rolling then
         for i = 1, #each.slots do
           local slot = each.slots[i]
-          if not rolled.rows.there[slot] or store.step > rolled.steps_of[slot] then
-            rolled.steps_of[slot], rolled.moved[slot] = store.step, true
+          if not rolling.rows.there[slot] or store.step > rolling.steps_of[slot] then
+            rolling.steps_of[slot], rolling.moved[slot] = store.step, true
           end
         end
-        add(rolled.rows, each)
+        add(rolling.rows, each)
       end
     end
   end

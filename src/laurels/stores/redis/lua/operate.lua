@@ -3,18 +3,18 @@
 --
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
 --   arguments of the op:
---   open; close; rotate_step (roll, limit); advance_pass (roll, limit); remove_member (member);
+--   open; close; rotate_step (window, limit); advance_pass (window, limit); remove_member (member);
 --   set_data (member, text or false); set_position (source, text); keys (cursor, empty: include rankings without
 --   members); drop (names, few); expire (names, lives or nil); forget (before); for others see
 --   scopes.lua and refresh.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether it was the last one.
 -- Rankings here are those of all events; the operations in scopes.lua go through the scopes.
 local op = A.op
-local PERIODS = 100  -- how many rankings one call removes
+local RANKINGS_MOST = 100  -- how many rankings one call removes
 
-local function windows()
+local function open_windows()
   local found = {}
-  for _, w in ipairs(A.windows) do found[#found + 1] = rolling(w) end
+  for _, w in ipairs(A.windows) do found[#found + 1] = rolling_window(w) end
   return found
 end
 
@@ -33,10 +33,10 @@ end
 -- Removes the board. Its version goes with the first call, so all other calls are refused from then on.
 local function close()
   call('HDEL', KEYS[1], 'ver')
-  local some = rankings_of(call('SPOP', P .. 'i', text(PERIODS)))
+  local some = rankings_of(call('SPOP', P .. 'i', text(RANKINGS_MOST)))
   for _, ranked in ipairs(some) do unlink_ranking(ranked) end
-  if #some == PERIODS then return {'done', 0} end
-  for _, each in ipairs(windows()) do
+  if #some == RANKINGS_MOST then return {'done', 0} end
+  for _, each in ipairs(open_windows()) do
     if not unlink_rolling(each) then return {'done', 0} end
   end
   if not close_scopes() then return {'done', 0} end
@@ -47,25 +47,28 @@ end
 
 -- Rotates a window to the running step.
 local function rotate_step()
-  local rolled = rolling(A.roll)
-  if rolled and rolled.run < A.roll.running then note_time() end
-  return {'done', rotate_to(A.roll, A.roll.running, A.limit) and 1 or 0}
+  local rolling = rolling_window(A.window)
+  if rolling and rolling.running_step < A.window.running then note_time() end
+  return {'done', rotate_to(A.window, A.window.running, A.limit) and 1 or 0}
 end
 
 -- Continues the pass of a window; returns about how many members are left.
 local function advance_pass()
-  local rolled = rolling(A.roll)
-  if not rolled then return {'done', 0} end
-  local before = tally(rolled.name, rolled.leaving - 1)
-  if continue_pass(rolled, A.limit) then return {'done', 0} end
-  local left = call('HLEN', before) + (rolled.left and call('HLEN', rolled.left) or 0)
+  local rolling = rolling_window(A.window)
+  if not rolling then return {'done', 0} end
+  local before = tally(rolling.name, rolling.oldest_step - 1)
+  if continue_pass(rolling, A.limit) then return {'done', 0} end
+  local left = call('HLEN', before)
+  if rolling.oldest_tally then left = left + call('HLEN', rolling.oldest_tally) end
   return {'done', math.max(1, left)}
 end
 
 local function remove_member()
-  local there, rolled, found = rankings_of(call('SMEMBERS', P .. 'i')), windows(), 0
-  for _, ranked in ipairs(there) do found = found + remove_from(ranked) end
-  for _, each in ipairs(rolled) do found = found + remove_from_window(each) end
+  local found = 0
+  for _, ranked in ipairs(rankings_of(call('SMEMBERS', P .. 'i'))) do
+    found = found + remove_from(ranked)
+  end
+  for _, rolling in ipairs(open_windows()) do found = found + remove_from_window(rolling) end
   local carried = call('HDEL', P .. 'x', A.member)
   note_list_change(append_change('removed', A.member))
   if A.changes and found + carried + A.found > 0 then record(1, A.time, '') end
@@ -86,14 +89,14 @@ local function set_position()
 end
 
 local function keys()
-  local names, cursor = share_of('SSCAN', P .. 'i', A.cursor, PERIODS, PERIODS)
+  local names, cursor = scan_share('SSCAN', P .. 'i', A.cursor, RANKINGS_MOST, RANKINGS_MOST)
   local found = {}
   for _, ranked in ipairs(rankings_of(names)) do
     if A.empty or call('EXISTS', ranked.r) == 1 then found[#found + 1] = ranked.name end
   end
-  for _, each in ipairs(cursor == '0' and windows() or {}) do
+  for _, each in ipairs(cursor == '0' and open_windows() or {}) do
     if A.empty or call('EXISTS', each.live.r) == 1 then
-      found[#found + 1] = each.name .. ':' .. text(each.run)
+      found[#found + 1] = each.name .. ':' .. text(each.running_step)
     end
   end
   return {'done', {found, cursor}}

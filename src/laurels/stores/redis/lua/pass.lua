@@ -7,25 +7,25 @@
 -- window has no prepared ranking; its pass only deletes the tally that left.
 
 -- Reading a member's candidates transfers all of them: this many bytes cost as much as one member.
-local CANDIDATES = 2048
+local CANDIDATE_BYTES = 2048
 
 -- The most members of a tally that is freed at once.
-local SMALL = 512
+local UNLINK_MOST = 512
 
 -- Deletes the newest steps and candidates of members that have nothing left in the window.
-local function forget_gone(rolled, names, forms)
+local function delete_departed(rolling, names, forms)
   local gone = {}
   for i = 1, #names do
     if not forms[i] then gone[#gone + 1] = names[i] end
   end
-  if scored then send('HDEL', rolled.newest, gone) end
-  if B.best then send('HDEL', rolled.candidates, gone) end
+  if scored then send('HDEL', rolling.newest, gone) end
+  if B.best then send('HDEL', rolling.candidates, gone) end
 end
 
 -- Returns the cursor of the pass in a tally. A cursor is valid only in the server process that returned
 -- it, not after a restart or in a replica that was promoted.
-local function pass_cursor(rolled, process)
-  local stored = call('HGET', KEYS[1], 'place:' .. rolled.name) or ''
+local function pass_cursor(rolling, process)
+  local stored = call('HGET', KEYS[1], 'place:' .. rolling.name) or ''
   local owner, cursor = string.match(stored, '^(%x+):(%d+:?%d*)$')
   return owner == process and cursor or '0:'
 end
@@ -40,76 +40,78 @@ end
 
 -- Returns a function that weighs a member by the size of its candidates; nil for a window without
 -- candidates.
-local function weight_in(rolled)
-  return rolled.candidates and function(member)
-    return 1 + floor(call('HSTRLEN', rolled.candidates, member) / CANDIDATES)
+local function weight_function(rolling)
+  return rolling.candidates and function(member)
+    return 1 + floor(call('HSTRLEN', rolling.candidates, member) / CANDIDATE_BYTES)
   end
 end
 
 -- The weight of a step whose two tallies are empty, as many are in a board with many scopes.
-local EMPTY = 0.5
+local EMPTY_STEP_COST = 0.5
 
 -- Continues the pass that prepares the next step by about `limit` members. Returns whether the pass is
 -- complete, what is left of the limit, and whether both tallies were empty. A step with a tally that is
 -- not empty costs at least as much as a few members.
-local function continue_pass(rolled, limit)
-  local phase = tonumber(call('HGET', KEYS[1], 'phase:' .. rolled.name) or '0')
-  local last = tally(rolled.name, rolled.leaving - 1)
-  if phase == 0 and call('EXISTS', last, rolled.left or last) == 0 then
-    return true, limit - EMPTY, true
+local function continue_pass(rolling, limit)
+  local phase = tonumber(call('HGET', KEYS[1], 'phase:' .. rolling.name) or '0')
+  local last = tally(rolling.name, rolling.oldest_step - 1)
+  if phase == 0 and call('EXISTS', last, rolling.oldest_tally or last) == 0 then
+    return true, limit - EMPTY_STEP_COST, true
   end
   local process = phase < 2 and process_of()
-  local weigh, each = weight_in(rolled), rolled.candidates and limit or 1  -- unknown before the first look
+  -- `each` is the mean weight of a member; with candidates it is not known before the first share.
+  local weigh, each = weight_function(rolling), rolling.candidates and limit or 1
   while phase < 2 and limit > 0 do
-    local from = tally(rolled.name, rolled.leaving - 1 + phase)
-    local names, cursor, weight = share_of('HSCAN', from, pass_cursor(rolled, process), limit,
-                                           math.max(1, floor(limit / each)), weigh)
-    local forms = not rolled.refreshed and forms_of(rolled.live, names)
+    local from = tally(rolling.name, rolling.oldest_step - 1 + phase)
+    local many = math.max(1, floor(limit / each))
+    local names, cursor, weight = scan_share('HSCAN', from, pass_cursor(rolling, process), limit, many,
+                                             weigh)
+    local forms = not rolling.refreshed and forms_of(rolling.live, names)
     if forms then
-      prepare(rolled, names, forms, newest_of(rolled, names, forms),
-              fetch('HMGET', rolled.left, names), candidates_of(rolled, names))
+      prepare(rolling, names, forms, newest_steps(rolling, names, forms),
+              fetch('HMGET', rolling.oldest_tally, names), candidates_of(rolling, names))
     end
     if phase == 0 then
-      if forms then forget_gone(rolled, names, forms) end
-      if call('HLEN', from) > SMALL then send('HDEL', from, names) end
+      if forms then delete_departed(rolling, names, forms) end
+      if call('HLEN', from) > UNLINK_MOST then send('HDEL', from, names) end
     end
     limit, each = limit - weight - 2, #names > 0 and weight / #names or each
     if cursor == '0' then
-      phase = rolled.refreshed and 2 or phase + 1
-      call('HSET', KEYS[1], 'phase:' .. rolled.name, text(phase))
+      phase = rolling.refreshed and 2 or phase + 1
+      call('HSET', KEYS[1], 'phase:' .. rolling.name, text(phase))
     end
-    call('HSET', KEYS[1], 'place:' .. rolled.name, process .. ':' .. cursor)
+    call('HSET', KEYS[1], 'place:' .. rolling.name, process .. ':' .. cursor)
   end
   return phase >= 2, limit
 end
 
 -- Removal
 
-local TALLIES = 200  -- how many tallies one call removes
+local TALLIES_MOST = 200  -- how many tallies one call removes
 
 local function unlink_ranking(ranked)
   call('UNLINK', ranked.r, P .. 'k:' .. ranked.name, P .. 'd:' .. ranked.name, P .. 'n:' .. ranked.name)
 end
 
-local function unlink_rankings(rolled)
-  unlink_ranking(rolled.live)
-  unlink_ranking(rolled.prepared)
-  call('UNLINK', P .. 'e:' .. rolled.name, P .. 'c:' .. rolled.name)
+local function unlink_rankings(rolling)
+  unlink_ranking(rolling.live)
+  unlink_ranking(rolling.prepared)
+  call('UNLINK', P .. 'e:' .. rolling.name, P .. 'c:' .. rolling.name)
 end
 
-local function forget_rolling(name)
+local function forget_window(name)
   call('HDEL', KEYS[1], 'run:' .. name, 'phase:' .. name, 'place:' .. name, 'built:' .. name)
 end
 
 -- Removes a share of the tallies of a window; returns whether these were the last.
-local function unlink_tallies(rolled)
-  local stored = call('HGET', KEYS[1], 'place:' .. rolled.name) or ''
-  local first = tonumber(string.match(stored, '^gone:(%-?%d+)$')) or rolled.leaving - 1
-  local last, tallies = math.min(first + TALLIES - 1, rolled.run), {}
-  for step = first, last do tallies[#tallies + 1] = tally(rolled.name, step) end
+local function unlink_tallies(rolling)
+  local stored = call('HGET', KEYS[1], 'place:' .. rolling.name) or ''
+  local first = tonumber(string.match(stored, '^gone:(%-?%d+)$')) or rolling.oldest_step - 1
+  local last, tallies = math.min(first + TALLIES_MOST - 1, rolling.running_step), {}
+  for step = first, last do tallies[#tallies + 1] = tally(rolling.name, step) end
   call('UNLINK', unpack(tallies))
-  if last < rolled.run then
-    call('HSET', KEYS[1], 'place:' .. rolled.name, 'gone:' .. text(last + 1))
+  if last < rolling.running_step then
+    call('HSET', KEYS[1], 'place:' .. rolling.name, 'gone:' .. text(last + 1))
     return false
   end
   return true
@@ -117,10 +119,10 @@ end
 
 -- Removes a window, with a share of its tallies; returns whether that was all of it. Its rankings go
 -- first, so that a pass over the rest finds no members.
-local function unlink_rolling(rolled)
-  unlink_rankings(rolled)
-  if not unlink_tallies(rolled) then return false end
-  forget_rolling(rolled.name)
+local function unlink_rolling(rolling)
+  unlink_rankings(rolling)
+  if not unlink_tallies(rolling) then return false end
+  forget_window(rolling.name)
   return true
 end
 
@@ -130,28 +132,28 @@ end
 
 -- Moves a window whose steps have all passed to the running step, by one share of work; returns whether
 -- it is there. A refreshed window keeps its ranking until the next refresh.
-local function reset_to_step(rolled, running)
-  if not rolled.refreshed then return unlink_rolling(rolled) end
-  if not unlink_tallies(rolled) then return false end
-  begin_step(rolled.name, running)
+local function reset_to_step(rolling, running)
+  if not rolling.refreshed then return unlink_rolling(rolling) end
+  if not unlink_tallies(rolling) then return false end
+  begin_step(rolling.name, running)
   return true
 end
 
 -- Advances a window towards the running step; processes about `limit` members at most. Returns whether
 -- it has reached that step, and what is left of the limit.
 local function rotate_to(w, running, limit)
-  local rolled = rolling(w)
-  if not rolled or rolled.run >= running then return true, limit end
-  if running - rolled.run >= rolled.steps then
-    return reset_to_step(rolled, running), limit - math.min(TALLIES, rolled.steps) / 10
+  local rolling = rolling_window(w)
+  if not rolling or rolling.running_step >= running then return true, limit end
+  if running - rolling.running_step >= rolling.steps then
+    return reset_to_step(rolling, running), limit - math.min(TALLIES_MOST, rolling.steps) / 10
   end
   local complete, empty
-  while rolled.run < running do
-    complete, limit, empty = continue_pass(rolled, limit)
+  while rolling.running_step < running do
+    complete, limit, empty = continue_pass(rolling, limit)
     if not complete then return false, limit end
-    if not empty then call('UNLINK', tally(rolled.name, rolled.leaving - 1)) end
-    begin_step(rolled.name, rolled.run + 1)
-    rolled = rolling(w, rolled.run + 1)
+    if not empty then call('UNLINK', tally(rolling.name, rolling.oldest_step - 1)) end
+    begin_step(rolling.name, rolling.running_step + 1)
+    rolling = rolling_window(w, rolling.running_step + 1)
   end
   return true, limit
 end

@@ -1,8 +1,8 @@
--- read(board, now, due, rolls, requests, feeds) -> {'done', seq, parts, refresh_states}, text…
+-- read(board, now, due, rolling, requests, feeds) -> {'done', seq, parts, refresh_states}, text…
 -- Answers read requests (see index/coding.py) from one state; for `refresh_states` see refresh_state.lua.
 --
--- ARGV[1]  msgpack: board, now, due, rolls, requests. A request is {window, instance, rolling, anchors, spans
---   {anchor, low, high, first, last, fit}, members, data}, or {false, form, after, limit} to list the
+-- ARGV[1]  msgpack: board, now, due, rolling, requests. A request is {window, instance, rolling, anchors,
+--   spans {anchor, low, high, first, last, fit}, members, data}, or {false, form, after, limit} to list the
 --   next scopes of a form; none of these may be stale, that is last advanced before `since`.
 -- An anchor is {'start'}, {'end'}, {'member', member}, {'count', form} (the number of entries below
 --   the form), or {'within', form, next form, member, right} (the number of entries below the form,

@@ -15,7 +15,7 @@
 -- it ends after one round however much is written, and any process can continue it at any time.
 -- When the window rotates, a build begins again. The end of a build increments one number (gen:<w>).
 --
--- Op of `operate`, besides rolls (only the window, with its running step) and due:
+-- Op of `operate`, besides rolling (only the window, with its running step) and due:
 --   refresh (before, forms, limit)   continues the refresh if the last one was before that instant;
 --                                    returns about how many members are left, 0 when it is done, and
 --                                    the states of the windows. `forms` are those of the scopes.
@@ -42,7 +42,7 @@ end
 -- empty now, and what is left of the limit.
 local function clear_ranking(ranked, limit)
   while limit > 0 do
-    if call('ZCARD', ranked.r) <= SMALL then
+    if call('ZCARD', ranked.r) <= UNLINK_MOST then
       unlink_ranking(ranked)
       return true, limit - CALL_COST
     end
@@ -59,17 +59,17 @@ local function clear_ranking(ranked, limit)
 end
 
 -- Continues a build in the tally of a step. Returns the next cursor, and what is left of the limit.
-local function build_step(rolled, step, cursor, limit)
-  local steps = rolled.run - step + 1
+local function build_step(rolling, step, cursor, limit)
+  local steps = rolling.running_step - step + 1
   local many = math.max(1, floor(limit / (MEMBER_COST + RANK_COST + steps)))
-  local names, next_cursor = share_of('HSCAN', tally(rolled.name, step), cursor, many, many)
-  local ranked, new = forms_of(rolled.prepared, names), {}
+  local names, next_cursor = scan_share('HSCAN', tally(rolling.name, step), cursor, many, many)
+  local ranked, new = forms_of(rolling.prepared, names), {}
   for i, name in ipairs(names) do
     if not ranked[i] then new[#new + 1] = name end
   end
   limit = limit - CALL_COST - MEMBER_COST * #names
   if #new > 0 then
-    replace_forms(rolled.prepared, new, {}, (from_cells(rolled, new, step)))
+    replace_forms(rolling.prepared, new, {}, (forms_from_cells(rolling, new, step)))
     limit = limit - (RANK_COST + steps) * #new - CALL_COST * steps
   end
   return next_cursor, limit
@@ -78,23 +78,23 @@ end
 -- Continues a build in one scope. Returns whether the scope is done, and what is left of the limit.
 local function build_scope(build, w, name, limit)
   local at, stored_cursor = build_progress(build, name)
-  local rolled = rolling({name = name, steps = w.steps}, build.step)
-  if at and at ~= 'clear' and at > rolled.run then return true, limit - CALL_COST end
+  local rolling = rolling_window({name = name, steps = w.steps}, build.step)
+  if at and at ~= 'clear' and at > rolling.running_step then return true, limit - CALL_COST end
   if not at or at == 'clear' then
     local cleared
-    cleared, limit = clear_ranking(rolled.prepared, limit)
-    at, stored_cursor = cleared and rolled.leaving or 'clear', ''
+    cleared, limit = clear_ranking(rolling.prepared, limit)
+    at, stored_cursor = cleared and rolling.oldest_step or 'clear', ''
   end
   local process = process_of()
   local owner, cursor = string.match(stored_cursor, '^(%x+):(%d+:?%d*)$')
   if owner ~= process then cursor = '0:' end
-  while at ~= 'clear' and at <= rolled.run and limit > 0 do
-    cursor, limit = build_step(rolled, at, cursor, limit)
+  while at ~= 'clear' and at <= rolling.running_step and limit > 0 do
+    cursor, limit = build_step(rolling, at, cursor, limit)
     if cursor == '0' then at, cursor = at + 1, '0:' end
   end
   store_progress(build, name, at, process .. ':' .. cursor)
-  if at == 'clear' or at <= rolled.run then return false, limit end
-  if call('EXISTS', rolled.prepared.r) == 1 then
+  if at == 'clear' or at <= rolling.running_step then return false, limit end
+  if call('EXISTS', rolling.prepared.r) == 1 then
     call('HSET', KEYS[1], 'some:' .. w.name, '1')
   else
     call('HSET', KEYS[1], 'empty:' .. w.name, '1')
@@ -105,7 +105,7 @@ end
 -- Returns a few scopes of a form, given by its number, that follow the scope `after`.
 local function next_scopes(form, after)
   local from = after == '' and '-' or '(' .. after
-  return call('ZRANGEBYLEX', P .. 'l:' .. A.forms[form], from, '+', 'LIMIT', '0', text(SCOPES))
+  return call('ZRANGEBYLEX', P .. 'l:' .. A.forms[form], from, '+', 'LIMIT', '0', text(SCOPES_MOST))
 end
 
 -- Continues a build; returns whether it is complete.
@@ -153,15 +153,15 @@ end
 
 -- Returns about how many members a build still has to rank in the ranking of all events.
 local function members_left(w, build)
-  local rolled = rolling(w, build.step)
-  return math.max(1, call('ZCARD', rolled.live.r) - call('ZCARD', rolled.prepared.r))
+  local rolling = rolling_window(w, build.step)
+  return math.max(1, call('ZCARD', rolling.live.r) - call('ZCARD', rolling.prepared.r))
 end
 
 local function refresh()
   local refused = refusal()
   if refused then return refused end
   note_time()
-  local w, left = A.rolls[1], 0
+  local w, left = A.rolling[1], 0
   local noted, waits = unpack(call('HMGET', KEYS[1], 'noted:' .. w.name, 'waits:' .. w.name))
   if noted and tonumber(noted) >= A.before then return {'done', {0, refresh_states()}} end
   if waits then

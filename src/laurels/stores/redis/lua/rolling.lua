@@ -20,30 +20,33 @@ local function write_tally(to, cells)
   end
 end
 
--- Returns a rolling window at the step `run`, by default the stored one; nil if none is stored. In a
+-- Returns a rolling window at the step `running_step`, by default the stored one; nil if none is stored. In a
 -- refreshed window `live` is the ranking that is shown, and `prepared` the one being built.
-local function rolling(w, run)
-  run = run or tonumber(call('HGET', KEYS[1], 'run:' .. w.name) or nil)
-  if not run then return nil end
+local function rolling_window(w, running_step)
+  running_step = running_step or tonumber(call('HGET', KEYS[1], 'run:' .. w.name) or nil)
+  if not running_step then return nil end
   local refreshed = is_refreshed(w.name)
-  local instance = refreshed and shown_instance(w.name) or run % 2
-  local rolled = {name = w.name, steps = w.steps, run = run, leaving = run - w.steps + 1,
-                  live = ranking(w.name, instance), prepared = ranking(w.name, 1 - instance)}
+  local instance = refreshed and shown_instance(w.name) or running_step % 2
+  local rolling = {
+    name = w.name, steps = w.steps,
+    running_step = running_step, oldest_step = running_step - w.steps + 1,
+    live = ranking(w.name, instance), prepared = ranking(w.name, 1 - instance),
+  }
   if refreshed then
-    rolled.refreshed = true
-    return rolled
+    rolling.refreshed = true
+    return rolling
   end
-  rolled.left = tally(w.name, rolled.leaving)
-  if scored then rolled.newest = P .. 'e:' .. w.name end
-  if B.best then rolled.candidates = P .. 'c:' .. w.name end
-  return rolled
+  rolling.oldest_tally = tally(w.name, rolling.oldest_step)
+  if scored then rolling.newest = P .. 'e:' .. w.name end
+  if B.best then rolling.candidates = P .. 'c:' .. w.name end
+  return rolling
 end
 
 -- Returns the newest steps of members with these live forms.
-local function newest_of(rolled, names, forms)
+local function newest_steps(rolling, names, forms)
   local found = {}
   if scored then
-    found = fetch('HMGET', rolled.newest, names)
+    found = fetch('HMGET', rolling.newest, names)
     for i = 1, #names do found[i] = tonumber(found[i] or nil) end
   else
     for i = 1, #names do found[i] = forms[i] and decode_word(forms[i], words + 1) end
@@ -53,7 +56,7 @@ end
 
 -- Returns the unpacked candidates of best columns, {step, words…} in the order of steps, from the step
 -- `oldest` on.
-local function candidates_from(packed, oldest)
+local function decode_candidates(packed, oldest)
   local found, size = {}, 8 * (width + 1)
   for at = 0, packed and #packed - 1 or -1, size do
     local one = sub(packed, at + 1, at + size)
@@ -64,7 +67,7 @@ local function candidates_from(packed, oldest)
   return found
 end
 
-local function packed_candidates(found)
+local function encode_candidates(found)
   local parts = {}
   for _, candidate in ipairs(found) do
     for i = 1, width + 1 do parts[#parts + 1] = encode_word(candidate[i]) end
@@ -91,15 +94,15 @@ end
 
 -- Returns the members' forms after the oldest tally has left. `forms` are their live ones, `cells` those
 -- of that tally, `candidates` are packed.
-local function prepared_forms(rolled, forms, newest, cells, candidates)
+local function prepared_forms(rolling, forms, newest, cells, candidates)
   local found = {}
   for i = 1, #forms do
     local form = forms[i]
-    if not form or newest[i] <= rolled.leaving then
+    if not form or newest[i] <= rolling.oldest_step then
       found[i] = false
     elseif B.best then
       found[i] = form
-      if cells[i] then found[i] = best_after(candidates[i] or '', rolled.leaving, newest[i]) end
+      if cells[i] then found[i] = best_after(candidates[i] or '', rolling.oldest_step, newest[i]) end
     else
       found[i] = cells[i] and subtract_cell(form, scored and tonumber(cells[i]) or cells[i]) or form
     end
@@ -108,13 +111,13 @@ local function prepared_forms(rolled, forms, newest, cells, candidates)
 end
 
 -- Writes the prepared entries of members with these live forms.
-local function prepare(rolled, names, forms, newest, cells, candidates)
-  local news = prepared_forms(rolled, forms, newest, cells, candidates)
+local function prepare(rolling, names, forms, newest, cells, candidates)
+  local news = prepared_forms(rolling, forms, newest, cells, candidates)
   local blind = scored and not B.dense
-  replace_forms(rolled.prepared, names, blind and {} or forms_of(rolled.prepared, names), news)
+  replace_forms(rolling.prepared, names, blind and {} or forms_of(rolling.prepared, names), news)
 end
 
 -- Returns the packed candidates of members.
-local function candidates_of(rolled, names)
-  return B.best and fetch('HMGET', rolled.candidates, names) or {}
+local function candidates_of(rolling, names)
+  return B.best and fetch('HMGET', rolling.candidates, names) or {}
 end

@@ -19,7 +19,7 @@
 --   keys_of_scopes (cursor)
 --     returns the names of the rankings of a share of the scopes, and the next cursor
 -- `oldest` is, by window, the start of the oldest period that is kept.
-local SCOPES = 25  -- how many are read before the limit is checked
+local SCOPES_MOST = 25  -- how many are read before the limit is checked
 
 -- The cost of work on a scope, in members of a pass.
 local SCOPE_COST, RANKING_COST, ROTATION_COST = 2, 1, 1
@@ -67,16 +67,16 @@ local function rotate_scope(scope, limit)
 end
 
 -- Whether a window has any tally of a step that counts.
-local function has_tallies(rolled)
-  for step = rolled.leaving, rolled.run do
-    if call('EXISTS', tally(rolled.name, step)) == 1 then return true end
+local function has_tallies(rolling)
+  for step = rolling.oldest_step, rolling.running_step do
+    if call('EXISTS', tally(rolling.name, step)) == 1 then return true end
   end
   return false
 end
 
-local function holds_anybody(rolled)
-  if call('EXISTS', rolled.live.r) == 1 then return true end
-  return rolled.refreshed and has_tallies(rolled)
+local function holds_anybody(rolling)
+  if call('EXISTS', rolling.live.r) == 1 then return true end
+  return rolling.refreshed and has_tallies(rolling)
 end
 
 -- Removes the empty rolling windows of a scope; returns the others. Except in a refreshed window, every
@@ -85,13 +85,13 @@ end
 local function held_windows(scope)
   local held = {}
   for _, w in ipairs(in_windows(scope)) do
-    local rolled = rolling(w)
-    if rolled and not holds_anybody(rolled) then
-      unlink_rankings(rolled)
-      call('UNLINK', tally(rolled.name, rolled.leaving - 1))
-      forget_rolling(rolled.name)
-    elseif rolled then
-      held[#held + 1] = rolled
+    local rolling = rolling_window(w)
+    if rolling and not holds_anybody(rolling) then
+      unlink_rankings(rolling)
+      call('UNLINK', tally(rolling.name, rolling.oldest_step - 1))
+      forget_window(rolling.name)
+    elseif rolling then
+      held[#held + 1] = rolling
     end
   end
   return held
@@ -133,8 +133,8 @@ local function advance_scope(scope, limit)
   if not there then return false, limit end
   local held, seen = settle(scope)
   limit = limit - RANKING_COST * seen
-  for _, rolled in ipairs(held or {}) do
-    there, limit = at_least(limit, function(left) return continue_pass(rolled, left) end)
+  for _, rolling in ipairs(held or {}) do
+    there, limit = at_least(limit, function(left) return continue_pass(rolling, left) end)
     if not there then return false, limit end
   end
   if held then call('ZADD', P .. 'o', 'XX', text(stale_before(A.now)), scope) end
@@ -145,7 +145,7 @@ local function sweep()
   local limit, before = A.limit, '(' .. text(stale_before(A.before))
   note_time()
   while limit > 0 do
-    local some = call('ZRANGEBYSCORE', P .. 'o', '-inf', before, 'LIMIT', '0', text(SCOPES))
+    local some = call('ZRANGEBYSCORE', P .. 'o', '-inf', before, 'LIMIT', '0', text(SCOPES_MOST))
     if #some == 0 then return {'done', 0} end
     for _, scope in ipairs(some) do
       local there
@@ -177,20 +177,23 @@ local function remove_from(ranked)
   return form and 1 or 0
 end
 
-local function remove_from_window(rolled)
-  local found = remove_from(rolled.live)
-  remove_from(rolled.prepared)
-  for step = rolled.leaving - 1, rolled.run do call('HDEL', tally(rolled.name, step), A.member) end
-  call('HDEL', P .. 'e:' .. rolled.name, A.member)
-  call('HDEL', P .. 'c:' .. rolled.name, A.member)
+local function remove_from_window(rolling)
+  local found = remove_from(rolling.live)
+  remove_from(rolling.prepared)
+  for step = rolling.oldest_step - 1, rolling.running_step do
+    call('HDEL', tally(rolling.name, step), A.member)
+  end
+  call('HDEL', P .. 'e:' .. rolling.name, A.member)
+  call('HDEL', P .. 'c:' .. rolling.name, A.member)
   return found
 end
 
 -- Whether the member is ranked in a window, or in a tally of one that is refreshed.
-local function is_in_window(rolled)
-  if form_of(rolled.live, A.member) then return true end
-  for step = rolled.leaving, rolled.refreshed and rolled.run or rolled.leaving - 1 do
-    if call('HEXISTS', tally(rolled.name, step), A.member) == 1 then return true end
+local function is_in_window(rolling)
+  if form_of(rolling.live, A.member) then return true end
+  if not rolling.refreshed then return false end
+  for step = rolling.oldest_step, rolling.running_step do
+    if call('HEXISTS', tally(rolling.name, step), A.member) == 1 then return true end
   end
   return false
 end
@@ -200,8 +203,8 @@ local function is_in_scope(scope)
     if form_of(ranked, A.member) then return true end
   end
   for _, w in ipairs(in_windows(scope)) do
-    local rolled = rolling(w)
-    if rolled and is_in_window(rolled) then return true end
+    local rolling = rolling_window(w)
+    if rolling and is_in_window(rolling) then return true end
   end
   return false
 end
@@ -218,9 +221,9 @@ local function remove_from_scope(scope, limit)
     found = found + remove_from(ranked)
   end
   for _, w in ipairs(in_windows(scope)) do
-    local rolled = rolling(w)
-    if rolled and is_in_window(rolled) then
-      found, limit = found + remove_from_window(rolled), limit - rolled.steps / 10
+    local rolling = rolling_window(w)
+    if rolling and is_in_window(rolling) then
+      found, limit = found + remove_from_window(rolling), limit - rolling.steps / 10
     end
   end
   settle(scope)
@@ -228,7 +231,7 @@ local function remove_from_scope(scope, limit)
 end
 
 local function remove_from_scopes()
-  local names, next_cursor = share_of('ZSCAN', P .. 'o', A.cursor, A.limit, A.limit)
+  local names, next_cursor = scan_share('ZSCAN', P .. 'o', A.cursor, A.limit, A.limit)
   local limit, found = A.limit, 0
   for _, scope in ipairs(names) do
     if sub(scope, 1, 1) ~= '@' and is_in_scope(scope) then
@@ -249,7 +252,7 @@ end
 
 -- Sets when the rankings of a share of the scopes expire, by `lives`; returns the next cursor.
 local function expire_scopes()
-  local names, next_cursor = share_of('ZSCAN', P .. 'o', A.cursor, SCOPES, SCOPES)
+  local names, next_cursor = scan_share('ZSCAN', P .. 'o', A.cursor, SCOPES_MOST, SCOPES_MOST)
   for _, scope in ipairs(names) do
     for _, ranked in ipairs(rankings_of(call('HKEYS', P .. 'i:' .. scope))) do
       expire(ranked, ranked.window, ranked.instance, A.lives)
@@ -259,13 +262,13 @@ local function expire_scopes()
 end
 
 local function keys_of_scopes()
-  local names, next_cursor = share_of('ZSCAN', P .. 'o', A.cursor, SCOPES, SCOPES)
+  local names, next_cursor = scan_share('ZSCAN', P .. 'o', A.cursor, SCOPES_MOST, SCOPES_MOST)
   local found = {}
   for _, scope in ipairs(names) do
     for _, name in ipairs(call('HKEYS', P .. 'i:' .. scope)) do found[#found + 1] = name end
     for _, w in ipairs(in_windows(scope)) do
-      local rolled = rolling(w)
-      if rolled then found[#found + 1] = rolled.name .. ':' .. text(rolled.run) end
+      local rolling = rolling_window(w)
+      if rolling then found[#found + 1] = rolling.name .. ':' .. text(rolling.running_step) end
     end
   end
   return {'done', {found, next_cursor}}
@@ -274,15 +277,15 @@ end
 -- Removes a share of the scopes; returns whether none are left.
 local function close_scopes()
   local tallies = 0
-  for _, scope in ipairs(call('ZRANGE', P .. 'o', '0', text(SCOPES - 1))) do
-    if tallies > TALLIES then return false end
+  for _, scope in ipairs(call('ZRANGE', P .. 'o', '0', text(SCOPES_MOST - 1))) do
+    if tallies > TALLIES_MOST then return false end
     for _, ranked in ipairs(rankings_of(call('HKEYS', P .. 'i:' .. scope))) do
       unlink_ranking(ranked)
     end
     for _, w in ipairs(in_windows(scope)) do
-      local rolled = rolling(w)
-      if rolled and not unlink_rolling(rolled) then return false end
-      tallies = tallies + (rolled and w.steps or 0)
+      local rolling = rolling_window(w)
+      if rolling and not unlink_rolling(rolling) then return false end
+      tallies = tallies + (rolling and w.steps or 0)
     end
     forget_scope(scope)
   end

@@ -284,9 +284,9 @@ end
 -- Returns nil if the caller's definition and times are current, else the reply that refuses the call.
 -- `more` are rolling windows to check besides those of the argument: {name, running, scope}.
 local function refusal(more)
-  local rolls, fields = A.rolls or {}, {'ver', 'now'}
-  for _, w in ipairs(more or {}) do rolls[#rolls + 1] = w end
-  for i, w in ipairs(rolls) do fields[i + 2] = 'run:' .. w.name end
+  local rolling, fields = A.rolling or {}, {'ver', 'now'}
+  for _, w in ipairs(more or {}) do rolling[#rolling + 1] = w end
+  for i, w in ipairs(rolling) do fields[i + 2] = 'run:' .. w.name end
   local stored = fetch('HMGET', KEYS[1], fields)
   if stored[1] ~= B.version then return {'definition_outdated'} end
   local now = tonumber(stored[2] or '-1e300')
@@ -294,11 +294,11 @@ local function refusal(more)
   now = A.now or now
   if A.due and now >= A.due then return {'plan_expired', now} end
   local stale_scopes = {}
-  for i, w in ipairs(rolls) do
-    local run = tonumber(stored[i + 2] or w.running)
-    w.stored_run = stored[i + 2]
-    if run > w.running then return {'plan_expired', math.max(now, A.due)} end
-    if run < w.running then stale_scopes[#stale_scopes + 1] = w.scope or '' end
+  for i, w in ipairs(rolling) do
+    local stored_step = tonumber(stored[i + 2] or w.running)
+    w.stored_step = stored[i + 2]
+    if stored_step > w.running then return {'plan_expired', math.max(now, A.due)} end
+    if stored_step < w.running then stale_scopes[#stale_scopes + 1] = w.scope or '' end
   end
   return #stale_scopes > 0 and {'step_not_ready', stale_scopes} or nil
 end

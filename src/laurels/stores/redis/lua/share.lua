@@ -9,9 +9,9 @@
 local function digest(name) return tonumber(sub(redis.sha1hex(name), 1, 12), 16) end
 
 -- Returns the names of a SCAN reply, where every `apart`-th item is one, without repetitions.
-local function names_in(found, apart)
+local function scanned_names(found, stride)
   local names, seen = {}, {}
-  for i = 1, #found, apart do
+  for i = 1, #found, stride do
     local name = found[i]
     if not seen[name] then names[#names + 1], seen[name] = name, true end
   end
@@ -27,7 +27,7 @@ end
 
 -- Returns the names after a digest, at least one, as many as the limit of weight allows; then the next
 -- cursor, and their weight.
-local function part_of(names, last, limit, weigh)
+local function names_after(names, last, limit, weigh)
   local digests, of = {}, {}
   for _, name in ipairs(names) do
     local own = digest(name)
@@ -51,14 +51,14 @@ end
 -- Returns names from a cursor on that weigh about as much as the limit, the next cursor, and their
 -- weight. `weigh` returns the weight of a name; without it each weighs 1. Of a collection that is stored
 -- as a table, about `many` names are returned, whatever they weigh.
-local function share_of(command, from, cursor, limit, many, weigh)
+local function scan_share(command, from, cursor, limit, many, weigh)
   local server_cursor, last = string.match(cursor, '^(%d+):?(%d*)$')
   local found = call(command, from, server_cursor, 'COUNT', text(many))
-  local names = names_in(found[2], command == 'SSCAN' and 1 or 2)
+  local names = scanned_names(found[2], command == 'SSCAN' and 1 or 2)
   if server_cursor ~= '0' or found[1] ~= '0' then return names, found[1], weight_of(names, weigh) end
   if last == '' and #names <= limit then
     local weight = weight_of(names, weigh)
     if weight <= limit then return names, '0', weight end
   end
-  return part_of(names, tonumber(last) or -1, limit, weigh)
+  return names_after(names, tonumber(last) or -1, limit, weigh)
 end
