@@ -10,7 +10,7 @@ the same difference for every window. In a window with decay the draft is that o
 total of two words, without bounds. In a deferred rolling window only the cell is checked against
 the range, and the entry reported is that of the last refresh.
 
-**Looking ahead.** Most of the cost of an event in a large ranking is waiting for memory: for the
+**Prefetching.** Most of the cost of an event in a large ranking is waiting for memory: for the
 member's place, then its leaf, then the leaf that the entry will move to. So the loop prefetches
 each of them some events before it is needed. For the last one it drafts the event twice: once
 ahead, from the current entries, to find that leaf, and again when it is counted. If each event is
@@ -21,21 +21,20 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from laurels.engine.rolling.candidates cimport FAILED, SAME, add_candidate
-from laurels.engine.tally.cells cimport Cells, ask_for_bucket, ask_for_cell, find_cell, put_cell_at
+from laurels.engine.tally.cells cimport Cells, find_cell, prefetch_cell, prefetch_slot, put_cell_at
 from laurels.engine.tree.entries cimport (
-    FAR, LARGE, NEAR, NEXT, Hint, ask_for_entry, ask_for_place, foresee,
+    FAR, LARGE, NEAR, NEXT, Hint, predict_write, prefetch_entry, prefetch_place,
 )
 from laurels.engine.writing.decay cimport add_decayed
 from .job cimport (
-    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, DecayPair, Job, Route, Store, score_words,
+    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, DecayPair, Job, Route, Store,
+    score_words,
 )
 from laurels.engine.writing.journal cimport note_cell
 from laurels.engine.tree.leaf cimport WORDS_MOST, leaf_read
-from laurels.engine.rolling.prepare cimport foresee_prepared, prepare
+from laurels.engine.rolling.prepare cimport predict_prepared, prepare
 from laurels.engine.rolling.ring cimport Rolling, cells_for, leaving_of, newest_of, ranking_of
-from laurels.engine.writing.rule cimport (
-    COLUMNS_MOST, OP_SUM, SANE, Draft, draft_entry, latest_tie,
-)
+from laurels.engine.writing.rule cimport COLUMNS_MOST, OP_SUM, SANE, Draft, draft_entry, latest_tie
 from laurels.engine.tree.tree cimport Spot, Tree
 from .visiting cimport Visiting, begin_visiting, end_visiting
 from laurels.engine.writing.write cimport Write, clear_hint, read_entry, write_entry
@@ -51,13 +50,13 @@ cdef struct Part:               # one window's part of an event
     Hint prepared               # the hint for the prepared entry
 
 
-cdef struct Foreseen:
+cdef struct EventHints:         # the hints for an event in one window
     Hint entry
     Hint prepared
 
 
-cdef struct Foresight:          # hints for the next events, in a ring
-    Foreseen hints[NEXT][WINDOWS_MOST]
+cdef struct HintRing:           # the hints for the next events
+    EventHints hints[NEXT][WINDOWS_MOST]
 
 
 cdef inline Store *store_for(const Job *job, int window, Py_ssize_t event) noexcept nogil:
@@ -250,7 +249,7 @@ cdef int count_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nog
     return ST_APPLIED if changed else ST_UNCHANGED
 
 
-cdef inline void clear_hints(const Job *job, Foreseen *hints) noexcept nogil:
+cdef inline void clear_hints(const Job *job, EventHints *hints) noexcept nogil:
     """Clear the hints of all windows: they may be for another event, in other rankings."""
     cdef int window
     for window in range(job.windows):
@@ -258,29 +257,29 @@ cdef inline void clear_hints(const Job *job, Foreseen *hints) noexcept nogil:
         clear_hint(&hints[window].prepared)
 
 
-cdef inline void ask_in_step(Rolling *rolling, Cells *cells, uint32_t member,
-                             bint near) noexcept nogil:
-    """Prefetch, like `ask`, the data that only a rolling window uses: the prepared entry and two
-    cells."""
+cdef inline void prefetch_rolling(Rolling *rolling, Cells *cells, uint32_t member,
+                                  bint near) noexcept nogil:
+    """Prefetch, like `prefetch_event`, the data that only a rolling window uses: the prepared entry
+    and two cells."""
     cdef Cells *leaving = cells_for(rolling, leaving_of(rolling))
     if rolling.deferred:
         if near:
-            ask_for_cell(cells, member)
+            prefetch_cell(cells, member)
         else:
-            ask_for_bucket(cells, member)
+            prefetch_slot(cells, member)
     elif near:
-        ask_for_entry(rolling.prepared, member)
-        ask_for_cell(cells, member)
+        prefetch_entry(rolling.prepared, member)
+        prefetch_cell(cells, member)
         if leaving != NULL:
-            ask_for_cell(leaving, member)
+            prefetch_cell(leaving, member)
     else:
-        ask_for_place(rolling.prepared, member)
-        ask_for_bucket(cells, member)
+        prefetch_place(rolling.prepared, member)
+        prefetch_slot(cells, member)
         if leaving != NULL:
-            ask_for_bucket(leaving, member)
+            prefetch_slot(leaving, member)
 
 
-cdef void ask(const Job *job, Py_ssize_t event, bint near) noexcept nogil:
+cdef void prefetch_event(const Job *job, Py_ssize_t event, bint near) noexcept nogil:
     """Prefetch the places of an event's entries, or with `near` their leaves."""
     cdef Rolling *rolling
     cdef Store *store
@@ -295,14 +294,15 @@ cdef void ask(const Job *job, Py_ssize_t event, bint near) noexcept nogil:
         if rolling != NULL:
             tree = ranking_of(rolling, job.ids[window][event])
         if tree != NULL and near:
-            ask_for_entry(tree, job.ids[window][event])
+            prefetch_entry(tree, job.ids[window][event])
         elif tree != NULL:
-            ask_for_place(tree, job.ids[window][event])
+            prefetch_place(tree, job.ids[window][event])
         if rolling != NULL:
-            ask_in_step(rolling, store.cells, job.ids[window][event], near)
+            prefetch_rolling(rolling, store.cells, job.ids[window][event], near)
 
 
-cdef void look_into(const Job *job, Py_ssize_t event, Foreseen *hints, Part *parts) noexcept nogil:
+cdef void hint_event(const Job *job, Py_ssize_t event, EventHints *hints,
+                     Part *parts) noexcept nogil:
     """Draft a later event from the current entries, to prefetch the leaves its entries will move
     to."""
     cdef Write *entry
@@ -316,25 +316,25 @@ cdef void look_into(const Job *job, Py_ssize_t event, Foreseen *hints, Part *par
         entry = &parts[window].entry
         if not entry.draft.write:
             continue
-        foresee(entry.tree, job.ids[window][event], entry.draft.new,
-                &entry.spot if entry.draft.present else NULL, &hints[window].entry)
+        predict_write(entry.tree, job.ids[window][event], entry.draft.new,
+                      &entry.spot if entry.draft.present else NULL, &hints[window].entry)
         if parts[window].rolling != NULL and not parts[window].rolling.deferred:
-            foresee_prepared(parts[window].rolling, job.ids[window][event], entry.draft.new,
+            predict_prepared(parts[window].rolling, job.ids[window][event], entry.draft.new,
                              &hints[window].prepared)
 
 
-cdef inline void look_ahead(const Job *job, Py_ssize_t event, Foresight *foresight,
-                            Part *parts) noexcept nogil:
+cdef inline void prefetch_ahead(const Job *job, Py_ssize_t event, HintRing *hint_ring,
+                                Part *parts) noexcept nogil:
     """Prefetch the memory that the next events will need, in three steps, each of which depends on
     the one before."""
-    cdef Foreseen *hints = &foresight.hints[event % NEXT][0]
+    cdef EventHints *hints = &hint_ring.hints[event % NEXT][0]
     if event + FAR < job.stop:
-        ask(job, event + FAR, False)
+        prefetch_event(job, event + FAR, False)
     if event + NEAR < job.stop:
-        ask(job, event + NEAR, True)
+        prefetch_event(job, event + NEAR, True)
     if event + NEXT < job.stop:
         if job.status[event + NEXT] == 0:
-            look_into(job, event + NEXT, hints, parts)
+            hint_event(job, event + NEXT, hints, parts)
         else:
             clear_hints(job, hints)
 
@@ -381,7 +381,7 @@ cdef inline void trace_event(const Job *job, Py_ssize_t event, const Part *parts
 
 
 cdef bint is_large(const Job *job) noexcept nogil:
-    """Return whether any ranking or tally is larger than a cache, so that looking ahead pays."""
+    """Return whether any ranking or tally is larger than a cache, so that prefetching pays off."""
     cdef int i
     for i in range(job.store_count):
         if job.stores[i].tree != NULL and job.stores[i].tree.size > LARGE:
@@ -417,22 +417,22 @@ cdef int take_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nogi
     return 0
 
 
-cdef int count_in_order(const Job *job, bint looking) noexcept nogil:
+cdef int count_in_order(const Job *job, bint prefetching) noexcept nogil:
     """Count all events of the job in their order; return -1 if out of memory."""
     cdef Part parts[WINDOWS_MOST]
-    cdef Foresight foresight
+    cdef HintRing hint_ring
     cdef Py_ssize_t event
     cdef int window
     for event in range(NEXT):
-        clear_hints(job, &foresight.hints[event][0])
+        clear_hints(job, &hint_ring.hints[event][0])
     for event in range(job.start, job.stop):
         for window in range(job.windows):
-            parts[window].entry.hint = foresight.hints[event % NEXT][window].entry
-            parts[window].prepared = foresight.hints[event % NEXT][window].prepared
+            parts[window].entry.hint = hint_ring.hints[event % NEXT][window].entry
+            parts[window].prepared = hint_ring.hints[event % NEXT][window].prepared
         if take_event(job, event, parts) < 0:
             return -1
-        if looking:
-            look_ahead(job, event, &foresight, parts)
+        if prefetching:
+            prefetch_ahead(job, event, &hint_ring, parts)
     return 0
 
 

@@ -9,6 +9,6 @@ cdef bint row_after(const Rolling *rolling, uint32_t member, const int64_t *live
                     int64_t *row) noexcept nogil
 cdef bint prepare(Rolling *rolling, uint32_t member, const int64_t *live, const Hint *hint,
                   Notes *book) noexcept nogil
-cdef void foresee_prepared(Rolling *rolling, uint32_t member, const int64_t *live,
+cdef void predict_prepared(Rolling *rolling, uint32_t member, const int64_t *live,
                            Hint *hint) noexcept nogil
 cdef bint pass_on(Rolling *rolling, int64_t limit) noexcept nogil

@@ -10,10 +10,10 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from laurels.engine.tally.cells cimport (
-    BUCKET_MOST, PLACES, Cells, ask_for_bucket, ask_for_cell, drain_to, read_cell, take_bucket,
+    BUCKET_MOST, PLACES, Cells, drain_to, prefetch_cell, prefetch_slot, read_cell, take_bucket,
 )
 from laurels.engine.tree.entries cimport (
-    FAR, LARGE, NEAR, NEXT, Hint, ask_for_entry, ask_for_place, discard, foresee, seek,
+    FAR, LARGE, NEAR, NEXT, Hint, discard, predict_write, prefetch_entry, prefetch_place, seek,
 )
 from laurels.engine.writing.journal cimport Notes, note_entry
 from laurels.engine.tree.leaf cimport WORDS_MOST, ids_of, leaf_get, leaf_read
@@ -88,7 +88,7 @@ cdef bint prepare(Rolling *rolling, uint32_t member, const int64_t *live, const 
     return True
 
 
-cdef void foresee_prepared(Rolling *rolling, uint32_t member, const int64_t *live,
+cdef void predict_prepared(Rolling *rolling, uint32_t member, const int64_t *live,
                            Hint *hint) noexcept nogil:
     """Prefetch the leaf to which `prepare` will move a member's entry, as of now."""
     cdef int64_t row[WORDS_MOST]
@@ -96,8 +96,8 @@ cdef void foresee_prepared(Rolling *rolling, uint32_t member, const int64_t *liv
     clear_hint(hint)
     if rolling.prepared.height == 0 or not row_after(rolling, member, live, row):
         return
-    foresee(rolling.prepared, member, row,
-            &spot if seek(rolling.prepared, member, &spot) else NULL, hint)
+    predict_write(rolling.prepared, member, row,
+                  &spot if seek(rolling.prepared, member, &spot) else NULL, hint)
 
 
 # The pass
@@ -119,20 +119,20 @@ cdef int gather(const Cells *cells, uint64_t *place, int64_t most, uint32_t *ids
     return count
 
 
-cdef inline void look_ahead(const Rolling *rolling, const uint32_t *ids, int at,
-                            int count) noexcept nogil:
+cdef inline void prefetch_ahead(const Rolling *rolling, const uint32_t *ids, int at,
+                                int count) noexcept nogil:
     """Prefetch the memory that the next members will need, as `fold` does for events."""
     cdef Cells *leaving = cells_for(rolling, leaving_of(rolling))
     if at + FAR < count:
-        ask_for_place(rolling.live, ids[at + FAR])
-        ask_for_place(rolling.prepared, ids[at + FAR])
+        prefetch_place(rolling.live, ids[at + FAR])
+        prefetch_place(rolling.prepared, ids[at + FAR])
         if leaving != NULL:
-            ask_for_bucket(leaving, ids[at + FAR])
+            prefetch_slot(leaving, ids[at + FAR])
     if at + NEAR < count:
-        ask_for_entry(rolling.live, ids[at + NEAR])
-        ask_for_entry(rolling.prepared, ids[at + NEAR])
+        prefetch_entry(rolling.live, ids[at + NEAR])
+        prefetch_entry(rolling.prepared, ids[at + NEAR])
         if leaving != NULL:
-            ask_for_cell(leaving, ids[at + NEAR])
+            prefetch_cell(leaving, ids[at + NEAR])
 
 
 cdef inline bint read_live(const Rolling *rolling, uint32_t member, int64_t *live) noexcept nogil:
@@ -147,7 +147,7 @@ cdef bint visit(Rolling *rolling, const uint32_t *ids, int count) noexcept nogil
     """Prepare members; return False if out of memory."""
     cdef int64_t live[WORDS_MOST]
     cdef Hint hints[NEXT]
-    cdef bint looking = rolling.live.size > LARGE or rolling.prepared.size > LARGE
+    cdef bint prefetching = rolling.live.size > LARGE or rolling.prepared.size > LARGE
     cdef bint present
     cdef int i
     for i in range(NEXT):
@@ -156,12 +156,12 @@ cdef bint visit(Rolling *rolling, const uint32_t *ids, int count) noexcept nogil
         present = read_live(rolling, ids[i], live)
         if not prepare(rolling, ids[i], live if present else NULL, &hints[i % NEXT], NULL):
             return False
-        if not looking:
+        if not prefetching:
             continue
-        look_ahead(rolling, ids, i, count)
+        prefetch_ahead(rolling, ids, i, count)
         clear_hint(&hints[i % NEXT])
         if i + NEXT < count and read_live(rolling, ids[i + NEXT], live):
-            foresee_prepared(rolling, ids[i + NEXT], live, &hints[i % NEXT])
+            predict_prepared(rolling, ids[i + NEXT], live, &hints[i % NEXT])
     return True
 
 

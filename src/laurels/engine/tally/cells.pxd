@@ -55,11 +55,11 @@ cdef inline bint read_cell(const Cells *cells, uint32_t member, int64_t *row) no
     leaf_read(spot.leaf, cells.words, spot.at, row)
     return True
 
-cdef inline void ask_for_bucket(const Cells *cells, uint32_t member) noexcept nogil:
+cdef inline void prefetch_slot(const Cells *cells, uint32_t member) noexcept nogil:
     """Prefetch the directory's pointer to a member's bucket, well before its cell is used."""
     prefetch(cells.directory + (place_of(member) >> cells.shift))
 
-cdef inline void ask_for_cell(const Cells *cells, uint32_t member) noexcept nogil:
+cdef inline void prefetch_cell(const Cells *cells, uint32_t member) noexcept nogil:
     """Prefetch a member's bucket, shortly before its cell is used."""
     cdef Leaf *leaf = bucket_of(cells, member)
     cdef int line

@@ -13,8 +13,8 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, uints
 from .cells cimport (
-    BUCKET_MOST, PLACES, Cells, ask_for_bucket, ask_for_cell, check_cells, close_cells, open_cells, put_cell,
-    read_cell, remove_cell, take_bucket,
+    BUCKET_MOST, PLACES, Cells, check_cells, close_cells, open_cells, prefetch_cell, prefetch_slot,
+    put_cell, read_cell, remove_cell, take_bucket,
 )
 from laurels.engine.tree.entries cimport FAR, NEAR
 from laurels.engine.tree.leaf cimport WORDS_MOST, ids_of, leaf_get
@@ -30,13 +30,13 @@ cdef enum:
     MANY = 1000                 # the number of cells from which the GIL is released
 
 
-cdef inline void look_ahead(const Cells *cells, const uint32_t *ids, Py_ssize_t at,
-                            Py_ssize_t last) noexcept nogil:
+cdef inline void prefetch_ahead(const Cells *cells, const uint32_t *ids, Py_ssize_t at,
+                                Py_ssize_t last) noexcept nogil:
     """Prefetch the memory that the next cells will need."""
     if at + FAR < last:
-        ask_for_bucket(cells, ids[at + FAR])
+        prefetch_slot(cells, ids[at + FAR])
     if at + NEAR < last:
-        ask_for_cell(cells, ids[at + NEAR])
+        prefetch_cell(cells, ids[at + NEAR])
 
 
 cdef bint put_cells(Cells *cells, const uint32_t *ids, const Rows *rows, Py_ssize_t first,
@@ -45,7 +45,7 @@ cdef bint put_cells(Cells *cells, const uint32_t *ids, const Rows *rows, Py_ssiz
     cdef int64_t row[WORDS_MOST]
     cdef Py_ssize_t i
     for i in range(first, last):
-        look_ahead(cells, ids, i, last)
+        prefetch_ahead(cells, ids, i, last)
         read_row(rows, cells.words, i, row)
         if not put_cell(cells, ids[i], row):
             return False
@@ -56,7 +56,7 @@ cdef Py_ssize_t remove_cells(Cells *cells, const uint32_t *ids, Py_ssize_t count
     cdef Py_ssize_t removed = 0
     cdef Py_ssize_t i
     for i in range(count):
-        look_ahead(cells, ids, i, count)
+        prefetch_ahead(cells, ids, i, count)
         removed += remove_cell(cells, ids[i])
     return removed
 
@@ -67,7 +67,7 @@ cdef void read_cells(const Cells *cells, const uint32_t *ids, Py_ssize_t count, 
     cdef Py_ssize_t i
     cdef int word
     for i in range(count):
-        look_ahead(cells, ids, i, count)
+        prefetch_ahead(cells, ids, i, count)
         present[i] = read_cell(cells, ids[i], row)
         for word in range(cells.words):
             columns[word][i] = row[word] if present[i] else 0

@@ -12,12 +12,12 @@ cdef extern from *:
     #define LAURELS_LARGE 65536
     #endif
     """
-    const uint32_t LARGE "LAURELS_LARGE"    # the size from which looking ahead pays off: beyond a cache
+    const uint32_t LARGE "LAURELS_LARGE"    # the size from which prefetching pays off
 
-cdef enum:                      # how far a batch looks ahead, in entries
+cdef enum:                      # how far ahead a batch prefetches, in entries
     FAR = 24                    # to prefetch places
     NEAR = 16                   # to prefetch leaves
-    NEXT = 8                    # to foresee writes
+    NEXT = 8                    # to predict writes
     LINES = 12                  # how many cache lines of a leaf to prefetch
 
 cdef struct Hint:               # the expected places of a write
@@ -27,24 +27,24 @@ cdef struct Hint:               # the expected places of a write
     int slot                    # the slot of the leaf it will move to
     Branch *target              # the parent of that leaf; NULL: it stays, or not known
 
-cdef inline void ask_for_leaf(const Leaf *leaf) noexcept nogil:
+cdef inline void prefetch_leaf(const Leaf *leaf) noexcept nogil:
     """Prefetch all cache lines of a leaf of common size."""
     cdef int line
     for line in range(LINES):
         prefetch(<char *>leaf + 64 * line)
 
-cdef inline void ask_for_place(Tree *tree, uint32_t member) noexcept nogil:
+cdef inline void prefetch_place(Tree *tree, uint32_t member) noexcept nogil:
     """Prefetch a member's place in the table, well before its entry is used."""
     if tree.height:
         table_prefetch(&tree.places, member)
 
-cdef inline void ask_for_entry(Tree *tree, uint32_t member) noexcept nogil:
+cdef inline void prefetch_entry(Tree *tree, uint32_t member) noexcept nogil:
     """Prefetch a member's leaf, shortly before its entry is used."""
     cdef uint32_t number
     if tree.height:
         number = table_get(&tree.places, member)
         if number != NONE:
-            ask_for_leaf(leaf_numbered(tree, number))
+            prefetch_leaf(leaf_numbered(tree, number))
 
 cdef inline bint seek_near(Tree *tree, uint32_t member, const Hint *hint,
                            Spot *spot) noexcept nogil:
@@ -63,6 +63,6 @@ cdef bint insert(Tree *tree, uint32_t member, const int64_t *entry,
                  const Hint *hint) noexcept nogil
 cdef bint assign_at(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
                     const Hint *hint) noexcept nogil
-cdef void foresee(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
-                  Hint *hint) noexcept nogil
+cdef void predict_write(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
+                        Hint *hint) noexcept nogil
 cdef bint discard(Tree *tree, uint32_t member) noexcept nogil

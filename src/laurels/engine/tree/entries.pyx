@@ -3,8 +3,8 @@
 
 An entry whose new key stays within its leaf's edges moves inside the leaf; otherwise it is removed
 and inserted where it belongs. A new place is found from the root, or by a hint: the loop over a
-batch lets the tree *foresee* each write a few events ahead, which finds the two leaves it will use
-and prefetches them. By the time of the write the tree may have changed, so a hint is always
+batch *predicts* each write a few events ahead: it finds the two leaves it will use and prefetches
+them. By the time of the write the tree may have changed, so a hint is always
 verified: a key that sorts between two entries of one leaf belongs there, and an entry is where its
 member's id is.
 """
@@ -250,15 +250,15 @@ cdef bint assign_at(Tree *tree, uint32_t member, const int64_t *entry, const Spo
     return move_within(tree, spot, to - (to > spot.at), entry)
 
 
-cdef inline void ask_for_parent(const Leaf *leaf) noexcept nogil:
+cdef inline void prefetch_parent(const Leaf *leaf) noexcept nogil:
     """Prefetch the memory that a change of a leaf's count will use first, without waiting for
     it."""
     prefetch(leaf.up)
     prefetch(children_of(leaf.up) + leaf.slot)
 
 
-cdef void foresee(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
-                  Hint *hint) noexcept nogil:
+cdef void predict_write(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
+                        Hint *hint) noexcept nogil:
     """Note where an entry (spot NULL: a new one) is and where it will move, and prefetch that leaf.
 
     The leaf itself is not read, since that would wait for it.
@@ -278,13 +278,13 @@ cdef void foresee(Tree *tree, uint32_t member, const int64_t *entry, const Spot 
         to = where_in(tree, spot.leaf, &key)
         if 0 < to < spot.leaf.size:
             return
-        ask_for_parent(spot.leaf)
+        prefetch_parent(spot.leaf)
     for level in range(tree.height):
         if level > 0:
             branch = children_of(branch)[hint.slot]
         hint.slot = leaf_bound(edges_of(branch), tree.ordered, tree.names, &key, True)
     hint.target = branch
-    ask_for_leaf(children_of(branch)[hint.slot])
+    prefetch_leaf(children_of(branch)[hint.slot])
     prefetch(counts_of(branch) + hint.slot)
 
 

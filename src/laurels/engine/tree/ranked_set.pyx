@@ -20,16 +20,14 @@ from .appending cimport append_leaf
 from .audit cimport tree_check
 from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, longs, uints
 from .entries cimport (
-    FAR, LARGE, NEAR, NEXT, Hint, ask_for_entry, ask_for_place, assign_at, discard, foresee, insert,
-    seek, seek_near,
+    FAR, LARGE, NEAR, NEXT, Hint, assign_at, discard, insert, predict_write, prefetch_entry,
+    prefetch_place, seek, seek_near,
 )
 from .growth cimport tree_close, tree_open
 from .leaf cimport WORDS_MOST, ids_of, leaf_read, leaf_unpack
 from .order cimport bound, rank_of, select
 from laurels.engine.roster.roster cimport Roster, find_name, find_names, text_of
-from .rows cimport (
-    Rows, borrow_rows, check_ids, new_columns, new_ids, read_row, take_bounds,
-)
+from .rows cimport Rows, borrow_rows, check_ids, new_columns, new_ids, read_row, take_bounds
 from .runs cimport neighbour
 from .search cimport Key
 from laurels.engine.roster.table cimport NONE, table_bytes
@@ -51,21 +49,21 @@ cdef enum:
 cdef array.array LONGS = array.array("q")
 
 
-cdef inline void look_ahead(Tree *tree, const uint32_t *ids, Py_ssize_t at,
-                            Py_ssize_t stop) noexcept nogil:
+cdef inline void prefetch_ahead(Tree *tree, const uint32_t *ids, Py_ssize_t at,
+                                Py_ssize_t stop) noexcept nogil:
     """Prefetch the memory that the next entries will need."""
     if at + FAR < stop:
-        ask_for_place(tree, ids[at + FAR])
+        prefetch_place(tree, ids[at + FAR])
     if at + NEAR < stop:
-        ask_for_entry(tree, ids[at + NEAR])
+        prefetch_entry(tree, ids[at + NEAR])
 
 
-cdef void foresee_put(Tree *tree, uint32_t member, const int64_t *entry, Hint *hint) noexcept nogil:
+cdef void predict_put(Tree *tree, uint32_t member, const int64_t *entry, Hint *hint) noexcept nogil:
     cdef Spot spot
     if seek(tree, member, &spot):
-        foresee(tree, member, entry, &spot, hint)
+        predict_write(tree, member, entry, &spot, hint)
     else:
-        foresee(tree, member, entry, NULL, hint)
+        predict_write(tree, member, entry, NULL, hint)
 
 
 cdef bint put_all(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize_t start,
@@ -92,10 +90,10 @@ cdef bint put_all(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize_t 
             done = insert(tree, ids[i], entry, &hints[i % NEXT])
         if not done:
             return False
-        look_ahead(tree, ids, i, stop)
+        prefetch_ahead(tree, ids, i, stop)
         if tree.size > LARGE and i + NEXT < stop:
             read_row(rows, tree.words, i + NEXT, entry)
-            foresee_put(tree, ids[i + NEXT], entry, &hints[i % NEXT])
+            predict_put(tree, ids[i + NEXT], entry, &hints[i % NEXT])
     return True
 
 
@@ -103,7 +101,7 @@ cdef Py_ssize_t discard_all(Tree *tree, const uint32_t *ids, Py_ssize_t count) n
     cdef Py_ssize_t removed = 0
     cdef Py_ssize_t i
     for i in range(count):
-        look_ahead(tree, ids, i, count)
+        prefetch_ahead(tree, ids, i, count)
         removed += discard(tree, ids[i])
     return removed
 
@@ -115,7 +113,7 @@ cdef void read_all(Tree *tree, const uint32_t *ids, Py_ssize_t count, char *pres
     cdef int word
     cdef Spot spot
     for i in range(count):
-        look_ahead(tree, ids, i, count)
+        prefetch_ahead(tree, ids, i, count)
         present[i] = seek(tree, ids[i], &spot)
         for word in range(tree.words):
             entry[word] = 0
@@ -130,7 +128,7 @@ cdef void rank_all(Tree *tree, const uint32_t *ids, Py_ssize_t count, int style,
     cdef Py_ssize_t i
     cdef Spot spot
     for i in range(count):
-        look_ahead(tree, ids, i, count)
+        prefetch_ahead(tree, ids, i, count)
         ranks[i] = <int64_t>rank_of(tree, &spot, style) if seek(tree, ids[i], &spot) else -1
 
 
