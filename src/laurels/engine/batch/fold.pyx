@@ -9,12 +9,15 @@ from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 
-from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, longs, uints
+from laurels.engine.buffers cimport (
+    BufferViews, acquire_buffer, items, longs, release_buffers, uints,
+)
 from .counting cimport count_events
 from .job cimport (
-    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, DecayPair, Job, Route, Store, score_words,
+    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, DecayPair, Job, Route, Store,
+    score_words,
 )
-from laurels.engine.writing.journal cimport Journal as NotedJournal
+from laurels.engine.writing.journal cimport Journal as JournalType
 from laurels.engine.tree.ranked_set cimport RankedSet
 from laurels.engine.rolling.ring cimport Rolling, cells_for, leaving_of
 from laurels.engine.rolling.rolling cimport RollingSet
@@ -38,7 +41,7 @@ cdef enum:
     MANY = 1000                 # the number of events from which the GIL is released
 
 
-cdef int take_ranking(Job *job, Store *store, RankedSet ranking) except -1:
+cdef int set_ranking(Job *job, Store *store, RankedSet ranking) except -1:
     """Set the tree of a ranking in a store."""
     if ranking.stepped:
         raise ValueError("a rolling window's own rankings are not written to")
@@ -48,20 +51,20 @@ cdef int take_ranking(Job *job, Store *store, RankedSet ranking) except -1:
     return 0
 
 
-cdef int take_rolling(Job *job, Store *store, object given) except -1:
+cdef int set_rolling_set(Job *job, Store *store, object item) except -1:
     """Set the rolling set to which a tally belongs, None for a ranking."""
     cdef RollingSet rolling
     store.rolling = NULL
-    if given is None:
+    if item is None:
         return 0
-    rolling = given
+    rolling = item
     if not rolling.serves(job.rule):
         raise ValueError("the words of a rolling set are not those of the shape")
     store.rolling = &rolling.rolling
     return 0
 
 
-cdef int take_stores(Job *job, list stores, list rollings) except -1:
+cdef int set_stores(Job *job, list stores, list rollings) except -1:
     """Set the rankings and tallies that routes refer to."""
     cdef Store *store
     if len(set(map(id, stores))) != len(stores):
@@ -69,15 +72,15 @@ cdef int take_stores(Job *job, list stores, list rollings) except -1:
     if len(rollings) != len(stores):
         raise ValueError("one rolling set, or None, for each ranking or tally")
     job.store_count = <int>len(stores)
-    for i, given in enumerate(stores):
+    for i, item in enumerate(stores):
         store = &job.stores[i]
         store.tree = NULL
         store.cells = NULL
-        take_rolling(job, store, rollings[i])
-        if isinstance(given, Tally):
-            store.cells = &(<Tally>given).cells
+        set_rolling_set(job, store, rollings[i])
+        if isinstance(item, Tally):
+            store.cells = &(<Tally>item).cells
         else:
-            take_ranking(job, store, given)
+            set_ranking(job, store, item)
     return 0
 
 
@@ -127,22 +130,22 @@ cdef int own_store(const Job *job, bytearray owners, dict rollings, int32_t numb
     return 0
 
 
-cdef int take_routes(Job *job, Borrowed *held, object routes) except -1:
+cdef int set_routes(Job *job, BufferViews *buffers, object routes) except -1:
     """Set the routes."""
     cdef Route *route
     cdef int window = 0
     if len(routes) > WINDOWS_MOST:
         raise ValueError(f"at most {WINDOWS_MOST} windows")
     job.windows = <int>len(routes)
-    for given in routes:
+    for item in routes:
         route = &job.routes[window]
         route.each = NULL
-        if isinstance(given, int):
-            route.all = given
+        if isinstance(item, int):
+            route.all = item
         else:
-            borrow(held, given, c'i')
-            route.each = <const int32_t *>held.views[held.count - 1].buf
-            check_length(held, job.stop)
+            acquire_buffer(buffers, item, c'i')
+            route.each = <const int32_t *>buffers.views[buffers.count - 1].buf
+            check_length(buffers, job.stop)
         window += 1
     return 0
 
@@ -184,8 +187,8 @@ cdef int check_roster(const Job *job) except -1:
     return 0
 
 
-cdef int take_members(Job *job, Borrowed *held, object ids) except -1:
-    """Borrow the members of the events: one column for all windows, or one for each."""
+cdef int set_members(Job *job, BufferViews *buffers, object ids) except -1:
+    """Acquire the members of the events: one column for all windows, or one for each."""
     cdef int window
     cdef list each = ids if isinstance(ids, list) else [ids]
     cdef dict taken = {}
@@ -193,10 +196,10 @@ cdef int take_members(Job *job, Borrowed *held, object ids) except -1:
         raise ValueError("one column of members, or one for each window")
     for window in range(len(each)):
         if id(each[window]) not in taken:
-            borrow(held, each[window], c'I')
-            check_length(held, job.stop)
+            acquire_buffer(buffers, each[window], c'I')
+            check_length(buffers, job.stop)
             taken[id(each[window])] = window
-            job.ids[window] = uints(held, held.count - 1)
+            job.ids[window] = uints(buffers, buffers.count - 1)
         else:
             job.ids[window] = job.ids[<int>taken[id(each[window])]]
     for window in range(<int>len(each), job.windows):
@@ -204,33 +207,33 @@ cdef int take_members(Job *job, Borrowed *held, object ids) except -1:
     return 0
 
 
-cdef int take_events(Job *job, Borrowed *held, object status, object ids, object values,
-                     object stamps, object ats) except -1:
-    """Borrow the columns of the events."""
+cdef int set_event_columns(Job *job, BufferViews *buffers, object status, object ids, object values,
+                           object stamps, object ats) except -1:
+    """Acquire the columns of the events."""
     cdef int column = 0
-    borrow(held, status, c'B', True)
-    check_length(held, job.stop)
-    job.status = <uint8_t *>held.views[held.count - 1].buf
-    take_members(job, held, ids)
+    acquire_buffer(buffers, status, c'B', True)
+    check_length(buffers, job.stop)
+    job.status = <uint8_t *>buffers.views[buffers.count - 1].buf
+    set_members(job, buffers, ids)
     if len(values) != job.rule.columns:
         raise ValueError("one column of values for each column of the shape")
-    for given in values:
-        job.values[column] = take_column(job, held, given)
+    for item in values:
+        job.values[column] = acquire_column(job, buffers, item)
         column += 1
     job.stamps = NULL
     if isinstance(stamps, int):
         job.stamp = stamps
     else:
-        job.stamps = take_column(job, held, stamps)
+        job.stamps = acquire_column(job, buffers, stamps)
     job.ats = NULL
     if isinstance(ats, int):
         job.at = ats
     else:
-        job.ats = take_column(job, held, ats)
+        job.ats = acquire_column(job, buffers, ats)
     return 0
 
 
-cdef int take_decays(Job *job, Borrowed *held, list decays) except -1:
+cdef int set_decays(Job *job, BufferViews *buffers, list decays) except -1:
     """Set the weights of the events in windows with decay."""
     cdef DecayPair *decay
     cdef int window
@@ -249,21 +252,21 @@ cdef int take_decays(Job *job, Borrowed *held, list decays) except -1:
             decay.exponent = exponents
             decay.mantissa = mantissas
         else:
-            decay.exponents = take_column(job, held, exponents)
-            decay.mantissas = take_column(job, held, mantissas)
+            decay.exponents = acquire_column(job, buffers, exponents)
+            decay.mantissas = acquire_column(job, buffers, mantissas)
     return 0
 
 
-cdef inline int check_length(Borrowed *held, Py_ssize_t stop) except -1:
-    if items(held, held.count - 1) < stop:
+cdef inline int check_length(BufferViews *buffers, Py_ssize_t stop) except -1:
+    if items(buffers, buffers.count - 1) < stop:
         raise ValueError("a column is shorter than the events to count")
     return 0
 
 
-cdef const int64_t *take_column(Job *job, Borrowed *held, object column) except? NULL:
-    borrow(held, column, c'q')
-    check_length(held, job.stop)
-    return longs(held, held.count - 1)
+cdef const int64_t *acquire_column(Job *job, BufferViews *buffers, object column) except? NULL:
+    acquire_buffer(buffers, column, c'q')
+    check_length(buffers, job.stop)
+    return longs(buffers, buffers.count - 1)
 
 
 cdef tuple new_report(Py_ssize_t count, int columns, char **present, int64_t **words):
@@ -272,14 +275,14 @@ cdef tuple new_report(Py_ssize_t count, int columns, char **present, int64_t **w
     return there, new_columns(columns, count, words)
 
 
-cdef int64_t *take_trace(const Job *job, array.array column) except NULL:
+cdef int64_t *writable_items(const Job *job, array.array column) except NULL:
     """Return the items of a column that is written to."""
     if column.typecode != "q" or len(column) < job.stop:
         raise ValueError("a traced column is shorter than the events to count")
     return <int64_t *>column.data.as_longlongs
 
 
-cdef int take_traces(Job *job, object traces, object added) except -1:
+cdef int set_traces(Job *job, object traces, object added) except -1:
     """Set the columns for traced entries, and for what absolute events added."""
     cdef int column
     job.traced = 0
@@ -294,18 +297,18 @@ cdef int take_traces(Job *job, object traces, object added) except -1:
             raise ValueError("one traced column for each word of an entry")
         job.traces[job.traced].window = window
         for column in range(job.rule.words):
-            job.traces[job.traced].words[column] = take_trace(job, columns[column])
+            job.traces[job.traced].words[column] = writable_items(job, columns[column])
         job.traced += 1
     if added is None:
         return 0
     if len(added) != job.rule.columns:
         raise ValueError("one column of additions for each column of the shape")
     for column in range(job.rule.columns):
-        job.added[column] = take_trace(job, added[column])
+        job.added[column] = writable_items(job, added[column])
     return 0
 
 
-cdef int keep_journal(Job *job, NotedJournal journal, list stores, list rollings) except -1:
+cdef int set_journal(Job *job, JournalType journal, list stores, list rollings) except -1:
     """Let the job keep a journal, which keeps references to the objects that undoing it writes
     to."""
     cdef RollingSet rolling
@@ -314,9 +317,9 @@ cdef int keep_journal(Job *job, NotedJournal journal, list stores, list rollings
         return 0
     job.book = &journal.book
     journal.kept.update(stores)
-    for given in rollings:
-        if given is not None:
-            rolling = given
+    for item in rollings:
+        if item is not None:
+            rolling = item
             journal.kept.update([rolling, rolling.live, rolling.prepared])
     return 0
 
@@ -324,7 +327,7 @@ cdef int keep_journal(Job *job, NotedJournal journal, list stores, list rollings
 def apply(RuledShape shape not None, stores: object, routes: object, rollings: object, ids: object,
           values: object, stamps: object, ats: object, bytes sets, int all_window, int watch,
           Py_ssize_t start, Py_ssize_t stop, bytearray status not None,
-          NotedJournal journal = None, decays: object = (), traces: object = (),
+          JournalType journal = None, decays: object = (), traces: object = (),
           added: object = None) -> tuple | None:
     """Count the events from `start` to before `stop`, in order.
 
@@ -347,12 +350,12 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
     Raises ValueError and IndexError for columns that do not fit together.
     """
     cdef Job job
-    cdef Borrowed held
+    cdef BufferViews buffers
     cdef int outcome
-    cdef list taking = list(stores)
-    cdef list turning = list(rollings)
-    held.count = 0
-    job.stores = <Store *>malloc((len(taking) + 1) * sizeof(Store))
+    cdef list targets = list(stores)
+    cdef list rolling_sets = list(rollings)
+    buffers.count = 0
+    job.stores = <Store *>malloc((len(targets) + 1) * sizeof(Store))
     if job.stores == NULL:
         raise MemoryError
     try:
@@ -364,11 +367,11 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
         job.sets = NULL
         if sets is not None:
             job.sets = <const uint8_t *>PyBytes_AS_STRING(sets)
-        take_routes(&job, &held, routes)
-        take_events(&job, &held, status, ids, values, stamps, ats)
-        take_stores(&job, taking, turning)
-        take_decays(&job, &held, list(decays))
-        take_traces(&job, traces, added)
+        set_routes(&job, &buffers, routes)
+        set_event_columns(&job, &buffers, status, ids, values, stamps, ats)
+        set_stores(&job, targets, rolling_sets)
+        set_decays(&job, &buffers, list(decays))
+        set_traces(&job, traces, added)
         check_routes(&job)
         check_roster(&job)
         if not -1 <= all_window < job.windows or not -1 <= watch < job.windows:
@@ -380,7 +383,7 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
             columns = score_words(&job, watch)
             before = new_report(stop - start, columns, &job.present_before, job.before)
             after = new_report(stop - start, columns, &job.present_after, job.after)
-        keep_journal(&job, journal, taking, turning)
+        set_journal(&job, journal, targets, rolling_sets)
         if stop - start < MANY:
             outcome = count_events(&job)
         else:
@@ -390,5 +393,5 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
             raise MemoryError
         return None if watch < 0 else (before, after)
     finally:
-        give_back(&held)
+        release_buffers(&buffers)
         free(job.stores)

@@ -351,15 +351,15 @@ def gather(events: object, *, multipliers: object, lows: object, highs: object, 
     Their errors of the class `refusal` are collected with the event's position and without
     traceback; any other error is raised.
     """
-    cdef list given = events if PyList_CheckExact(events) else list(events)
-    cdef Py_ssize_t size = len(given)
+    cdef list batch = events if PyList_CheckExact(events) else list(events)
+    cdef Py_ssize_t size = len(batch)
     cdef _Gathering gathering = _Gathering(size, multipliers, lows, highs, at_low, at_high)
     cdef Py_ssize_t place
     cdef object event
     cdef bint plain
     cdef Row row
     for place in range(size):
-        event = given[place]
+        event = batch[place]
         plain = read_event(event, &gathering.limits, &row)
         try:
             if plain:

@@ -9,49 +9,49 @@ from cpython cimport array
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, longs
+from laurels.engine.buffers cimport BufferViews, acquire_buffer, items, longs, release_buffers
 
 cdef array.array LONGS = array.array("q")
 
 
 def bounds(values: object) -> tuple[int, int]:
     """Return the least and the greatest item of a non-empty column of int64. O(n)."""
-    cdef Borrowed held
+    cdef BufferViews buffers
     cdef const int64_t *column
     cdef int64_t least, most
     cdef Py_ssize_t i
-    held.count = 0
+    buffers.count = 0
     try:
-        borrow(&held, values, c'q')
-        if items(&held, 0) == 0:
+        acquire_buffer(&buffers, values, c'q')
+        if items(&buffers, 0) == 0:
             raise ValueError("an empty column has no bounds")
-        column = longs(&held, 0)
+        column = longs(&buffers, 0)
         least = most = column[0]
-        for i in range(1, items(&held, 0)):
+        for i in range(1, items(&buffers, 0)):
             least = min(least, column[i])
             most = max(most, column[i])
         return least, most
     finally:
-        give_back(&held)
+        release_buffers(&buffers)
 
 
 def behind(int64_t start, values: object) -> array.array:
     """Return the differences `start` minus item, for a column of int64: turns times into ages, and
     ages into times. O(n)."""
-    cdef Borrowed held
+    cdef BufferViews buffers
     cdef array.array column
     cdef int64_t *found
     cdef Py_ssize_t i
-    held.count = 0
+    buffers.count = 0
     try:
-        borrow(&held, values, c'q')
-        column = array.clone(LONGS, items(&held, 0), False)
+        acquire_buffer(&buffers, values, c'q')
+        column = array.clone(LONGS, items(&buffers, 0), False)
         found = <int64_t *>column.data.as_longlongs
-        for i in range(items(&held, 0)):
-            found[i] = <int64_t>(<uint64_t>start - <uint64_t>longs(&held, 0)[i])
+        for i in range(items(&buffers, 0)):
+            found[i] = <int64_t>(<uint64_t>start - <uint64_t>longs(&buffers, 0)[i])
         return column
     finally:
-        give_back(&held)
+        release_buffers(&buffers)
 
 
 cdef inline void store(uint8_t *at, uint64_t value, const int width) noexcept nogil:
@@ -92,17 +92,17 @@ def pack(values: object) -> bytes:
 
     Items are signed, the lowest byte first; width 0 means that all are zero. `unpack` reverses.
     """
-    cdef Borrowed held
+    cdef BufferViews buffers
     cdef const int64_t *column
     cdef Py_ssize_t i, count
     cdef uint8_t *out
     cdef int width
     cdef bytes packed
-    held.count = 0
+    buffers.count = 0
     try:
-        borrow(&held, values, c'q')
-        count = items(&held, 0)
-        column = longs(&held, 0)
+        acquire_buffer(&buffers, values, c'q')
+        count = items(&buffers, 0)
+        column = longs(&buffers, 0)
         width = width_for(column, count)
         packed = PyBytes_FromStringAndSize(NULL, 1 + width * count)
         out = <uint8_t *>PyBytes_AS_STRING(packed)
@@ -118,7 +118,7 @@ def pack(values: object) -> bytes:
                 store(out + 1 + 8 * i, <uint64_t>column[i], 8)
         return packed
     finally:
-        give_back(&held)
+        release_buffers(&buffers)
 
 
 def unpack(bytes data not None, Py_ssize_t n) -> array.array:

@@ -8,11 +8,11 @@ cdef struct Visit:
     uint32_t event
 
 cdef struct Visiting:
-    const Job *given
+    const Job *source
     Job job                     # its events are numbered from 0, in the order of the visits
-    const Visit *order          # the given event of each visit
-    char *room                  # the memory for the columns of `job`
+    const Visit *order          # the source's event of each visit
+    char *memory                  # the memory for the columns of `job`
     char *free                  # the unused rest of it
 
-cdef bint begin_visiting(const Job *given, Visiting *visiting) noexcept nogil
+cdef bint begin_visiting(const Job *source, Visiting *visiting) noexcept nogil
 cdef void end_visiting(Visiting *visiting) noexcept nogil

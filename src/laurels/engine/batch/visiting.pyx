@@ -38,7 +38,7 @@ cdef bint are_distinct(const uint32_t *ids, Py_ssize_t count) noexcept nogil:
     return True
 
 
-cdef void spread(const Visit *visits, Visit *to, Py_ssize_t count, int shift) noexcept nogil:
+cdef void sort_by_byte(const Visit *visits, Visit *to, Py_ssize_t count, int shift) noexcept nogil:
     """Sort visits by one byte of their keys, stably."""
     cdef Py_ssize_t starts[DIGITS]
     cdef Py_ssize_t start = 0
@@ -66,7 +66,7 @@ cdef const Visit *sort_visits(Visit *visits, Visit *spare, Py_ssize_t count) noe
         differing |= visits[i].key ^ visits[0].key
     for shift in range(0, 64, 8):
         if differing >> shift & 0xFF:
-            spread(visits, spare, count, shift)
+            sort_by_byte(visits, spare, count, shift)
             swapped = visits
             visits = spare
             spare = swapped
@@ -93,7 +93,7 @@ cdef const Visit *order_visits(const Job *job, Visit *visits) noexcept nogil:
     return sort_visits(visits, visits + count, count)
 
 
-cdef Py_ssize_t room_of(const Job *job) noexcept nogil:
+cdef Py_ssize_t memory_size(const Job *job) noexcept nogil:
     """Return a number of bytes that suffices for all columns of a job and two visits of each
     event."""
     cdef Py_ssize_t columns = 6 + 3 * job.windows + 3 * job.rule.columns + 3
@@ -101,107 +101,108 @@ cdef Py_ssize_t room_of(const Job *job) noexcept nogil:
                                          + 2 * <Py_ssize_t>sizeof(Visit))
 
 
-cdef void *cut(Visiting *visiting, Py_ssize_t width) noexcept nogil:
+cdef void *allocate_column(Visiting *visiting, Py_ssize_t width) noexcept nogil:
     """Return memory for a column with an item for each event."""
     cdef char *column = visiting.free
     visiting.free += (width * visiting.job.stop + 7) & ~<Py_ssize_t>7
     return column
 
 
-cdef const item_t *pick(Visiting *visiting, const item_t *column) noexcept nogil:
+cdef const item_t *reorder(Visiting *visiting, const item_t *column) noexcept nogil:
     """Return a column (NULL: none) in the order of the visits."""
-    cdef item_t *picked
+    cdef item_t *reordered
     cdef Py_ssize_t i
     if column == NULL:
         return NULL
-    picked = <item_t *>cut(visiting, sizeof(item_t))
+    reordered = <item_t *>allocate_column(visiting, sizeof(item_t))
     for i in range(visiting.job.stop):
-        picked[i] = column[visiting.order[i].event]
-    return picked
+        reordered[i] = column[visiting.order[i].event]
+    return reordered
 
 
-cdef void put_back(const Visiting *visiting, const item_t *column, item_t *reported) noexcept nogil:
+cdef void scatter_report(const Visiting *visiting, const item_t *column,
+                         item_t *reported) noexcept nogil:
     """Copy the report of each visit to the position of its event."""
     cdef Py_ssize_t i
     for i in range(visiting.job.stop):
-        reported[visiting.order[i].event - visiting.given.start] = column[i]
+        reported[visiting.order[i].event - visiting.source.start] = column[i]
 
 
-cdef void pick_columns(Visiting *visiting) noexcept nogil:
+cdef void reorder_columns(Visiting *visiting) noexcept nogil:
     """Set the columns of the job, in the order of the visits."""
-    cdef const Job *given = visiting.given
+    cdef const Job *source = visiting.source
     cdef Job *job = &visiting.job
     cdef int window, column
-    job.status = <uint8_t *>pick(visiting, <const uint8_t *>given.status)
-    job.sets = pick(visiting, given.sets)
-    job.stamps = pick(visiting, given.stamps)
-    job.ats = job.stamps if given.ats == given.stamps else pick(visiting, given.ats)
-    job.ids[0] = pick(visiting, given.ids[0])
-    for column in range(given.rule.columns):
-        job.values[column] = pick(visiting, given.values[column])
-    for window in range(given.windows):
+    job.status = <uint8_t *>reorder(visiting, <const uint8_t *>source.status)
+    job.sets = reorder(visiting, source.sets)
+    job.stamps = reorder(visiting, source.stamps)
+    job.ats = job.stamps if source.ats == source.stamps else reorder(visiting, source.ats)
+    job.ids[0] = reorder(visiting, source.ids[0])
+    for column in range(source.rule.columns):
+        job.values[column] = reorder(visiting, source.values[column])
+    for window in range(source.windows):
         job.ids[window] = job.ids[0]
-        job.routes[window].each = pick(visiting, given.routes[window].each)
-        if given.decays[window].on:
-            job.decays[window].exponents = pick(visiting, given.decays[window].exponents)
-            job.decays[window].mantissas = pick(visiting, given.decays[window].mantissas)
+        job.routes[window].each = reorder(visiting, source.routes[window].each)
+        if source.decays[window].on:
+            job.decays[window].exponents = reorder(visiting, source.decays[window].exponents)
+            job.decays[window].mantissas = reorder(visiting, source.decays[window].mantissas)
 
 
-cdef void note_places(Visiting *visiting) noexcept nogil:
+cdef void record_positions(Visiting *visiting) noexcept nogil:
     """Note the position of each event in the caller's columns, since traces are written there
     directly."""
-    cdef uint32_t *places = <uint32_t *>cut(visiting, sizeof(uint32_t))
+    cdef uint32_t *places = <uint32_t *>allocate_column(visiting, sizeof(uint32_t))
     cdef Py_ssize_t i
     for i in range(visiting.job.stop):
         places[i] = visiting.order[i].event
     visiting.job.places = places
 
 
-cdef void cut_reports(Visiting *visiting) noexcept nogil:
+cdef void allocate_reports(Visiting *visiting) noexcept nogil:
     """Set columns of the job's own for its reports."""
     cdef Job *job = &visiting.job
     cdef int column
     if job.watch < 0:
         return
-    job.present_before = <char *>cut(visiting, sizeof(char))
-    job.present_after = <char *>cut(visiting, sizeof(char))
+    job.present_before = <char *>allocate_column(visiting, sizeof(char))
+    job.present_after = <char *>allocate_column(visiting, sizeof(char))
     for column in range(score_words(job, job.watch)):
-        job.before[column] = <int64_t *>cut(visiting, sizeof(int64_t))
-        job.after[column] = <int64_t *>cut(visiting, sizeof(int64_t))
+        job.before[column] = <int64_t *>allocate_column(visiting, sizeof(int64_t))
+        job.after[column] = <int64_t *>allocate_column(visiting, sizeof(int64_t))
 
 
-cdef bint begin_visiting(const Job *given, Visiting *visiting) noexcept nogil:
+cdef bint begin_visiting(const Job *source, Visiting *visiting) noexcept nogil:
     """Put the events of a job in an order that leads from neighbour to neighbour; return False if
     they should be counted as they came."""
-    cdef Py_ssize_t count = given.stop - given.start
-    if count < VISITS_LEAST or not are_members_distinct(given):
+    cdef Py_ssize_t count = source.stop - source.start
+    if count < VISITS_LEAST or not are_members_distinct(source):
         return False
-    visiting.room = <char *>malloc(room_of(given))
-    if visiting.room == NULL:
+    visiting.memory = <char *>malloc(memory_size(source))
+    if visiting.memory == NULL:
         return False
-    visiting.given = given
-    visiting.job = given[0]
+    visiting.source = source
+    visiting.job = source[0]
     visiting.job.start = 0
     visiting.job.stop = count
-    visiting.order = order_visits(given, <Visit *>visiting.room)
-    visiting.free = visiting.room + 2 * count * <Py_ssize_t>sizeof(Visit)
-    pick_columns(visiting)
-    cut_reports(visiting)
+    visiting.order = order_visits(source, <Visit *>visiting.memory)
+    visiting.free = visiting.memory + 2 * count * <Py_ssize_t>sizeof(Visit)
+    reorder_columns(visiting)
+    allocate_reports(visiting)
     if visiting.job.traced:
-        note_places(visiting)
+        record_positions(visiting)
     return True
 
 
 cdef void end_visiting(Visiting *visiting) noexcept nogil:
     """Copy the reports back to the order of the events, and free the memory."""
-    cdef const Job *given = visiting.given
+    cdef const Job *source = visiting.source
     cdef const Job *job = &visiting.job
     cdef int column
-    put_back(visiting, <const uint8_t *>job.status, given.status + given.start)
+    scatter_report(visiting, <const uint8_t *>job.status, source.status + source.start)
     if job.watch >= 0:
-        put_back(visiting, <const char *>job.present_before, given.present_before)
-        put_back(visiting, <const char *>job.present_after, given.present_after)
+        scatter_report(visiting, <const char *>job.present_before, source.present_before)
+        scatter_report(visiting, <const char *>job.present_after, source.present_after)
         for column in range(score_words(job, job.watch)):
-            put_back(visiting, <const int64_t *>job.before[column], given.before[column])
-            put_back(visiting, <const int64_t *>job.after[column], given.after[column])
-    free(visiting.room)
+            scatter_report(visiting, <const int64_t *>job.before[column], source.before[column])
+            scatter_report(visiting, <const int64_t *>job.after[column], source.after[column])
+    free(visiting.memory)

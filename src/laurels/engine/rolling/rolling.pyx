@@ -10,7 +10,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, uints
+from laurels.engine.buffers cimport BufferViews, acquire_buffer, items, release_buffers, uints
 from laurels.engine.tally.cells cimport PLACES, Cells
 from .deferred cimport build_on, check_build, count_cells
 from laurels.engine.tree.growth cimport tree_close
@@ -21,7 +21,7 @@ from .recount cimport recount
 from laurels.engine.tree.restoring cimport tree_copy
 from .ring cimport Rolling, cells_for, is_complete, leaving_of, slot_for
 from laurels.engine.roster.roster cimport Roster
-from laurels.engine.tree.rows cimport Rows, borrow_rows, check_ids
+from laurels.engine.tree.rows cimport Rows, acquire_rows, check_ids
 from laurels.engine.writing.rule cimport OP_SUM, SANE, Rule
 from laurels.engine.writing.shape cimport Shape
 from laurels.engine.tally.tally cimport Tally, new_tally, put_cells
@@ -389,22 +389,22 @@ cdef class RollingSet:
         Raises ValueError for a step that the window does not count, IndexError for an id the roster
         never gave.
         """
-        cdef Borrowed held
+        cdef BufferViews buffers
         cdef Rows rows
         cdef Tally tally = self.open_tally(number)
         cdef Py_ssize_t count
         cdef bint done
-        held.count = 0
+        buffers.count = 0
         try:
-            borrow_rows(&held, ids, words, tally.cells.words, &rows)
-            count = items(&held, 0)
-            check_ids(self.rolling.live.names.count, uints(&held, 0), count)
+            acquire_rows(&buffers, ids, words, tally.cells.words, &rows)
+            count = items(&buffers, 0)
+            check_ids(self.rolling.live.names.count, uints(&buffers, 0), count)
             with nogil:
-                done = put_cells(&tally.cells, uints(&held, 0), &rows, 0, count)
+                done = put_cells(&tally.cells, uints(&buffers, 0), &rows, 0, count)
             if not done:
                 raise MemoryError
         finally:
-            give_back(&held)
+            release_buffers(&buffers)
         self.begin_pass()
 
     def prepare(self) -> None:

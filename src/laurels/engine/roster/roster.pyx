@@ -27,7 +27,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
-from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, uints
+from laurels.engine.buffers cimport BufferViews, acquire_buffer, items, release_buffers, uints
 from .table cimport (
     NONE, Segment, Slot, home_of, prefetch, segment_of, slot_after, slots_of, table_add,
     table_bytes, table_check, table_close, table_open, table_prefetch,
@@ -380,32 +380,32 @@ cdef class Roster:
 
         New members are added. O(bytes). Raises ValueError if the lengths do not add up or one is 0.
         """
-        cdef Borrowed held
+        cdef BufferViews buffers
         cdef Py_ssize_t count
         cdef array.array members
         cdef const uint8_t *sizes
         cdef int outcome
-        held.count = 0
+        buffers.count = 0
         try:
-            borrow(&held, arena, c'B')
-            borrow(&held, lengths, c'B')
-            count = items(&held, 1)
-            sizes = <const uint8_t *>held.views[1].buf
-            if not are_lengths_sound(sizes, count, items(&held, 0)):
+            acquire_buffer(&buffers, arena, c'B')
+            acquire_buffer(&buffers, lengths, c'B')
+            count = items(&buffers, 1)
+            sizes = <const uint8_t *>buffers.views[1].buf
+            if not are_lengths_sound(sizes, count, items(&buffers, 0)):
                 raise ValueError("lengths are 1 to 255 and add up to the arena")
             members = array.clone(IDS, count, False)
             if count < MANY:
-                outcome = intern_all(&self.book, <const uint8_t *>held.views[0].buf, sizes, count,
-                                     members.data.as_uints)
+                outcome = intern_all(&self.book, <const uint8_t *>buffers.views[0].buf, sizes,
+                                     count, members.data.as_uints)
             else:
                 with nogil:
-                    outcome = intern_all(&self.book, <const uint8_t *>held.views[0].buf, sizes,
+                    outcome = intern_all(&self.book, <const uint8_t *>buffers.views[0].buf, sizes,
                                          count, members.data.as_uints)
             if outcome < 0:
                 raise MemoryError
             return members
         finally:
-            give_back(&held)
+            release_buffers(&buffers)
 
     def find(self, member: bytes) -> int:
         """Return the id of a member, -1 if it is unknown. O(bytes)."""
@@ -434,15 +434,15 @@ cdef class Roster:
     def names(self, ids: object) -> list[str]:
         """Return the members with the ids in a u32 buffer, in its order. Raises IndexError for an
         unknown id. O(bytes)."""
-        cdef Borrowed held
+        cdef BufferViews buffers
         cdef const uint32_t *wanted
         cdef Py_ssize_t i, count
         cdef list found
-        held.count = 0
+        buffers.count = 0
         try:
-            borrow(&held, ids, c'I')
-            count = items(&held, 0)
-            wanted = uints(&held, 0)
+            acquire_buffer(&buffers, ids, c'I')
+            count = items(&buffers, 0)
+            wanted = uints(&buffers, 0)
             found = [None] * count
             for i in range(count):
                 if i + AHEAD < count and wanted[i + AHEAD] < self.book.count:
@@ -452,7 +452,7 @@ cdef class Roster:
                 found[i] = text_of(&self.book, wanted[i])
             return found
         finally:
-            give_back(&held)
+            release_buffers(&buffers)
 
     def export(self, bytearray flags not None, Py_ssize_t start,
                Py_ssize_t stop) -> tuple[array.array, bytes, bytes]:
@@ -486,40 +486,40 @@ cdef class Roster:
 def mark(bytearray flags not None, object ids) -> None:
     """Set the flag of each id (u32) to 1 where it is 0. Raises IndexError for an id without a
     flag."""
-    cdef Borrowed held
+    cdef BufferViews buffers
     cdef Py_ssize_t i, count
     cdef Py_ssize_t most = len(flags)
     cdef uint8_t *marks = <uint8_t *>PyByteArray_AS_STRING(flags)
-    held.count = 0
+    buffers.count = 0
     try:
-        borrow(&held, ids, c'I')
-        count = items(&held, 0)
+        acquire_buffer(&buffers, ids, c'I')
+        count = items(&buffers, 0)
         for i in range(count):
-            if uints(&held, 0)[i] >= most:
-                raise IndexError(f"no flag for the id {uints(&held, 0)[i]}")
-            if marks[uints(&held, 0)[i]] == 0:
-                marks[uints(&held, 0)[i]] = 1
+            if uints(&buffers, 0)[i] >= most:
+                raise IndexError(f"no flag for the id {uints(&buffers, 0)[i]}")
+            if marks[uints(&buffers, 0)[i]] == 0:
+                marks[uints(&buffers, 0)[i]] = 1
     finally:
-        give_back(&held)
+        release_buffers(&buffers)
 
 
 def renumber(object ids, object numbers) -> array.array:
     """Return the number (u32) at the index of each id (u32). Raises IndexError for an id beyond the
     last number."""
-    cdef Borrowed held
+    cdef BufferViews buffers
     cdef Py_ssize_t i, count, most
     cdef array.array found
-    held.count = 0
+    buffers.count = 0
     try:
-        borrow(&held, ids, c'I')
-        borrow(&held, numbers, c'I')
-        count = items(&held, 0)
-        most = items(&held, 1)
+        acquire_buffer(&buffers, ids, c'I')
+        acquire_buffer(&buffers, numbers, c'I')
+        count = items(&buffers, 0)
+        most = items(&buffers, 1)
         found = array.clone(IDS, count, False)
         for i in range(count):
-            if uints(&held, 0)[i] >= most:
-                raise IndexError(f"no number for the id {uints(&held, 0)[i]}")
-            found.data.as_uints[i] = uints(&held, 1)[uints(&held, 0)[i]]
+            if uints(&buffers, 0)[i] >= most:
+                raise IndexError(f"no number for the id {uints(&buffers, 0)[i]}")
+            found.data.as_uints[i] = uints(&buffers, 1)[uints(&buffers, 0)[i]]
         return found
     finally:
-        give_back(&held)
+        release_buffers(&buffers)

@@ -11,14 +11,16 @@ cimport cython
 from cpython cimport array
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, uints
+from laurels.engine.buffers cimport BufferViews, acquire_buffer, items, release_buffers, uints
 from .cells cimport (
     BUCKET_MOST, PLACES, Cells, check_cells, close_cells, open_cells, prefetch_cell, prefetch_slot,
     put_cell, read_cell, remove_cell, take_bucket,
 )
 from laurels.engine.tree.entries cimport FAR, NEAR
 from laurels.engine.tree.leaf cimport WORDS_MOST, ids_of, leaf_get
-from laurels.engine.tree.rows cimport Rows, borrow_rows, new_columns, new_ids, read_row, take_bounds
+from laurels.engine.tree.rows cimport (
+    Rows, acquire_rows, new_columns, new_ids, read_bounds, read_row,
+)
 from laurels.engine.tree.tree cimport Spot
 
 from laurels.errors import CheckFailed
@@ -144,64 +146,64 @@ cdef class Tally:
         `words` is one buffer of int64 per word, `ids` one of uint32; only the items from start to
         before stop are read. Raises ValueError for a tally whose step has left its window.
         """
-        cdef Borrowed held
+        cdef BufferViews buffers
         cdef Rows rows
         cdef Py_ssize_t first, last
         cdef bint done
-        held.count = 0
+        buffers.count = 0
         try:
-            borrow_rows(&held, ids, words, self.cells.words, &rows)
-            take_bounds(&held, start, stop, &first, &last)
+            acquire_rows(&buffers, ids, words, self.cells.words, &rows)
+            read_bounds(&buffers, start, stop, &first, &last)
             if self.cells.draining:
                 raise ValueError("the step of this tally has left its window")
             if last - first < MANY:
-                done = put_cells(&self.cells, uints(&held, 0), &rows, first, last)
+                done = put_cells(&self.cells, uints(&buffers, 0), &rows, first, last)
             else:
                 with nogil:
-                    done = put_cells(&self.cells, uints(&held, 0), &rows, first, last)
+                    done = put_cells(&self.cells, uints(&buffers, 0), &rows, first, last)
             if not done:
                 raise MemoryError
         finally:
-            give_back(&held)
+            release_buffers(&buffers)
 
     def discard(self, ids: object) -> int:
         """Remove members; return how many of them were there. O(1) each."""
-        cdef Borrowed held
+        cdef BufferViews buffers
         cdef Py_ssize_t removed
-        held.count = 0
+        buffers.count = 0
         try:
-            borrow(&held, ids, c'I')
-            if items(&held, 0) < MANY:
-                removed = remove_cells(&self.cells, uints(&held, 0), items(&held, 0))
+            acquire_buffer(&buffers, ids, c'I')
+            if items(&buffers, 0) < MANY:
+                removed = remove_cells(&self.cells, uints(&buffers, 0), items(&buffers, 0))
             else:
                 with nogil:
-                    removed = remove_cells(&self.cells, uints(&held, 0), items(&held, 0))
+                    removed = remove_cells(&self.cells, uints(&buffers, 0), items(&buffers, 0))
             return removed
         finally:
-            give_back(&held)
+            release_buffers(&buffers)
 
     def words(self, ids: object) -> tuple[bytearray, list[array.array]]:
         """Return which of the members are there (1 or 0), and their words, 0 where absent. O(1)
         each."""
-        cdef Borrowed held
+        cdef BufferViews buffers
         cdef int64_t *columns[WORDS_MOST]
         cdef Py_ssize_t count
-        held.count = 0
+        buffers.count = 0
         try:
-            borrow(&held, ids, c'I')
-            count = items(&held, 0)
+            acquire_buffer(&buffers, ids, c'I')
+            count = items(&buffers, 0)
             present = bytearray(count)
             words = new_columns(self.cells.words, count, columns)
             if count < MANY:
-                read_cells(&self.cells, uints(&held, 0), count, PyByteArray_AS_STRING(present),
+                read_cells(&self.cells, uints(&buffers, 0), count, PyByteArray_AS_STRING(present),
                            columns)
             else:
                 with nogil:
-                    read_cells(&self.cells, uints(&held, 0), count,
+                    read_cells(&self.cells, uints(&buffers, 0), count,
                                PyByteArray_AS_STRING(present), columns)
             return present, words
         finally:
-            give_back(&held)
+            release_buffers(&buffers)
 
     def scan(self, position: int, limit: int) -> tuple[array.array, list[array.array], int]:
         """Return ids and words of cells in hash order, from a position (0 to 2**32) on.

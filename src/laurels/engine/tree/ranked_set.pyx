@@ -18,7 +18,9 @@ from libc.string cimport memcpy
 
 from .appending cimport append_leaf
 from .audit cimport tree_check
-from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, longs, uints
+from laurels.engine.buffers cimport (
+    BufferViews, acquire_buffer, items, longs, release_buffers, uints,
+)
 from .entries cimport (
     FAR, LARGE, NEAR, NEXT, Hint, assign_at, discard, insert, predict_write, prefetch_entry,
     prefetch_place, seek, seek_near,
@@ -27,7 +29,7 @@ from .growth cimport tree_close, tree_open
 from .leaf cimport WORDS_MOST, ids_of, leaf_read, leaf_unpack
 from .order cimport bound, rank_of, select
 from laurels.engine.roster.roster cimport Roster, find_name, find_names, text_of
-from .rows cimport Rows, borrow_rows, check_ids, new_columns, new_ids, read_row, take_bounds
+from .rows cimport Rows, acquire_rows, check_ids, new_columns, new_ids, read_bounds, read_row
 from .runs cimport neighbour
 from .search cimport Key
 from laurels.engine.roster.table cimport NONE, table_bytes
@@ -274,40 +276,40 @@ cdef class RankedSet:
         `words` is one buffer of int64 per word, `ids` one of uint32; only the items from start to
         before stop are read. Raises IndexError for an id the roster never gave.
         """
-        cdef Borrowed held
+        cdef BufferViews buffers
         cdef Rows rows
         cdef Py_ssize_t first, last
         cdef bint done
-        held.count = 0
+        buffers.count = 0
         try:
-            borrow_rows(&held, ids, words, self.tree.words, &rows)
-            take_bounds(&held, start, stop, &first, &last)
-            check_ids(self.tree.names.count, uints(&held, 0) + first, last - first)
+            acquire_rows(&buffers, ids, words, self.tree.words, &rows)
+            read_bounds(&buffers, start, stop, &first, &last)
+            check_ids(self.tree.names.count, uints(&buffers, 0) + first, last - first)
             if last - first < MANY:
-                done = put_all(&self.tree, uints(&held, 0), &rows, first, last)
+                done = put_all(&self.tree, uints(&buffers, 0), &rows, first, last)
             else:
                 with nogil:
-                    done = put_all(&self.tree, uints(&held, 0), &rows, first, last)
+                    done = put_all(&self.tree, uints(&buffers, 0), &rows, first, last)
             if not done:
                 raise MemoryError
         finally:
-            give_back(&held)
+            release_buffers(&buffers)
 
     def discard(self, ids: object) -> int:
         """Remove members; return how many of them were there. O(log n) each."""
-        cdef Borrowed held
+        cdef BufferViews buffers
         cdef Py_ssize_t removed
-        held.count = 0
+        buffers.count = 0
         try:
-            borrow(&held, ids, c'I')
-            if items(&held, 0) < MANY:
-                removed = discard_all(&self.tree, uints(&held, 0), items(&held, 0))
+            acquire_buffer(&buffers, ids, c'I')
+            if items(&buffers, 0) < MANY:
+                removed = discard_all(&self.tree, uints(&buffers, 0), items(&buffers, 0))
             else:
                 with nogil:
-                    removed = discard_all(&self.tree, uints(&held, 0), items(&held, 0))
+                    removed = discard_all(&self.tree, uints(&buffers, 0), items(&buffers, 0))
             return removed
         finally:
-            give_back(&held)
+            release_buffers(&buffers)
 
     def clear(self) -> None:
         """Remove every member and free the memory. O(n / 100)."""
@@ -317,25 +319,25 @@ cdef class RankedSet:
     def words(self, ids: object) -> tuple[bytearray, list[array.array]]:
         """Return which of the members are there (1 or 0), and their words, 0 where absent. O(1)
         each."""
-        cdef Borrowed held
+        cdef BufferViews buffers
         cdef int64_t *columns[WORDS_MOST]
         cdef Py_ssize_t count
-        held.count = 0
+        buffers.count = 0
         try:
-            borrow(&held, ids, c'I')
-            count = items(&held, 0)
+            acquire_buffer(&buffers, ids, c'I')
+            count = items(&buffers, 0)
             present = bytearray(count)
             words = new_columns(self.tree.words, count, columns)
             if count < MANY:
-                read_all(&self.tree, uints(&held, 0), count, PyByteArray_AS_STRING(present),
+                read_all(&self.tree, uints(&buffers, 0), count, PyByteArray_AS_STRING(present),
                          columns)
             else:
                 with nogil:
-                    read_all(&self.tree, uints(&held, 0), count, PyByteArray_AS_STRING(present),
+                    read_all(&self.tree, uints(&buffers, 0), count, PyByteArray_AS_STRING(present),
                              columns)
             return present, words
         finally:
-            give_back(&held)
+            release_buffers(&buffers)
 
     def rank(self, uint32_t id, int style) -> int:
         """Return the rank of a member, from 0, or -1 if it is absent. O(log n).
@@ -351,25 +353,25 @@ cdef class RankedSet:
 
     def ranks(self, ids: object, int style) -> array.array:
         """Return the ranks of members, like `rank`. O(log n) each."""
-        cdef Borrowed held
+        cdef BufferViews buffers
         cdef array.array ranks
         cdef Py_ssize_t count
         check_style(&self.tree, style)
-        held.count = 0
+        buffers.count = 0
         try:
-            borrow(&held, ids, c'I')
-            count = items(&held, 0)
+            acquire_buffer(&buffers, ids, c'I')
+            count = items(&buffers, 0)
             ranks = array.clone(LONGS, count, False)
             if count < MANY:
-                rank_all(&self.tree, uints(&held, 0), count, style,
+                rank_all(&self.tree, uints(&buffers, 0), count, style,
                          <int64_t *>ranks.data.as_longlongs)
             else:
                 with nogil:
-                    rank_all(&self.tree, uints(&held, 0), count, style,
+                    rank_all(&self.tree, uints(&buffers, 0), count, style,
                              <int64_t *>ranks.data.as_longlongs)
             return ranks
         finally:
-            give_back(&held)
+            release_buffers(&buffers)
 
     def rank_of(self, member: object, int style) -> int:
         """Return the rank of a member (str or bytes), like `rank`; also -1 for one that is not in

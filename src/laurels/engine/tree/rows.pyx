@@ -3,33 +3,34 @@
 from cpython cimport array
 from libc.stdint cimport int64_t, uint32_t
 
-from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, longs
+from laurels.engine.buffers cimport BufferViews, acquire_buffer, items, longs, release_buffers
 
 cdef array.array IDS = array.array("I")
 cdef array.array LONGS = array.array("q")
 
 
-cdef int borrow_rows(Borrowed *held, object ids, object words, int width, Rows *rows) except -1:
-    """Borrow ids (the first of `held`) and one buffer per word, all of one length."""
+cdef int acquire_rows(BufferViews *buffers, object ids, object words, int width,
+                      Rows *rows) except -1:
+    """Acquire ids (the first of `buffers`) and one buffer per word, all of one length."""
     cdef int word = 0
-    borrow(held, ids, c'I')
+    acquire_buffer(buffers, ids, c'I')
     if len(words) != width:
         raise ValueError(f"an entry has {width} words, not {len(words)}")
     for column in words:
-        borrow(held, column, c'q')
-        if items(held, held.count - 1) != items(held, 0):
+        acquire_buffer(buffers, column, c'q')
+        if items(buffers, buffers.count - 1) != items(buffers, 0):
             raise ValueError("columns of words and ids have one length")
-        rows.words[word] = longs(held, held.count - 1)
+        rows.words[word] = longs(buffers, buffers.count - 1)
         word += 1
     return 0
 
 
-cdef int take_bounds(Borrowed *held, object start, object stop, Py_ssize_t *first,
+cdef int read_bounds(BufferViews *buffers, object start, object stop, Py_ssize_t *first,
                      Py_ssize_t *last) except -1:
-    """Set the range of the borrowed rows to use; with `stop` None it is to the end."""
+    """Set the range of the acquired rows to use; with `stop` None it is to the end."""
     first[0] = start
-    last[0] = items(held, 0) if stop is None else stop
-    if not 0 <= first[0] <= last[0] <= items(held, 0):
+    last[0] = items(buffers, 0) if stop is None else stop
+    if not 0 <= first[0] <= last[0] <= items(buffers, 0):
         raise ValueError("start and stop are within the columns")
     return 0
 
@@ -63,16 +64,16 @@ cdef int check_ids(uint32_t members, const uint32_t *ids, Py_ssize_t count) exce
 
 def negated(column: object) -> array.array:
     """Return the items of a column (q) with their signs changed."""
-    cdef Borrowed held
+    cdef BufferViews buffers
     cdef array.array found
     cdef Py_ssize_t i, count
-    held.count = 0
+    buffers.count = 0
     try:
-        borrow(&held, column, c'q')
-        count = items(&held, 0)
+        acquire_buffer(&buffers, column, c'q')
+        count = items(&buffers, 0)
         found = array.clone(LONGS, count, False)
         for i in range(count):
-            found.data.as_longlongs[i] = -longs(&held, 0)[i]
+            found.data.as_longlongs[i] = -longs(&buffers, 0)[i]
         return found
     finally:
-        give_back(&held)
+        release_buffers(&buffers)

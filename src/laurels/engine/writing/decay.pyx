@@ -11,7 +11,7 @@ is nearest, about once in fifty times, `nearest` is called, which computes with 
 from cpython cimport array
 from libc.stdint cimport int64_t, uint64_t
 
-from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, longs
+from laurels.engine.buffers cimport BufferViews, acquire_buffer, items, longs, release_buffers
 from laurels.engine.tree.rows cimport new_columns
 
 cdef enum:
@@ -59,7 +59,7 @@ def weights(ats: object, int64_t half_life, powers: object, nearest: object) -> 
     `nearest(rest, half_life)` returns the mantissa, computed with more bits. The half-life is below
     2^47.
     """
-    cdef Borrowed held
+    cdef BufferViews buffers
     cdef int64_t *found[2]
     cdef const int64_t *at
     cdef const uint64_t *table
@@ -68,20 +68,20 @@ def weights(ats: object, int64_t half_life, powers: object, nearest: object) -> 
     cdef int shift
     cdef Py_ssize_t i
     cdef object length, bits
-    held.count = 0
+    buffers.count = 0
     try:
-        borrow(&held, ats, c'q')
-        borrow(&held, powers, c'q')
-        if items(&held, 1) != 1024 or not 0 < half_life < <int64_t>1 << 47:
+        acquire_buffer(&buffers, ats, c'q')
+        acquire_buffer(&buffers, powers, c'q')
+        if items(&buffers, 1) != 1024 or not 0 < half_life < <int64_t>1 << 47:
             raise ValueError("four tables of 256 powers, and a half-life below 2^47")
         length = half_life
         bits = length.bit_length()
         shift = 64 - bits
         inverse = 2 ** (bits + 62) // length
-        at = longs(&held, 0)
-        table = <const uint64_t *>longs(&held, 1)
-        columns = new_columns(2, items(&held, 0), found)
-        for i in range(items(&held, 0)):
+        at = longs(&buffers, 0)
+        table = <const uint64_t *>longs(&buffers, 1)
+        columns = new_columns(2, items(&buffers, 0), found)
+        for i in range(items(&buffers, 0)):
             rest = at[i] % half_life
             found[0][i] = at[i] // half_life
             if rest < 0:
@@ -93,7 +93,7 @@ def weights(ats: object, int64_t half_life, powers: object, nearest: object) -> 
                 found[1][i] = nearest(rest, half_life)
         return columns[0], columns[1]
     finally:
-        give_back(&held)
+        release_buffers(&buffers)
 
 
 def add(tuple total not None, int64_t value, int64_t exponent, int64_t mantissa) -> tuple:
