@@ -195,7 +195,7 @@ cdef class _Gathering:
     cdef Py_ssize_t n                   # accepted events
     cdef char *arena
     cdef Py_ssize_t arena_size
-    cdef Py_ssize_t arena_room
+    cdef Py_ssize_t arena_capacity
     cdef uint8_t *lengths
     cdef int64_t *columns[COLUMNS_MOST]
     cdef list values
@@ -225,8 +225,8 @@ cdef class _Gathering:
             self.columns[i] = <int64_t *>column.data.as_longlongs
             self.values.append(column)
         self.lengths = <uint8_t *>malloc(size + 1)
-        self.arena_room = size * BYTES_A_MEMBER + BYTES_MOST
-        self.arena = <char *>malloc(self.arena_room)
+        self.arena_capacity = size * BYTES_A_MEMBER + BYTES_MOST
+        self.arena = <char *>malloc(self.arena_capacity)
         if self.lengths == NULL or self.arena == NULL:
             raise MemoryError
 
@@ -236,12 +236,12 @@ cdef class _Gathering:
 
     cdef int add_member(self, const char *member, Py_ssize_t size) except -1:
         cdef char *wider
-        if self.arena_room - self.arena_size < size:
-            wider = <char *>realloc(self.arena, 2 * self.arena_room + size)
+        if self.arena_capacity - self.arena_size < size:
+            wider = <char *>realloc(self.arena, 2 * self.arena_capacity + size)
             if wider == NULL:
                 raise MemoryError
             self.arena = wider
-            self.arena_room = 2 * self.arena_room + size
+            self.arena_capacity = 2 * self.arena_capacity + size
         memcpy(self.arena + self.arena_size, member, size)
         self.arena_size += size
         self.lengths[self.n] = <uint8_t>size

@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
-from laurels.engine.tally.cells cimport BUCKET_MOST, PLACES, Cells, place_of, take_bucket
+from laurels.engine.tally.cells cimport BUCKET_MOST, PLACES, Cells, next_bucket, place_of
 from laurels.engine.tree.entries cimport seek
 from laurels.engine.tree.leaf cimport WORDS_MOST, ids_of, leaf_read
 from .recount cimport add_cell, holds
@@ -21,7 +21,7 @@ from laurels.engine.tree.tree cimport Spot
 from laurels.engine.writing.write cimport Write, clear_hint, read_entry, write_entry
 
 cdef enum:
-    ROOM = 64                   # the initial number of rows; capacities are powers of 2
+    INITIAL_CAPACITY = 64       # the initial number of rows; capacities are powers of 2
 
 cdef struct Row:                # the total of a member's cells
     uint32_t member
@@ -31,13 +31,13 @@ cdef struct Sums:
     Row *rows
     uint32_t *slots             # by a hash of the member: its row, from 1; twice as many as rows
     uint32_t size
-    uint32_t room
+    uint32_t capacity
 
 
 cdef inline uint32_t slot_of(const Sums *sums, uint32_t member) noexcept nogil:
     """Return the slot of a member, or the free one where it belongs."""
     cdef uint32_t mixed = member
-    cdef uint32_t mask = 2 * sums.room - 1
+    cdef uint32_t mask = 2 * sums.capacity - 1
     mixed = (mixed ^ (mixed >> 16)) * <uint32_t>0x85EBCA6B
     mixed = (mixed ^ (mixed >> 13)) * <uint32_t>0xC2B2AE35
     mixed = (mixed ^ (mixed >> 16)) & mask
@@ -46,24 +46,24 @@ cdef inline uint32_t slot_of(const Sums *sums, uint32_t member) noexcept nogil:
     return mixed
 
 
-cdef bint make_room(Sums *sums) noexcept nogil:
-    """Make room for another row; return False if out of memory."""
-    cdef uint32_t room = 2 * sums.room if sums.room else ROOM
+cdef bint ensure_capacity(Sums *sums) noexcept nogil:
+    """Ensure the capacity for another row; return False if out of memory."""
+    cdef uint32_t capacity = 2 * sums.capacity if sums.capacity else INITIAL_CAPACITY
     cdef uint32_t i
     cdef uint32_t *slots
     cdef Row *rows
-    if sums.size < sums.room:
+    if sums.size < sums.capacity:
         return True
-    rows = <Row *>realloc(sums.rows, room * sizeof(Row))
+    rows = <Row *>realloc(sums.rows, capacity * sizeof(Row))
     if rows == NULL:
         return False
     sums.rows = rows
-    slots = <uint32_t *>calloc(2 * room, sizeof(uint32_t))
+    slots = <uint32_t *>calloc(2 * capacity, sizeof(uint32_t))
     if slots == NULL:
         return False
     free(sums.slots)
     sums.slots = slots
-    sums.room = room
+    sums.capacity = capacity
     for i in range(sums.size):
         slots[slot_of(sums, rows[i].member)] = i + 1
     return True
@@ -78,7 +78,7 @@ cdef bint add(const Rolling *rolling, Sums *sums, uint32_t member,
               const int64_t *cell) noexcept nogil:
     """Add a cell to the row of its member; return False if out of memory."""
     cdef uint32_t slot
-    if not make_room(sums):
+    if not ensure_capacity(sums):
         return False
     slot = slot_of(sums, member)
     if sums.slots[slot]:
@@ -111,7 +111,7 @@ cdef bint add_tally(const Rolling *rolling, Sums *sums, const Cells *cells, uint
     cdef uint32_t member
     cdef int i, found
     while start < end:
-        found = take_bucket(cells, &start, spots)
+        found = next_bucket(cells, &start, spots)
         for i in range(found):
             member = ids_of(spots[i].leaf, cells.words)[spots[i].at]
             if place_of(member) >= end:

@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from laurels.engine.tally.cells cimport (
-    BUCKET_MOST, PLACES, Cells, drain_to, prefetch_cell, prefetch_slot, read_cell, take_bucket,
+    BUCKET_MOST, PLACES, Cells, drain_to, next_bucket, prefetch_cell, prefetch_slot, read_cell,
 )
 from laurels.engine.tree.entries cimport (
     FAR, LARGE, NEAR, NEXT, Hint, discard, predict_write, prefetch_entry, prefetch_place, seek,
@@ -111,7 +111,7 @@ cdef int gather(const Cells *cells, uint64_t *place, int64_t most, uint32_t *ids
     cdef int buckets = 0
     cdef int i, more
     while place[0] < PLACES and count < most and buckets < most:
-        more = take_bucket(cells, place, spots)
+        more = next_bucket(cells, place, spots)
         for i in range(more):
             ids[count + i] = ids_of(spots[i].leaf, cells.words)[spots[i].at]
         count += more

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
-from laurels.engine.tally.cells cimport BUCKET_MOST, PLACES, Cells, find_cell, place_of, take_bucket
+from laurels.engine.tally.cells cimport BUCKET_MOST, PLACES, Cells, find_cell, next_bucket, place_of
 from laurels.engine.tree.entries cimport seek
 from laurels.engine.tree.leaf cimport WORDS_MOST, ids_of, leaf_read
 from laurels.engine.tree.order cimport select
@@ -28,23 +28,23 @@ cdef struct Count:
     Table places                # from a member id to the position of its row
     Row *rows
     uint32_t size
-    uint32_t room
+    uint32_t capacity
 
 
 cdef Row *row_of(Count *count, uint32_t member, bint *new) noexcept nogil:
     """Return the row of a member, created if there is none, or NULL if out of memory."""
     cdef uint32_t at = table_get(&count.places, member)
-    cdef uint32_t room = 2 * count.room + 64
+    cdef uint32_t capacity = 2 * count.capacity + 64
     cdef Row *rows
     new[0] = at == NONE
     if at != NONE:
         return &count.rows[at]
-    if count.size == count.room:
-        rows = <Row *>realloc(count.rows, room * sizeof(Row))
+    if count.size == count.capacity:
+        rows = <Row *>realloc(count.rows, capacity * sizeof(Row))
         if rows == NULL:
             return NULL
         count.rows = rows
-        count.room = room
+        count.capacity = capacity
     if table_add(&count.places, member, count.size) < 0:
         return NULL
     count.size += 1
@@ -133,7 +133,7 @@ cdef const char *count_tally(const Rolling *rolling, Count *count, const Cells *
     cdef const char *fault
     cdef int i, found
     while place < PLACES:
-        found = take_bucket(cells, &place, spots)
+        found = next_bucket(cells, &place, spots)
         for i in range(found):
             leaf_read(spots[i].leaf, cells.words, spots[i].at, cell)
             fault = count_cell(rolling, count, ids_of(spots[i].leaf, cells.words)[spots[i].at],

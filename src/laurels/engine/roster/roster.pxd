@@ -16,10 +16,10 @@ cdef struct Names:
     Group ***shelves            # of SHELF // GROUP groups each
     uint32_t count
     uint32_t groups             # the number of groups
-    uint32_t shelf_room         # the number of pointers allocated in shelves
+    uint32_t shelf_capacity     # the number of pointers allocated in shelves
     uint8_t **chunks
     uint32_t chunk_count
-    uint32_t chunk_room         # the number of pointers allocated in chunks
+    uint32_t chunk_capacity     # the number of pointers allocated in chunks
     uint8_t *free_start         # the unused rest of the last chunk
     uint8_t *free_end
     uint64_t seed

@@ -129,12 +129,13 @@ cdef inline uint64_t chunk_size(uint32_t number) noexcept nogil:
 cdef bint add_chunk(Names *names) noexcept nogil:
     cdef uint64_t size = chunk_size(names.chunk_count)
     cdef uint8_t **chunks
-    if names.chunk_count == names.chunk_room:
-        chunks = <uint8_t **>realloc(names.chunks, (2 * names.chunk_room + 4) * sizeof(uint8_t *))
+    if names.chunk_count == names.chunk_capacity:
+        chunks = <uint8_t **>realloc(names.chunks,
+                                     (2 * names.chunk_capacity + 4) * sizeof(uint8_t *))
         if chunks == NULL:
             return False
         names.chunks = chunks
-        names.chunk_room = 2 * names.chunk_room + 4
+        names.chunk_capacity = 2 * names.chunk_capacity + 4
     names.free_start = <uint8_t *>malloc(size)
     if names.free_start == NULL:
         names.free_end = NULL
@@ -149,12 +150,13 @@ cdef bint add_chunk(Names *names) noexcept nogil:
 cdef bint add_shelf(Names *names) noexcept nogil:
     cdef uint32_t shelf = names.count // SHELF
     cdef Group ***shelves
-    if shelf == names.shelf_room:
-        shelves = <Group ***>realloc(names.shelves, (2 * names.shelf_room + 4) * sizeof(Group **))
+    if shelf == names.shelf_capacity:
+        shelves = <Group ***>realloc(names.shelves,
+                                     (2 * names.shelf_capacity + 4) * sizeof(Group **))
         if shelves == NULL:
             return False
         names.shelves = shelves
-        names.shelf_room = 2 * names.shelf_room + 4
+        names.shelf_capacity = 2 * names.shelf_capacity + 4
     names.shelves[shelf] = <Group **>malloc(SHELF // GROUP * sizeof(Group *))
     return names.shelves[shelf] != NULL
 
@@ -372,8 +374,8 @@ cdef class Roster:
         """Bytes allocated. O(number of table segments)."""
         return (sizeof(Names) + table_bytes(&self.book.table) + self.book.chunk_bytes
                 + shelves_made(&self.book) * (SHELF // GROUP) * sizeof(Group *)
-                + self.book.shelf_room * sizeof(Group **)
-                + self.book.chunk_room * sizeof(uint8_t *))
+                + self.book.shelf_capacity * sizeof(Group **)
+                + self.book.chunk_capacity * sizeof(uint8_t *))
 
     def intern(self, arena: object, lengths: object) -> array.array:
         """Return the ids of members that are concatenated in `arena` (lengths: one byte each).

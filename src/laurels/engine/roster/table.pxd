@@ -19,9 +19,9 @@ cdef struct Slot:
     uint32_t tag
     uint32_t value              # NONE: the slot is free
 
-cdef struct Segment:            # followed by Slot[room], or by uint32_t[room] when dense
+cdef struct Segment:            # followed by Slot[capacity], or by uint32_t[capacity] when dense
     uint32_t used
-    uint32_t room
+    uint32_t capacity
     uint32_t depth
     uint32_t dense
 
@@ -46,11 +46,11 @@ cdef inline uint32_t home_of(const Segment *segment, uint32_t tag) noexcept nogi
     golden ratio, so with that, members that are added in this order would all begin at the same
     slots."""
     cdef uint32_t mixed = (tag >> segment.depth) * <uint32_t>0x6A09E667
-    return <uint32_t>((<uint64_t>mixed * segment.room) >> 32)
+    return <uint32_t>((<uint64_t>mixed * segment.capacity) >> 32)
 
 cdef inline uint32_t slot_after(const Segment *segment, uint32_t at) noexcept nogil:
     at += 1
-    return 0 if at == segment.room else at
+    return 0 if at == segment.capacity else at
 
 cdef inline uint32_t table_get(Table *table, uint32_t tag) noexcept nogil:
     """Return the value of a tag in a table of unique tags, or NONE. O(1)."""
@@ -59,7 +59,7 @@ cdef inline uint32_t table_get(Table *table, uint32_t tag) noexcept nogil:
     cdef Slot *slots
     if segment.dense:
         at = tag >> segment.depth
-        return places_of(segment)[at] if at < segment.room else NONE
+        return places_of(segment)[at] if at < segment.capacity else NONE
     slots = slots_of(segment)
     at = home_of(segment, tag)
     while slots[at].value != NONE:
@@ -73,7 +73,7 @@ cdef inline void table_prefetch(Table *table, uint32_t tag) noexcept nogil:
     cdef Segment *segment = segment_of(table, tag)
     if not segment.dense:
         prefetch(slots_of(segment) + home_of(segment, tag))
-    elif tag >> segment.depth < segment.room:
+    elif tag >> segment.depth < segment.capacity:
         prefetch(places_of(segment) + (tag >> segment.depth))
 
 cdef int table_open(Table *table, bint unique) noexcept nogil

@@ -36,16 +36,16 @@ cdef enum:
     MERGE_BELOW = 1024      # the size below which a segment may be joined with its buddy
 
 
-cdef inline uint64_t size_of(bint dense, uint64_t room) noexcept nogil:
-    return sizeof(Segment) + room * (sizeof(uint32_t) if dense else sizeof(Slot))
+cdef inline uint64_t size_of(bint dense, uint64_t capacity) noexcept nogil:
+    return sizeof(Segment) + capacity * (sizeof(uint32_t) if dense else sizeof(Slot))
 
 
 cdef inline bint is_hashed_full(const Segment *segment) noexcept nogil:
-    return (<uint64_t>segment.used + 1) * 5 > <uint64_t>segment.room * 4
+    return (<uint64_t>segment.used + 1) * 5 > <uint64_t>segment.capacity * 4
 
 
-cdef void place(Segment *segment, uint32_t tag, uint32_t value) noexcept nogil:
-    """Add a new tag to a segment that has room for it."""
+cdef void insert_slot(Segment *segment, uint32_t tag, uint32_t value) noexcept nogil:
+    """Add a new tag to a segment that has a free slot for it."""
     cdef uint32_t at
     cdef Slot *slots
     segment.used += 1
@@ -60,63 +60,64 @@ cdef void place(Segment *segment, uint32_t tag, uint32_t value) noexcept nogil:
     slots[at].value = value
 
 
-cdef void plan_form(const Slot *taken, uint32_t count, uint32_t low, uint32_t depth, bint unique,
-                    bint *dense, uint32_t *room) noexcept nogil:
+cdef void choose_form(const Slot *entries, uint32_t count, uint32_t low, uint32_t depth,
+                      bint unique,
+                      bint *dense, uint32_t *capacity) noexcept nogil:
     """Choose the smaller form for these tags, with room to grow by about an eighth.
 
-    The exact room differs from class to class (`low`): segments fill evenly, and would otherwise
+    The exact capacity differs by class (`low`): segments fill evenly, and would otherwise
     all be rebuilt within one batch of inserts.
     """
     cdef uint32_t widest = 0
     cdef uint64_t spread = low * <uint32_t>0x9E3779B1
     cdef uint32_t i
     for i in range(count):
-        if taken[i].tag >> depth > widest:
-            widest = taken[i].tag >> depth
+        if entries[i].tag >> depth > widest:
+            widest = entries[i].tag >> depth
     dense[0] = unique and count > 0 and <uint64_t>(widest + 1) * 2 <= <uint64_t>count * 5
     if dense[0]:
-        room[0] = widest + 1 + (widest >> 4) + <uint32_t>(spread * (widest >> 3) >> 32)
+        capacity[0] = widest + 1 + (widest >> 4) + <uint32_t>(spread * (widest >> 3) >> 32)
     else:
-        room[0] = max(<uint32_t>SMALLEST, <uint32_t>(
+        capacity[0] = max(<uint32_t>SMALLEST, <uint32_t>(
             count + (count >> 1) + (spread * (count >> 3) >> 32) + 1))
 
 
-cdef Segment *build(const Slot *taken, uint32_t count, uint32_t low, uint32_t depth,
+cdef Segment *build(const Slot *entries, uint32_t count, uint32_t low, uint32_t depth,
                     bint unique) noexcept nogil:
     """Return a segment of these entries in the form that suits them, or NULL if out of memory."""
     cdef bint dense = False
-    cdef uint32_t room = 0
+    cdef uint32_t capacity = 0
     cdef uint32_t i
     cdef Segment *segment
-    plan_form(taken, count, low, depth, unique, &dense, &room)
-    segment = <Segment *>malloc(size_of(dense, room))
+    choose_form(entries, count, low, depth, unique, &dense, &capacity)
+    segment = <Segment *>malloc(size_of(dense, capacity))
     if segment == NULL:
         return NULL
     segment.used = 0
-    segment.room = room
+    segment.capacity = capacity
     segment.depth = depth
     segment.dense = dense
-    memset(segment + 1, 0xFF, size_of(dense, room) - sizeof(Segment))
+    memset(segment + 1, 0xFF, size_of(dense, capacity) - sizeof(Segment))
     for i in range(count):
-        place(segment, taken[i].tag, taken[i].value)
+        insert_slot(segment, entries[i].tag, entries[i].value)
     return segment
 
 
-cdef uint32_t unload(Segment *segment, uint32_t low, Slot *taken) noexcept nogil:
+cdef uint32_t copy_entries(Segment *segment, uint32_t low, Slot *entries) noexcept nogil:
     """Copy the entries of a segment whose tags end in the bits `low`; return their number."""
     cdef uint32_t count = 0
     cdef uint32_t i
-    for i in range(segment.room):
+    for i in range(segment.capacity):
         if not segment.dense:
-            taken[count] = slots_of(segment)[i]
+            entries[count] = slots_of(segment)[i]
         else:
-            taken[count].tag = (i << segment.depth) | low
-            taken[count].value = places_of(segment)[i]
-        count += taken[count].value != NONE
+            entries[count].tag = (i << segment.depth) | low
+            entries[count].value = places_of(segment)[i]
+        count += entries[count].value != NONE
     return count
 
 
-cdef void point(Table *table, uint32_t low, uint32_t depth, Segment *segment) noexcept nogil:
+cdef void set_pointers(Table *table, uint32_t low, uint32_t depth, Segment *segment) noexcept nogil:
     """Set every directory entry whose index ends in the `depth` bits `low` to the segment."""
     cdef uint64_t i = low
     while i <= table.mask:
@@ -157,7 +158,7 @@ cdef void halve_directory(Table *table) noexcept nogil:
         table.depth -= 1
 
 
-cdef bint split(Table *table, uint32_t low, uint32_t depth, Slot *taken,
+cdef bint split(Table *table, uint32_t low, uint32_t depth, Slot *entries,
                 uint32_t count) noexcept nogil:
     """Divide the entries of a segment between two of the next depth; return False if out of
     memory."""
@@ -169,19 +170,19 @@ cdef bint split(Table *table, uint32_t low, uint32_t depth, Slot *taken,
     if depth == table.depth and not double_directory(table):
         return False
     for i in range(count):
-        if not taken[i].tag >> depth & 1:
-            swapped = taken[zeros]
-            taken[zeros] = taken[i]
-            taken[i] = swapped
+        if not entries[i].tag >> depth & 1:
+            swapped = entries[zeros]
+            entries[zeros] = entries[i]
+            entries[i] = swapped
             zeros += 1
-    even = build(taken, zeros, low, depth + 1, table.unique)
-    odd = build(taken + zeros, count - zeros, low | <uint32_t>1 << depth, depth + 1, table.unique)
+    even = build(entries, zeros, low, depth + 1, table.unique)
+    odd = build(entries + zeros, count - zeros, low | <uint32_t>1 << depth, depth + 1, table.unique)
     if even == NULL or odd == NULL:
         free(even)
         free(odd)
         return False
-    point(table, low, depth + 1, even)
-    point(table, low | <uint32_t>1 << depth, depth + 1, odd)
+    set_pointers(table, low, depth + 1, even)
+    set_pointers(table, low | <uint32_t>1 << depth, depth + 1, odd)
     return True
 
 
@@ -191,26 +192,26 @@ cdef bint rebuild(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
     cdef Segment *old = segment_of(table, tag)
     cdef Segment *new
     cdef uint32_t low = tag & ((<uint32_t>1 << old.depth) - 1)
-    cdef uint32_t count, room = 0
+    cdef uint32_t count, capacity = 0
     cdef bint dense = False
     cdef bint done
-    cdef Slot *taken = <Slot *>malloc((<uint64_t>old.room + 1) * sizeof(Slot))
-    if taken == NULL:
+    cdef Slot *entries = <Slot *>malloc((<uint64_t>old.capacity + 1) * sizeof(Slot))
+    if entries == NULL:
         return False
-    count = unload(old, low, taken)
+    count = copy_entries(old, low, entries)
     if value != NONE:
-        taken[count].tag = tag
-        taken[count].value = value
+        entries[count].tag = tag
+        entries[count].value = value
         count += 1
-    plan_form(taken, count, low, old.depth, table.unique, &dense, &room)
-    if room > <uint32_t>(DENSE_MOST if dense else HASHED_MOST) and old.depth < DEEPEST:
-        done = split(table, low, old.depth, taken, count)
+    choose_form(entries, count, low, old.depth, table.unique, &dense, &capacity)
+    if capacity > <uint32_t>(DENSE_MOST if dense else HASHED_MOST) and old.depth < DEEPEST:
+        done = split(table, low, old.depth, entries, count)
     else:
-        new = build(taken, count, low, old.depth, table.unique)
+        new = build(entries, count, low, old.depth, table.unique)
         done = new != NULL
         if done:
-            point(table, low, old.depth, new)
-    free(taken)
+            set_pointers(table, low, old.depth, new)
+    free(entries)
     if done:
         free(old)
     return done
@@ -221,25 +222,25 @@ cdef void merge(Table *table, uint32_t tag) noexcept nogil:
     cdef Segment *segment = segment_of(table, tag)
     cdef Segment *buddy
     cdef Segment *joined
-    cdef Slot *taken
+    cdef Slot *entries
     cdef uint32_t low, count
     if segment.depth == 0:
         return
     buddy = segment_of(table, tag ^ <uint32_t>1 << segment.depth - 1)
     if buddy.depth != segment.depth or segment.used + buddy.used > 2 * MERGE_BELOW:
         return
-    taken = <Slot *>malloc((<uint64_t>segment.room + buddy.room + 1) * sizeof(Slot))
-    if taken == NULL:
+    entries = <Slot *>malloc((<uint64_t>segment.capacity + buddy.capacity + 1) * sizeof(Slot))
+    if entries == NULL:
         return
     low = tag & ((<uint32_t>1 << segment.depth) - 1)
-    count = unload(segment, low, taken)
-    count += unload(buddy, low ^ <uint32_t>1 << segment.depth - 1, taken + count)
+    count = copy_entries(segment, low, entries)
+    count += copy_entries(buddy, low ^ <uint32_t>1 << segment.depth - 1, entries + count)
     low &= (<uint32_t>1 << segment.depth - 1) - 1
-    joined = build(taken, count, low, segment.depth - 1, table.unique)
-    free(taken)
+    joined = build(entries, count, low, segment.depth - 1, table.unique)
+    free(entries)
     if joined == NULL:
         return
-    point(table, low, joined.depth, joined)
+    set_pointers(table, low, joined.depth, joined)
     free(segment)
     free(buddy)
     halve_directory(table)
@@ -281,11 +282,11 @@ cdef int table_add(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
     unchanged."""
     cdef Segment *segment = segment_of(table, tag)
     if segment.dense:
-        if tag >> segment.depth < segment.room:
-            place(segment, tag, value)
+        if tag >> segment.depth < segment.capacity:
+            insert_slot(segment, tag, value)
             return 0
     elif not is_hashed_full(segment):
-        place(segment, tag, value)
+        insert_slot(segment, tag, value)
         return 0
     return 0 if rebuild(table, tag, value) else -1
 
@@ -298,7 +299,7 @@ cdef int table_set(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
     cdef Slot *slots
     if segment.dense:
         at = tag >> segment.depth
-        if at < segment.room and places_of(segment)[at] != NONE:
+        if at < segment.capacity and places_of(segment)[at] != NONE:
             places_of(segment)[at] = value
             return 0
         return table_add(table, tag, value)
@@ -341,7 +342,7 @@ cdef void table_drop(Table *table, uint32_t tag) noexcept nogil:
             at = slot_after(segment, at)
         close_gap(segment, at)
     segment.used -= 1
-    if <uint64_t>segment.used * 4 < segment.room and segment.room > SMALLEST:
+    if <uint64_t>segment.used * 4 < segment.capacity and segment.capacity > SMALLEST:
         if rebuild(table, tag, NONE) and segment_of(table, tag).used < MERGE_BELOW:
             merge(table, tag)
 
@@ -357,7 +358,7 @@ cdef uint64_t table_bytes(Table *table) noexcept nogil:
         segment = table.directory[i]
         total += sizeof(Segment *)
         if i >> segment.depth == 0:
-            total += size_of(segment.dense, segment.room)
+            total += size_of(segment.dense, segment.capacity)
     return total
 
 
@@ -365,7 +366,7 @@ cdef const char *check_hashed(Table *table, Segment *segment, uint32_t low) noex
     cdef Slot *slots = slots_of(segment)
     cdef uint32_t used = 0
     cdef uint32_t i, at
-    for i in range(segment.room):
+    for i in range(segment.capacity):
         if slots[i].value == NONE:
             continue
         used += 1
@@ -380,7 +381,7 @@ cdef const char *check_hashed(Table *table, Segment *segment, uint32_t low) noex
             at = slot_after(segment, at)
     if used != segment.used:
         return "a hashed segment miscounts its slots"
-    if used >= segment.room:
+    if used >= segment.capacity:
         return "a hashed segment has no free slot"
     return NULL
 
@@ -388,7 +389,7 @@ cdef const char *check_hashed(Table *table, Segment *segment, uint32_t low) noex
 cdef const char *check_dense(Table *table, Segment *segment) noexcept nogil:
     cdef uint32_t used = 0
     cdef uint32_t i
-    for i in range(segment.room):
+    for i in range(segment.capacity):
         used += places_of(segment)[i] != NONE
     if not table.unique:
         return "a table of repeated tags has a dense segment"
@@ -428,10 +429,10 @@ cdef const char *table_check(Table *table, uint64_t expected) noexcept nogil:
 # Tables of a known size
 
 
-cdef uint32_t room_for_many(bint dense, uint64_t count, uint32_t tags, uint32_t low,
-                            uint32_t depth) noexcept nogil:
-    """Return the room of a segment for an even share of the entries, with some room to grow, as in
-    `plan_form`."""
+cdef uint32_t capacity_for_many(bint dense, uint64_t count, uint32_t tags, uint32_t low,
+                                uint32_t depth) noexcept nogil:
+    """Return the capacity of a segment for an even share of the entries, with some room to grow, as
+    in `choose_form`."""
     cdef uint64_t spread = low * <uint32_t>0x9E3779B1
     cdef uint64_t share = (tags if dense else count) >> depth
     if dense:
@@ -447,7 +448,7 @@ cdef int table_open_for(Table *table, bint unique, uint64_t count, uint32_t tags
     cdef uint32_t depth = 0
     cdef uint64_t low, size
     cdef Segment *segment
-    while depth < DEEPEST and room_for_many(dense, count, tags, 0xFFFFFFFF, depth) > most:
+    while depth < DEEPEST and capacity_for_many(dense, count, tags, 0xFFFFFFFF, depth) > most:
         depth += 1
     table.depth = <uint8_t>depth
     table.mask = (<uint32_t>1 << depth) - 1
@@ -456,13 +457,13 @@ cdef int table_open_for(Table *table, bint unique, uint64_t count, uint32_t tags
     if table.directory == NULL:
         return -1
     for low in range(<uint64_t>1 << depth):
-        size = size_of(dense, room_for_many(dense, count, tags, <uint32_t>low, depth))
+        size = size_of(dense, capacity_for_many(dense, count, tags, <uint32_t>low, depth))
         segment = <Segment *>malloc(size)
         if segment == NULL:
             close_until(table, low)
             return -1
         segment.used = 0
-        segment.room = room_for_many(dense, count, tags, <uint32_t>low, depth)
+        segment.capacity = capacity_for_many(dense, count, tags, <uint32_t>low, depth)
         segment.depth = depth
         segment.dense = dense
         memset(segment + 1, 0xFF, size - sizeof(Segment))

@@ -74,6 +74,6 @@ cdef bint put_cell_at(Cells *cells, uint32_t member, const int64_t *row, Spot *s
 cdef bint put_cell(Cells *cells, uint32_t member, const int64_t *row) noexcept nogil
 cdef bint remove_cell(Cells *cells, uint32_t member) noexcept nogil
 cdef uint64_t bucket_end(const Cells *cells, uint64_t place) noexcept nogil
-cdef int take_bucket(const Cells *cells, uint64_t *place, Spot *spots) noexcept nogil
+cdef int next_bucket(const Cells *cells, uint64_t *place, Spot *spots) noexcept nogil
 cdef void drain_to(Cells *cells, uint64_t place, uint64_t end) noexcept nogil
 cdef const char *check_cells(const Cells *cells) noexcept nogil

@@ -29,8 +29,8 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from laurels.engine.tree.leaf cimport (
-    Stage, ids_of, leaf_bytes, leaf_check_form, leaf_find, leaf_insert, leaf_move,
-    leaf_pack, leaf_remove, stage_append, stage_insert, stage_load,
+    Stage, ids_of, leaf_bytes, leaf_check_form, leaf_find, leaf_insert, leaf_move, leaf_pack,
+    leaf_remove, stage_append, stage_insert, stage_load,
 )
 from laurels.engine.tree.page cimport Leaf
 from laurels.engine.tree.tree cimport Spot
@@ -58,7 +58,7 @@ cdef inline uint64_t directory_bytes(const Cells *cells) noexcept nogil:
     return 0 if cells.shift == 32 else slots_in(cells) * sizeof(Leaf *)
 
 
-cdef void lead_places(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
+cdef void set_bucket_pointers(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
     """Set all pointers of a bucket's class, which `place` is in, to the bucket."""
     cdef uint64_t count = slots_of(cells, leaf)
     cdef uint64_t first = (place >> cells.shift) & ~(count - 1)
@@ -117,7 +117,7 @@ cdef bint double_directory(Cells *cells) noexcept nogil:
     return True
 
 
-cdef int part(const Cells *cells, const Leaf *leaf, Stage *stage) noexcept nogil:
+cdef int partition_cells(const Cells *cells, const Leaf *leaf, Stage *stage) noexcept nogil:
     """Stage the cells of a bucket in two parts, by the first bit in which their places differ;
     return the size of the first part."""
     cdef const uint32_t *ids = ids_of(leaf, cells.words)
@@ -140,7 +140,7 @@ cdef bint split_bucket(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
     cdef uint8_t depth = <uint8_t>(leaf.slot + 1)
     cdef uint64_t bit = <uint64_t>1 << (32 - depth)
     cdef Stage stage
-    cdef int zeros = part(cells, leaf, &stage)
+    cdef int zeros = partition_cells(cells, leaf, &stage)
     cdef Leaf *low = leaf_pack(&stage, cells.words, 0, zeros)
     cdef Leaf *high = leaf_pack(&stage, cells.words, zeros, stage.size)
     if low == NULL or high == NULL or (
@@ -150,8 +150,8 @@ cdef bint split_bucket(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
         return False
     low.slot = depth
     high.slot = depth
-    lead_places(cells, place & ~bit, low)
-    lead_places(cells, place | bit, high)
+    set_bucket_pointers(cells, place & ~bit, low)
+    set_bucket_pointers(cells, place | bit, high)
     cells.deepest += 2 if depth == 32 - cells.shift else 0
     cells.bytes += leaf_bytes(low, cells.words) + leaf_bytes(high, cells.words)
     cells.bytes -= leaf_bytes(leaf, cells.words)
@@ -159,7 +159,7 @@ cdef bint split_bucket(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
     return True
 
 
-cdef bint plant(Cells *cells, uint32_t member, const int64_t *row) noexcept nogil:
+cdef bint insert_first(Cells *cells, uint32_t member, const int64_t *row) noexcept nogil:
     """Begin an empty map with one cell; return False if out of memory."""
     cdef Stage stage
     stage.size = 0
@@ -173,12 +173,12 @@ cdef bint plant(Cells *cells, uint32_t member, const int64_t *row) noexcept nogi
     return True
 
 
-cdef inline void keep_bucket(Cells *cells, uint64_t place, Leaf *old, Leaf *leaf,
-                             uint64_t old_bytes) noexcept nogil:
+cdef inline void replace_bucket(Cells *cells, uint64_t place, Leaf *old, Leaf *leaf,
+                                uint64_t old_bytes) noexcept nogil:
     """Record a bucket's new address and size."""
     cells.bytes += leaf_bytes(leaf, cells.words) - old_bytes
     if leaf != old:
-        lead_places(cells, place, leaf)
+        set_bucket_pointers(cells, place, leaf)
 
 
 cdef bint put_cell_at(Cells *cells, uint32_t member, const int64_t *row, Spot *spot,
@@ -190,7 +190,7 @@ cdef bint put_cell_at(Cells *cells, uint32_t member, const int64_t *row, Spot *s
     if cells.draining:
         return False
     if spot.leaf == NULL:
-        return plant(cells, member, row)
+        return insert_first(cells, member, row)
     while not present and spot.leaf.size >= BUCKET_MOST:
         if not split_bucket(cells, place, spot.leaf):
             return False
@@ -202,7 +202,7 @@ cdef bint put_cell_at(Cells *cells, uint32_t member, const int64_t *row, Spot *s
         leaf = leaf_insert(spot.leaf, cells.words, spot.leaf.size, member, row)
     if leaf == NULL:
         return False
-    keep_bucket(cells, place, spot.leaf, leaf, old_bytes)
+    replace_bucket(cells, place, spot.leaf, leaf, old_bytes)
     cells.size += not present
     return True
 
@@ -264,13 +264,13 @@ cdef bint join_buckets(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
     cells.deepest -= 2 if leaf.slot == 32 - cells.shift else 0
     cells.bytes += leaf_bytes(joined, cells.words)
     cells.bytes -= leaf_bytes(leaf, cells.words) + leaf_bytes(buddy, cells.words)
-    lead_places(cells, place, joined)
+    set_bucket_pointers(cells, place, joined)
     free(leaf)
     free(buddy)
     return True
 
 
-cdef void thin_bucket(Cells *cells, uint64_t place) noexcept nogil:
+cdef void rebalance_bucket(Cells *cells, uint64_t place) noexcept nogil:
     """Join a bucket with few cells as often as possible, after a removal."""
     cdef Leaf *leaf = cells.directory[place >> cells.shift]
     while leaf.size <= BUCKET_MOST // 4 and join_buckets(cells, place, leaf):
@@ -289,12 +289,12 @@ cdef bint remove_cell(Cells *cells, uint32_t member) noexcept nogil:
         return False
     old_bytes = leaf_bytes(spot.leaf, cells.words)
     leaf = leaf_remove(spot.leaf, cells.words, spot.at)
-    keep_bucket(cells, place, spot.leaf, leaf, old_bytes)
+    replace_bucket(cells, place, spot.leaf, leaf, old_bytes)
     cells.size -= 1
     if cells.size == 0:
         close_cells(cells)
     elif not cells.draining:
-        thin_bucket(cells, place)
+        rebalance_bucket(cells, place)
     return True
 
 
@@ -308,7 +308,7 @@ cdef uint64_t bucket_end(const Cells *cells, uint64_t place) noexcept nogil:
     return ((place >> bits) + 1) << bits
 
 
-cdef int take_bucket(const Cells *cells, uint64_t *place, Spot *spots) noexcept nogil:
+cdef int next_bucket(const Cells *cells, uint64_t *place, Spot *spots) noexcept nogil:
     """Find the cells of the bucket at a place, from that place on, at most BUCKET_MOST; return
     their number.
 

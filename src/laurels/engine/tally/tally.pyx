@@ -13,8 +13,8 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from laurels.engine.buffers cimport BufferViews, acquire_buffer, items, release_buffers, uints
 from .cells cimport (
-    BUCKET_MOST, PLACES, Cells, check_cells, close_cells, open_cells, prefetch_cell, prefetch_slot,
-    put_cell, read_cell, remove_cell, take_bucket,
+    BUCKET_MOST, PLACES, Cells, check_cells, close_cells, next_bucket, open_cells, prefetch_cell,
+    prefetch_slot, put_cell, read_cell, remove_cell,
 )
 from laurels.engine.tree.entries cimport FAR, NEAR
 from laurels.engine.tree.leaf cimport WORDS_MOST, ids_of, leaf_get
@@ -84,7 +84,7 @@ cdef Py_ssize_t copy_cells(const Cells *cells, uint64_t *place, Py_ssize_t limit
     if cells.size == 0:
         place[0] = PLACES
     while place[0] < PLACES and done < limit:
-        count = take_bucket(cells, place, spots)
+        count = next_bucket(cells, place, spots)
         for i in range(count):
             ids[done] = ids_of(spots[i].leaf, cells.words)[spots[i].at]
             for word in range(cells.words):

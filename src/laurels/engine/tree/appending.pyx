@@ -15,11 +15,9 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from .branch cimport children_of, counts_of, slot_of
-from .directory cimport enter_leaf, give_number, take_number
-from .growth cimport lower_root, make_room, open_slot, set_child
-from .leaf cimport (
-    LEAF_MOST, WORDS_MOST, Stage, ids_of, leaf_bytes, leaf_pack, leaf_read,
-)
+from .directory cimport allocate_number, register_leaf, release_number
+from .growth cimport ensure_slot, lower_root, open_slot, set_child
+from .leaf cimport LEAF_MOST, WORDS_MOST, Stage, ids_of, leaf_bytes, leaf_pack, leaf_read
 from .page cimport Leaf, Page
 from .rows cimport Rows
 from .runs cimport count_runs_from
@@ -31,7 +29,7 @@ cdef enum:
     LEAST = 16                  # the least number of rows for which trying it pays off
 
 
-cdef inline int filling() noexcept nogil:
+cdef inline int fill_count() noexcept nogil:
     """Return how many entries to put into an appended leaf; an eighth is left free for later
     insertions."""
     return LEAF_MOST - LEAF_MOST // 8
@@ -71,8 +69,8 @@ cdef inline bint is_ascending(const Tree *tree, const uint32_t *ids, const Rows 
     return is_after(tree, ids[at - 1], entry, ids[at], rows, at)
 
 
-cdef bint follow(const Tree *tree, const Leaf *last, const uint32_t *ids, const Rows *rows,
-                 Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+cdef bint can_append(const Tree *tree, const Leaf *last, const uint32_t *ids, const Rows *rows,
+                     Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     """Return whether the entries of rows ascend and sort after those of the last leaf."""
     cdef int64_t entry[WORDS_MOST]
     cdef Py_ssize_t at
@@ -85,40 +83,40 @@ cdef bint follow(const Tree *tree, const Leaf *last, const uint32_t *ids, const 
     return True
 
 
-cdef bint lead_new(Tree *tree, const Stage *stage, uint32_t number) noexcept nogil:
+cdef bint map_new_members(Tree *tree, const Stage *stage, uint32_t number) noexcept nogil:
     """Add the members of a leaf to the table; return False, with none added, if one is there
     already or memory runs out."""
     cdef int i
     for i in range(stage.size):
         if table_get(&tree.places, stage.ids[i]) != NONE or (
                 table_add(&tree.places, stage.ids[i], number) < 0):
-            forget_led(tree, stage, i)
+            unmap_members(tree, stage, i)
             return False
     return True
 
 
-cdef void forget_led(Tree *tree, const Stage *stage, int count) noexcept nogil:
+cdef void unmap_members(Tree *tree, const Stage *stage, int count) noexcept nogil:
     cdef int i
     for i in range(count):
         table_drop(&tree.places, stage.ids[i])
 
 
-cdef bint place(Tree *tree, Leaf *last, Leaf *leaf, const Stage *stage) noexcept nogil:
+cdef bint link_leaf(Tree *tree, Leaf *last, Leaf *leaf, const Stage *stage) noexcept nogil:
     """Add a new leaf to the tree after the last one; return False, with the tree unchanged, if its
     members are not new or memory runs out."""
-    cdef uint32_t number = take_number(tree)
+    cdef uint32_t number = allocate_number(tree)
     cdef Page *page
     if number == NONE:
         return False
-    if not lead_new(tree, stage, number):
-        give_number(tree, number)
+    if not map_new_members(tree, stage, number):
+        release_number(tree, number)
         return False
-    if not make_room(tree, last) or not open_slot(tree, last, stage, 0):
+    if not ensure_slot(tree, last) or not open_slot(tree, last, stage, 0):
         lower_root(tree)
-        forget_led(tree, stage, stage.size)
-        give_number(tree, number)
+        unmap_members(tree, stage, stage.size)
+        release_number(tree, number)
         return False
-    enter_leaf(tree, leaf, number)
+    register_leaf(tree, leaf, number)
     set_child(tree, last.up, slot_of(last) + 1, leaf, leaf.size, 0)
     page = last.up
     while page.up != NULL:
@@ -139,11 +137,11 @@ cdef int append_leaf(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize
     cdef Leaf *leaf
     cdef Py_ssize_t ahead
     cdef int word
-    cdef int count = <int>min(stop - start, <Py_ssize_t>filling())
-    if tree.height == 0 or count < min(<int>LEAST, filling()):
+    cdef int count = <int>min(stop - start, <Py_ssize_t>fill_count())
+    if tree.height == 0 or count < min(<int>LEAST, fill_count()):
         return 0
     last = last_leaf(tree)
-    if last.size == 0 or not follow(tree, last, ids, rows, start, start + count):
+    if last.size == 0 or not can_append(tree, last, ids, rows, start, start + count):
         return 0
     for ahead in range(start + count, min(stop, start + 2 * count)):
         table_prefetch(&tree.places, ids[ahead])
@@ -154,7 +152,7 @@ cdef int append_leaf(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize
     leaf = leaf_pack(&stage, tree.words, 0, count)
     if leaf == NULL:
         return 0
-    if place(tree, last, leaf, &stage):
+    if link_leaf(tree, last, leaf, &stage):
         return count
     free(leaf)
     return 0

@@ -29,7 +29,7 @@ cdef int edges_at_or_before(Tree *tree, const Branch *branch, Leaf *leaf, int at
     return leaf_bound(edges_of(branch), tree.ordered, tree.names, &key, True)
 
 
-cdef Leaf *end_leaf(Page *page, int levels, bint last) noexcept nogil:
+cdef Leaf *outermost_leaf(Page *page, int levels, bint last) noexcept nogil:
     """Return the first or last leaf under a page."""
     while levels > 0:
         page = children_of(page)[page.size - 1 if last else 0]
@@ -37,10 +37,10 @@ cdef Leaf *end_leaf(Page *page, int levels, bint last) noexcept nogil:
     return page
 
 
-cdef bint are_edges_true(Tree *tree, Branch *branch, int slot, int level) noexcept nogil:
+cdef bint are_edges_valid(Tree *tree, Branch *branch, int slot, int level) noexcept nogil:
     """Return whether the first and the last entry under a slot are between its edges."""
-    cdef Leaf *first = end_leaf(children_of(branch)[slot], level - 1, False)
-    cdef Leaf *last = end_leaf(children_of(branch)[slot], level - 1, True)
+    cdef Leaf *first = outermost_leaf(children_of(branch)[slot], level - 1, False)
+    cdef Leaf *last = outermost_leaf(children_of(branch)[slot], level - 1, True)
     return edges_at_or_before(tree, branch, first, 0) == slot and (
         edges_at_or_before(tree, branch, last, last.size - 1) == slot)
 
@@ -79,7 +79,7 @@ cdef const char *check_slot(Tree *tree, Branch *branch, int slot, int level,
         fault = check_branch(tree, child, level - 1, audit)
     if fault != NULL:
         return fault
-    if not are_edges_true(tree, branch, slot, level):
+    if not are_edges_valid(tree, branch, slot, level):
         return "an edge does not part the entries beside it"
     if counts_of(branch)[slot] != audit.entries - entries:
         return "a branch miscounts its entries"
@@ -91,7 +91,7 @@ cdef const char *check_slot(Tree *tree, Branch *branch, int slot, int level,
 cdef const char *check_branch(Tree *tree, Branch *branch, int level, Audit *audit) noexcept nogil:
     cdef const char *fault
     cdef int slot
-    if not 0 < branch.size <= branch.room <= BRANCH_MOST:
+    if not 0 < branch.size <= branch.capacity <= BRANCH_MOST:
         return "a branch is empty, or fuller or larger than it may be"
     if edges_of(branch).size != branch.size - 1:
         return "a branch has not one edge less than children"
@@ -111,7 +111,7 @@ cdef const char *check_totals(Tree *tree, Audit *audit) noexcept nogil:
     cdef uint32_t number = tree.free_number
     if audit.entries != tree.size:
         return "the tree miscounts its entries"
-    audit.bytes += tree.chunk_room * sizeof(Leaf **)
+    audit.bytes += tree.chunk_capacity * sizeof(Leaf **)
     audit.bytes += (tree.numbers + CHUNK - 1) // CHUNK * CHUNK * sizeof(Leaf *)
     if tree.bytes != audit.bytes:
         return "the tree miscounts its bytes"

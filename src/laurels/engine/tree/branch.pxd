@@ -8,8 +8,8 @@ cdef struct Shape:              # the properties that all branches of a tree sha
     int words                   # the number of words of an edge
     bint dense                  # whether runs are counted
 
-# A branch is a Page, followed by Leaf *edges, Page *children[room], uint32_t counts[room] and, if
-# dense, uint32_t runs[room].
+# A branch is a Page, followed by Leaf *edges, Page *children[capacity], uint32_t counts[capacity]
+# and, if dense, uint32_t runs[capacity].
 
 cdef inline Leaf **edges_at(const Branch *branch) noexcept nogil:
     return <Leaf **>(branch + 1)
@@ -21,10 +21,10 @@ cdef inline Page **children_of(const Branch *branch) noexcept nogil:
     return <Page **>(edges_at(branch) + 1)
 
 cdef inline uint32_t *counts_of(const Branch *branch) noexcept nogil:
-    return <uint32_t *>(children_of(branch) + branch.room)
+    return <uint32_t *>(children_of(branch) + branch.capacity)
 
 cdef inline uint32_t *runs_of(const Branch *branch) noexcept nogil:
-    return counts_of(branch) + branch.room
+    return counts_of(branch) + branch.capacity
 
 cdef inline int slot_of_child(const Branch *parent, const Page *child, int guess) noexcept nogil:
     """Return the slot of a child of a branch, searched outward from a guess."""
@@ -59,7 +59,7 @@ cdef inline uint32_t total_of(const uint32_t *numbers, int count) noexcept nogil
     return total
 
 cdef uint64_t branch_bytes(const Branch *branch, Shape shape) noexcept nogil
-cdef Branch *branch_new(int room, Shape shape) noexcept nogil
+cdef Branch *branch_new(int capacity, Shape shape) noexcept nogil
 cdef void branch_free(Branch *branch) noexcept nogil
 cdef void branch_copy(Branch *to, int to_slot, const Branch *source, int slot, int count,
                       Shape shape) noexcept nogil

@@ -20,21 +20,21 @@ from .page cimport Branch, Page
 from laurels.engine.roster.table cimport NONE
 
 
-cdef inline uint64_t block_bytes(int room, Shape shape) noexcept nogil:
+cdef inline uint64_t block_bytes(int capacity, Shape shape) noexcept nogil:
     cdef uint64_t child = sizeof(Page *) + sizeof(uint32_t) * (2 if shape.dense else 1)
-    return sizeof(Branch) + sizeof(Leaf *) + room * child
+    return sizeof(Branch) + sizeof(Leaf *) + capacity * child
 
 
 cdef uint64_t branch_bytes(const Branch *branch, Shape shape) noexcept nogil:
     """Return the bytes allocated for the branch and its edges."""
-    return block_bytes(branch.room, shape) + leaf_bytes(edges_of(branch), shape.words)
+    return block_bytes(branch.capacity, shape) + leaf_bytes(edges_of(branch), shape.words)
 
 
-cdef Branch *branch_new(int room, Shape shape) noexcept nogil:
+cdef Branch *branch_new(int capacity, Shape shape) noexcept nogil:
     """Return a branch without children, edges or parent, or NULL if out of memory."""
     cdef Stage stage
     cdef Leaf *edges
-    cdef Branch *branch = <Branch *>malloc(block_bytes(room, shape))
+    cdef Branch *branch = <Branch *>malloc(block_bytes(capacity, shape))
     stage.size = 0
     edges = leaf_pack(&stage, shape.words, 0, 0)
     if branch == NULL or edges == NULL:
@@ -44,7 +44,7 @@ cdef Branch *branch_new(int room, Shape shape) noexcept nogil:
     branch.up = NULL
     branch.number = NONE
     branch.size = 0
-    branch.room = <uint8_t>room
+    branch.capacity = <uint8_t>capacity
     branch.slot = 0
     branch.grown = 0
     edges_at(branch)[0] = edges

@@ -18,15 +18,15 @@ from .tree cimport CHUNK, Tree, leaf_numbered
 cdef bint add_chunk(Tree *tree) noexcept nogil:
     """Allocate a chunk for more numbers; return False if out of memory."""
     cdef uint32_t chunk = tree.numbers // CHUNK
-    cdef uint32_t room = 2 * tree.chunk_room + 1
+    cdef uint32_t capacity = 2 * tree.chunk_capacity + 1
     cdef Leaf ***leaves
-    if chunk == tree.chunk_room:
-        leaves = <Leaf ***>realloc(tree.leaves, room * sizeof(Leaf **))
+    if chunk == tree.chunk_capacity:
+        leaves = <Leaf ***>realloc(tree.leaves, capacity * sizeof(Leaf **))
         if leaves == NULL:
             return False
-        tree.bytes += (room - tree.chunk_room) * sizeof(Leaf **)
+        tree.bytes += (capacity - tree.chunk_capacity) * sizeof(Leaf **)
         tree.leaves = leaves
-        tree.chunk_room = room
+        tree.chunk_capacity = capacity
     tree.leaves[chunk] = <Leaf **>malloc(CHUNK * sizeof(Leaf *))
     if tree.leaves[chunk] == NULL:
         return False
@@ -34,7 +34,7 @@ cdef bint add_chunk(Tree *tree) noexcept nogil:
     return True
 
 
-cdef uint32_t take_number(Tree *tree) noexcept nogil:
+cdef uint32_t allocate_number(Tree *tree) noexcept nogil:
     """Return a number that no leaf has, or NONE if out of memory."""
     cdef uint32_t number = tree.free_number
     if number != NONE:
@@ -46,20 +46,20 @@ cdef uint32_t take_number(Tree *tree) noexcept nogil:
     return tree.numbers - 1
 
 
-cdef void give_number(Tree *tree, uint32_t number) noexcept nogil:
+cdef void release_number(Tree *tree, uint32_t number) noexcept nogil:
     tree.leaves[number // CHUNK][number % CHUNK] = <Leaf *>(
         <uintptr_t>tree.free_number << 1 | 1)
     tree.free_number = number
     tree.epoch += 1
 
 
-cdef void enter_leaf(Tree *tree, Leaf *leaf, uint32_t number) noexcept nogil:
+cdef void register_leaf(Tree *tree, Leaf *leaf, uint32_t number) noexcept nogil:
     """Give a leaf a number."""
     leaf.number = number
     tree.leaves[number // CHUNK][number % CHUNK] = leaf
 
 
-cdef bint lead_members(Tree *tree, const Leaf *leaf, uint32_t number) noexcept nogil:
+cdef bint map_members(Tree *tree, const Leaf *leaf, uint32_t number) noexcept nogil:
     """Set the number of all members of a leaf in the table; cannot fail if they are there
     already."""
     cdef uint32_t *members = ids_of(leaf, tree.words)
@@ -78,11 +78,11 @@ cdef bint open_directory(Tree *tree) noexcept nogil:
     cdef uint32_t number
     if table_open(&tree.places, True) < 0:
         return False
-    number = take_number(tree)
-    if number == NONE or not lead_members(tree, tree.root, number):
+    number = allocate_number(tree)
+    if number == NONE or not map_members(tree, tree.root, number):
         close_directory(tree)
         return False
-    enter_leaf(tree, tree.root, number)
+    register_leaf(tree, tree.root, number)
     return True
 
 
@@ -93,10 +93,10 @@ cdef void close_directory(Tree *tree) noexcept nogil:
         free(tree.leaves[chunk])
         tree.bytes -= CHUNK * sizeof(Leaf *)
     free(tree.leaves)
-    tree.bytes -= tree.chunk_room * sizeof(Leaf **)
+    tree.bytes -= tree.chunk_capacity * sizeof(Leaf **)
     tree.leaves = NULL
     tree.numbers = 0
-    tree.chunk_room = 0
+    tree.chunk_capacity = 0
     tree.free_number = NONE
     tree.epoch += 1
     table_close(&tree.places)

@@ -11,7 +11,7 @@ member's id is.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from .branch cimport children_of, counts_of, edges_of, slot_of
-from .growth cimport split_leaf, thin_leaf, tree_close
+from .growth cimport rebalance_leaf, split_leaf, tree_close
 from .leaf cimport (
     LEAF_MOST, Stage, ids_of, leaf_bound, leaf_bytes, leaf_find, leaf_get, leaf_insert, leaf_move,
     leaf_pack, leaf_remove,
@@ -20,7 +20,7 @@ from .page cimport Branch, Leaf, Page
 from .runs cimport count_runs_from
 from .search cimport Key, order_to_member
 from laurels.engine.roster.table cimport NONE, prefetch, table_drop, table_get, table_set
-from .tree cimport Spot, Tree, keep_leaf, leaf_numbered, set_key
+from .tree cimport Spot, Tree, leaf_numbered, replace_leaf, set_key
 
 
 cdef inline Leaf *descend(const Tree *tree, Key *key) noexcept nogil:
@@ -54,13 +54,13 @@ cdef inline void add_above(Page *page, int entries) noexcept nogil:
         page = page.up
 
 
-cdef inline void forget(Tree *tree, uint32_t member) noexcept nogil:
+cdef inline void unmap_member(Tree *tree, uint32_t member) noexcept nogil:
     """Remove a member's place from the table, if it has one."""
     if tree.height and table_get(&tree.places, member) != NONE:
         table_drop(&tree.places, member)
 
 
-cdef bint plant(Tree *tree, uint32_t member, const int64_t *entry) noexcept nogil:
+cdef bint insert_first(Tree *tree, uint32_t member, const int64_t *entry) noexcept nogil:
     """Begin an empty tree with one entry; return False if out of memory."""
     cdef Stage stage
     cdef int word
@@ -107,7 +107,7 @@ cdef bint fill_gap(Tree *tree, Key *key, Spot *gap) noexcept nogil:
     leaf = leaf_insert(gap.leaf, tree.words, gap.at, key.member, key.words)
     if leaf == NULL:
         return False
-    keep_leaf(tree, gap.leaf, leaf, old_bytes)
+    replace_leaf(tree, gap.leaf, leaf, old_bytes)
     tree.size += 1
     add_above(leaf, 1)
     count_runs_from(tree, leaf)
@@ -120,22 +120,22 @@ cdef bint insert(Tree *tree, uint32_t member, const int64_t *entry,
     cdef Key key
     cdef Spot gap
     if tree.root == NULL:
-        return plant(tree, member, entry)
+        return insert_first(tree, member, entry)
     set_key(&key, tree, member, entry)
     if not find_hinted(tree, &key, hint, &gap):
         find_gap(tree, &key, &gap)
     if fill_gap(tree, &key, &gap):
         return True
-    forget(tree, member)
+    unmap_member(tree, member)
     return False
 
 
-cdef void take_out(Tree *tree, const Spot *spot) noexcept nogil:
+cdef void remove_entry(Tree *tree, const Spot *spot) noexcept nogil:
     """Remove an entry, but not its place from the table."""
     cdef uint64_t old_bytes = leaf_bytes(spot.leaf, tree.words)
     cdef Leaf *leaf
     leaf = leaf_remove(spot.leaf, tree.words, spot.at)
-    keep_leaf(tree, spot.leaf, leaf, old_bytes)
+    replace_leaf(tree, spot.leaf, leaf, old_bytes)
     tree.size -= 1
     if tree.height == 0:
         if leaf.size == 0:
@@ -144,21 +144,21 @@ cdef void take_out(Tree *tree, const Spot *spot) noexcept nogil:
     add_above(leaf, -1)
     count_runs_from(tree, leaf)
     if leaf.size < LEAF_MOST // 4:
-        thin_leaf(tree, leaf)
+        rebalance_leaf(tree, leaf)
 
 
-cdef bint send_away(Tree *tree, const Spot *spot, Key *key, Spot *gap) noexcept nogil:
+cdef bint move_to_leaf(Tree *tree, const Spot *spot, Key *key, Spot *gap) noexcept nogil:
     """Move an entry to a gap in another leaf (NULL: not yet known); return False if out of
     memory."""
     cdef uint32_t epoch = tree.epoch
-    take_out(tree, spot)
+    remove_entry(tree, spot)
     if tree.root == NULL:
-        return plant(tree, key.member, key.words)
+        return insert_first(tree, key.member, key.words)
     if gap.leaf == NULL or tree.epoch != epoch:
         find_gap(tree, key, gap)
     if fill_gap(tree, key, gap):
         return True
-    forget(tree, key.member)
+    unmap_member(tree, key.member)
     return False
 
 
@@ -175,7 +175,7 @@ cdef int edge_order(const Tree *tree, const Branch *branch, int edge, Key *key) 
     return order_to_member(tree.names, key, ids_of(edges, tree.ordered)[edge])
 
 
-cdef bint owns(const Tree *tree, Page *page, Key *key) noexcept nogil:
+cdef bint is_within_edges(const Tree *tree, Page *page, Key *key) noexcept nogil:
     """Return whether a key belongs in a leaf, by the edges above it."""
     cdef bint above = False
     cdef bint below = False
@@ -202,7 +202,7 @@ cdef inline int side_of(const Leaf *leaf, const int64_t *entry) noexcept nogil:
     return entry[0] > leaf_get(leaf, 0, leaf.size - 1)
 
 
-cdef inline int where_in(const Tree *tree, const Leaf *leaf, Key *key) noexcept nogil:
+cdef inline int position_in(const Tree *tree, const Leaf *leaf, Key *key) noexcept nogil:
     """Return the number of a leaf's entries that sort before a key; from the leaf's ends if these
     suffice."""
     cdef int side = side_of(leaf, key.words)
@@ -227,7 +227,7 @@ cdef bint move_within(Tree *tree, const Spot *spot, int to, const int64_t *entry
     leaf = leaf_move(spot.leaf, tree.words, spot.at, to, entry)
     if leaf == NULL:
         return False
-    keep_leaf(tree, spot.leaf, leaf, old_bytes)
+    replace_leaf(tree, spot.leaf, leaf, old_bytes)
     count_runs_from(tree, leaf)
     return True
 
@@ -242,11 +242,11 @@ cdef bint assign_at(Tree *tree, uint32_t member, const int64_t *entry, const Spo
         return move_within(tree, spot, spot.at, entry)
     set_key(&key, tree, member, entry)
     if find_hinted(tree, &key, hint, &gap) and gap.leaf != spot.leaf:
-        return send_away(tree, spot, &key, &gap)
-    to = where_in(tree, spot.leaf, &key)
-    if (to == 0 or to == spot.leaf.size) and not owns(tree, spot.leaf, &key):
+        return move_to_leaf(tree, spot, &key, &gap)
+    to = position_in(tree, spot.leaf, &key)
+    if (to == 0 or to == spot.leaf.size) and not is_within_edges(tree, spot.leaf, &key):
         gap.leaf = NULL
-        return send_away(tree, spot, &key, &gap)
+        return move_to_leaf(tree, spot, &key, &gap)
     return move_within(tree, spot, to - (to > spot.at), entry)
 
 
@@ -275,7 +275,7 @@ cdef void predict_write(Tree *tree, uint32_t member, const int64_t *entry, const
     if spot != NULL:
         hint.source = spot.leaf.number
         hint.at = spot.at
-        to = where_in(tree, spot.leaf, &key)
+        to = position_in(tree, spot.leaf, &key)
         if 0 < to < spot.leaf.size:
             return
         prefetch_parent(spot.leaf)
@@ -293,6 +293,6 @@ cdef bint discard(Tree *tree, uint32_t member) noexcept nogil:
     cdef Spot spot
     if not seek(tree, member, &spot):
         return False
-    forget(tree, member)
-    take_out(tree, &spot)
+    unmap_member(tree, member)
+    remove_entry(tree, &spot)
     return True

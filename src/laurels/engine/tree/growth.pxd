@@ -10,8 +10,8 @@ cdef void tree_open(Tree *tree, const Names *names, int columns, int ordered, in
                     bint dense) noexcept nogil
 cdef void tree_close(Tree *tree) noexcept nogil
 cdef bint split_leaf(Tree *tree, Leaf *leaf, int at) noexcept nogil
-cdef void thin_leaf(Tree *tree, Leaf *leaf) noexcept nogil
-cdef bint make_room(Tree *tree, Page *page) noexcept nogil
+cdef void rebalance_leaf(Tree *tree, Leaf *leaf) noexcept nogil
+cdef bint ensure_slot(Tree *tree, Page *page) noexcept nogil
 cdef bint open_slot(Tree *tree, Page *page, const Stage *stage, int at) noexcept nogil
 cdef void set_child(Tree *tree, Branch *branch, int slot, Page *child, uint32_t count,
                     uint32_t runs) noexcept nogil

@@ -18,11 +18,11 @@ from .branch cimport (
     edges_of, runs_of, slot_of, total_of,
 )
 from .directory cimport (
-    close_directory, enter_leaf, give_number, lead_members, open_directory, take_number,
+    allocate_number, close_directory, map_members, open_directory, register_leaf, release_number,
 )
 from .leaf cimport (
-    BRANCH_MOST, LEAF_MOST, WORDS_MOST, Stage, leaf_bytes, leaf_insert, leaf_pack,
-    leaf_remove, stage_append, stage_load,
+    BRANCH_MOST, LEAF_MOST, WORDS_MOST, Stage, leaf_bytes, leaf_insert, leaf_pack, leaf_remove,
+    stage_append, stage_load,
 )
 from .page cimport Branch, Leaf, Page
 from laurels.engine.roster.roster cimport Names
@@ -68,7 +68,7 @@ cdef void tree_close(Tree *tree) noexcept nogil:
 # Growing
 
 
-cdef void adopt(Branch *branch, int first) noexcept nogil:
+cdef void set_parents(Branch *branch, int first) noexcept nogil:
     """Set the parent of a branch's children, from a slot on."""
     cdef int slot
     for slot in range(first, branch.size):
@@ -76,32 +76,33 @@ cdef void adopt(Branch *branch, int first) noexcept nogil:
         children_of(branch)[slot].slot = <uint8_t>slot
 
 
-cdef Branch *widen(Tree *tree, Branch *branch, int size) noexcept nogil:
-    """Return the branch with room for `size` children, possibly moved, or NULL if out of memory."""
+cdef Branch *grow_branch(Tree *tree, Branch *branch, int size) noexcept nogil:
+    """Return the branch with the capacity for `size` children, possibly moved, or NULL if out of
+    memory."""
     cdef Shape shape = shape_of(tree)
-    cdef int room = branch.room
-    cdef Branch *wider
-    if size <= room:
+    cdef int capacity = branch.capacity
+    cdef Branch *grown
+    if size <= capacity:
         return branch
-    while room < size:
-        room = min(BRANCH_MOST, 2 * room)
-    wider = branch_new(room, shape)
-    if wider == NULL:
+    while capacity < size:
+        capacity = min(BRANCH_MOST, 2 * capacity)
+    grown = branch_new(capacity, shape)
+    if grown == NULL:
         return NULL
-    free(edges_of(wider))
-    edges_at(wider)[0] = edges_of(branch)
-    branch_copy(wider, 0, branch, 0, branch.size, shape)
-    wider.size = branch.size
-    wider.up = branch.up
+    free(edges_of(grown))
+    edges_at(grown)[0] = edges_of(branch)
+    branch_copy(grown, 0, branch, 0, branch.size, shape)
+    grown.size = branch.size
+    grown.up = branch.up
     if branch.up == NULL:
-        tree.root = wider
+        tree.root = grown
     else:
-        children_of(branch.up)[slot_of(branch)] = wider
-    tree.bytes += branch_bytes(wider, shape) - branch_bytes(branch, shape)
+        children_of(branch.up)[slot_of(branch)] = grown
+    tree.bytes += branch_bytes(grown, shape) - branch_bytes(branch, shape)
     tree.epoch += 1
     free(branch)
-    adopt(wider, 0)
-    return wider
+    set_parents(grown, 0)
+    return grown
 
 
 cdef void set_child(Tree *tree, Branch *branch, int slot, Page *child, uint32_t count,
@@ -162,21 +163,21 @@ cdef bint raise_root(Tree *tree) noexcept nogil:
     return True
 
 
-cdef bint make_room(Tree *tree, Page *page) noexcept nogil:
+cdef bint ensure_slot(Tree *tree, Page *page) noexcept nogil:
     """Ensure that a page has a parent with room for one more child; return False if out of
     memory."""
     if page.up == NULL and not raise_root(tree):
         return False
     if page.up.size < BRANCH_MOST:
-        return widen(tree, page.up, page.up.size + 1) != NULL
-    return make_room(tree, page.up) and split_branch(tree, page.up)
+        return grow_branch(tree, page.up, page.up.size + 1) != NULL
+    return ensure_slot(tree, page.up) and split_branch(tree, page.up)
 
 
 cdef bint split_branch(Tree *tree, Branch *branch) noexcept nogil:
     """Split a full branch whose parent has room; return False if out of memory."""
     cdef Shape shape = shape_of(tree)
     cdef int half = branch.size // 2
-    cdef Branch *right = branch_new(branch.room, shape)
+    cdef Branch *right = branch_new(branch.capacity, shape)
     cdef Leaf *left_edges
     cdef Leaf *right_edges
     cdef Stage stage
@@ -195,12 +196,12 @@ cdef bint split_branch(Tree *tree, Branch *branch) noexcept nogil:
     free(edges_of(branch))
     edges_at(right)[0] = right_edges
     edges_at(branch)[0] = left_edges
-    part_children(tree, branch, right, half)
+    split_children(tree, branch, right, half)
     tree.bytes += branch_bytes(branch, shape) + branch_bytes(right, shape)
     return True
 
 
-cdef void part_children(Tree *tree, Branch *branch, Branch *right, int half) noexcept nogil:
+cdef void split_children(Tree *tree, Branch *branch, Branch *right, int half) noexcept nogil:
     """Move the children from a slot on to a new branch, for which the parent has an open slot."""
     cdef Branch *parent = branch.up
     cdef int slot = slot_of(branch)
@@ -209,7 +210,7 @@ cdef void part_children(Tree *tree, Branch *branch, Branch *right, int half) noe
     right.size = <uint8_t>(branch.size - half)
     branch_copy(right, 0, branch, half, right.size, shape_of(tree))
     branch.size = <uint8_t>half
-    adopt(right, 0)
+    set_parents(right, 0)
     count = total_of(counts_of(right), right.size)
     counts_of(parent)[slot] -= count
     if tree.dense:
@@ -218,7 +219,7 @@ cdef void part_children(Tree *tree, Branch *branch, Branch *right, int half) noe
     set_child(tree, parent, slot + 1, right, count, runs)
 
 
-cdef int where_to_cut(Leaf *leaf, int at) noexcept nogil:
+cdef int split_position(Leaf *leaf, int at) noexcept nogil:
     """Return the size of the left part if a full leaf is split to insert at a position."""
     if at == LEAF_MOST and neighbour(leaf, 1) == NULL:
         return LEAF_MOST - 1
@@ -229,12 +230,12 @@ cdef int where_to_cut(Leaf *leaf, int at) noexcept nogil:
 
 cdef bint split_leaf(Tree *tree, Leaf *leaf, int at) noexcept nogil:
     """Split a full leaf, before inserting at a position; return False if out of memory."""
-    cdef int cut = where_to_cut(leaf, at)
+    cdef int cut = split_position(leaf, at)
     cdef uint32_t number = NONE
     cdef Leaf *left
     cdef Leaf *right
     cdef Stage stage
-    if not make_room(tree, leaf):
+    if not ensure_slot(tree, leaf):
         lower_root(tree)
         return False
     stage.size = 0
@@ -242,10 +243,10 @@ cdef bint split_leaf(Tree *tree, Leaf *leaf, int at) noexcept nogil:
     left = leaf_pack(&stage, tree.words, 0, cut)
     right = leaf_pack(&stage, tree.words, cut, stage.size)
     if left != NULL and right != NULL:
-        number = take_number(tree)
+        number = allocate_number(tree)
     if number == NONE or not open_slot(tree, leaf, &stage, cut):
         if number != NONE:
-            give_number(tree, number)
+            release_number(tree, number)
         free(left)
         free(right)
         lower_root(tree)
@@ -263,9 +264,9 @@ cdef void place_halves(Tree *tree, Leaf *old, Leaf *left, Leaf *right) noexcept 
     cdef uint32_t right_runs = 0
     tree.bytes += leaf_bytes(left, tree.words) + leaf_bytes(right, tree.words)
     tree.bytes -= leaf_bytes(old, tree.words)
-    enter_leaf(tree, left, old.number)
-    enter_leaf(tree, right, right.number)
-    lead_members(tree, right, right.number)
+    register_leaf(tree, left, old.number)
+    register_leaf(tree, right, right.number)
+    map_members(tree, right, right.number)
     free(old)
     set_child(tree, branch, slot, left, left.size, 0)
     set_child(tree, branch, slot + 1, right, right.size, 0)
@@ -278,7 +279,7 @@ cdef void place_halves(Tree *tree, Leaf *old, Leaf *left, Leaf *right) noexcept 
 # Shrinking
 
 
-cdef inline void give_branch(Tree *tree, Branch *branch) noexcept nogil:
+cdef inline void release_branch(Tree *tree, Branch *branch) noexcept nogil:
     branch_free(branch)
     tree.epoch += 1
 
@@ -297,7 +298,7 @@ cdef void lower_root(Tree *tree) noexcept nogil:
         if branch.size:
             tree.root = children_of(branch)[0]
             tree.root.up = NULL
-        give_branch(tree, branch)
+        release_branch(tree, branch)
         if tree.root == NULL:
             tree.height = 0
         if tree.height == 0:
@@ -319,13 +320,13 @@ cdef void drop_child(Tree *tree, Branch *branch, int slot) noexcept nogil:
     elif branch.size == 0:
         tree.bytes -= branch_bytes(branch, shape)
         slot = slot_of(branch)
-        give_branch(tree, branch)
+        release_branch(tree, branch)
         drop_child(tree, parent, slot)
     elif branch.size < BRANCH_MOST // 4:
-        thin_branch(tree, branch)
+        rebalance_branch(tree, branch)
 
 
-cdef Page *partner(Page *page, int most) noexcept nogil:
+cdef Page *mergeable_sibling(Page *page, int most) noexcept nogil:
     """Return a sibling to join a page with, if both together have at most `most` items, or NULL."""
     cdef Page **siblings = children_of(page.up)
     cdef int slot = slot_of(page)
@@ -336,9 +337,9 @@ cdef Page *partner(Page *page, int most) noexcept nogil:
     return NULL
 
 
-cdef void thin_branch(Tree *tree, Branch *branch) noexcept nogil:
+cdef void rebalance_branch(Tree *tree, Branch *branch) noexcept nogil:
     """Join a branch with few children with a sibling, if both fit well."""
-    cdef Branch *other = partner(branch, BRANCH_MOST // 4 * 3)
+    cdef Branch *other = mergeable_sibling(branch, BRANCH_MOST // 4 * 3)
     if other == NULL:
         return
     if slot_of(other) < slot_of(branch):
@@ -362,7 +363,7 @@ cdef void join_branches(Tree *tree, Branch *branch, Branch *right) noexcept nogi
     edges = leaf_pack(&stage, shape.words, 0, stage.size)
     if edges == NULL:
         return
-    branch = widen(tree, branch, size + right.size)
+    branch = grow_branch(tree, branch, size + right.size)
     if branch == NULL:
         free(edges)
         return
@@ -372,9 +373,9 @@ cdef void join_branches(Tree *tree, Branch *branch, Branch *right) noexcept nogi
     branch_copy(branch, size, right, 0, right.size, shape)
     branch.size += right.size
     tree.bytes += branch_bytes(branch, shape)
-    adopt(branch, size)
+    set_parents(branch, size)
     merge_slots(tree, parent, slot)
-    give_branch(tree, right)
+    release_branch(tree, right)
     drop_child(tree, parent, slot)
 
 
@@ -385,13 +386,13 @@ cdef inline void merge_slots(Tree *tree, Branch *branch, int slot) noexcept nogi
         runs_of(branch)[slot - 1] += runs_of(branch)[slot]
 
 
-cdef void thin_leaf(Tree *tree, Leaf *leaf) noexcept nogil:
+cdef void rebalance_leaf(Tree *tree, Leaf *leaf) noexcept nogil:
     """Join a leaf with few entries with a sibling; drop it if it is empty."""
     cdef Leaf *other
     if leaf.size == 0:
         drop_leaf(tree, leaf)
         return
-    other = partner(leaf, LEAF_MOST // 4 * 3)
+    other = mergeable_sibling(leaf, LEAF_MOST // 4 * 3)
     if other == NULL:
         return
     if slot_of(other) < slot_of(leaf):
@@ -405,7 +406,7 @@ cdef void drop_leaf(Tree *tree, Leaf *leaf) noexcept nogil:
     cdef Branch *branch = leaf.up
     cdef int slot = slot_of(leaf)
     tree.bytes -= leaf_bytes(leaf, tree.words)
-    give_number(tree, leaf.number)
+    release_number(tree, leaf.number)
     free(leaf)
     drop_child(tree, branch, slot)
 
@@ -422,9 +423,9 @@ cdef void join_leaves(Tree *tree, Leaf *leaf, Leaf *right) noexcept nogil:
     joined = leaf_pack(&stage, tree.words, 0, stage.size)
     if joined == NULL:
         return
-    lead_members(tree, right, leaf.number)
+    map_members(tree, right, leaf.number)
     tree.bytes += leaf_bytes(joined, tree.words) - leaf_bytes(leaf, tree.words)
-    enter_leaf(tree, joined, leaf.number)
+    register_leaf(tree, joined, leaf.number)
     merge_slots(tree, branch, slot)
     joined.up = branch
     joined.slot = <uint8_t>(slot - 1)

@@ -24,7 +24,7 @@ cdef struct Word:               # the layout of one word of all entries
     uint32_t offset             # the packed array's, from the start of the leaf
     uint32_t width              # bytes per item: 0 (all equal to base), 1, 2, 4 or 8
 
-# A leaf is a Page, followed by Word[words], uint32_t ids[room] and the packed arrays.
+# A leaf is a Page, followed by Word[words], uint32_t ids[capacity] and the packed arrays.
 
 cdef struct Stage:              # entries at full width, to be packed into a leaf
     int64_t words[WORDS_MOST][STAGE_MOST]
@@ -61,7 +61,7 @@ cdef inline uint32_t aligned(uint32_t size) noexcept nogil:
 cdef inline uint64_t leaf_bytes(const Leaf *leaf, int words) noexcept nogil:
     """Return the bytes allocated for the leaf."""
     cdef const Word *last = word_of(leaf, words - 1)
-    return last.offset + aligned(leaf.room * last.width)
+    return last.offset + aligned(leaf.capacity * last.width)
 
 cdef inline int leaf_find(const Leaf *leaf, int words, uint32_t member) noexcept nogil:
     """Return the position of a member's entry, or -1."""

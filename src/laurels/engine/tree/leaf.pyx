@@ -6,22 +6,22 @@ array per word (struct of arrays). A word of an entry is the descriptor's `base`
 item of 0, 1, 2, 4 or 8 bytes. Neighbours in a ranking have similar scores and often similar stamps,
 so a column and its tie take 4 to 8 bytes instead of 16, and a search uses fewer cache lines. The
 base is chosen so that the range has slack on both sides; if an entry does not fit, the leaf is
-packed again, which is rare. Blocks have room for only a few entries more than they have, so memory
+packed again, which is rare. A leaf has the capacity for a few entries more than it has, so memory
 follows the size.
 
 **Search** goes word by word: within the range of positions with equal previous words, binary search
 in one contiguous array of narrow items; members' bytes are compared only among entries that are
 equal in every word.
 
-**Changes** shift the tails of the arrays. A change that needs another layout (no room, a value that
-does not fit, too much room, a split) goes through a `Stage`, the same entries at full width. A
-function that may change the layout returns the leaf's new address, or NULL if out of memory, with
-the old leaf intact.
+**Changes** shift the tails of the arrays. A change that needs another layout (a full leaf, a value
+that does not fit, too much capacity, a split) goes through a `Stage`, the same entries at full
+width. A function that may change the layout returns the leaf's new address, or NULL if out of
+memory, with the old leaf intact.
 
 A tally (`cells.pyx`) also keeps its cells in leaves, unordered.
 
-**Invariants** (`leaf_check`): 0 <= size <= room <= ROOM_MOST; the arrays follow each other, each at
-a multiple of 8, as `lay_out` places them; entries of a ranking ascend strictly.
+**Invariants** (`leaf_check`): 0 <= size <= capacity <= CAPACITY_MOST; the arrays follow each other,
+each at a multiple of 8, as `lay_out` places them; entries of a ranking ascend strictly.
 """
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -34,7 +34,7 @@ from laurels.engine.roster.table cimport NONE
 
 
 cdef enum:
-    ROOM_MOST = STAGE_MOST - 8
+    CAPACITY_MOST = STAGE_MOST - 8
     GROWN_MOST = 4              # after this many growths a leaf is packed again, perhaps more narrowly
 
 
@@ -48,22 +48,22 @@ cdef inline uint64_t largest(uint32_t width) noexcept nogil:
     return <uint64_t>0xFFFFFFFFFFFFFFFF if width == 8 else (<uint64_t>1 << 8 * width) - 1
 
 
-cdef inline int room_for(int size) noexcept nogil:
-    """Return how many entries a new leaf of this size has room for."""
+cdef inline int capacity_for(int size) noexcept nogil:
+    """Return the capacity of a new leaf of this size."""
     if size <= 8:
         return (size + 1) & ~1
-    return (size + 3) & ~3 if size <= 32 else min((size + size // 16 + 7) & ~7, <int>ROOM_MOST)
+    return (size + 3) & ~3 if size <= 32 else min((size + size // 16 + 7) & ~7, <int>CAPACITY_MOST)
 
 
 cdef uint32_t lay_out(Leaf *leaf, int words) noexcept nogil:
-    """Place the packed arrays by the leaf's room and widths; return the size of the leaf in
+    """Place the packed arrays by the leaf's capacity and widths; return the size of the leaf in
     bytes."""
     cdef uint32_t end = <uint32_t>(sizeof(Leaf) + words * sizeof(Word))
     cdef int word
-    end += aligned(leaf.room * sizeof(uint32_t))
+    end += aligned(leaf.capacity * sizeof(uint32_t))
     for word in range(words):
         word_of(leaf, word).offset = end
-        end += aligned(leaf.room * word_of(leaf, word).width)
+        end += aligned(leaf.capacity * word_of(leaf, word).width)
     return end
 
 
@@ -278,7 +278,7 @@ cdef Leaf *leaf_pack(const Stage *stage, int words, int first, int last) noexcep
     plan.slot = 0
     plan.grown = 0
     plan.size = <uint8_t>(last - first)
-    plan.room = <uint8_t>room_for(last - first)
+    plan.capacity = <uint8_t>capacity_for(last - first)
     for word in range(words):
         choose_width(word_of(plan, word), stage.words[word] + first, last - first)
     leaf = <Leaf *>malloc(lay_out(plan, words))
@@ -315,13 +315,13 @@ cdef inline void shift(Leaf *leaf, int words, int start, int to, int count) noex
 
 
 cdef Leaf *grow(Leaf *leaf, int words) noexcept nogil:
-    """Return the same leaf with room for more entries, at the same widths, or NULL if out of
+    """Return the same leaf with a greater capacity, at the same widths, or NULL if out of
     memory."""
     cdef Header header
     cdef Leaf *wider
     cdef int word
     memcpy(&header, leaf, sizeof(Leaf) + words * sizeof(Word))
-    header.leaf.room = <uint8_t>room_for(leaf.size + 1)
+    header.leaf.capacity = <uint8_t>capacity_for(leaf.size + 1)
     header.leaf.grown += 1
     wider = <Leaf *>malloc(lay_out(&header.leaf, words))
     if wider == NULL:
@@ -337,14 +337,14 @@ cdef Leaf *grow(Leaf *leaf, int words) noexcept nogil:
 
 cdef Leaf *leaf_insert(Leaf *leaf, int words, int at, uint32_t member,
                        const int64_t *entry) noexcept nogil:
-    """Insert an entry at its position into a leaf of fewer than ROOM_MOST entries."""
+    """Insert an entry at its position into a leaf of fewer than CAPACITY_MOST entries."""
     cdef Stage stage
     cdef bint fitting = are_fitting(leaf, words, entry)
-    if fitting and leaf.size == leaf.room and leaf.grown < GROWN_MOST:
+    if fitting and leaf.size == leaf.capacity and leaf.grown < GROWN_MOST:
         leaf = grow(leaf, words)
         if leaf == NULL:
             return NULL
-    if fitting and leaf.size < leaf.room:
+    if fitting and leaf.size < leaf.capacity:
         shift(leaf, words, at, at + 1, leaf.size - at)
         leaf_put(leaf, words, at, member, entry)
         leaf.size += 1
@@ -361,7 +361,7 @@ cdef Leaf *leaf_remove(Leaf *leaf, int words, int at) noexcept nogil:
     cdef Leaf *smaller
     shift(leaf, words, at + 1, at, leaf.size - at - 1)
     leaf.size -= 1
-    if leaf.size == 0 or leaf.room - leaf.size < 4 + leaf.size // 4:
+    if leaf.size == 0 or leaf.capacity - leaf.size < 4 + leaf.size // 4:
         return leaf
     stage.size = 0
     stage_load(&stage, leaf, words)
@@ -405,14 +405,14 @@ cdef const char *leaf_check_form(const Leaf *leaf, int words) noexcept nogil:
     cdef uint32_t end = <uint32_t>(sizeof(Leaf) + words * sizeof(Word))
     cdef const Word *how
     cdef int word
-    if leaf.size > leaf.room or leaf.room > ROOM_MOST:
+    if leaf.size > leaf.capacity or leaf.capacity > CAPACITY_MOST:
         return "a leaf is fuller or larger than it may be"
-    end += aligned(leaf.room * sizeof(uint32_t))
+    end += aligned(leaf.capacity * sizeof(uint32_t))
     for word in range(words):
         how = word_of(leaf, word)
         if how.offset != end or how.width not in (0, 1, 2, 4, 8):
             return "an array of a leaf is misplaced"
-        end += aligned(leaf.room * how.width)
+        end += aligned(leaf.capacity * how.width)
     return NULL
 
 

@@ -10,7 +10,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from .branch cimport Shape, branch_bytes, children_of, edges_at, edges_of
-from .directory cimport lead_members
+from .directory cimport map_members
 from .growth cimport tree_close
 from .leaf cimport leaf_bytes
 from .page cimport Branch, Leaf, Page
@@ -20,13 +20,13 @@ from laurels.engine.roster.table cimport NONE, Segment, Slot, Table, table_close
 from .tree cimport CHUNK, Tree, shape_of
 
 
-cdef bint lead_all(Tree *tree, const Page *page, int level) noexcept nogil:
+cdef bint map_subtree(Tree *tree, const Page *page, int level) noexcept nogil:
     """Add the members of all leaves under a page to the table; return False if out of memory."""
     cdef int slot
     if level == 0:
-        return lead_members(tree, page, page.number)
+        return map_members(tree, page, page.number)
     for slot in range(page.size):
-        if not lead_all(tree, children_of(page)[slot], level - 1):
+        if not map_subtree(tree, children_of(page)[slot], level - 1):
             return False
     return True
 
@@ -40,7 +40,7 @@ cdef bint expect_members(Tree *tree, uint64_t count) noexcept nogil:
     if table_open_for(&tree.places, True, count, tree.names.count) < 0:
         tree.places = old
         return False
-    if not lead_all(tree, tree.root, tree.height):
+    if not map_subtree(tree, tree.root, tree.height):
         table_close(&tree.places)
         tree.places = old
         return False
@@ -106,10 +106,10 @@ cdef bint copy_directory(Tree *to, const Tree *tree) noexcept nogil:
     """Copy the numbers of leaves, including free ones; return False if out of memory."""
     cdef uint32_t chunks = (tree.numbers + CHUNK - 1) // CHUNK
     cdef uint32_t chunk
-    to.leaves = <Leaf ***>malloc(tree.chunk_room * sizeof(Leaf **))
+    to.leaves = <Leaf ***>malloc(tree.chunk_capacity * sizeof(Leaf **))
     if to.leaves == NULL:
         return False
-    to.chunk_room = tree.chunk_room
+    to.chunk_capacity = tree.chunk_capacity
     to.free_number = tree.free_number
     for chunk in range(chunks):
         to.leaves[chunk] = <Leaf **>malloc(CHUNK * sizeof(Leaf *))
@@ -133,16 +133,16 @@ cdef bint copy_table(Table *to, const Table *table) noexcept nogil:
         if i >> segment.depth:
             to.directory[i] = to.directory[i & ((<uint64_t>1 << segment.depth) - 1)]
             continue
-        size = segment.room * (sizeof(uint32_t) if segment.dense else sizeof(Slot))
+        size = segment.capacity * (sizeof(uint32_t) if segment.dense else sizeof(Slot))
         to.directory[i] = <Segment *>malloc(sizeof(Segment) + size)
         if to.directory[i] == NULL:
-            forget_segments(to, table, i)
+            free_copied_segments(to, table, i)
             return False
         memcpy(to.directory[i], segment, sizeof(Segment) + size)
     return True
 
 
-cdef void forget_segments(Table *to, const Table *table, uint64_t stop) noexcept nogil:
+cdef void free_copied_segments(Table *to, const Table *table, uint64_t stop) noexcept nogil:
     """Free the part of a table that was copied."""
     cdef uint64_t i
     for i in range(stop):

@@ -44,7 +44,7 @@ cdef struct Tree:
     uint32_t numbers            # how many numbers have ever been assigned
     uint32_t free_number        # the first free number, or NONE
     uint32_t epoch              # how often a page was freed, or a branch moved
-    uint32_t chunk_room         # the number of chunks that `leaves` has room for
+    uint32_t chunk_capacity     # the number of chunks that fit into `leaves`
     uint8_t height              # the number of levels of branches
     uint8_t columns
     uint8_t ordered             # columns and tie: the words that order
@@ -64,7 +64,7 @@ cdef inline Shape shape_of(const Tree *tree) noexcept nogil:
 cdef inline Leaf *leaf_numbered(const Tree *tree, uint32_t number) noexcept nogil:
     return tree.leaves[number // CHUNK][number % CHUNK]
 
-cdef inline void keep_leaf(Tree *tree, Leaf *old, Leaf *leaf, uint64_t old_bytes) noexcept nogil:
+cdef inline void replace_leaf(Tree *tree, Leaf *old, Leaf *leaf, uint64_t old_bytes) noexcept nogil:
     """Record a leaf's new address and size; the old memory is freed already."""
     tree.bytes += leaf_bytes(leaf, tree.words) - old_bytes
     if old == leaf:

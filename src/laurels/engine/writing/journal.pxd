@@ -15,7 +15,7 @@ cdef struct Note:               # a member's entry or cell before a write
 cdef struct Notes:
     Note *notes                 # oldest first
     Py_ssize_t count
-    Py_ssize_t room
+    Py_ssize_t capacity
 
 cdef class Journal:
     cdef Notes book

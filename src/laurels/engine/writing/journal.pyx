@@ -16,14 +16,14 @@ from laurels.engine.tree.tree cimport Spot
 
 cdef Note *add_note(Notes *book, uint32_t member) noexcept nogil:
     """Return room for one more note, or NULL if out of memory."""
-    cdef Py_ssize_t room = 2 * book.room + 64
+    cdef Py_ssize_t capacity = 2 * book.capacity + 64
     cdef Note *notes
-    if book.count == book.room:
-        notes = <Note *>realloc(book.notes, room * sizeof(Note))
+    if book.count == book.capacity:
+        notes = <Note *>realloc(book.notes, capacity * sizeof(Note))
         if notes == NULL:
             return NULL
         book.notes = notes
-        book.room = room
+        book.capacity = capacity
     book.count += 1
     book.notes[book.count - 1].tree = NULL
     book.notes[book.count - 1].cells = NULL
