@@ -30,7 +30,7 @@ from .job cimport (
     ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, DecayPair, Job, Route, Store,
     score_words,
 )
-from laurels.engine.writing.journal cimport note_cell
+from laurels.engine.writing.journal cimport save_cell
 from laurels.engine.tree.leaf cimport WORDS_MOST, leaf_read
 from laurels.engine.rolling.prepare cimport predict_prepared, prepare
 from laurels.engine.rolling.ring cimport Rolling, cells_for, leaving_of, newest_of, ranking_of
@@ -197,10 +197,10 @@ cdef int write_cell(const Job *job, uint32_t member, Part *part) noexcept nogil:
     cdef Draft *live = &part.entry.draft
     if job.rule.best:
         return add_candidate(part.rolling, member, part.cell.new, part.cells.number,
-                             live.old if live.present else NULL, job.book)
+                             live.old if live.present else NULL, job.undo_log)
     if not part.cell.write:
         return SAME
-    if not note_cell(job.book, part.cells, member) or not put_cell_at(
+    if not save_cell(job.undo_log, part.cells, member) or not put_cell_at(
             part.cells, member, part.cell.new, &part.cell_spot, part.cell.present):
         return FAILED
     return True
@@ -210,11 +210,11 @@ cdef bint write_deferred(const Job *job, uint32_t member, Part *part) noexcept n
     """Write the cell and, if it was drafted, the entry in the ranking being built; return False if
     out of memory."""
     cdef Write *entry = &part.entry
-    if part.cell.write and not (note_cell(job.book, part.cells, member) and put_cell_at(
+    if part.cell.write and not (save_cell(job.undo_log, part.cells, member) and put_cell_at(
             part.cells, member, part.cell.new, &part.cell_spot, part.cell.present)):
         return False
     return entry.tree == NULL or not entry.draft.write or write_entry(
-        entry, member, entry.draft.new, job.book)
+        entry, member, entry.draft.new, job.undo_log)
 
 
 cdef bint write_part(const Job *job, uint32_t member, Part *part) noexcept nogil:
@@ -229,10 +229,10 @@ cdef bint write_part(const Job *job, uint32_t member, Part *part) noexcept nogil
         written = write_cell(job, member, part)
         if written == FAILED:
             return False
-    if entry.draft.write and not write_entry(entry, member, entry.draft.new, job.book):
+    if entry.draft.write and not write_entry(entry, member, entry.draft.new, job.undo_log):
         return False
     if part.rolling != NULL and (written or entry.draft.write):
-        return prepare(part.rolling, member, entry.draft.new, &part.prepared, job.book)
+        return prepare(part.rolling, member, entry.draft.new, &part.prepared, job.undo_log)
     return True
 
 
@@ -362,7 +362,7 @@ cdef inline void report_shown(const Job *job, Py_ssize_t event,
 
 
 cdef inline void trace_event(const Job *job, Py_ssize_t event, const Part *parts) noexcept nogil:
-    """Note the member's entries after a counted event, in the traced windows that accepted it, and
+    """Record a member's entries after a counted event, in the traced windows that accepted it, and
     what an absolute event added."""
     cdef Py_ssize_t row = event if job.places == NULL else job.places[event]
     cdef int64_t values[COLUMNS_MOST]

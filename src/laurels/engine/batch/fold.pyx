@@ -312,15 +312,15 @@ cdef int set_journal(Job *job, JournalType journal, list stores, list rollings) 
     """Let the job keep a journal, which keeps references to the objects that undoing it writes
     to."""
     cdef RollingSet rolling
-    job.book = NULL
+    job.undo_log = NULL
     if journal is None:
         return 0
-    job.book = &journal.book
-    journal.kept.update(stores)
+    job.undo_log = &journal.undo_log
+    journal.owners.update(stores)
     for item in rollings:
         if item is not None:
             rolling = item
-            journal.kept.update([rolling, rolling.live, rolling.prepared])
+            journal.owners.update([rolling, rolling.live, rolling.prepared])
     return 0
 
 

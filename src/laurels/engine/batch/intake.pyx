@@ -267,7 +267,7 @@ cdef class _Gathering:
         return 0
 
     cdef int add_labels(self, object labelled, object labels, bint always) except -1:
-        """Note the labels of the next accepted event; `labelled` may refuse them."""
+        """Record the labels of the next accepted event; `labelled` may refuse them."""
         cdef int64_t nothing
         cdef int64_t number
         cdef Py_ssize_t i

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from laurels.engine.tally.cells cimport Cells
-from laurels.engine.writing.journal cimport Notes
+from laurels.engine.writing.journal cimport UndoLog
 from laurels.engine.rolling.ring cimport Rolling
 from laurels.engine.writing.rule cimport COLUMNS_MOST, Rule
 from laurels.engine.tree.leaf cimport WORDS_MOST
@@ -54,7 +54,7 @@ cdef struct Job:
     uint8_t *status
     Py_ssize_t start
     Py_ssize_t stop
-    Notes *book                 # the journal; NULL: none is kept
+    UndoLog *undo_log           # the journal; NULL: none is kept
     char *present_before
     char *present_after
     int64_t *before[COLUMNS_MOST]

@@ -149,7 +149,7 @@ cdef void reorder_columns(Visiting *visiting) noexcept nogil:
 
 
 cdef void record_positions(Visiting *visiting) noexcept nogil:
-    """Note the position of each event in the caller's columns, since traces are written there
+    """Record the position of each event in the caller's columns, since traces are written there
     directly."""
     cdef uint32_t *places = <uint32_t *>allocate_column(visiting, sizeof(uint32_t))
     cdef Py_ssize_t i

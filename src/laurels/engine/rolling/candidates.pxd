@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 from libc.stdint cimport int64_t, uint32_t
 
-from laurels.engine.writing.journal cimport Notes
+from laurels.engine.writing.journal cimport UndoLog
 from .ring cimport Rolling
 
 cdef enum:
@@ -10,4 +10,4 @@ cdef enum:
     FAILED = -1                 # out of memory
 
 cdef int add_candidate(Rolling *rolling, uint32_t member, const int64_t *row, int64_t step,
-                       const int64_t *live, Notes *book) noexcept nogil
+                       const int64_t *live, UndoLog *undo_log) noexcept nogil

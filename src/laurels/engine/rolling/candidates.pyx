@@ -21,7 +21,7 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
 from laurels.engine.tally.cells cimport Cells, put_cell, read_cell, remove_cell
-from laurels.engine.writing.journal cimport Notes, note_cell
+from laurels.engine.writing.journal cimport UndoLog, save_cell
 from laurels.engine.tree.leaf cimport WORDS_MOST
 from laurels.engine.writing.rule cimport is_earlier, order_of
 from .ring cimport Rolling, cells_for, leaving_of, newest_of
@@ -72,23 +72,23 @@ cdef inline void seek_after(const Rolling *rolling, uint32_t member, Candidate *
 
 
 cdef bint write_candidate(Rolling *rolling, uint32_t member, const Candidate *candidate,
-                          Notes *book) noexcept nogil:
+                          UndoLog *undo_log) noexcept nogil:
     """Write a cell; return False if out of memory."""
     cdef Cells *cells = cells_for(rolling, candidate.step)
-    return note_cell(book, cells, member) and put_cell(cells, member, candidate.row)
+    return save_cell(undo_log, cells, member) and put_cell(cells, member, candidate.row)
 
 
 cdef bint drop_candidate(Rolling *rolling, uint32_t member, const Candidate *candidate,
-                         Notes *book) noexcept nogil:
+                         UndoLog *undo_log) noexcept nogil:
     cdef Cells *cells = cells_for(rolling, candidate.step)
-    if not note_cell(book, cells, member):
+    if not save_cell(undo_log, cells, member):
         return False
     remove_cell(cells, member)
     return True
 
 
 cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate *last,
-                Notes *book) noexcept nogil:
+                UndoLog *undo_log) noexcept nogil:
     """Drop candidates, from `last` backwards, that a tuple strictly beats; return False if out of
     memory.
 
@@ -97,31 +97,31 @@ cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate
     cdef Candidate before
     while last.present and order_of(&rolling.rule, row, last.row) < 0:
         seek_before(rolling, member, last, &before)
-        if not drop_candidate(rolling, member, last, book):
+        if not drop_candidate(rolling, member, last, undo_log):
             return False
         last[0] = before
     return True
 
 
 cdef bint link(Rolling *rolling, uint32_t member, Candidate *before, Candidate *own,
-               Candidate *after, Notes *book) noexcept nogil:
+               Candidate *after, UndoLog *undo_log) noexcept nogil:
     """Write a cell between its neighbours, and their links to it; return False if out of memory."""
     back(rolling, own)[0] = own.step - before.step if before.present else 0
     ahead(rolling, own)[0] = after.step - own.step if after.present else 0
-    if not write_candidate(rolling, member, own, book):
+    if not write_candidate(rolling, member, own, undo_log):
         return False
     if before.present and ahead(rolling, before)[0] != own.step - before.step:
         ahead(rolling, before)[0] = own.step - before.step
-        if not write_candidate(rolling, member, before, book):
+        if not write_candidate(rolling, member, before, undo_log):
             return False
     if after.present and back(rolling, after)[0] != after.step - own.step:
         back(rolling, after)[0] = after.step - own.step
-        return write_candidate(rolling, member, after, book)
+        return write_candidate(rolling, member, after, undo_log)
     return True
 
 
 cdef int better_own(Rolling *rolling, uint32_t member, const int64_t *row, Candidate *own,
-                    Notes *book) noexcept nogil:
+                    UndoLog *undo_log) noexcept nogil:
     """Count an event in the cell of its step; return SAME, OTHER or FAILED."""
     cdef int order = order_of(&rolling.rule, row, own.row)
     cdef Candidate before, after
@@ -129,16 +129,16 @@ cdef int better_own(Rolling *rolling, uint32_t member, const int64_t *row, Candi
         return SAME
     memcpy(own.row, row, rolling.rule.words * sizeof(int64_t))
     if order == 0:
-        return OTHER if write_candidate(rolling, member, own, book) else FAILED
+        return OTHER if write_candidate(rolling, member, own, undo_log) else FAILED
     seek_before(rolling, member, own, &before)
     seek_after(rolling, member, own, &after)
-    if not prune(rolling, member, row, &before, book):
+    if not prune(rolling, member, row, &before, undo_log):
         return FAILED
-    return OTHER if link(rolling, member, &before, own, &after, book) else FAILED
+    return OTHER if link(rolling, member, &before, own, &after, undo_log) else FAILED
 
 
 cdef int add_candidate(Rolling *rolling, uint32_t member, const int64_t *row, int64_t step,
-                       const int64_t *live, Notes *book) noexcept nogil:
+                       const int64_t *live, UndoLog *undo_log) noexcept nogil:
     """Count an event (tuple and tie word) of a step in the member's candidates.
 
     `live` is the member's entry before the event, NULL if there is none. Return SAME, OTHER or
@@ -147,7 +147,7 @@ cdef int add_candidate(Rolling *rolling, uint32_t member, const int64_t *row, in
     cdef Candidate own, before, after
     seek_candidate(rolling, member, step, &own)
     if own.present:
-        return better_own(rolling, member, row, &own, book)
+        return better_own(rolling, member, row, &own, undo_log)
     after.present = False
     before.present = False
     before.step = step
@@ -158,7 +158,7 @@ cdef int add_candidate(Rolling *rolling, uint32_t member, const int64_t *row, in
         seek_before(rolling, member, &after, &before)
     if after.present and order_of(&rolling.rule, after.row, row) < 0:
         return SAME
-    if not prune(rolling, member, row, &before, book):
+    if not prune(rolling, member, row, &before, undo_log):
         return FAILED
     memcpy(own.row, row, rolling.rule.words * sizeof(int64_t))
-    return OTHER if link(rolling, member, &before, &own, &after, book) else FAILED
+    return OTHER if link(rolling, member, &before, &own, &after, undo_log) else FAILED

@@ -15,7 +15,7 @@ from laurels.engine.tally.cells cimport (
 from laurels.engine.tree.entries cimport (
     FAR, LARGE, NEAR, NEXT, Hint, discard, predict_write, prefetch_entry, prefetch_place, seek,
 )
-from laurels.engine.writing.journal cimport Notes, note_entry
+from laurels.engine.writing.journal cimport UndoLog, save_entry
 from laurels.engine.tree.leaf cimport WORDS_MOST, ids_of, leaf_get, leaf_read
 from .ring cimport Rolling, cells_for, is_complete, leaving_of, newest_of
 from laurels.engine.writing.rule cimport OP_SUM
@@ -70,7 +70,7 @@ cdef bint are_rows_equal(const int64_t *left, const int64_t *right, int words) n
 
 
 cdef bint prepare(Rolling *rolling, uint32_t member, const int64_t *live, const Hint *hint,
-                  Notes *book) noexcept nogil:
+                  UndoLog *undo_log) noexcept nogil:
     """Assign a member's prepared entry, given the live one (NULL: none). Return False if out of
     memory."""
     cdef int64_t row[WORDS_MOST]
@@ -80,9 +80,9 @@ cdef bint prepare(Rolling *rolling, uint32_t member, const int64_t *live, const 
     if live != NULL and row_after(rolling, member, live, row):
         if write.draft.present and are_rows_equal(write.draft.old, row, write.tree.words):
             return True
-        return write_entry(&write, member, row, book)
+        return write_entry(&write, member, row, undo_log)
     if write.draft.present:
-        if not note_entry(book, write.tree, member):
+        if not save_entry(undo_log, write.tree, member):
             return False
         discard(write.tree, member)
     return True

@@ -48,7 +48,7 @@ cdef inline int compare_bytes(const uint8_t *left, uint32_t left_length,
     return (left_length > right_length) - (left_length < right_length)
 
 cdef class Roster:
-    cdef Names book
+    cdef Names registry
 
 cdef uint32_t find_name(Names *names, object text) except? 0
 

@@ -352,30 +352,30 @@ cdef class Roster:
     """
 
     def __cinit__(self, seed: int) -> None:
-        self.book.seed = <uint64_t>(seed & 0xFFFF_FFFF_FFFF_FFFF)
-        if table_open(&self.book.table, False) < 0:
+        self.registry.seed = <uint64_t>(seed & 0xFFFF_FFFF_FFFF_FFFF)
+        if table_open(&self.registry.table, False) < 0:
             raise MemoryError
 
     def __dealloc__(self) -> None:
         cdef uint32_t i
-        for i in range(shelves_made(&self.book)):
-            free(self.book.shelves[i])
-        for i in range(self.book.chunk_count):
-            free(self.book.chunks[i])
-        free(self.book.shelves)
-        free(self.book.chunks)
-        table_close(&self.book.table)
+        for i in range(shelves_made(&self.registry)):
+            free(self.registry.shelves[i])
+        for i in range(self.registry.chunk_count):
+            free(self.registry.chunks[i])
+        free(self.registry.shelves)
+        free(self.registry.chunks)
+        table_close(&self.registry.table)
 
     def __len__(self) -> int:
-        return self.book.count
+        return self.registry.count
 
     @property
     def nbytes(self) -> int:
         """Bytes allocated. O(number of table segments)."""
-        return (sizeof(Names) + table_bytes(&self.book.table) + self.book.chunk_bytes
-                + shelves_made(&self.book) * (SHELF // GROUP) * sizeof(Group *)
-                + self.book.shelf_capacity * sizeof(Group **)
-                + self.book.chunk_capacity * sizeof(uint8_t *))
+        return (sizeof(Names) + table_bytes(&self.registry.table) + self.registry.chunk_bytes
+                + shelves_made(&self.registry) * (SHELF // GROUP) * sizeof(Group *)
+                + self.registry.shelf_capacity * sizeof(Group **)
+                + self.registry.chunk_capacity * sizeof(uint8_t *))
 
     def intern(self, arena: object, lengths: object) -> array.array:
         """Return the ids of members that are concatenated in `arena` (lengths: one byte each).
@@ -397,11 +397,12 @@ cdef class Roster:
                 raise ValueError("lengths are 1 to 255 and add up to the arena")
             members = array.clone(IDS, count, False)
             if count < MANY:
-                outcome = intern_all(&self.book, <const uint8_t *>buffers.views[0].buf, sizes,
+                outcome = intern_all(&self.registry, <const uint8_t *>buffers.views[0].buf, sizes,
                                      count, members.data.as_uints)
             else:
                 with nogil:
-                    outcome = intern_all(&self.book, <const uint8_t *>buffers.views[0].buf, sizes,
+                    outcome = intern_all(&self.registry, <const uint8_t *>buffers.views[0].buf,
+                                         sizes,
                                          count, members.data.as_uints)
             if outcome < 0:
                 raise MemoryError
@@ -411,7 +412,7 @@ cdef class Roster:
 
     def find(self, member: bytes) -> int:
         """Return the id of a member, -1 if it is unknown. O(bytes)."""
-        cdef uint32_t found = find_name(&self.book, member)
+        cdef uint32_t found = find_name(&self.registry, member)
         return -1 if found == NONE else <int64_t>found
 
     def find_many(self, members: object) -> array.array:
@@ -421,7 +422,7 @@ cdef class Roster:
         cdef array.array found = array.clone(FOUND, len(texts), False)
         cdef uint32_t member
         cdef Py_ssize_t i
-        find_names(&self.book, texts, 0, len(texts), ids.data.as_uints)
+        find_names(&self.registry, texts, 0, len(texts), ids.data.as_uints)
         for i in range(len(texts)):
             member = ids.data.as_uints[i]
             found.data.as_longlongs[i] = -1 if member == NONE else <int64_t>member
@@ -429,9 +430,9 @@ cdef class Roster:
 
     def name(self, id: int) -> str:
         """Return the member with an id. Raises IndexError for an unknown id. O(bytes)."""
-        if not 0 <= id < self.book.count:
+        if not 0 <= id < self.registry.count:
             raise IndexError(f"no member has the id {id}")
-        return text_of(&self.book, id)
+        return text_of(&self.registry, id)
 
     def names(self, ids: object) -> list[str]:
         """Return the members with the ids in a u32 buffer, in its order. Raises IndexError for an
@@ -447,11 +448,11 @@ cdef class Roster:
             wanted = uints(&buffers, 0)
             found = [None] * count
             for i in range(count):
-                if i + AHEAD < count and wanted[i + AHEAD] < self.book.count:
-                    prefetch(group_of(&self.book, wanted[i + AHEAD]))
-                if wanted[i] >= self.book.count:
+                if i + AHEAD < count and wanted[i + AHEAD] < self.registry.count:
+                    prefetch(group_of(&self.registry, wanted[i + AHEAD]))
+                if wanted[i] >= self.registry.count:
                     raise IndexError(f"no member has the id {wanted[i]}")
-                found[i] = text_of(&self.book, wanted[i])
+                found[i] = text_of(&self.registry, wanted[i])
             return found
         finally:
             release_buffers(&buffers)
@@ -460,7 +461,8 @@ cdef class Roster:
                Py_ssize_t stop) -> tuple[array.array, bytes, bytes]:
         """Return the members from id start to before stop whose flag is 1, and set these flags to
         2: the ids, the concatenated bytes, and the number of bytes of each. O(bytes)."""
-        cdef Py_ssize_t last = min(stop, min(<Py_ssize_t>len(flags), <Py_ssize_t>self.book.count))
+        cdef Py_ssize_t last = min(stop, min(<Py_ssize_t>len(flags),
+                                             <Py_ssize_t>self.registry.count))
         cdef list arena = []
         cdef bytearray lengths = bytearray()
         cdef list ids = []
@@ -470,7 +472,7 @@ cdef class Roster:
         for id in range(start, last):
             if flags[id] == 1:
                 flags[id] = 2
-                bytes_of = name_of(&self.book, <uint32_t>id, &length)
+                bytes_of = name_of(&self.registry, <uint32_t>id, &length)
                 arena.append(PyBytes_FromStringAndSize(<const char *>bytes_of, length))
                 lengths.append(length)
                 ids.append(id)
@@ -480,7 +482,7 @@ cdef class Roster:
         """Check every invariant; CheckFailed names the first that does not hold. O(bytes)."""
         cdef const char *fault
         with nogil:
-            fault = check_names(&self.book)
+            fault = check_names(&self.registry)
         if fault != NULL:
             raise CheckFailed(f"roster: {fault.decode()}")
 

@@ -259,7 +259,8 @@ cdef inline void prefetch_parent(const Leaf *leaf) noexcept nogil:
 
 cdef void predict_write(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
                         Hint *hint) noexcept nogil:
-    """Note where an entry (spot NULL: a new one) is and where it will move, and prefetch that leaf.
+    """Set a hint to where an entry (spot NULL: a new one) is and where it will move, and prefetch
+    that leaf.
 
     The leaf itself is not read, since that would wait for it.
     """

@@ -209,7 +209,7 @@ cdef list ranks_of(RankedSet ranked, list members, int style, int first, object 
     check_style(&ranked.tree, style)
     while place < len(members):
         count = min(len(members) - place, <Py_ssize_t>BLOCK)
-        find_names(&ranked.roster.book, members, place, count, ids)
+        find_names(&ranked.roster.registry, members, place, count, ids)
         rank_all(&ranked.tree, ids, count, style, ranks)
         for i in range(count):
             found.append(absent if ranks[i] < 0 else ranks[i] + first)
@@ -242,7 +242,7 @@ cdef class RankedSet:
         self.roster = roster
         self.stamped = stamped
         self.stepped = stepped
-        tree_open(&self.tree, &roster.book, columns, columns + tie,
+        tree_open(&self.tree, &roster.registry, columns, columns + tie,
                   columns + tie + stamped + stepped, dense)
 
     def __dealloc__(self) -> None:
@@ -376,7 +376,7 @@ cdef class RankedSet:
     def rank_of(self, member: object, int style) -> int:
         """Return the rank of a member (str or bytes), like `rank`; also -1 for one that is not in
         the roster. O(log n)."""
-        cdef uint32_t id = find_name(&self.roster.book, member)
+        cdef uint32_t id = find_name(&self.roster.registry, member)
         cdef Spot spot
         check_style(&self.tree, style)
         return <int64_t>rank_of(&self.tree, &spot, style) if (
@@ -433,7 +433,7 @@ cdef class RankedSet:
             slice_all(&self.tree, first, count, ids, columns)
             ranks_in_order(&self.tree, first, count, style, ranks)
             for i in range(count):
-                names.append(text_of(&self.roster.book, ids[i]))
+                names.append(text_of(&self.roster.registry, ids[i]))
                 places.append(ranks[i])
             for word in range(self.tree.words):
                 add_all(<list>shown[word], words[word], count)

@@ -182,12 +182,12 @@ def expect(structure: Roster | RankedSet, uint64_t count) -> None:
     cdef bint done
     if isinstance(structure, Roster):
         roster = structure
-        if roster.book.count:
+        if roster.registry.count:
             raise ValueError("the roster has members already")
         if table_open_for(&table, False, min(count, <uint64_t>NONE), 0) < 0:
             raise MemoryError
-        table_close(&roster.book.table)
-        roster.book.table = table
+        table_close(&roster.registry.table)
+        roster.registry.table = table
         return
     ranked = structure
     with nogil:

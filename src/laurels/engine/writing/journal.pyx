@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """The journal: the data that a batch overwrites, for undoing an all-or-nothing batch.
 
-Before each write of an entry or a cell its old content is noted; undoing restores these, newest
-first. If an entry has several notes, the oldest is restored last, so no search is needed.
+Before each write of an entry or a cell its old content is recorded; undoing restores these, newest
+first. If an entry has several records, the oldest is restored last, so no search is needed.
 """
 cimport cython
 from libc.stdint cimport uint32_t
@@ -14,101 +14,101 @@ from laurels.engine.tree.leaf cimport leaf_read
 from laurels.engine.tree.tree cimport Spot
 
 
-cdef Note *add_note(Notes *book, uint32_t member) noexcept nogil:
-    """Return room for one more note, or NULL if out of memory."""
-    cdef Py_ssize_t capacity = 2 * book.capacity + 64
-    cdef Note *notes
-    if book.count == book.capacity:
-        notes = <Note *>realloc(book.notes, capacity * sizeof(Note))
-        if notes == NULL:
+cdef UndoRecord *add_record(UndoLog *undo_log, uint32_t member) noexcept nogil:
+    """Append a record and return it, or NULL if out of memory."""
+    cdef Py_ssize_t capacity = 2 * undo_log.capacity + 64
+    cdef UndoRecord *records
+    if undo_log.count == undo_log.capacity:
+        records = <UndoRecord *>realloc(undo_log.records, capacity * sizeof(UndoRecord))
+        if records == NULL:
             return NULL
-        book.notes = notes
-        book.capacity = capacity
-    book.count += 1
-    book.notes[book.count - 1].tree = NULL
-    book.notes[book.count - 1].cells = NULL
-    book.notes[book.count - 1].member = member
-    return &book.notes[book.count - 1]
+        undo_log.records = records
+        undo_log.capacity = capacity
+    undo_log.count += 1
+    undo_log.records[undo_log.count - 1].tree = NULL
+    undo_log.records[undo_log.count - 1].cells = NULL
+    undo_log.records[undo_log.count - 1].member = member
+    return &undo_log.records[undo_log.count - 1]
 
 
-cdef bint note_entry(Notes *book, Tree *tree, uint32_t member) noexcept nogil:
-    """Note a member's entry before a write (book NULL: do nothing). Return False if out of
+cdef bint save_entry(UndoLog *undo_log, Tree *tree, uint32_t member) noexcept nogil:
+    """Record a member's entry before a write (undo_log NULL: do nothing). Return False if out of
     memory."""
-    cdef Note *note
+    cdef UndoRecord *record
     cdef Spot spot
-    if book == NULL:
+    if undo_log == NULL:
         return True
-    note = add_note(book, member)
-    if note == NULL:
+    record = add_record(undo_log, member)
+    if record == NULL:
         return False
-    note.tree = tree
-    note.present = seek(tree, member, &spot)
-    if note.present:
-        leaf_read(spot.leaf, tree.words, spot.at, note.words)
+    record.tree = tree
+    record.present = seek(tree, member, &spot)
+    if record.present:
+        leaf_read(spot.leaf, tree.words, spot.at, record.words)
     return True
 
 
-cdef bint note_cell(Notes *book, Cells *cells, uint32_t member) noexcept nogil:
-    """Note a member's cell before a write, like `note_entry`."""
-    cdef Note *note
-    if book == NULL:
+cdef bint save_cell(UndoLog *undo_log, Cells *cells, uint32_t member) noexcept nogil:
+    """Record a member's cell before a write, like `save_entry`."""
+    cdef UndoRecord *record
+    if undo_log == NULL:
         return True
-    note = add_note(book, member)
-    if note == NULL:
+    record = add_record(undo_log, member)
+    if record == NULL:
         return False
-    note.cells = cells
-    note.present = read_cell(cells, member, note.words)
+    record.cells = cells
+    record.present = read_cell(cells, member, record.words)
     return True
 
 
-cdef bint put_back(const Note *note) noexcept nogil:
+cdef bint restore_record(const UndoRecord *record) noexcept nogil:
     """Undo one write; return False if out of memory."""
     cdef Spot spot
-    if note.tree == NULL:
-        if note.present:
-            return put_cell(note.cells, note.member, note.words)
-        remove_cell(note.cells, note.member)
+    if record.tree == NULL:
+        if record.present:
+            return put_cell(record.cells, record.member, record.words)
+        remove_cell(record.cells, record.member)
         return True
-    if not note.present:
-        discard(note.tree, note.member)
+    if not record.present:
+        discard(record.tree, record.member)
         return True
-    if seek(note.tree, note.member, &spot):
-        return assign_at(note.tree, note.member, note.words, &spot, NULL)
-    return insert(note.tree, note.member, note.words, NULL)
+    if seek(record.tree, record.member, &spot):
+        return assign_at(record.tree, record.member, record.words, &spot, NULL)
+    return insert(record.tree, record.member, record.words, NULL)
 
 
-cdef bint put_all_back(Notes *book) noexcept nogil:
+cdef bint restore_all(UndoLog *undo_log) noexcept nogil:
     """Undo every write, newest first; return False if out of memory."""
-    while book.count > 0:
-        book.count -= 1
-        if not put_back(&book.notes[book.count]):
+    while undo_log.count > 0:
+        undo_log.count -= 1
+        if not restore_record(&undo_log.records[undo_log.count]):
             return False
     return True
 
 
 @cython.final
 cdef class Journal:
-    """Notes of the data that `apply` has overwritten, in one or more calls."""
+    """A record of the data that `apply` has overwritten, in one or more calls."""
 
     def __cinit__(self) -> None:
-        self.kept = set()
+        self.owners = set()
 
     def __dealloc__(self) -> None:
-        free(self.book.notes)
+        free(self.undo_log.records)
 
     def __len__(self) -> int:
-        return self.book.count
+        return self.undo_log.count
 
     def undo(self) -> None:
         """Restore everything that was overwritten; the journal is empty then. O(log n) per write.
 
         This also undoes the part of a batch that was counted before `apply` ran out of memory.
-        Since the noted calls, nothing else may have changed the rankings and tallies, and no
-        rolling window may have turned or continued its pass.
+        Since the recorded calls, nothing else may have changed the rankings and tallies, and no
+        rolling window may have moved on or continued its pass.
         """
         cdef bint done
         with nogil:
-            done = put_all_back(&self.book)
+            done = restore_all(&self.undo_log)
         if not done:
             raise MemoryError
-        self.kept.clear()
+        self.owners.clear()

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The write of an entry: it is found, drafted, noted in the journal, and written."""
+"""The write of an entry: it is found, drafted, recorded in the journal, and written."""
 from libc.stdint cimport int64_t, uint32_t
 
 from laurels.engine.tree.entries cimport Hint, assign_at, insert, seek_near
-from .journal cimport Notes, note_entry
+from .journal cimport UndoLog, save_entry
 from laurels.engine.tree.leaf cimport WORDS_MOST, leaf_read
 from .rule cimport Draft
 from laurels.engine.roster.table cimport NONE
@@ -34,9 +34,9 @@ cdef inline void read_entry(Tree *tree, uint32_t member, Write *write) noexcept 
         draft.old[word] = 0
 
 cdef inline bint write_entry(Write *write, uint32_t member, const int64_t *entry,
-                             Notes *book) noexcept nogil:
+                             UndoLog *undo_log) noexcept nogil:
     """Write a member's entry that `read_entry` has found; return False if out of memory."""
-    if not note_entry(book, write.tree, member):
+    if not save_entry(undo_log, write.tree, member):
         return False
     if write.draft.present:
         return assign_at(write.tree, member, entry, &write.spot, &write.hint)
