@@ -97,7 +97,7 @@ class _Boundaries:
         self._cross()
         self._watched(_owner("all by the first calls"), self._by_first_calls)
         self._window.advance(_EVERYTHING)
-        self._table.keep(alone, "turn, µs", "µs", waited(self._window.turn) * 1e6)
+        self._table.keep(alone, "turn, µs", "µs", waited(self._window.rotate_step) * 1e6)
 
     def _watched(self, owner: Owner, work: Task) -> None:
         with self._waits.watching():
@@ -105,10 +105,10 @@ class _Boundaries:
         self._table.keep_waits(owner, self._waits.read, self._waits.write)
 
     def _pass(self, owner: Owner, work: Task) -> None:
-        todo = self._window.todo
+        todo = self._window.pass_remaining
         spent = waited(work)
         # What the first calls did ended with a turn: nothing of that pass is left.
-        left = 0 if work == self._by_first_calls else self._window.todo
+        left = 0 if work == self._by_first_calls else self._window.pass_remaining
         if todo > left:
             _keep_pass(self._table, owner, todo - left, spent)
 

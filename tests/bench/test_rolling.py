@@ -134,10 +134,10 @@ def test_the_hardest_boundary_is_a_sound_window_with_everybody_in_its_passes() -
         window = api.held.whole.rolling["rolling"]
         window.check()
         for visited in (100, 500, 500, 100):
-            assert window.todo == visited
+            assert window.pass_remaining == visited
             assert window.advance(1_000)
             window.check()
-            window.turn()
+            window.rotate_step()
         assert len(window.live) == 400 + 1
 
 

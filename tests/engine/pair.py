@@ -88,7 +88,7 @@ class Pair:
             for style in self.styles:
                 ranks = self.plain.ranks(style)
                 listed = (self.roster.names(ids), [ranks[n] for n in names], list(map(list, words)))
-                assert self.native.listed(start, stop, style) == listed
+                assert self.native.list_entries(start, stop, style) == listed
 
     def compare_bounds(self, random: Random, keys: Iterable[Sequence[int]]) -> None:
         """Bounds of keys of any length, with members that are and are not in the roster."""

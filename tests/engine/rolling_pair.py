@@ -156,7 +156,7 @@ class RollingPair:
             while rolling.running < running:
                 while not rolling.complete:
                     rolling.advance(random.choice([1, 2, 50, 10**9]))
-                rolling.turn()
+                rolling.rotate_step()
 
     def discard(self, members: Sequence[int]) -> None:
         ids = array("I", [self.ids[member] for member in members])

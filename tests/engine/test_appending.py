@@ -37,7 +37,7 @@ def same(left: RankedSet, right: RankedSet, style: int) -> None:
     left.check()
     right.check()
     assert left.slice(0, MEMBERS) == right.slice(0, MEMBERS)
-    assert left.listed(0, MEMBERS, style) == right.listed(0, MEMBERS, style)
+    assert left.list_entries(0, MEMBERS, style) == right.list_entries(0, MEMBERS, style)
 
 
 @pytest.mark.parametrize("dense", [False, True])

@@ -96,9 +96,9 @@ class Beside:
         running = self.now // STEP_MS
         while self.ordinary.running < running:
             self.ordinary.advance(2**62)
-            self.ordinary.turn()
+            self.ordinary.rotate_step()
         if self.deferred.running < running:
-            self.deferred.pass_to(running)
+            self.deferred.jump_to(running)
 
     def refresh(self, limit: int = 2**62) -> None:
         while not self.deferred.build(limit):
@@ -152,16 +152,16 @@ def test_a_large_set_is_built_in_shares_while_it_is_counted(ops: tuple[int, ...]
         beside.count(rng, 2_000)
         beside.later(STEP_MS)
     shares = 0
-    left = beside.deferred.to_build
+    left = beside.deferred.build_remaining
     while not beside.deferred.build(200):
         beside.count(rng, 20)
         beside.deferred.check()
-        assert beside.deferred.to_build < left + 20
-        left = beside.deferred.to_build
+        assert beside.deferred.build_remaining < left + 20
+        left = beside.deferred.build_remaining
         shares += 1
     assert shares > 10
     beside.deferred.refresh()
-    assert beside.deferred.to_build > 1_000
+    assert beside.deferred.build_remaining > 1_000
     beside.assert_alike()
 
 
@@ -199,7 +199,7 @@ def test_what_is_refreshed_outlives_its_steps() -> None:
     beside.count(Random(3), 50)
     beside.refresh()
     shown = entries(beside.deferred.live)
-    left = beside.deferred.pass_to(beside.deferred.running + 100)
+    left = beside.deferred.jump_to(beside.deferred.running + 100)
     assert sum(map(len, left)) >= len(shown)
     assert beside.deferred.numbers() == []
     assert entries(beside.deferred.live) == shown
@@ -213,8 +213,8 @@ def test_it_is_refreshed_only_when_built_and_never_turned() -> None:
     beside.count(Random(3), 50)
     with pytest.raises(RuntimeError, match="not built yet"):
         beside.deferred.refresh()
-    with pytest.raises(RuntimeError, match="pass_to"):
-        beside.deferred.turn()
+    with pytest.raises(RuntimeError, match="jump_to"):
+        beside.deferred.rotate_step()
     with pytest.raises(RuntimeError, match="not deferred"):
         beside.ordinary.build(1)
 

@@ -381,9 +381,9 @@ def test_what_a_rolling_window_writes_to_is_its_own() -> None:
         count([tally], [board.rankings[0]])  # type: ignore[list-item]
     while not rolling.complete:
         rolling.advance(1)
-    rolling.turn()
+    rolling.rotate_step()
     rolling.advance(1)
-    rolling.turn()
+    rolling.rotate_step()
     with pytest.raises(ValueError, match="tallies of its own steps"):
         count([tally], [rolling])
     rolling.check()

@@ -83,8 +83,8 @@ class Rules:
             at_low=AT_LOW,
             at_high=AT_HIGH,
             parse=self.parse,
-            refusal=RefusedError,
-            labelled=self.labelled,
+            error_type=RefusedError,
+            group_number=self.labelled,
             always=self.always,
         )
 
@@ -195,7 +195,7 @@ def test_other_errors_are_not_collected() -> None:
     with pytest.raises(KeyError):
         gather(
             [None], multipliers=[1], lows=[0], highs=[1], at_low=0, at_high=1,
-            parse=parse, refusal=RefusedError, labelled=Rules([1], [0], [1]).labelled,
+            parse=parse, error_type=RefusedError, group_number=Rules([1], [0], [1]).labelled,
         )  # fmt: skip
 
 
@@ -237,8 +237,8 @@ def test_errors_are_without_their_frames_from_the_start() -> None:
         at_low=AT_LOW,
         at_high=AT_HIGH,
         parse=parse,
-        refusal=RefusedError,
-        labelled=rules.labelled,
+        error_type=RefusedError,
+        group_number=rules.labelled,
     )
     errors = [error for _, error in found.errors]
     assert errors == raised

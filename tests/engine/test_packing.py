@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.engine.batch.packing import behind, bounds, cut, pack, unpack
+from laurels.engine.batch.packing import bounds, differences, pack, split_texts, unpack
 
 
 @given(st.lists(st.one_of(*(st.integers(-(2**bits), 2**bits - 1) for bits in (0, 7, 15, 31, 63)))))
@@ -53,9 +53,9 @@ def test_what_pack_never_wrote(packed: bytes, n: int) -> None:
 
 @given(st.integers(-(2**40), 2**40), st.lists(st.integers(-(2**40), 2**40)))
 def test_ages_and_instants_are_each_other_s(now_ms: int, ats: list[int]) -> None:
-    ages = behind(now_ms, array("q", ats))
+    ages = differences(now_ms, array("q", ats))
     assert ages == array("q", [now_ms - at for at in ats])
-    assert behind(now_ms, ages) == array("q", ats)
+    assert differences(now_ms, ages) == array("q", ats)
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
@@ -70,10 +70,10 @@ def test_an_empty_column_has_no_bounds() -> None:
 
 @given(st.lists(st.binary(max_size=255)))
 def test_texts_are_cut_apart_as_they_were(texts: list[bytes]) -> None:
-    assert cut(b"".join(texts), bytes(map(len, texts))) == texts
+    assert split_texts(b"".join(texts), bytes(map(len, texts))) == texts
 
 
 @pytest.mark.parametrize(("arena", "lengths"), [(b"abc", b"\2"), (b"abc", b"\2\2"), (b"", b"\1")])
 def test_lengths_that_are_not_those_of_the_texts(arena: bytes, lengths: bytes) -> None:
     with pytest.raises(ValueError, match="texts of these lengths"):
-        cut(arena, lengths)
+        split_texts(arena, lengths)

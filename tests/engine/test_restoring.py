@@ -10,7 +10,7 @@ import pytest
 from laurels.engine.batch.fold import SUM
 from laurels.engine.roster.roster import Roster
 from laurels.engine.tree.ranked_set import DENSE, RankedSet
-from laurels.engine.tree.restoring import expect
+from laurels.engine.tree.restoring import reserve
 from tests.conftest import Scaled
 from tests.counts import some
 from tests.engine.plain_rolling import Roll
@@ -21,7 +21,7 @@ from tests.engine.test_rolling import some_event
 def roster(members: int, expected: int | None = None) -> Roster:
     made = Roster(5)
     if expected is not None:
-        expect(made, expected)
+        reserve(made, expected)
     for first in range(0, members, 700):
         names = [f"m{i:05}".encode() for i in range(first, min(members, first + 700))]
         made.intern(b"".join(names), bytes(map(len, names)))
@@ -42,7 +42,7 @@ def test_a_roster_holds_the_same_however_many_were_expected(expected: int) -> No
 
 def test_a_roster_with_members_is_not_made_anew() -> None:
     with pytest.raises(ValueError, match="members already"):
-        expect(roster(1), 100)
+        reserve(roster(1), 100)
 
 
 @pytest.mark.parametrize("share", [1, 3, 40])
@@ -60,17 +60,17 @@ def test_a_ranking_holds_the_same_however_many_were_expected(share: int, expecte
         for ranking in (ready, grown):
             ranking.put(array("I", ids), [array("q", scores), array("q", stamps)])
         if first == 0:
-            expect(ready, expected)
+            reserve(ready, expected)
             ready.check()
     ready.check()
     assert ready.slice(0, 20_000) == grown.slice(0, 20_000)
-    assert ready.listed(0, len(rows), DENSE) == grown.listed(0, len(rows), DENSE)
+    assert ready.list_entries(0, len(rows), DENSE) == grown.list_entries(0, len(rows), DENSE)
     even = [id for _, _, id in rows if id % 2 == 0]
     for ranking in (ready, grown):
         assert ranking.discard(array("I", range(0, 20_000, 2))) == len(even)
         ranking.check()
     assert ready.slice(0, 20_000) == grown.slice(0, 20_000)
-    expect(RankedSet(names, columns=1, tie=False, stamped=False, dense=False), 10**6)
+    reserve(RankedSet(names, columns=1, tie=False, stamped=False, dense=False), 10**6)
 
 
 @pytest.mark.parametrize("members", some(4, [0, 1, 90, 3_000, 600, 9_000]))

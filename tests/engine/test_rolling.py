@@ -262,14 +262,14 @@ def test_no_turn_before_all_is_prepared() -> None:
     rolling = pair.rollings[0]
     assert rolling is not None
     pair.now = 10
-    rolling.turn()
+    rolling.rotate_step()
     assert not rolling.complete
-    assert rolling.todo == 2
+    assert rolling.pass_remaining == 2
     with pytest.raises(RuntimeError, match="not prepared"):
-        rolling.turn()
+        rolling.rotate_step()
     assert rolling.advance(1)
-    assert rolling.todo == 0
-    rolling.turn()
+    assert rolling.pass_remaining == 0
+    rolling.rotate_step()
     pair.now = 20
     pair.compare()
     assert len(rolling.live) == 0
@@ -282,10 +282,10 @@ def test_steps_without_events_are_turned_at_once() -> None:
     assert rolling is not None
     for _ in range(8):
         assert rolling.complete
-        rolling.turn()
+        rolling.rotate_step()
     assert rolling.leaving == -1
     assert rolling.numbers() == [0]
-    rolling.turn()
+    rolling.rotate_step()
     assert not rolling.complete
     assert rolling.tally(9) is None
 

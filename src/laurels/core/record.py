@@ -12,7 +12,7 @@ from array import array
 import msgspec
 from msgspec import Struct
 
-from laurels.engine.batch.packing import behind, pack, unpack
+from laurels.engine.batch.packing import differences, pack, unpack
 from laurels.errors import FormatTooNew, LogDamaged
 from laurels.model.event import Batch
 from laurels.model.labels import Labels, Values
@@ -169,7 +169,7 @@ def events_of(batch: Batch, version: int) -> Events:
     """Return the log record of a batch."""
     ages = None
     if batch.ats is not None:
-        ages = pack(behind(batch.now_ms, batch.ats))
+        ages = pack(differences(batch.now_ms, batch.ats))
     return Events(
         board=batch.board,
         version=version,
@@ -195,7 +195,7 @@ def _waits(batch: Batch) -> bytes | None:
     that time."""
     if batch.nows is None or batch.ids is None or batch.nows[0] == batch.now_ms:
         return None
-    return pack(behind(batch.now_ms, batch.nows))
+    return pack(differences(batch.now_ms, batch.nows))
 
 
 def _labels_told(labels: Labels) -> tuple[tuple[str, ...], tuple[Values, ...], bytes]:
@@ -230,7 +230,7 @@ def batch_of(record: Events) -> Batch:
     """Return the batch in a log record."""
     ats = None
     if record.ages is not None:
-        ats = behind(record.now_ms, unpack(record.ages, record.size))
+        ats = differences(record.now_ms, unpack(record.ages, record.size))
     return Batch(
         board=record.board,
         now_ms=record.now_ms,
@@ -247,6 +247,6 @@ def batch_of(record: Events) -> Batch:
         labels=_labels(record),
         nows=None
         if record.waits is None
-        else behind(record.now_ms, unpack(record.waits, record.size)),
+        else differences(record.now_ms, unpack(record.waits, record.size)),
         tag=record.tag,
     )

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.engine.batch.intake import Columns, gather
-from laurels.engine.batch.packing import cut
+from laurels.engine.batch.packing import split_texts
 from laurels.errors import (
     IdEmpty,
     IdNotUtf8,
@@ -108,7 +108,7 @@ class Batch(Struct, frozen=True):
 
     def member_list(self) -> list[bytes]:
         """Return the ids of all members, in the order of the events."""
-        return cut(self.members, self.lengths)
+        return split_texts(self.members, self.lengths)
 
     def accepted_at(self, i: int) -> int:
         """Return when event i was accepted."""
@@ -262,8 +262,8 @@ class EventReader:
             at_low=MIN_MS,
             at_high=MAX_MS - 1,
             parse=self.parse,
-            refusal=LaurelsError,
-            labelled=groups.number,
+            error_type=LaurelsError,
+            group_number=groups.number,
             always=not self._counted,
         )
         if columns.groups is not None:

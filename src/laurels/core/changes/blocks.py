@@ -20,7 +20,7 @@ from laurels.core.board_state import BoardState
 from laurels.core.index import COUNTED, Outcomes
 from laurels.core.plan import Plan
 from laurels.core.record import Position
-from laurels.engine.batch.packing import behind, cut, pack, unpack
+from laurels.engine.batch.packing import differences, pack, split_texts, unpack
 from laurels.errors import (
     LogDamaged,
 )
@@ -183,7 +183,7 @@ def begin_block(rules: Rules, batch: Batch, plan: Plan) -> EventBlock:
         batch.members,
         bytes(batch.lengths),
         tuple([pack(column) for column in batch.values]),
-        None if batch.ats is None else pack(behind(batch.now_ms, batch.ats)),
+        None if batch.ats is None else pack(differences(batch.now_ms, batch.ats)),
         batch.ids,
         batch.absolute,
         None
@@ -227,7 +227,7 @@ def complete_block(
 
 def _taken(block: EventBlock, kept: Sequence[int]) -> EventBlock:
     """Return a block with only some of its events."""
-    size, members = block.size, cut(block.members, block.lengths)
+    size, members = block.size, split_texts(block.members, block.lengths)
 
     def take(column: bytes) -> bytes:
         values = unpack(column, size)

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.board_state import BoardState
-from laurels.engine.batch.packing import behind, cut, unpack
+from laurels.engine.batch.packing import differences, split_texts, unpack
 from laurels.errors import (
     ChangesExpired,
     ChangesNotKept,
@@ -76,10 +76,10 @@ class ChangeContext(Struct, frozen=True):
 
     def _events(self, block: EventBlock, start: int, stop: int) -> list[Change]:
         rows = range(start, stop)
-        members = cut(block.members, block.lengths)
+        members = split_texts(block.members, block.lengths)
         ats: Sequence[int] | None = None
         if block.ages is not None:
-            ats = behind(block.now_ms, unpack(block.ages, block.size))
+            ats = differences(block.now_ms, unpack(block.ages, block.size))
         added = [unpack(column, block.size) for column in block.added]
         labels = self._labels(block)
         rankings, totals = self._traced(block, rows)

@@ -42,7 +42,7 @@ def gather(
     at_low: int,
     at_high: int,
     parse: Callable[[object], tuple[bytes, tuple[int, ...], int | None, bytes | None, object]],
-    refusal: type[Exception],
-    labelled: Callable[[object], int],
+    error_type: type[Exception],
+    group_number: Callable[[object], int],
     always: bool = False,
 ) -> Columns: ...

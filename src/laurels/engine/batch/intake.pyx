@@ -266,16 +266,16 @@ cdef class _Gathering:
         self.ids.append(id)
         return 0
 
-    cdef int add_labels(self, object labelled, object labels, bint always) except -1:
-        """Record the labels of the next accepted event; `labelled` may refuse them."""
+    cdef int add_labels(self, object group_number, object labels, bint always) except -1:
+        """Record the labels of the next accepted event; `group_number` may refuse them."""
         cdef int64_t nothing
         cdef int64_t number
         cdef Py_ssize_t i
         if labels is None and self.labels is None and not always:
             return 0
-        number = labelled(labels)
+        number = group_number(labels)
         if self.labels is None:
-            nothing = labelled(None) if self.n else 0
+            nothing = group_number(None) if self.n else 0
             self.labels = array.clone(LONGS, self.size, False)
             for i in range(self.n):
                 self.labels.data.as_longlongs[i] = nothing
@@ -340,15 +340,15 @@ cdef class _Gathering:
 
 
 def gather(events: object, *, multipliers: object, lows: object, highs: object, at_low: int,
-           at_high: int, parse: object, refusal: object, labelled: object,
+           at_high: int, parse: object, error_type: object, group_number: object,
            always: bool = False) -> Columns:
     """Return the events of a batch as columns.
 
     Values are multiplied (by 10^scale) and must then be within `lows` and `highs`, each `at` within
     `at_low` and `at_high`. `parse` checks every event that is not certainly valid, and returns a
-    row that ends with its labels. `labelled` returns the number of an event's labels (None: no
+    row that ends with its labels. `group_number` returns the number of an event's labels (None: no
     labels); for events without labels it is called only if others have some, or with `always`.
-    Their errors of the class `refusal` are collected with the event's position and without
+    Their errors of the class `error_type` are collected with the event's position and without
     traceback; any other error is raised.
     """
     cdef list batch = events if PyList_CheckExact(events) else list(events)
@@ -367,8 +367,8 @@ def gather(events: object, *, multipliers: object, lows: object, highs: object, 
             else:
                 parsed = parse(event)
                 labels = parsed[4]
-            gathering.add_labels(labelled, labels, always)
-        except refusal as error:
+            gathering.add_labels(group_number, labels, always)
+        except error_type as error:
             # Its frames refer to this batch, which refers to the error: a reference cycle per
             # event.
             error.__traceback__ = error.__context__ = error.__cause__ = None

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """Columns of integers in few bytes, for the log and snapshots, and arenas of concatenated texts.
 
-`pack` writes a column with as few bytes per item as possible, and `unpack` reads it; `behind` turns
-times into ages, which are smaller numbers; `bounds` returns the least and greatest time of a batch.
-`cut` splits an arena into its texts.
+`pack` writes a column with as few bytes per item as possible, and `unpack` reads it; `differences`
+turns times into ages, which are smaller numbers; `bounds` returns the least and greatest time of a
+batch. `split_texts` splits an arena into its texts.
 """
 from cpython cimport array
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -35,7 +35,7 @@ def bounds(values: object) -> tuple[int, int]:
         release_buffers(&buffers)
 
 
-def behind(int64_t start, values: object) -> array.array:
+def differences(int64_t start, values: object) -> array.array:
     """Return the differences `start` minus item, for a column of int64: turns times into ages, and
     ages into times. O(n)."""
     cdef BufferViews buffers
@@ -148,7 +148,7 @@ def unpack(bytes data not None, Py_ssize_t n) -> array.array:
     return column
 
 
-def cut(bytes arena not None, bytes lengths not None) -> list[bytes]:
+def split_texts(bytes arena not None, bytes lengths not None) -> list[bytes]:
     """Return the texts that are concatenated in an arena, by their lengths of one byte each. Raises
     ValueError if these do not add up to its size. O(n)."""
     cdef const char *text = PyBytes_AS_STRING(arena)

@@ -31,7 +31,7 @@ from laurels.errors import CheckFailed
 cdef enum:
     STEPS_MOST = 10000
     MANY = 1000                 # the number of members from which the GIL is released
-    SWEEP = 256                 # how many slots of the ring are searched for empty tallies at a turn
+    SWEEP = 256                 # how many slots of the ring a rotation searches for empty tallies
 
 
 cdef inline bint are_rules_equal(const Rule *left, const Rule *right) noexcept:
@@ -181,7 +181,7 @@ cdef class RollingSet:
         return is_complete(&self.rolling)
 
     @property
-    def todo(self) -> int:
+    def pass_remaining(self) -> int:
         """About how many members the pass still has to visit."""
         return cells_after(
             cells_for(&self.rolling, leaving_of(&self.rolling) - 1), self.rolling.left_place
@@ -255,14 +255,14 @@ cdef class RollingSet:
             self.release(slot_for(&self.rolling, leaving_of(&self.rolling) - 1))
         return is_complete(&self.rolling)
 
-    def turn(self) -> None:
+    def rotate_step(self) -> None:
         """Go to the next step: the rankings swap roles, and a new pass begins. O(1).
 
         Tallies that were left without cells may be given up. Raises RuntimeError unless all is
         prepared, and of a deferred set.
         """
         if self.rolling.deferred:
-            raise RuntimeError("a deferred set goes on by `pass_to`")
+            raise RuntimeError("a deferred set moves on by `jump_to`")
         if not is_complete(&self.rolling):
             raise RuntimeError("the next step is not prepared yet")
         self.release(slot_for(&self.rolling, leaving_of(&self.rolling) - 1))
@@ -298,7 +298,7 @@ cdef class RollingSet:
         return self.rolling.built >= PLACES
 
     @property
-    def to_build(self) -> int:
+    def build_remaining(self) -> int:
         """About how many cells a build still has to visit. O(steps)."""
         return (count_cells(&self.rolling) * ((PLACES - self.rolling.built) >> 16)) >> 16
 
@@ -333,10 +333,10 @@ cdef class RollingSet:
             raise RuntimeError("what the tallies add up to is not built yet")
         self.live = self.prepared
         self.rolling.live = &self.live.tree
-        self.give_up()
+        self.restart_build()
         return before
 
-    def give_up(self) -> RankedSet:
+    def restart_build(self) -> RankedSet:
         """Begin the build of a deferred set again; return the discarded ranking."""
         cdef RankedSet before = self.prepared
         self.prepared = self.empty()
@@ -344,10 +344,10 @@ cdef class RollingSet:
         self.rolling.built = 0
         return before
 
-    def pass_to(self, running: int) -> list[RankedSet | Tally]:
+    def jump_to(self, running: int) -> list[RankedSet | Tally]:
         """Move a deferred set to a later step; return what is discarded: the tallies that left, and
         the ranking being built. O(steps that left)."""
-        cdef list left = [self.give_up()]
+        cdef list left = [self.restart_build()]
         cdef int64_t step = leaving_of(&self.rolling)
         cdef int64_t missed = running - self.rolling.running
         cdef int64_t end = min(running - self.rolling.steps, self.rolling.running) + 1

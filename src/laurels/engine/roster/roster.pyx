@@ -487,7 +487,7 @@ cdef class Roster:
             raise CheckFailed(f"roster: {fault.decode()}")
 
 
-def mark(bytearray flags not None, object ids) -> None:
+def set_flags(bytearray flags not None, object ids) -> None:
     """Set the flag of each id (u32) to 1 where it is 0. Raises IndexError for an id without a
     flag."""
     cdef BufferViews buffers

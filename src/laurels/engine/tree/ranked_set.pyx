@@ -409,7 +409,7 @@ cdef class RankedSet:
                 slice_all(&self.tree, first, count, ids.data.as_uints, columns)
         return ids, words
 
-    def listed(self, start: int, stop: int, int style) -> tuple[
+    def list_entries(self, start: int, stop: int, int style) -> tuple[
             list[str], list[int], list[list[int]]]:
         """Return the members, the ranks and, column by column, the words of the entries that
         `slice` would return. O(log n + entries)."""
@@ -423,11 +423,11 @@ cdef class RankedSet:
         cdef int word
         cdef list names = []
         cdef list places = []
-        cdef list shown = []
+        cdef list word_lists = []
         check_style(&self.tree, style)
         for word in range(self.tree.words):
             columns[word] = words[word]
-            shown.append([])
+            word_lists.append([])
         while first < last:
             count = min(last - first, <uint64_t>BLOCK)
             slice_all(&self.tree, first, count, ids, columns)
@@ -436,9 +436,9 @@ cdef class RankedSet:
                 names.append(text_of(&self.roster.registry, ids[i]))
                 places.append(ranks[i])
             for word in range(self.tree.words):
-                add_all(<list>shown[word], words[word], count)
+                add_all(<list>word_lists[word], words[word], count)
             first += count
-        return names, places, shown
+        return names, places, word_lists
 
     def bound(self, words: object, member: bytes | None = None, *, bint right = False) -> int:
         """Return the number of entries before a key, with `right` before or at it. O(log n).

@@ -31,7 +31,7 @@ cdef bint map_subtree(Tree *tree, const Page *page, int level) noexcept nogil:
     return True
 
 
-cdef bint expect_members(Tree *tree, uint64_t count) noexcept nogil:
+cdef bint reserve_members(Tree *tree, uint64_t count) noexcept nogil:
     """Prepare the table of a tree for `count` members; return False if out of memory, with nothing
     changed."""
     cdef Table old = tree.places
@@ -171,7 +171,7 @@ cdef bint tree_copy(Tree *to, const Tree *tree) noexcept nogil:
     return done
 
 
-def expect(structure: Roster | RankedSet, uint64_t count) -> None:
+def reserve(structure: Roster | RankedSet, uint64_t count) -> None:
     """Reserve space for `count` members in an empty roster or in a ranking.
 
     This affects only speed. A ranking of a single leaf is left unchanged.
@@ -191,6 +191,6 @@ def expect(structure: Roster | RankedSet, uint64_t count) -> None:
         return
     ranked = structure
     with nogil:
-        done = expect_members(&ranked.tree, count)
+        done = reserve_members(&ranked.tree, count)
     if not done:
         raise MemoryError

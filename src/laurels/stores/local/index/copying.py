@@ -32,7 +32,7 @@ from msgspec import Struct
 from laurels.core.index import Describe, Section
 from laurels.core.ranking_key import RankingKey
 from laurels.engine.batch.packing import pack
-from laurels.engine.roster.roster import Roster, mark
+from laurels.engine.roster.roster import Roster, set_flags
 from laurels.engine.tally.tally import Tally
 from laurels.engine.tree.ranked_set import RankedSet
 
@@ -344,7 +344,7 @@ class Copying:
     def _rows(self, number: int, ids: "array[int]", words: list["array[int]"]) -> Section:
         if len(self._flags) < len(self._roster):
             self._flags.extend(bytes(len(self._roster) - len(self._flags)))
-        mark(self._flags, ids)
+        set_flags(self._flags, ids)
         return ROWS, _encode(Rows(number, ids.tobytes(), list(map(pack, words))))
 
     def _contents(self, unit: Unit, described: bytes | None) -> Section:

@@ -42,7 +42,7 @@ class Deferred:
 
     def build_left(self, board: int, window: str, scope: str = "") -> int:
         rolling = self._deferred(board, window, scope)
-        return 0 if rolling is None or rolling.built else max(1, rolling.to_build)
+        return 0 if rolling is None or rolling.built else max(1, rolling.build_remaining)
 
     def refresh_cost(self, board: int, window: str, most: int) -> int:
         cost = 0

@@ -16,7 +16,7 @@ from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster, renumber
 from laurels.engine.tally.tally import Tally
 from laurels.engine.tree.ranked_set import RankedSet
-from laurels.engine.tree.restoring import expect
+from laurels.engine.tree.restoring import reserve
 from laurels.errors import SnapshotDamaged
 
 from .board_store import BoardStore
@@ -132,7 +132,7 @@ class Loading:
         if most > len(self._numbers):
             self._numbers.extend(array("I", [_NOBODY]) * (most - len(self._numbers)))
         if not len(self._roster):
-            expect(self._roster, self._least_members())
+            reserve(self._roster, self._least_members())
         numbers = self._roster.intern(names.arena, names.lengths)
         self._same = self._same and ids == numbers
         if ids and most - ids[0] == len(ids):  # without gaps, since ids ascend
@@ -186,7 +186,7 @@ class Loading:
         ranking = self._ranking(number)
         ranking.put(ids, words)
         if (size := self._expected.pop(number, 0)) > len(ranking):
-            expect(ranking, size)
+            reserve(ranking, size)
 
     def _ranking(self, number: int) -> RankedSet:
         """Return a ranking; for a rolling window the live one, from which `finish` derives the

@@ -120,7 +120,7 @@ class MemoryIndex(Deferred):
             return True
         self._touch(key.board, key.scope)
         if rolling.deferred:
-            self._dropped += rolling.pass_to(roll.running)
+            self._dropped += rolling.jump_to(roll.running)
             self._boards[key.board].prefetch(key.window, key.scope)
             part.drop_empty()
             return True
@@ -130,7 +130,7 @@ class MemoryIndex(Deferred):
         while rolling.running < roll.running:
             if not rolling.advance(_ALL if limit is None else limit):
                 return False
-            rolling.turn()
+            rolling.rotate_step()
             if self._copying is not None:
                 self._copying.renew(rolling.live)
         if not len(rolling.live):
@@ -173,7 +173,7 @@ class MemoryIndex(Deferred):
 
     def pass_left(self, board: int, window: str, scope: str = "") -> int:
         rolling = self._rolling(board, window, scope)
-        return 0 if rolling is None or rolling.complete else max(1, rolling.todo)
+        return 0 if rolling is None or rolling.complete else max(1, rolling.pass_remaining)
 
     def keys(self, board: int, scope: str = "") -> list[RankingKey]:
         part = self._followed(board, scope)
@@ -285,7 +285,7 @@ class MemoryIndex(Deferred):
         if ranking is None or (position := ranking.rank_of(member, ORDINAL)) < 0:
             return None
         start = position - 1 if position else 0
-        members, ranks, words = ranking.listed(start, position + 2, _STYLES[store.rules.rank])
+        members, ranks, words = ranking.list_entries(start, position + 2, _STYLES[store.rules.rank])
         return Beside(len(ranking), position, Slice(start, members, ranks, words))
 
     def locate(self, key: RankingKey, members: Sequence[str]) -> Located:
@@ -312,7 +312,7 @@ class MemoryIndex(Deferred):
         if ranking is None:
             return Slice(0, [], [], [[]] * store.rules.order_words(key.window))
         start = min(max(0, start), len(ranking))
-        return Slice(start, *ranking.listed(start, stop, _STYLES[store.rules.rank]))
+        return Slice(start, *ranking.list_entries(start, stop, _STYLES[store.rules.rank]))
 
     def bound(
         self, key: RankingKey, words: Sequence[int], member: bytes | None = None, *, right: bool
