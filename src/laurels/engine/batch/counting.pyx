@@ -393,7 +393,7 @@ cdef bint is_large(const Job *job) noexcept nogil:
     return False
 
 
-cdef int take_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
+cdef int process_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
     """Count an event, unless it has a status already, and report it; return -1 if out of memory."""
     cdef int status = job.status[event]
     cdef bint passed_over = status != 0
@@ -429,7 +429,7 @@ cdef int count_in_order(const Job *job, bint prefetching) noexcept nogil:
         for window in range(job.windows):
             parts[window].entry.hint = hint_ring.hints[event % NEXT][window].entry
             parts[window].prepared = hint_ring.hints[event % NEXT][window].prepared
-        if take_event(job, event, parts) < 0:
+        if process_event(job, event, parts) < 0:
             return -1
         if prefetching:
             prefetch_ahead(job, event, &hint_ring, parts)

@@ -32,7 +32,7 @@ cdef struct Candidate:          # a cell and its place
     int64_t row[WORDS_MOST]
 
 
-cdef inline void seek_candidate(const Rolling *rolling, uint32_t member, int64_t step,
+cdef inline void read_candidate(const Rolling *rolling, uint32_t member, int64_t step,
                                 Candidate *candidate) noexcept nogil:
     """Read the cell of a step; it is absent if the step has none or is not in the window."""
     cdef Cells *cells
@@ -43,32 +43,32 @@ cdef inline void seek_candidate(const Rolling *rolling, uint32_t member, int64_t
         candidate.present = cells != NULL and read_cell(cells, member, candidate.row)
 
 
-cdef inline int64_t *back(const Rolling *rolling, Candidate *candidate) noexcept nogil:
+cdef inline int64_t *previous_link(const Rolling *rolling, Candidate *candidate) noexcept nogil:
     """Return the link to the previous candidate."""
     return &candidate.row[rolling.rule.words]
 
 
-cdef inline int64_t *ahead(const Rolling *rolling, Candidate *candidate) noexcept nogil:
+cdef inline int64_t *next_link(const Rolling *rolling, Candidate *candidate) noexcept nogil:
     """Return the link to the next candidate."""
     return &candidate.row[rolling.rule.words + 1]
 
 
-cdef inline void seek_before(const Rolling *rolling, uint32_t member, Candidate *candidate,
-                             Candidate *before) noexcept nogil:
+cdef inline void read_previous(const Rolling *rolling, uint32_t member, Candidate *candidate,
+                               Candidate *before) noexcept nogil:
     """Read the candidate before one; it is absent if there is none."""
-    cdef int64_t distance = back(rolling, candidate)[0]
+    cdef int64_t distance = previous_link(rolling, candidate)[0]
     before.present = False
     if distance > 0:
-        seek_candidate(rolling, member, candidate.step - distance, before)
+        read_candidate(rolling, member, candidate.step - distance, before)
 
 
-cdef inline void seek_after(const Rolling *rolling, uint32_t member, Candidate *candidate,
-                            Candidate *after) noexcept nogil:
+cdef inline void read_next(const Rolling *rolling, uint32_t member, Candidate *candidate,
+                           Candidate *after) noexcept nogil:
     """Read the candidate after one; it is absent if there is none."""
-    cdef int64_t distance = ahead(rolling, candidate)[0]
+    cdef int64_t distance = next_link(rolling, candidate)[0]
     after.present = False
     if distance > 0:
-        seek_candidate(rolling, member, candidate.step + distance, after)
+        read_candidate(rolling, member, candidate.step + distance, after)
 
 
 cdef bint write_candidate(Rolling *rolling, uint32_t member, const Candidate *candidate,
@@ -96,7 +96,7 @@ cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate
     """
     cdef Candidate before
     while last.present and order_of(&rolling.rule, row, last.row) < 0:
-        seek_before(rolling, member, last, &before)
+        read_previous(rolling, member, last, &before)
         if not drop_candidate(rolling, member, last, undo_log):
             return False
         last[0] = before
@@ -106,22 +106,22 @@ cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate
 cdef bint link(Rolling *rolling, uint32_t member, Candidate *before, Candidate *own,
                Candidate *after, UndoLog *undo_log) noexcept nogil:
     """Write a cell between its neighbours, and their links to it; return False if out of memory."""
-    back(rolling, own)[0] = own.step - before.step if before.present else 0
-    ahead(rolling, own)[0] = after.step - own.step if after.present else 0
+    previous_link(rolling, own)[0] = own.step - before.step if before.present else 0
+    next_link(rolling, own)[0] = after.step - own.step if after.present else 0
     if not write_candidate(rolling, member, own, undo_log):
         return False
-    if before.present and ahead(rolling, before)[0] != own.step - before.step:
-        ahead(rolling, before)[0] = own.step - before.step
+    if before.present and next_link(rolling, before)[0] != own.step - before.step:
+        next_link(rolling, before)[0] = own.step - before.step
         if not write_candidate(rolling, member, before, undo_log):
             return False
-    if after.present and back(rolling, after)[0] != after.step - own.step:
-        back(rolling, after)[0] = after.step - own.step
+    if after.present and previous_link(rolling, after)[0] != after.step - own.step:
+        previous_link(rolling, after)[0] = after.step - own.step
         return write_candidate(rolling, member, after, undo_log)
     return True
 
 
-cdef int better_own(Rolling *rolling, uint32_t member, const int64_t *row, Candidate *own,
-                    UndoLog *undo_log) noexcept nogil:
+cdef int improve_candidate(Rolling *rolling, uint32_t member, const int64_t *row, Candidate *own,
+                           UndoLog *undo_log) noexcept nogil:
     """Count an event in the cell of its step; return SAME, OTHER or FAILED."""
     cdef int order = order_of(&rolling.rule, row, own.row)
     cdef Candidate before, after
@@ -130,8 +130,8 @@ cdef int better_own(Rolling *rolling, uint32_t member, const int64_t *row, Candi
     memcpy(own.row, row, rolling.rule.words * sizeof(int64_t))
     if order == 0:
         return OTHER if write_candidate(rolling, member, own, undo_log) else FAILED
-    seek_before(rolling, member, own, &before)
-    seek_after(rolling, member, own, &after)
+    read_previous(rolling, member, own, &before)
+    read_next(rolling, member, own, &after)
     if not prune(rolling, member, row, &before, undo_log):
         return FAILED
     return OTHER if link(rolling, member, &before, own, &after, undo_log) else FAILED
@@ -145,17 +145,17 @@ cdef int add_candidate(Rolling *rolling, uint32_t member, const int64_t *row, in
     FAILED.
     """
     cdef Candidate own, before, after
-    seek_candidate(rolling, member, step, &own)
+    read_candidate(rolling, member, step, &own)
     if own.present:
-        return better_own(rolling, member, row, &own, undo_log)
+        return improve_candidate(rolling, member, row, &own, undo_log)
     after.present = False
     before.present = False
     before.step = step
     if live != NULL:
-        seek_candidate(rolling, member, live[newest_of(rolling)], &before)
+        read_candidate(rolling, member, live[newest_of(rolling)], &before)
     while before.present and before.step > step:
         after = before
-        seek_before(rolling, member, &after, &before)
+        read_previous(rolling, member, &after, &before)
     if after.present and order_of(&rolling.rule, after.row, row) < 0:
         return SAME
     if not prune(rolling, member, row, &before, undo_log):

@@ -15,7 +15,7 @@ from libc.string cimport memset
 from laurels.engine.tally.cells cimport BUCKET_MOST, PLACES, Cells, next_bucket, place_of
 from laurels.engine.tree.entries cimport seek
 from laurels.engine.tree.leaf cimport WORDS_MOST, ids_of, leaf_read
-from .recount cimport add_cell, holds
+from .recount cimport add_cell, is_entry_equal
 from .ring cimport Rolling, cells_for, leaving_of
 from laurels.engine.tree.tree cimport Spot
 from laurels.engine.writing.write cimport Write, clear_hint, read_entry, write_entry
@@ -109,10 +109,10 @@ cdef bint add_tally(const Rolling *rolling, Sums *sums, const Cells *cells, uint
     cdef Spot spots[BUCKET_MOST]
     cdef int64_t cell[WORDS_MOST]
     cdef uint32_t member
-    cdef int i, found
+    cdef int i, count
     while start < end:
-        found = next_bucket(cells, &start, spots)
-        for i in range(found):
+        count = next_bucket(cells, &start, spots)
+        for i in range(count):
             member = ids_of(spots[i].leaf, cells.words)[spots[i].at]
             if place_of(member) >= end:
                 continue
@@ -134,7 +134,7 @@ cdef bint add_all(const Rolling *rolling, Sums *sums, uint64_t start, uint64_t e
     return True
 
 
-cdef bint enter(Rolling *rolling, const Sums *sums) noexcept nogil:
+cdef bint write_rows(Rolling *rolling, const Sums *sums) noexcept nogil:
     """Enter rows in `prepared`; return False if out of memory."""
     cdef Write write
     cdef uint32_t i
@@ -146,7 +146,7 @@ cdef bint enter(Rolling *rolling, const Sums *sums) noexcept nogil:
     return True
 
 
-cdef bint build_on(Rolling *rolling, int64_t limit) noexcept nogil:
+cdef bint continue_build(Rolling *rolling, int64_t limit) noexcept nogil:
     """Prepare the members of about `limit` more cells; return False if out of memory, and then
     another call does the same again."""
     cdef uint64_t total = count_cells(rolling)
@@ -156,7 +156,7 @@ cdef bint build_on(Rolling *rolling, int64_t limit) noexcept nogil:
     if <uint64_t>max(limit, <int64_t>1) < total:
         end = min(PLACES, rolling.built + PLACES // total * <uint64_t>max(limit, <int64_t>1))
     memset(&sums, 0, sizeof(Sums))
-    done = add_all(rolling, &sums, rolling.built, end) and enter(rolling, &sums)
+    done = add_all(rolling, &sums, rolling.built, end) and write_rows(rolling, &sums)
     close_sums(&sums)
     if done:
         rolling.built = end
@@ -169,12 +169,12 @@ cdef const char *check_rows(Rolling *rolling, const Sums *sums) noexcept nogil:
     for i in range(sums.size):
         if place_of(sums.rows[i].member) < rolling.built:
             built += 1
-            if not holds(rolling.prepared, sums.rows[i].member, sums.rows[i].words):
-                return "prepared is not what the tallies add up to"
+            if not is_entry_equal(rolling.prepared, sums.rows[i].member, sums.rows[i].words):
+                return "prepared differs from the sum of the tallies"
         elif seek(rolling.prepared, sums.rows[i].member, &spot):
-            return "prepared has a member whom the build has not come to"
+            return "prepared has a member that the build has not visited"
     if built != rolling.prepared.size:
-        return "prepared has a member whom the tallies have not"
+        return "prepared has a member that is in no tally"
     return NULL
 
 

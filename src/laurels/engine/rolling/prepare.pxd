@@ -11,4 +11,4 @@ cdef bint prepare(Rolling *rolling, uint32_t member, const int64_t *live, const 
                   UndoLog *undo_log) noexcept nogil
 cdef void predict_prepared(Rolling *rolling, uint32_t member, const int64_t *live,
                            Hint *hint) noexcept nogil
-cdef bint pass_on(Rolling *rolling, int64_t limit) noexcept nogil
+cdef bint continue_pass(Rolling *rolling, int64_t limit) noexcept nogil

@@ -26,8 +26,8 @@ cdef enum:
     BLOCK = 512                 # how many members the pass gathers before it visits them
 
 
-cdef bint take_next_best(const Rolling *rolling, uint32_t member, const int64_t *cell,
-                         int64_t *row) noexcept nogil:
+cdef bint use_next_candidate(const Rolling *rolling, uint32_t member, const int64_t *cell,
+                             int64_t *row) noexcept nogil:
     """Replace a leaving candidate in a row by the next one; return False if there is none."""
     cdef int64_t distance = cell[rolling.rule.words + 1]
     cdef int64_t candidate[WORDS_MOST]
@@ -54,7 +54,7 @@ cdef bint row_after(const Rolling *rolling, uint32_t member, const int64_t *live
     if leaving == NULL or not read_cell(leaving, member, cell):
         return True
     if rolling.rule.best:
-        return take_next_best(rolling, member, cell, row)
+        return use_next_candidate(rolling, member, cell, row)
     for column in range(rolling.rule.columns):
         if rolling.rule.ops[column] == OP_SUM:
             row[column] -= cell[column]
@@ -165,7 +165,7 @@ cdef bint visit(Rolling *rolling, const uint32_t *ids, int count) noexcept nogil
     return True
 
 
-cdef bint pass_on(Rolling *rolling, int64_t limit) noexcept nogil:
+cdef bint continue_pass(Rolling *rolling, int64_t limit) noexcept nogil:
     """Visit about `limit` of the members left in the pass; return False if out of memory."""
     cdef uint32_t ids[BLOCK + BUCKET_MOST]
     cdef Cells *cells
@@ -174,8 +174,8 @@ cdef bint pass_on(Rolling *rolling, int64_t limit) noexcept nogil:
     cdef bint left
     cdef int count
     while limit > 0 and not is_complete(rolling):
-        left = rolling.left_place < PLACES
-        place = &rolling.left_place if left else &rolling.leaving_place
+        left = rolling.left_position < PLACES
+        place = &rolling.left_position if left else &rolling.leaving_position
         cells = cells_for(rolling, leaving_of(rolling) - left)
         after = place[0]
         if cells == NULL or cells.size == 0:

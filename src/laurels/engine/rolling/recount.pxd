@@ -7,5 +7,5 @@ from laurels.engine.tree.tree cimport Tree
 
 cdef void add_cell(const Rule *rule, int64_t *words, const int64_t *cell,
                    bint first) noexcept nogil
-cdef bint holds(Tree *tree, uint32_t member, const int64_t *expected) noexcept nogil
+cdef bint is_entry_equal(Tree *tree, uint32_t member, const int64_t *expected) noexcept nogil
 cdef const char *recount(Rolling *rolling) noexcept nogil

@@ -101,7 +101,7 @@ cdef const char *check_links(const Rolling *rolling, const Row *row, const int64
         return NULL
     if distance != step - row.words[newest_of(rolling)] or (
             row.last[rule.words + 1] != distance):
-        return "candidates do not lead to each other"
+        return "candidates are not linked to each other"
     if order_of(rule, row.last, cell) > 0:
         return "a candidate is beaten by a later one"
     return NULL
@@ -131,10 +131,10 @@ cdef const char *count_tally(const Rolling *rolling, Count *count, const Cells *
     cdef int64_t cell[WORDS_MOST]
     cdef uint64_t place = 0
     cdef const char *fault
-    cdef int i, found
+    cdef int i, size
     while place < PLACES:
-        found = next_bucket(cells, &place, spots)
-        for i in range(found):
+        size = next_bucket(cells, &place, spots)
+        for i in range(size):
             leaf_read(spots[i].leaf, cells.words, spots[i].at, cell)
             fault = count_cell(rolling, count, ids_of(spots[i].leaf, cells.words)[spots[i].at],
                                cell, step, cells.words)
@@ -143,7 +143,7 @@ cdef const char *count_tally(const Rolling *rolling, Count *count, const Cells *
     return NULL
 
 
-cdef bint holds(Tree *tree, uint32_t member, const int64_t *expected) noexcept nogil:
+cdef bint is_entry_equal(Tree *tree, uint32_t member, const int64_t *expected) noexcept nogil:
     """Return whether a member's entry is as expected (NULL: none)."""
     cdef int64_t entry[WORDS_MOST]
     cdef Spot spot
@@ -163,7 +163,7 @@ cdef inline bint is_left_to_visit(const Rolling *rolling, uint32_t member) noexc
     """Return whether the pass will still visit a member in the tally that left."""
     cdef const Cells *left = cells_for(rolling, leaving_of(rolling) - 1)
     cdef Spot spot
-    return left != NULL and rolling.left_place < PLACES and find_cell(left, member, &spot)
+    return left != NULL and rolling.left_position < PLACES and find_cell(left, member, &spot)
 
 
 cdef inline bint is_to_visit(const Rolling *rolling, uint32_t member) noexcept nogil:
@@ -172,7 +172,7 @@ cdef inline bint is_to_visit(const Rolling *rolling, uint32_t member) noexcept n
     cdef Spot spot
     if is_left_to_visit(rolling, member):
         return True
-    return leaving != NULL and place_of(member) >= rolling.leaving_place and (
+    return leaving != NULL and place_of(member) >= rolling.leaving_position and (
         find_cell(leaving, member, &spot))
 
 
@@ -182,14 +182,14 @@ cdef const char *check_member(Rolling *rolling, const Count *count, uint32_t mem
     cdef uint32_t at = table_get(<Table *>&count.places, member)
     cdef int64_t row[WORDS_MOST]
     cdef bint stays
-    if at == NONE or not holds(rolling.live, member, count.rows[at].words):
-        return "live is not what the tallies add up to"
+    if at == NONE or not is_entry_equal(rolling.live, member, count.rows[at].words):
+        return "live differs from the sum of the tallies"
     if rolling.rule.best and count.rows[at].last[rolling.rule.words + 1] != 0:
         return "a last candidate has one after it"
     stays = row_after(rolling, member, live, row)
     if not is_to_visit(rolling, member) and not (
-            holds(rolling.prepared, member, row if stays else NULL)):
-        return "prepared is not what is left of live"
+            is_entry_equal(rolling.prepared, member, row if stays else NULL)):
+        return "prepared differs from live without the leaving tally"
     return NULL
 
 
@@ -211,7 +211,7 @@ cdef const char *check_entries(Rolling *rolling, const Count *count, Tree *tree)
                 fault = check_member(rolling, count, member, entry)
             elif not seek(rolling.live, member, &other) and not (
                     is_left_to_visit(rolling, member)):
-                fault = "prepared lists a member whom live does not"
+                fault = "prepared has a member that live has not"
             if fault != NULL:
                 break
         spot.leaf = neighbour(spot.leaf, 1)

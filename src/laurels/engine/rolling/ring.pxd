@@ -49,8 +49,8 @@ cdef struct Rolling:
     int64_t running             # the number of the running step
     int running_slot            # its slot in the ring
     int steps                   # the number of steps of the window
-    uint64_t left_place         # the place up to which the pass has visited the tally that left,
-    uint64_t leaving_place      # and the one about to leave
+    uint64_t left_position      # the place up to which the pass has visited the tally that left,
+    uint64_t leaving_position   # and the one about to leave
     bint deferred               # whether live changes only by refreshes
     uint64_t built              # in a deferred set: the place up to which members are in prepared
 
@@ -78,4 +78,4 @@ cdef inline Tree *ranking_of(const Rolling *rolling, uint32_t member) noexcept n
     return rolling.prepared if place_of(member) < rolling.built else NULL
 
 cdef inline bint is_complete(const Rolling *rolling) noexcept nogil:
-    return rolling.left_place >= PLACES and rolling.leaving_place >= PLACES
+    return rolling.left_position >= PLACES and rolling.leaving_position >= PLACES

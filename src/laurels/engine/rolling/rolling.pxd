@@ -14,10 +14,10 @@ cdef class RollingSet:
     cdef readonly RankedSet prepared
     cdef Roster roster
     cdef bint dense
-    cdef int swept              # the slot up to which empty tallies were released
+    cdef int sweep_slot         # the slot up to which empty tallies were released
 
     cdef bint serves(self, Rule rule)
-    cdef RankedSet empty(self)
+    cdef RankedSet new_ranking(self)
     cdef Tally at(self, int64_t number)
     cdef int release(self, Cells **slot) except -1
     cdef int release_all(self) except -1

@@ -12,10 +12,10 @@ from libc.stdlib cimport calloc, free
 
 from laurels.engine.buffers cimport BufferViews, acquire_buffer, items, release_buffers, uints
 from laurels.engine.tally.cells cimport PLACES, Cells
-from .deferred cimport build_on, check_build, count_cells
+from .deferred cimport check_build, continue_build, count_cells
 from laurels.engine.tree.growth cimport tree_close
 from laurels.engine.tree.leaf cimport WORDS_MOST
-from .prepare cimport pass_on
+from .prepare cimport continue_pass
 from laurels.engine.tree.ranked_set cimport RankedSet
 from .recount cimport recount
 from laurels.engine.tree.restoring cimport tree_copy
@@ -83,14 +83,14 @@ cdef class RollingSet:
         self.dense = dense
         self.roster = roster
         self.rolling.deferred = deferred
-        self.live = self.empty()
-        self.prepared = self.empty()
+        self.live = self.new_ranking()
+        self.prepared = self.new_ranking()
         self.rolling.live = &self.live.tree
         self.rolling.prepared = &self.prepared.tree
         self.rolling.steps = steps
         self.rolling.running = running
-        self.rolling.left_place = PLACES
-        self.rolling.leaving_place = PLACES
+        self.rolling.left_position = PLACES
+        self.rolling.leaving_position = PLACES
         self.rolling.ring = <Cells **>calloc(steps + 1, sizeof(Cells *))
         if self.rolling.ring == NULL:
             raise MemoryError
@@ -104,7 +104,7 @@ cdef class RollingSet:
         """Return whether the set was made for this write rule."""
         return are_rules_equal(&self.rolling.rule, &rule)
 
-    cdef RankedSet empty(self):
+    cdef RankedSet new_ranking(self):
         """Return a new empty ranking for this set."""
         cdef const Rule *rule = &self.rolling.rule
         return RankedSet(self.roster, columns=rule.columns, tie=rule.tie != 0,
@@ -138,8 +138,8 @@ cdef class RollingSet:
         cdef int slots = self.rolling.steps + 1
         cdef Cells **slot
         for _ in range(min(slots, <int>SWEEP)):
-            self.swept = (self.swept + 1) % slots
-            slot = &self.rolling.ring[self.swept]
+            self.sweep_slot = (self.sweep_slot + 1) % slots
+            slot = &self.rolling.ring[self.sweep_slot]
             if slot[0] != NULL and slot[0].size == 0:
                 self.release(slot)
         return 0
@@ -150,8 +150,8 @@ cdef class RollingSet:
         cdef Cells *leaving = cells_for(&self.rolling, leaving_of(&self.rolling))
         if self.rolling.deferred:
             return 0
-        self.rolling.left_place = PLACES if left == NULL or left.size == 0 else 0
-        self.rolling.leaving_place = PLACES if leaving == NULL or leaving.size == 0 else 0
+        self.rolling.left_position = PLACES if left == NULL or left.size == 0 else 0
+        self.rolling.leaving_position = PLACES if leaving == NULL or leaving.size == 0 else 0
         return 0
 
     cdef int check_number(self, int64_t number) except -1:
@@ -184,9 +184,9 @@ cdef class RollingSet:
     def pass_remaining(self) -> int:
         """About how many members the pass still has to visit."""
         return cells_after(
-            cells_for(&self.rolling, leaving_of(&self.rolling) - 1), self.rolling.left_place
+            cells_for(&self.rolling, leaving_of(&self.rolling) - 1), self.rolling.left_position
         ) + cells_after(
-            cells_for(&self.rolling, leaving_of(&self.rolling)), self.rolling.leaving_place)
+            cells_for(&self.rolling, leaving_of(&self.rolling)), self.rolling.leaving_position)
 
     @property
     def tally_nbytes(self) -> int:
@@ -245,13 +245,13 @@ cdef class RollingSet:
         cdef int64_t most = min(limit, <int64_t>1 << 62)
         cdef bint done
         if most < MANY:
-            done = pass_on(&self.rolling, most)
+            done = continue_pass(&self.rolling, most)
         else:
             with nogil:
-                done = pass_on(&self.rolling, most)
+                done = continue_pass(&self.rolling, most)
         if not done:
             raise MemoryError
-        if self.rolling.left_place >= PLACES:
+        if self.rolling.left_position >= PLACES:
             self.release(slot_for(&self.rolling, leaving_of(&self.rolling) - 1))
         return is_complete(&self.rolling)
 
@@ -315,10 +315,10 @@ cdef class RollingSet:
         if self.rolling.built >= PLACES:
             return True
         if most < MANY:
-            done = build_on(&self.rolling, most)
+            done = continue_build(&self.rolling, most)
         else:
             with nogil:
-                done = build_on(&self.rolling, most)
+                done = continue_build(&self.rolling, most)
         if not done:
             raise MemoryError
         return self.rolling.built >= PLACES
@@ -339,7 +339,7 @@ cdef class RollingSet:
     def restart_build(self) -> RankedSet:
         """Begin the build of a deferred set again; return the discarded ranking."""
         cdef RankedSet before = self.prepared
-        self.prepared = self.empty()
+        self.prepared = self.new_ranking()
         self.rolling.prepared = &self.prepared.tree
         self.rolling.built = 0
         return before

@@ -414,7 +414,7 @@ cdef const char *table_check(Table *table, uint64_t expected) noexcept nogil:
             return "a segment is deeper than the directory"
         low = <uint32_t>i & ((<uint32_t>1 << segment.depth) - 1)
         if table.directory[low] != segment:
-            return "directory entries of one class lead to different segments"
+            return "directory entries of one class point to different segments"
         if low != i:
             continue
         total += segment.used

@@ -358,7 +358,7 @@ cdef const char *check_bucket(const Cells *cells, uint64_t slot, const Leaf *lea
         return "a bucket is deeper than the directory, or begins amid a class"
     for other in range(slot, slot + slots_of(cells, leaf)):
         if cells.directory[other] != leaf:
-            return "the pointers of a class lead to different buckets"
+            return "the pointers of a class are to different buckets"
     if leaf.size > BUCKET_MOST:
         return "a bucket is too full"
     for at in range(leaf.size):
@@ -381,7 +381,7 @@ cdef const char *check_cells(const Cells *cells) noexcept nogil:
         leaf = cells.directory[slot]
         if leaf == NULL:
             if cells.size and not cells.draining:
-                return "a pointer leads nowhere"
+                return "a pointer of the directory is NULL"
             slot += 1
             continue
         fault = check_bucket(cells, slot, leaf)

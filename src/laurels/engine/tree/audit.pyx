@@ -51,10 +51,10 @@ cdef const char *check_leaf(Tree *tree, Leaf *leaf, Audit *audit) noexcept nogil
         return "a leaf is empty or too full"
     if tree.height:
         if leaf.number >= tree.numbers or leaf_numbered(tree, leaf.number) != leaf:
-            return "a leaf is not where its number leads"
+            return "the directory does not map a number to its leaf"
         for i in range(leaf.size):
             if table_get(&tree.places, ids_of(leaf, tree.words)[i]) != leaf.number:
-                return "the table does not lead a member to its leaf"
+                return "the table does not map a member to its leaf"
     audit.entries += leaf.size
     audit.bytes += leaf_bytes(leaf, tree.words)
     audit.leaves += 1
@@ -80,7 +80,7 @@ cdef const char *check_slot(Tree *tree, Branch *branch, int slot, int level,
     if fault != NULL:
         return fault
     if not are_edges_valid(tree, branch, slot, level):
-        return "an edge does not part the entries beside it"
+        return "an edge does not separate the entries beside it"
     if counts_of(branch)[slot] != audit.entries - entries:
         return "a branch miscounts its entries"
     if tree.dense and runs_of(branch)[slot] != runs_under(tree, child, level - 1):
