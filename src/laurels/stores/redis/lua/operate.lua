@@ -37,7 +37,7 @@ local function close()
   for _, ranked in ipairs(some) do unlink_ranking(ranked) end
   if #some == RANKINGS_MOST then return {'done', 0} end
   for _, each in ipairs(open_windows()) do
-    if not unlink_rolling(each) then return {'done', 0} end
+    if not unlink_window(each) then return {'done', 0} end
   end
   if not close_scopes() then return {'done', 0} end
   call('UNLINK', KEYS[1], P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's', P .. 'f',

@@ -119,7 +119,7 @@ end
 
 -- Removes a window, with a share of its tallies; returns whether that was all of it. Its rankings go
 -- first, so that a pass over the rest finds no members.
-local function unlink_rolling(rolling)
+local function unlink_window(rolling)
   unlink_rankings(rolling)
   if not unlink_tallies(rolling) then return false end
   forget_window(rolling.name)
@@ -133,7 +133,7 @@ end
 -- Moves a window whose steps have all passed to the running step, by one share of work; returns whether
 -- it is there. A refreshed window keeps its ranking until the next refresh.
 local function reset_to_step(rolling, running)
-  if not rolling.refreshed then return unlink_rolling(rolling) end
+  if not rolling.refreshed then return unlink_window(rolling) end
   if not unlink_tallies(rolling) then return false end
   begin_step(rolling.name, running)
   return true

@@ -24,7 +24,7 @@ local SCOPES_MOST = 25  -- how many are read before the limit is checked
 -- The cost of work on a scope, in members of a pass.
 local SCOPE_COST, RANKING_COST, ROTATION_COST = 2, 1, 1
 
-local function in_windows(scope)
+local function windows_in(scope)
   local found = {}
   for i, w in ipairs(A.windows) do
     found[i] = {name = in_scope(w.name, scope), steps = w.steps, running = w.running}
@@ -49,24 +49,26 @@ local function forget_scope(scope)
   call('ZREM', P .. 'o', scope)
 end
 
--- Runs a share with the remaining limit, at least 1, so that each call makes progress; an overdrawn
--- limit stays overdrawn.
-local function at_least(limit, share)
+-- Calls `share` with the rest of the limit, but at least 1, so that each call makes progress. Returns
+-- whether it is complete, and what is left, which may be less than 0.
+local function run_share(limit, share)
   local most = math.max(1, limit)
-  local there, left = share(most)
-  return there, limit - (most - left)
+  local done, left = share(most)
+  return done, limit - (most - left)
 end
 
 local function rotate_scope(scope, limit)
-  for _, w in ipairs(in_windows(scope)) do
-    local there
-    there, limit = at_least(limit - ROTATION_COST, function(left) return rotate_to(w, w.running, left) end)
-    if not there then return false, limit end
+  for _, w in ipairs(windows_in(scope)) do
+    local done
+    done, limit = run_share(limit - ROTATION_COST, function(left)
+      return rotate_to(w, w.running, left)
+    end)
+    if not done then return false, limit end
   end
   return true, limit
 end
 
--- Whether a window has any tally of a step that counts.
+-- Returns whether a window has a tally of any step that counts.
 local function has_tallies(rolling)
   for step = rolling.oldest_step, rolling.running_step do
     if call('EXISTS', tally(rolling.name, step)) == 1 then return true end
@@ -74,7 +76,7 @@ local function has_tallies(rolling)
   return false
 end
 
-local function holds_anybody(rolling)
+local function has_members(rolling)
   if call('EXISTS', rolling.live.r) == 1 then return true end
   return rolling.refreshed and has_tallies(rolling)
 end
@@ -82,19 +84,19 @@ end
 -- Removes the empty rolling windows of a scope; returns the others. Except in a refreshed window, every
 -- member of a current tally is also in the live ranking, so an empty live ranking means that the window
 -- is empty.
-local function held_windows(scope)
-  local held = {}
-  for _, w in ipairs(in_windows(scope)) do
+local function drop_empty_windows(scope)
+  local remaining = {}
+  for _, w in ipairs(windows_in(scope)) do
     local rolling = rolling_window(w)
-    if rolling and not holds_anybody(rolling) then
+    if rolling and not has_members(rolling) then
       unlink_rankings(rolling)
       call('UNLINK', tally(rolling.name, rolling.oldest_step - 1))
       forget_window(rolling.name)
     elseif rolling then
-      held[#held + 1] = rolling
+      remaining[#remaining + 1] = rolling
     end
   end
-  return held
+  return remaining
 end
 
 -- Removes the rankings of a scope that are no longer kept or are empty; returns how many are left, and
@@ -115,12 +117,13 @@ local function drop_periods(scope)
   return #names - #gone, #names
 end
 
--- Removes the rankings of a scope that are empty or no longer kept, and the scope itself if none are left.
--- Returns the remaining rolling windows, nil if the scope is gone, and how many rankings there were.
-local function settle(scope)
-  local held = held_windows(scope)
+-- Removes the rankings of a scope that are empty or no longer kept, and the scope itself if none are
+-- left. Returns the remaining rolling windows, nil if the scope is gone, and how many rankings of periods
+-- there were.
+local function prune_scope(scope)
+  local remaining = drop_empty_windows(scope)
   local left, seen = drop_periods(scope)
-  if #held > 0 or left > 0 then return held, seen end
+  if #remaining > 0 or left > 0 then return remaining, seen end
   forget_scope(scope)
   return nil, seen
 end
@@ -128,16 +131,16 @@ end
 -- Does all work that is due for a scope, and prepares the next step of its rolling windows. Returns
 -- whether it is complete, and what is left of the limit.
 local function advance_scope(scope, limit)
-  local there
-  there, limit = rotate_scope(scope, limit - SCOPE_COST)
-  if not there then return false, limit end
-  local held, seen = settle(scope)
+  local done
+  done, limit = rotate_scope(scope, limit - SCOPE_COST)
+  if not done then return false, limit end
+  local remaining, seen = prune_scope(scope)
   limit = limit - RANKING_COST * seen
-  for _, rolling in ipairs(held or {}) do
-    there, limit = at_least(limit, function(left) return continue_pass(rolling, left) end)
-    if not there then return false, limit end
+  for _, rolling in ipairs(remaining or {}) do
+    done, limit = run_share(limit, function(left) return continue_pass(rolling, left) end)
+    if not done then return false, limit end
   end
-  if held then call('ZADD', P .. 'o', 'XX', text(stale_before(A.now)), scope) end
+  if remaining then call('ZADD', P .. 'o', 'XX', text(stale_before(A.now)), scope) end
   return true, limit
 end
 
@@ -148,25 +151,25 @@ local function sweep()
     local some = call('ZRANGEBYSCORE', P .. 'o', '-inf', before, 'LIMIT', '0', text(SCOPES_MOST))
     if #some == 0 then return {'done', 0} end
     for _, scope in ipairs(some) do
-      local there
-      there, limit = advance_scope(scope, limit)
-      if not there or limit <= 0 then return {'done', 1} end
+      local done
+      done, limit = advance_scope(scope, limit)
+      if not done or limit <= 0 then return {'done', 1} end
     end
   end
   return {'done', 1}
 end
 
 local function advance_scopes()
-  local limit, done = A.limit, 0
+  local limit, advanced = A.limit, 0
   note_time()
   for _, scope in ipairs(A.scopes) do
-    local there
+    local done
     if limit <= 0 then break end
-    there, limit = (A.full and advance_scope or rotate_scope)(scope, limit)
-    if not there then break end
-    done = done + 1
+    done, limit = (A.full and advance_scope or rotate_scope)(scope, limit)
+    if not done then break end
+    advanced = advanced + 1
   end
-  return {'done', done}
+  return {'done', advanced}
 end
 
 -- Removing a member
@@ -202,7 +205,7 @@ local function is_in_scope(scope)
   for _, ranked in ipairs(rankings_of(call('HKEYS', P .. 'i:' .. scope))) do
     if form_of(ranked, A.member) then return true end
   end
-  for _, w in ipairs(in_windows(scope)) do
+  for _, w in ipairs(windows_in(scope)) do
     local rolling = rolling_window(w)
     if rolling and is_in_window(rolling) then return true end
   end
@@ -212,21 +215,21 @@ end
 -- Removes the member from a scope, after advancing it: rankings that are no longer kept do not count.
 -- Returns whether that is done, what is left of the limit, and how many rankings had the member.
 local function remove_from_scope(scope, limit)
-  local there, found = true, 0
+  local done, found = true, 0
   if tonumber(call('ZSCORE', P .. 'o', scope)) < stale_before(A.before) then
-    there, limit = advance_scope(scope, limit)
-    if not there then return false, limit, 0 end
+    done, limit = advance_scope(scope, limit)
+    if not done then return false, limit, 0 end
   end
   for _, ranked in ipairs(rankings_of(call('HKEYS', P .. 'i:' .. scope))) do
     found = found + remove_from(ranked)
   end
-  for _, w in ipairs(in_windows(scope)) do
+  for _, w in ipairs(windows_in(scope)) do
     local rolling = rolling_window(w)
     if rolling and is_in_window(rolling) then
       found, limit = found + remove_from_window(rolling), limit - rolling.steps / 10
     end
   end
-  settle(scope)
+  prune_scope(scope)
   return true, limit, found
 end
 
@@ -235,10 +238,10 @@ local function remove_from_scopes()
   local limit, found = A.limit, 0
   for _, scope in ipairs(names) do
     if sub(scope, 1, 1) ~= '@' and is_in_scope(scope) then
-      local there, more = false, 0
-      if limit > 0 then there, limit, more = remove_from_scope(scope, limit) end
+      local done, more = false, 0
+      if limit > 0 then done, limit, more = remove_from_scope(scope, limit) end
       found = found + more
-      if not there then
+      if not done then
         next_cursor = A.cursor
         break
       end
@@ -266,7 +269,7 @@ local function keys_of_scopes()
   local found = {}
   for _, scope in ipairs(names) do
     for _, name in ipairs(call('HKEYS', P .. 'i:' .. scope)) do found[#found + 1] = name end
-    for _, w in ipairs(in_windows(scope)) do
+    for _, w in ipairs(windows_in(scope)) do
       local rolling = rolling_window(w)
       if rolling then found[#found + 1] = rolling.name .. ':' .. text(rolling.running_step) end
     end
@@ -282,9 +285,9 @@ local function close_scopes()
     for _, ranked in ipairs(rankings_of(call('HKEYS', P .. 'i:' .. scope))) do
       unlink_ranking(ranked)
     end
-    for _, w in ipairs(in_windows(scope)) do
+    for _, w in ipairs(windows_in(scope)) do
       local rolling = rolling_window(w)
-      if rolling and not unlink_rolling(rolling) then return false end
+      if rolling and not unlink_window(rolling) then return false end
       tallies = tallies + (rolling and w.steps or 0)
     end
     forget_scope(scope)
