@@ -5,22 +5,22 @@
 local APPLIED, UNCHANGED, OUT_OF_RANGE = 1, 2, 3
 
 local function play(event, rankings)
-  local values, drafts, changed = {unpack(event.values)}, {}, false
+  local values, new_rows, changed = {unpack(event.values)}, {}, false
   if event.sets then
     local all = rankings[1]
-    values.away = {}
-    for i = 1, columns do values.away[i] = all.there[1] and all.w[i][1] or 0 end
+    values.baseline = {}
+    for i = 1, columns do values.baseline[i] = all.present[1] and all.w[i][1] or 0 end
   end
   for i, ranking in ipairs(event.rankings) do
-    drafts[i] = {}
-    if not draft_row(rankings[ranking], 1, values, event.stamp, event.at, B.least, B.most, drafts[i])
-    then
+    new_rows[i] = {}
+    local row = new_rows[i]
+    if not compute_row(rankings[ranking], 1, values, event.stamp, event.at, B.least, B.most, row) then
       return OUT_OF_RANGE
     end
   end
   for i, ranking in ipairs(event.rankings) do
-    changed = changed or drafts[i].changed
-    if drafts[i].write then take(rankings[ranking], 1, drafts[i]) end
+    changed = changed or new_rows[i].changed
+    if new_rows[i].needs_write then set_row(rankings[ranking], 1, new_rows[i]) end
   end
   return changed and APPLIED or UNCHANGED
 end
@@ -31,8 +31,8 @@ for s, story in ipairs(A.stories) do
   for r = 1, story.rankings do rankings[r] = rows_of({false}, words) end
   for e, event in ipairs(story.events) do outcomes[e] = play(event, rankings) end
   for r, ranking in ipairs(rankings) do
-    rows[r] = ranking.there[1] and {}
-    for i = 1, ranking.there[1] and words or 0 do rows[r][i] = ranking.w[i][1] end
+    rows[r] = ranking.present[1] and {}
+    for i = 1, ranking.present[1] and words or 0 do rows[r][i] = ranking.w[i][1] end
     rows[r] = rows[r] or false
   end
   answers[s] = {outcomes, rows}

@@ -104,7 +104,7 @@ for _, store in ipairs(stores) do
   if store.ranked then
     store.forms = forms_of(store.ranked, names)
     store.rows = rows_of(store.forms, store.ranked.words)
-    store.held = next(store.rows.there) ~= nil
+    store.held = next(store.rows.present) ~= nil
   else
     local cells = fetch('HMGET', store.tally, names)
     if B.best and not is_refreshed(store.rolling.name) then
@@ -138,8 +138,8 @@ for _, store in ipairs(stores) do
     rolling.moved, rolling.marks, rolling.cell = {}, {}, {}
   end
 end
-local drafts = {}
-for w = 1, #windows do drafts[w] = {} end
+local new_rows = {}
+for w = 1, #windows do new_rows[w] = {} end
 
 -- Ids
 

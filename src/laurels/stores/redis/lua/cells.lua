@@ -4,14 +4,14 @@
 local function add_cell(rows, slot, cell)
   for c = 1, words do
     local own = cell[c][slot]
-    if c <= columns and sums[c] and rows.there[slot] then own = own + rows.w[c][slot] end
+    if c <= columns and sums[c] and rows.present[slot] then own = own + rows.w[c][slot] end
     rows.w[c][slot] = own
   end
 end
 
 -- Keeps the better of a row and a cell; if they are equal, the earlier.
 local function keep_better(rows, slot, cell)
-  local order = rows.there[slot] and 0 or -1
+  local order = rows.present[slot] and 0 or -1
   for c = 1, columns do
     if order == 0 then order = cell[c][slot] - rows.w[c][slot] end
   end
@@ -32,10 +32,10 @@ local function forms_from_cells(rolling, names, first)
       if cells[i] then
         decode_form(scored and tonumber(cells[i]) or cells[i], cell, i, words)
         add(rows, i, cell)
-        rows.there[i], newest[i] = true, step
+        rows.present[i], newest[i] = true, step
       end
     end
   end
-  for i = 1, #names do forms[i] = rows.there[i] and encode_form(rows.w, i, words) or false end
+  for i = 1, #names do forms[i] = rows.present[i] and encode_form(rows.w, i, words) or false end
   return forms, newest
 end

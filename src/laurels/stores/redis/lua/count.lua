@@ -7,33 +7,35 @@
 -- `codes` and `after` are empty. 'events_needed': nothing was counted, since the sums do not suffice; the
 -- caller has to send single events.
 
--- An event in one window
+-- An event in one window. Functions named compute_… set the new row, which has `changed`, whether an
+-- answer shows a difference, and `needs_write`, whether anything has to be stored. They return false if a
+-- total is out of range.
 
 local function each(given, event) return type(given) == 'table' and given[event] or given end
 
-local function draft_in(w, event, store, slot, values, stamp, at)
+local function compute_in_window(w, event, store, slot, values, stamp, at)
   local rolling, decay = store.rolling, windows[w]
   if rolling and rolling.refreshed then
-    return draft_row(store.rows, slot, values, stamp, at, decay.lows, decay.highs, drafts[w])
+    return compute_row(store.rows, slot, values, stamp, at, decay.lows, decay.highs, new_rows[w])
   end
   if decay.exponents then
-    local value = values[1] - (values.away and values.away[1] or 0)
-    draft_decayed(store.rows, slot, value, each(decay.exponents, event),
-                each(decay.mantissas, event), stamp, drafts[w])
+    local value = values[1] - (values.baseline and values.baseline[1] or 0)
+    local exponent, weight = each(decay.exponents, event), each(decay.mantissas, event)
+    compute_decayed(store.rows, slot, value, exponent, weight, stamp, new_rows[w])
     return true
   end
   local rows = rolling and rolling.rows or store.rows
-  if not draft_row(rows, slot, values, stamp, at, B.least, B.most, drafts[w]) then return false end
+  if not compute_row(rows, slot, values, stamp, at, B.least, B.most, new_rows[w]) then return false end
   if not rolling or B.best then return true end
   local bounds = windows[w]
-  return draft_row(store.rows, slot, values, stamp, at, bounds.lows, bounds.highs, rolling.cell)
+  return compute_row(store.rows, slot, values, stamp, at, bounds.lows, bounds.highs, rolling.cell)
 end
 
 local function count_rolling(w, rolling, store, slot, values, stamp)
   local written = false
   if B.best then
     local marks = {}
-    local list = with_candidate(rolling.lists[slot], store.step, values, stamp, marks)
+    local list = add_candidate(rolling.lists[slot], store.step, values, stamp, marks)
     if list then
       rolling.lists[slot] = list
       for step, said in pairs(marks) do
@@ -42,16 +44,16 @@ local function count_rolling(w, rolling, store, slot, values, stamp)
       end
       written = true
     end
-  elseif rolling.cell.write then
-    take(store.rows, slot, rolling.cell)
+  elseif rolling.cell.needs_write then
+    set_row(store.rows, slot, rolling.cell)
     written = true
   end
   local newest = rolling.steps_of[slot]
-  if not rolling.rows.there[slot] or store.step > newest then
+  if not rolling.rows.present[slot] or store.step > newest then
     rolling.steps_of[slot], rolling.moved[slot], written = store.step, true, true
   end
-  if drafts[w].write then take(rolling.rows, slot, drafts[w]) end
-  if written then mark(rolling.rows, slot) end
+  if new_rows[w].needs_write then set_row(rolling.rows, slot, new_rows[w]) end
+  if written then mark_dirty(rolling.rows, slot) end
 end
 
 -- In a refreshed window only the cell was checked against the range; the ranking being built has no
@@ -59,13 +61,13 @@ end
 local LEAST, MOST = {}, {}
 for i = 1, columns do LEAST[i], MOST[i] = -BIAS, BIAS end
 
-local function count_refreshed(rolling, store, slot, values, stamp, at, draft)
-  if draft.write then take(store.rows, slot, draft) end
+local function count_refreshed(rolling, store, slot, values, stamp, at, new_row)
+  if new_row.needs_write then set_row(store.rows, slot, new_row) end
   rolling.counted = true
   if not rolling.at then return end
-  if rolling.rows.there[slot] then
-    draft_row(rolling.rows, slot, values, stamp, at, LEAST, MOST, rolling.cell)
-    if rolling.cell.write then take(rolling.rows, slot, rolling.cell) end
+  if rolling.rows.present[slot] then
+    compute_row(rolling.rows, slot, values, stamp, at, LEAST, MOST, rolling.cell)
+    if rolling.cell.needs_write then set_row(rolling.rows, slot, rolling.cell) end
   elseif store.step <= rolling.at then
     rolling.first[slot] = math.min(store.step, rolling.first[slot] or store.step)
   end
@@ -77,17 +79,17 @@ local ats, stamps = A.ats, A.stamps
 local values = {}
 local baselines = A.feed and A.absolute and A.all > 0 and {}
 
--- Reads the values of an event. If it sets a total, `values.away` is the member's total in the window
+-- Reads the values of an event. If it sets a total, `values.baseline` is the member's total in the window
 -- `all`.
 local function read_values(event, slot)
   for i = 1, columns do values[i] = A.values[i][event] end
   if A.absolute and A.all > 0 then
     local rows = store_of(A.all, event).rows
-    values.away = {}
-    for i = 1, columns do values.away[i] = rows.there[slot] and rows.w[i][slot] or 0 end
-    if baselines then baselines[event] = values.away end
+    values.baseline = {}
+    for i = 1, columns do values.baseline[i] = rows.present[slot] and rows.w[i][slot] or 0 end
+    if baselines then baselines[event] = values.baseline end
   elseif A.baselines then
-    values.away = A.baselines[event] or nil
+    values.baseline = A.baselines[event] or nil
   end
 end
 
@@ -96,7 +98,8 @@ local function count(event, slot)
   local at, stamp = each(ats, event), each(stamps, event)
   for w = 1, #windows do
     local store, slots = store_of(w, event), slots_of[w]
-    if store and not draft_in(w, event, store, slots and slots[event] or slot, values, stamp, at) then
+    local own = slots and slots[event] or slot
+    if store and not compute_in_window(w, event, store, own, values, stamp, at) then
       return OUT_OF_RANGE
     end
   end
@@ -105,14 +108,14 @@ local function count(event, slot)
     local store, slots = store_of(w, event), slots_of[w]
     if store then
       elsewhere = nil
-      local own, draft = slots and slots[event] or slot, drafts[w]
-      changed = changed or draft.changed
+      local own, new_row = slots and slots[event] or slot, new_rows[w]
+      changed = changed or new_row.changed
       if store.rolling and store.rolling.refreshed then
-        count_refreshed(store.rolling, store, own, values, stamp, at, draft)
+        count_refreshed(store.rolling, store, own, values, stamp, at, new_row)
       elseif store.rolling then
         count_rolling(w, store.rolling, store, own, values, stamp)
-      elseif draft.write then
-        take(store.rows, own, draft)
+      elseif new_row.needs_write then
+        set_row(store.rows, own, new_row)
       end
     end
   end
@@ -129,8 +132,8 @@ local function report(list, event, slot)
   if watch == 0 then return end
   local rows = watched_rows(event)
   slot = watched_slot(event, slot)
-  local there = rows and rows.there[slot]
-  for i = 1, watched_words do list[i][event] = there and rows.w[i][slot] or false end
+  local present = rows and rows.present[slot]
+  for i = 1, watched_words do list[i][event] = present and rows.w[i][slot] or false end
 end
 
 -- For kept changes: the member's entry after each counted event, in the recorded windows, and what an
@@ -149,7 +152,7 @@ local function trace(event, slot, counted)
     end
   end
   for i, column in ipairs(added) do
-    column[event] = counted and values[i] - (sums[i] and values.away and values.away[i] or 0)
+    column[event] = counted and values[i] - (sums[i] and values.baseline and values.baseline[i] or 0)
   end
 end
 

@@ -61,27 +61,28 @@ local function added_up(results)
 end
 
 local function fits(rows, each, least, most)
-  local first, there, low, high = rows.w[1], rows.there, each.low, each.high
+  local first, present, low, high = rows.w[1], rows.present, each.low, each.high
   for i = 1, #each.slots do
     local slot = each.slots[i]
-    local base = there[slot] and first[slot] or 0
+    local base = present[slot] and first[slot] or 0
     if base + low[slot] < least[1] or base + high[slot] > most[1] then return false end
   end
   return true
 end
 
 local function add(rows, each)
-  local first, there, sum, dirty, changed = rows.w[1], rows.there, each.sum, rows.dirty, rows.changed
+  local first, present, dirty, changed = rows.w[1], rows.present, rows.dirty, rows.changed
+  local sum = each.sum
   local stamped = rows.w[width]
   for i = 1, #each.slots do
     local slot = each.slots[i]
-    local old = there[slot]
+    local old = present[slot]
     first[slot] = (old and first[slot] or 0) + sum[slot]
     if tie ~= 0 then
       local is = tie * each.stamp[slot]
       if not old or tie * (is - stamped[slot]) > 0 then stamped[slot] = is end
     end
-    there[slot], changed[slot], dirty[i] = true, true, slot
+    present[slot], changed[slot], dirty[i] = true, true, slot
   end
 end
 
@@ -89,8 +90,8 @@ end
 -- score before all of its events. With `stays` the scores do not change: the window is refreshed.
 local function trace(results, each, rows, stays)
   if A.sums then
-    local before, first, there = results.before[1], rows and rows.w[1], rows and rows.there
-    for slot = 1, watch > 0 and #members or 0 do before[slot] = there[slot] and first[slot] or false end
+    local before, first, present = results.before[1], rows and rows.w[1], rows and rows.present
+    for slot = 1, watch > 0 and #members or 0 do before[slot] = present[slot] and first[slot] or false end
     return
   end
   if not rows then
@@ -99,10 +100,10 @@ local function trace(results, each, rows, stays)
     end
     return
   end
-  local before, after, first, there = results.before[1], results.after[1], rows.w[1], rows.there
+  local before, after, first, present = results.before[1], results.after[1], rows.w[1], rows.present
   for event = 1, events do
     local slot = who and who[event] or event
-    local was, prefix = there[slot] and first[slot], not stays and each.prefix[event]
+    local was, prefix = present[slot] and first[slot], not stays and each.prefix[event]
     if was then was = was + (prefix or 0) else was = prefix or false end
     before[event] = was
     after[event] = not stays and results.codes[event] == APPLIED and (was or 0) + A.values[1][event] or was
@@ -137,7 +138,7 @@ local function merged()
       elseif rolling then
         for i = 1, #each.slots do
           local slot = each.slots[i]
-          if not rolling.rows.there[slot] or store.step > rolling.steps_of[slot] then
+          if not rolling.rows.present[slot] or store.step > rolling.steps_of[slot] then
             rolling.steps_of[slot], rolling.moved[slot] = store.step, true
           end
         end

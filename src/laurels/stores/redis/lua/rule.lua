@@ -8,27 +8,27 @@
 
 -- Returns the rows of a ranking's members, or the cells of a tally, in memory: words by column and slot.
 local function rows_of(forms, count)
-  local rows = {w = {}, there = {}, dirty = {}, changed = {}}
+  local rows = {w = {}, present = {}, dirty = {}, changed = {}}
   for i = 1, count do rows.w[i] = {} end
-  local w, there = rows.w, rows.there
+  local w, present = rows.w, rows.present
   if scored and count == 1 then
     local first, low = w[1], lows[1]
     for slot = 1, #forms do
       local form = forms[slot]
-      if form then first[slot], there[slot] = form + low, true end
+      if form then first[slot], present[slot] = form + low, true end
     end
   else
     for slot = 1, #forms do
       if forms[slot] then
         decode_form(forms[slot], w, slot, count)
-        there[slot] = true
+        present[slot] = true
       end
     end
   end
   return rows
 end
 
-local function within(values, least, most)
+local function is_in_range(values, least, most)
   for i = 1, columns do
     if values[i] < least[i] or values[i] > most[i] then return false end
   end
@@ -40,58 +40,59 @@ local function latest_tie(stamp, was)
   return was and tie * was > stamp and was or tie * stamp
 end
 
--- Keeps the better tuple; if they are equal, the least stamp.
-local function draft_best(rows, slot, values, stamp, draft)
-  local w, old = rows.w, rows.there[slot]
+-- Computes the new row of best columns: the better tuple; if they are equal, the least stamp.
+local function compute_best(rows, slot, values, stamp, new_row)
+  local w, old = rows.w, rows.present[slot]
   local order = old and 0 or -1
   for i = 1, columns do
     if order == 0 and values[i] ~= w[i][slot] then order = values[i] < w[i][slot] and -1 or 1 end
-    draft[i] = values[i]
+    new_row[i] = values[i]
   end
-  draft.changed = order < 0
+  new_row.changed = order < 0
   if tie ~= 0 then
-    draft[width] = tie * stamp
-    if order == 0 and stamp < tie * w[width][slot] then draft.changed = true end
+    new_row[width] = tie * stamp
+    if order == 0 and stamp < tie * w[width][slot] then new_row.changed = true end
   end
-  draft.write = draft.changed
+  new_row.needs_write = new_row.changed
 end
 
--- Returns the total after an event that sets it: the old total, minus the member's total in the window
--- `all`, plus the value. The order of operations avoids intermediate results beyond 2^53, unless the
--- total itself is.
-local function set_total(was, away, value)
-  if was == away then return value end
-  if (was >= 0) == (away >= 0) then return was - away + value end
-  if (value >= 0) == (away >= 0) then return value - away + was end
-  return value + was - away
+-- Returns the total after an event that sets it: the old total, minus the baseline (the member's total
+-- in the window `all`), plus the value. The order of operations avoids intermediate results beyond 2^53,
+-- unless the total itself is.
+local function set_total(was, baseline, value)
+  if was == baseline then return value end
+  if (was >= 0) == (baseline >= 0) then return was - baseline + value end
+  if (value >= 0) == (baseline >= 0) then return value - baseline + was end
+  return value + was - baseline
 end
 
--- Drafts a row of sums and last values, with the greatest stamp; false if a total is out of range.
-local function draft_running(rows, slot, values, stamp, at, least, most, draft)
-  local w, old = rows.w, rows.there[slot]
+-- Computes the new row of sums and last values, with the greatest stamp; returns false if a total is out
+-- of range.
+local function compute_totals(rows, slot, values, stamp, at, least, most, new_row)
+  local w, old = rows.w, rows.present[slot]
   local newest, changed = at, not old
   if old then newest = B.stamped and w[words][slot] or tie ~= 0 and tie * w[width][slot] or 0 end
   for i = 1, columns do
     local value, was = values[i], old and w[i][slot]
-    if sums[i] and values.away then
-      value = set_total(was or 0, values.away[i], value)
+    if sums[i] and values.baseline then
+      value = set_total(was or 0, values.baseline[i], value)
     elseif sums[i] and old then
       value = value + was
     end
     if value < least[i] or value > most[i] then return false end
     if old and not sums[i] and at < newest then value = was end
     changed = changed or value ~= was
-    draft[i] = value
+    new_row[i] = value
   end
   if tie ~= 0 then
     local was = old and w[width][slot]
-    draft[width] = latest_tie(stamp, was)
-    changed = changed or draft[width] ~= was
+    new_row[width] = latest_tie(stamp, was)
+    changed = changed or new_row[width] ~= was
   end
-  draft.changed, draft.write = changed, changed
+  new_row.changed, new_row.needs_write = changed, changed
   if B.stamped then
-    draft[words] = math.max(at, newest)
-    draft.write = changed or draft[words] ~= w[words][slot]
+    new_row[words] = math.max(at, newest)
+    new_row.needs_write = changed or new_row[words] ~= w[words][slot]
   end
   return true
 end
@@ -119,43 +120,45 @@ local function add_decayed(first, mantissa, value, exponent, weight)
   return m > 0 and e + DECAYED_BIAS or -(e + DECAYED_BIAS), m
 end
 
-local function draft_decayed(rows, slot, value, exponent, weight, stamp, draft)
-  local w, old = rows.w, rows.there[slot]
+-- Computes the new row in a window with decay.
+local function compute_decayed(rows, slot, value, exponent, weight, stamp, new_row)
+  local w, old = rows.w, rows.present[slot]
   local first, mantissa = old and w[1][slot] or 0, old and w[2][slot] or 0
-  draft[1], draft[2] = add_decayed(first, mantissa, value, exponent, weight)
-  draft.changed = not old or draft[1] ~= first or draft[2] ~= mantissa
+  new_row[1], new_row[2] = add_decayed(first, mantissa, value, exponent, weight)
+  new_row.changed = not old or new_row[1] ~= first or new_row[2] ~= mantissa
   if tie ~= 0 then
     local was = old and w[3][slot]
-    draft[3] = latest_tie(stamp, was)
-    draft.changed = draft.changed or draft[3] ~= was
+    new_row[3] = latest_tie(stamp, was)
+    new_row.changed = new_row.changed or new_row[3] ~= was
   end
-  draft.write = draft.changed
+  new_row.needs_write = new_row.changed
 end
 
-local function draft_row(rows, slot, values, stamp, at, least, most, draft)
-  if not B.best then return draft_running(rows, slot, values, stamp, at, least, most, draft) end
-  if not within(values, least, most) then return false end
-  draft_best(rows, slot, values, stamp, draft)
+-- Computes the new row after an event; returns false if a value or total is out of range.
+local function compute_row(rows, slot, values, stamp, at, least, most, new_row)
+  if not B.best then return compute_totals(rows, slot, values, stamp, at, least, most, new_row) end
+  if not is_in_range(values, least, most) then return false end
+  compute_best(rows, slot, values, stamp, new_row)
   return true
 end
 
-local function mark(rows, slot)
+local function mark_dirty(rows, slot)
   if not rows.changed[slot] then
     rows.changed[slot] = true
     rows.dirty[#rows.dirty + 1] = slot
   end
 end
 
-local function take(rows, slot, draft)
-  for i = 1, #rows.w do rows.w[i][slot] = draft[i] end
-  rows.there[slot] = true
-  mark(rows, slot)
+local function set_row(rows, slot, new_row)
+  for i = 1, #rows.w do rows.w[i][slot] = new_row[i] end
+  rows.present[slot] = true
+  mark_dirty(rows, slot)
 end
 
 -- Candidates of best columns
 
 -- Negative if the values are better than a candidate's, 0 if they are equal, positive if they are worse.
-local function order_of(values, candidate)
+local function compare_scores(values, candidate)
   for i = 1, columns do
     if values[i] ~= candidate[i + 1] then return values[i] - candidate[i + 1] end
   end
@@ -163,27 +166,27 @@ local function order_of(values, candidate)
 end
 
 local function is_better(values, stamp, candidate)
-  local order = order_of(values, candidate)
+  local order = compare_scores(values, candidate)
   if order ~= 0 then return order < 0 end
   return tie ~= 0 and stamp < tie * candidate[width + 1]
 end
 
 -- Returns the candidates of a member after an event in a step, or nil if they do not change. Sets
 -- `marks`, by step: '' where the tally gets a candidate of the member, false where it loses one.
-local function with_candidate(found, step, values, stamp, marks)
+local function add_candidate(found, step, values, stamp, marks)
   local own, next_one = nil, nil
   for _, candidate in ipairs(found) do
     if candidate[1] == step then own = candidate end
     if candidate[1] > step and not next_one then next_one = candidate end
   end
   if own and not is_better(values, stamp, own) then return nil end
-  if not own and next_one and order_of(values, next_one) > 0 then return nil end
+  if not own and next_one and compare_scores(values, next_one) > 0 then return nil end
   local new, kept, added = {step}, {}, false
   for i = 1, columns do new[i + 1] = values[i] end
   if tie ~= 0 then new[width + 1] = tie * stamp end
   for _, candidate in ipairs(found) do
     if candidate[1] >= step and not added then kept[#kept + 1], added = new, true end
-    if candidate[1] < step and order_of(values, candidate) < 0 then
+    if candidate[1] < step and compare_scores(values, candidate) < 0 then
       marks[candidate[1]] = false
     elseif candidate[1] ~= step then
       kept[#kept + 1] = candidate
