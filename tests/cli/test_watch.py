@@ -20,7 +20,7 @@ import laurels
 from laurels.cli.ranking import Ranking
 from laurels.cli.screen import picture
 from laurels.cli.watch import standing_line
-from laurels.server.live import FullList, ListChange, MemberChange, Moved
+from laurels.server.live.frames import FullList, ListChange, MemberChange, Moved
 from laurels.stores.http.feed import StreamEvent
 from tests.serving import Served
 

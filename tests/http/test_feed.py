@@ -14,8 +14,10 @@ import pytest
 import laurels
 from laurels import config
 from laurels.api.aio import AsyncLeaderboards
-from laurels.server import live
-from laurels.server.live import SLICE_COST, Channel, Hub, What
+from laurels.server.live import channel as live_channel
+from laurels.server.live.channel import KEPT_FRAMES, Channel, What
+from laurels.server.live.frames import END, HEARTBEAT
+from laurels.server.live.hub import SLICE_COST, Hub
 from tests.calendar_by_scanning import HOUR, utc_ms
 from tests.internals import local
 
@@ -254,12 +256,12 @@ def test_a_member_hears_of_its_rank_and_who_passed_it() -> None:
 
 
 def test_a_heartbeat_comes_where_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.001)
+    monkeypatch.setattr(live_channel, "HEARTBEAT_SECONDS", 0.001)
 
     async def scenario(watched: Watched) -> None:
         frames, _ = await watched.watch()
         await anext(frames)
-        assert await anext(frames) == live.HEARTBEAT
+        assert await anext(frames) == HEARTBEAT
         await frames.aclose()
 
     run(scenario)
@@ -271,7 +273,7 @@ def test_the_end_of_the_server_ends_streams() -> None:
         told.take(await anext(frames))
         watched.hub.stop()
         rest = [content async for content in frames]
-        assert rest == [live.END]
+        assert rest == [END]
 
     run(scenario)
 
@@ -284,7 +286,7 @@ def test_a_board_that_goes_ends_its_streams(monkeypatch: pytest.MonkeyPatch) -> 
         told.take(await anext(frames))
         watched.seconds += 1
         await watched.lb.delete("b")
-        assert live.END in [content async for content in frames]
+        assert END in [content async for content in frames]
 
     run(scenario)
 
@@ -306,7 +308,7 @@ def test_who_comes_later_reads_what_was_written_before() -> None:
 def test_frames_are_kept_for_a_while() -> None:
     channel = Channel(What("b", None, 1, 20), "e")
     as_of = laurels.AsOf(1, "all")
-    for i in range(live.KEPT_FRAMES + 5):
+    for i in range(KEPT_FRAMES + 5):
         channel.publish(laurels.Page([laurels.Entry("a", 1, i)], 1, as_of), None, 0.0)
-    assert len(channel.after(f"e.{live.KEPT_FRAMES}")) == 4
+    assert len(channel.after(f"e.{KEPT_FRAMES}")) == 4
     assert channel.after("e.1") == [channel.whole()]

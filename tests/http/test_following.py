@@ -9,7 +9,8 @@ import laurels
 from laurels import config
 from laurels.api.aio import AsyncLeaderboards
 from laurels.errors import NotReady
-from laurels.server.live import FOLLOW_SECONDS, Hub, What
+from laurels.server.live.channel import What
+from laurels.server.live.hub import FOLLOW_SECONDS, Hub
 from tests.internals import local
 
 

@@ -20,7 +20,9 @@ from laurels import config
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.standing import AsOf, Entry, Page
 from laurels.model.exact_json import decode_json
-from laurels.server.live import END, Hub, What
+from laurels.server.live.channel import What
+from laurels.server.live.frames import END
+from laurels.server.live.hub import Hub
 from tests.calendar_by_scanning import HOUR, utc_ms
 from tests.http.listening import WITHIN_SECONDS, Feed, Known, feed
 from tests.serving import JSON, Served

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from laurels import AsyncLeaderboards, Board, config
-from laurels.server.live import Hub, What
+from laurels.server.live.channel import What
+from laurels.server.live.hub import Hub
 from laurels.stores.base import ThreadedStore
 from laurels.stores.http import feed
 

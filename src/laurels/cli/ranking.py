@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 import laurels
-from laurels.server.live import FullList, ListChange
+from laurels.server.live.frames import FullList, ListChange
 from laurels.stores.http import feed
 
 from .show import moved_by

@@ -12,7 +12,7 @@ import typer
 import laurels
 from laurels import config
 from laurels.cli.boards.scoping import By, Labels, parse_labels
-from laurels.server.live import MemberChange
+from laurels.server.live.frames import MemberChange
 from laurels.stores.http import feed
 from laurels.stores.http.calls import definition
 

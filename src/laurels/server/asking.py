@@ -17,7 +17,7 @@ from .bodies import Bodies
 from .deadlines import Deadlines
 from .decoding import Decoder
 from .limits import AdmissionControl
-from .live import Hub
+from .live.hub import Hub
 from .metrics import Metrics
 from .settings import Settings
 

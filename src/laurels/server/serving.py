@@ -36,7 +36,7 @@ from .connections import ConnectionGuard, allowed_connections, raise_descriptor_
 from .deadlines import Deadlines
 from .decoding import Decoder
 from .limits import AdmissionControl, Rates
-from .live import Hub
+from .live.hub import Hub
 from .metrics import Metrics
 from .ports import Order, SharedPort, free, listening
 from .process_memory import return_free_memory, settle_collector, share_arenas

@@ -9,7 +9,8 @@ from laurels.core.changes.answers import ChangePage
 from laurels.core.changes.cursor import checked_limit
 from laurels.errors import LaurelsError, Unavailable
 from laurels.server.asking import RequestContext, Streamed
-from laurels.server.live import END, HEARTBEAT, HEARTBEAT_SECONDS, frame
+from laurels.server.live.channel import HEARTBEAT_SECONDS
+from laurels.server.live.frames import END, HEARTBEAT, frame
 from laurels.server.route import Routes
 from laurels.wire.answers import problem
 from laurels.wire.live import RETRY_MS

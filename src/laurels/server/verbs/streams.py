@@ -11,7 +11,7 @@ from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
 from laurels.model.validation import safe_repr
 from laurels.server.asking import RequestContext, Streamed
-from laurels.server.live import What
+from laurels.server.live.channel import What
 from laurels.server.route import Routes
 from laurels.wire import requests
 from laurels.wire.answers import lines, problem

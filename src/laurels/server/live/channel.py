@@ -1,0 +1,156 @@
+"""A watched list, and the watchers that share it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from laurels.core.standing import Page, Standing
+
+from .frames import HEARTBEAT, FullList, change_between, frame, member_change
+
+HEARTBEAT_SECONDS = 15.0
+LIST_COST = 50
+"""The fixed cost of reading a list, in entries."""
+KEPT_FRAMES = 256
+
+
+class What(Struct, frozen=True):
+    """A watched list: its first `limit` entries or, with a member, that member's standing. It shows
+    the scope with some `labels`, or the scopes of one label by `by`."""
+
+    board: str
+    window: str | None
+    limit: int
+    interval_ms: int
+    member: str | None = None
+    by: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """The scope as arguments of the verbs."""
+        return {"labels": dict(self.labels), "by": self.by}
+
+
+class FeedWatcher:
+    """One stream: a slot for a frame, and the task that sends it."""
+
+    def __init__(self, payer: str) -> None:
+        self.payer = payer
+        self._slot: bytes | None = None
+        self._missed = False
+        self._came = asyncio.Event()
+        self.ended = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether a frame waits to be taken."""
+        return self._slot is not None or self._missed
+
+    def put(self, content: bytes) -> None:
+        if self.holds:
+            self._slot, self._missed = None, True
+        else:
+            self._slot = content
+        self._came.set()
+
+    def end(self) -> None:
+        self.ended = True
+        self._came.set()
+
+    async def take(self, whole: Callable[[], bytes]) -> bytes | None:
+        """Return the next frame: the one in the slot, the whole list if some were missed, or a
+        heartbeat. Return None at the end."""
+        if not self.holds and not self.ended:
+            try:
+                await asyncio.wait_for(self._came.wait(), HEARTBEAT_SECONDS)
+            except TimeoutError:
+                return HEARTBEAT
+        self._came.clear()
+        content = self._slot if not self._missed else whole()
+        self._slot, self._missed = None, False
+        return content
+
+
+class Channel:
+    """A watched list as it was last sent to its watchers."""
+
+    def __init__(self, what: What, epoch: str) -> None:
+        self.what = what
+        self.watchers: set[FeedWatcher] = set()
+        self.change_token: object = None
+        self.published_at = 0.0
+        self.page: Page | None = None
+        self.standing: Standing | None = None
+        self.reading = asyncio.Lock()
+        self._epoch = epoch
+        self._number = 0
+        self._frames: deque[bytes] = deque(maxlen=KEPT_FRAMES)
+
+    @property
+    def number(self) -> str:
+        return f"{self._epoch}.{self._number}"
+
+    @property
+    def cost(self) -> int:
+        """The cost of reading the list."""
+        return LIST_COST + (0 if self.what.member is not None else self.what.limit)
+
+    @property
+    def payers(self) -> set[str]:
+        return {watcher.payer for watcher in self.watchers}
+
+    def whole(self) -> bytes:
+        """Return a frame with the whole list."""
+        assert self.page is not None
+        if self.what.member is not None:
+            change = member_change(self.what.member, self.standing, self.standing, self.page)
+            return frame("standing", self.number, change)
+        page = self.page
+        top = FullList(page.entries, page.total, page.as_of, self.what.limit)
+        return frame("top", self.number, top)
+
+    def after(self, last: str | None) -> Sequence[bytes]:
+        """Return the frames after the last one a watcher got, or the whole list if they are no
+        longer kept."""
+        epoch, _, number = (last or "").partition(".")
+        if epoch == self._epoch and number.isdigit() and len(number) < 16:
+            missed = self._number - int(number)
+            if 0 <= missed <= len(self._frames):
+                return list(self._frames)[len(self._frames) - missed :]
+        return [self.whole()]
+
+    def publish(self, page: Page, standing: Standing | None, now: float) -> None:
+        """Compare a list with what was sent last, and send the changes."""
+        old, was = self.page, self.standing
+        self.page, self.standing = page, standing
+        self.published_at = now
+        if old is None:
+            return
+        content = self._news(old, was)
+        if content is None:
+            return
+        self._frames.append(content)
+        for watcher in self.watchers:
+            watcher.put(content)
+
+    def _news(self, old: Page, was: Standing | None) -> bytes | None:
+        assert self.page is not None
+        what, new = self.what, self.standing
+        if what.member is not None:
+            before = None if was is None else (was.rank, was.score)
+            if before == (None if new is None else (new.rank, new.score)):
+                return None
+            self._number += 1
+            return frame("standing", self.number, member_change(what.member, was, new, self.page))
+        if old.as_of.period != self.page.as_of.period:
+            self._number += 1
+            return self.whole()
+        change = change_between(old, self.page)
+        if change is None:
+            return None
+        self._number += 1
+        return frame("change", self.number, change)

@@ -1,0 +1,103 @@
+"""The frames of a live feed: server-sent events with a list, its changes, or a member's change."""
+
+import msgspec
+from msgspec import Struct
+
+from laurels.core.standing import AsOf, Entry, Page, Standing
+from laurels.model.score import Score
+
+HEARTBEAT = b": heartbeat\n\n"
+END = b"event: end\ndata: {}\n\n"
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class Moved(Struct, frozen=True):
+    """A member whose rank has changed."""
+
+    member: str
+    rank: int
+    previous_rank: int
+    score: Score
+
+
+class FullList(Struct, frozen=True):
+    """The whole list."""
+
+    entries: list[Entry]
+    total: int
+    as_of: AsOf
+    limit: int
+
+
+class ListChange(Struct, frozen=True):
+    """The changes since the previous frame; `order` is the list after them, by member."""
+
+    as_of: AsOf
+    total: int
+    order: list[str]
+    entered: list[Entry]
+    left: list[str]
+    moved: list[Moved]
+    scored: list[Entry]
+
+
+class MemberChange(Struct, frozen=True):
+    """The current and the previous standing of a member.
+
+    `overtaken_by` is the member directly above it if it has lost a place. A member that is not
+    ranked has no rank.
+    """
+
+    member: str
+    rank: int | None
+    score: Score | None
+    total: int
+    previous_rank: int | None
+    previous_score: Score | None
+    overtaken_by: str | None
+    as_of: AsOf
+
+
+def frame(kind: str, number: str, document: object) -> bytes:
+    """Encode a server-sent event."""
+    return b"event: %b\nid: %b\ndata: %b\n\n" % (kind.encode(), number.encode(), _encode(document))
+
+
+def change_between(old: Page, new: Page) -> ListChange | None:
+    """Return the difference between two lists; None where there is none."""
+    before = {entry.member: entry for entry in old.entries}
+    now = {entry.member: entry for entry in new.entries}
+    entered = [entry for entry in new.entries if entry.member not in before]
+    left = [member for member in before if member not in now]
+    moved, scored = [], []
+    for member, entry in now.items():
+        if (was := before.get(member)) is None:
+            continue
+        if was.rank != entry.rank:
+            moved.append(Moved(member, entry.rank, was.rank, entry.score))
+        elif was.score != entry.score:
+            scored.append(entry)
+    order = list(now)
+    if not (entered or left or moved or scored or old.total != new.total or order != list(before)):
+        return None
+    return ListChange(new.as_of, new.total, order, entered, left, moved, scored)
+
+
+def member_change(
+    member: str, old: Standing | None, new: Standing | None, page: Page
+) -> MemberChange:
+    """Return the change of a member's standing; `page` is the list that the member is in, or is
+    missing from."""
+    lost = old is not None and new is not None and new.rank > old.rank
+    above = new.above.member if lost and new is not None and new.above is not None else None
+    return MemberChange(
+        member=member,
+        rank=None if new is None else new.rank,
+        score=None if new is None else new.score,
+        total=page.total,
+        previous_rank=None if old is None else old.rank,
+        previous_score=None if old is None else old.score,
+        overtaken_by=above,
+        as_of=page.as_of,
+    )
