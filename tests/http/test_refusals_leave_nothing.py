@@ -69,7 +69,6 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
             gc.collect()
             gc.freeze()  # what other tests have left takes longer to look through than all of these
             yield client
-            gc.unfreeze()
 
 
 @pytest.mark.parametrize("kind", REFUSED)
