@@ -298,9 +298,13 @@ def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
             )
         return [(whole, batch)]
     slots: dict[bytes, int] = {}
-    who = [slots.setdefault(member, len(slots)) for member in batch.member_list()]
+    event_members = [slots.setdefault(member, len(slots)) for member in batch.member_list()]
     ordered = rules.rank_by or batch.ids is not None
-    shares = _in_order(who, most) if ordered else _by_member(who, -(-len(slots) // most))
+    shares = (
+        _in_order(event_members, most)
+        if ordered
+        else _by_member(event_members, -(-len(slots) // most))
+    )
     pieces = [
         share[first : first + CALL_EVENTS]
         for share in shares
@@ -311,26 +315,26 @@ def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
     return list(zip(pieces, batch.taken(pieces), strict=True))
 
 
-def _by_member(who: Sequence[int], count: int) -> list[list[int]]:
+def _by_member(event_members: Sequence[int], count: int) -> list[list[int]]:
     """Divide the positions of events into shares by their members, so that all events of a member
     are counted together. The result of an event does not depend on other members' events, so their
     order does not matter."""
     shares: list[list[int]] = [[] for _ in range(count)]
-    for place, member in enumerate(who):
+    for place, member in enumerate(event_members):
         shares[member % count].append(place)
     return shares
 
 
-def _in_order(who: Sequence[int], most: int) -> list[range]:
+def _in_order(event_members: Sequence[int], most: int) -> list[range]:
     """Divide the positions of events into shares of at most `most` members, keeping their order.
     The order matters on a board that ranks labels, since events of several members change the same
     label's score; and for events with ids, since there may be room to remember only the first
     ones."""
     shares: list[range] = []
     first, seen = 0, set[int]()
-    for place, member in enumerate(who):
+    for place, member in enumerate(event_members):
         if member not in seen and len(seen) == most:
             shares.append(range(first, place))
             first, seen = place, set()
         seen.add(member)
-    return [*shares, range(first, len(who))]
+    return [*shares, range(first, len(event_members))]

@@ -29,7 +29,7 @@ def encode_batch(
     ats = batch.now_ms if batch.ats is None else batch.ats
     stamps = stamps_of(ats, rules.resolution_ms)
     slots: dict[bytes, int] = {}
-    who = [slots.setdefault(member, len(slots)) for member in batch.member_list()]
+    event_members = [slots.setdefault(member, len(slots)) for member in batch.member_list()]
     arguments: dict[str, Any] = {
         "now": batch.now_ms,
         "rolling": [
@@ -44,14 +44,14 @@ def encode_batch(
     }
     if batch.position is not None:
         arguments["position"] = batch.position
-    sums = sums_of(rules, batch, plan, who, len(slots), stamps) if added_up else None
+    sums = sums_of(rules, batch, plan, event_members, len(slots), stamps) if added_up else None
     if sums is not None:
         arguments |= sums.encode()
     else:
         arguments |= _encode_events(encoding, batch, plan, stamps)
-        numbers = [slot + 1 for slot in who]
+        numbers = [slot + 1 for slot in event_members]
         if len(slots) < batch.size:
-            arguments["who"] = numbers
+            arguments["event_members"] = numbers
         if rules.scoped and batch.labels is not None:
             return arguments | _in_scopes(plan, batch.labels, numbers, arguments["windows"]), None
     places = {place.window: i + 1 for i, place in enumerate(plan.places) if not place.name}
@@ -103,11 +103,11 @@ def _weights(batch: Batch, weighing: Weighing | None) -> dict[str, Any]:
 
 
 def _in_scopes(
-    plan: Plan, labels: Labels, who: Sequence[int], windows: Sequence[dict[str, Any]]
+    plan: Plan, labels: Labels, event_members: Sequence[int], windows: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     """Encode the scopes of a batch, the members in each, and the targets used. Set in `windows` the
     number of the form that each window's scopes have."""
-    scopes = _Scopes(labels, who)
+    scopes = _Scopes(labels, event_members)
     for place, window in zip(plan.places, windows, strict=True):
         if place.name:
             window["form"] = scopes.form(place)
@@ -139,11 +139,11 @@ def _in_scopes(
 class _Scopes:
     """The encoded scopes of a batch and their forms, numbered from 1."""
 
-    def __init__(self, labels: Labels, who: Sequence[int]) -> None:
+    def __init__(self, labels: Labels, event_members: Sequence[int]) -> None:
         self.scopes: list[dict[str, Any]] = []
         self.forms: list[dict[str, Any]] = []
         self._labels = labels
-        self._who = who
+        self._event_members = event_members
         self._forms: dict[str, int] = {}
         self._numbers: dict[str, tuple[str, int]] = {"": ("", 0)}
 
@@ -161,7 +161,7 @@ class _Scopes:
             group: None if text is None else slots.setdefault(text, {})
             for group, text in self._labels.scopes(place).items()
         }
-        self.forms.append({"name": place.name, "who": self._places(place, of_group)})
+        self.forms.append({"name": place.name, "event_members": self._places(place, of_group)})
         for text, own in slots.items():
             self.scopes.append(
                 {"name": text, "form": number, ("names" if place.by else "slots"): list(own)}
@@ -183,7 +183,7 @@ class _Scopes:
             }
             return [found[group] for group in each]
         places = []
-        for group, slot in zip(each, self._who, strict=True):
+        for group, slot in zip(each, self._event_members, strict=True):
             own = of_group[group]
             places.append(0 if own is None else own.setdefault(slot, len(own) + 1))
         return places

@@ -142,7 +142,9 @@ def decode_applied(board: Opened, answer: list[Any], sums: Sums | None) -> Appli
 def _decode_ranks(payload: Any, sums: Sums | None) -> "array[int] | None":
     if payload is False:
         return None
-    return array("q", payload if sums is None else [payload[member] for member in sums.who])
+    return array(
+        "q", payload if sums is None else [payload[member] for member in sums.event_members]
+    )
 
 
 def decode_refresh_states(board: Opened, payload: Any) -> RefreshStates:

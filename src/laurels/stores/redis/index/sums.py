@@ -24,11 +24,11 @@ _EXACT = 2**53
 class Sums(Struct, frozen=True):
     """The sums of a batch, in columns with one item per member.
 
-    For each event, `who` has the index of its member, and `before` the sum of that member's earlier
-    events of the batch, None if there are none. `stamps` is a single number if all members share
-    it."""
+    For each event, `event_members` has the index of its member, and `before` the sum of that
+    member's earlier events of the batch, None if there are none. `stamps` is a single number if all
+    members share it."""
 
-    who: Sequence[int]
+    event_members: Sequence[int]
     before: list[int | None]
     values: Sequence[int]
     sums: list[int]
@@ -39,21 +39,26 @@ class Sums(Struct, frozen=True):
     def encode(self) -> dict[str, Any]:
         """Encode the sums for `count.lua`; the bounds are left out if no member has several
         events."""
-        arguments = {"events": len(self.who), "sums": self.sums, "stamps": self.stamps}
-        if len(self.who) > len(self.sums):
+        arguments = {"events": len(self.event_members), "sums": self.sums, "stamps": self.stamps}
+        if len(self.event_members) > len(self.sums):
             arguments |= {"least": self.lows, "most": self.highs}
         return arguments
 
     def outcomes(self, bases: Sequence[int | bool]) -> Outcomes:
         """Return the outcome of each event. `bases` is what each member had before (False: not
         ranked); if it is empty, the outcomes have no scores."""
-        codes = bytearray([Outcome.APPLIED]) * len(self.who)
+        codes = bytearray([Outcome.APPLIED]) * len(self.event_members)
         if not bases:
             return Outcomes(codes)
         present = [base is not False for base in bases]
         base = list(map(int, bases))
-        before = [base[i] + (own or 0) for i, own in zip(self.who, self.before, strict=True)]
-        was = [present[i] or own is not None for i, own in zip(self.who, self.before, strict=True)]
+        before = [
+            base[i] + (own or 0) for i, own in zip(self.event_members, self.before, strict=True)
+        ]
+        was = [
+            present[i] or own is not None
+            for i, own in zip(self.event_members, self.before, strict=True)
+        ]
         after = [had + value for had, value in zip(before, self.values, strict=True)]
         return Outcomes(
             codes,
@@ -66,7 +71,7 @@ def sums_of(
     rules: Rules,
     batch: Batch,
     plan: Plan,
-    who: Sequence[int],
+    event_members: Sequence[int],
     members: int,
     stamps: Sequence[int] | int,
 ) -> Sums | None:
@@ -84,7 +89,7 @@ def sums_of(
     sums: list[int | None] = [None] * members
     lows, highs = [_EXACT] * members, [-_EXACT] * members
     before = []
-    for i, value in zip(who, values, strict=True):
+    for i, value in zip(event_members, values, strict=True):
         before.append(total := sums[i])
         sums[i] = total = value if total is None else total + value
         if total < lows[i]:
@@ -98,6 +103,6 @@ def sums_of(
         latest = stamps
     else:
         latest = [min(stamps)] * members
-        for i, stamp in zip(who, stamps, strict=True):
+        for i, stamp in zip(event_members, stamps, strict=True):
             latest[i] = max(latest[i], stamp)
-    return Sums(who, before, values, [each or 0 for each in sums], lows, highs, latest)
+    return Sums(event_members, before, values, [each or 0 for each in sums], lows, highs, latest)

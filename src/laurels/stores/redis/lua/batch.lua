@@ -5,14 +5,16 @@
 --   windows {name, steps, running, lows, highs, form} (steps 0: not rolling); a window with decay also
 --     has exponents and mantissas, each a number or a list
 --   routes: for each window a target, or a list with a target for each event; below 1 means none
---   members (each once); who: for each event the place of its member (nil: event i is of member i)
+--   members (each once); event_members: for each event the index of its member (nil: event i is of
+--     member i)
 --   values (a list for each column, signed); ats, stamps (a number or a list); ids (texts or false, or
 --     nil); late (positions of events)
 --   absolute, atomic, all, watch, ranks, forget, most_ids, call {token, number}
---   instead of values, ats, ids, late and who, if sums suffice: events (how many), and for each member
---     sums, stamps, and the least and most of the prefix sums (nil: the same as the sums)
---   on a board with scopes: scopes {name, form, slots or names} (the members in a scope, as places in
---     members or by name); forms {name, who} (for each event the place of its member among these)
+--   instead of values, ats, ids, late and event_members, if sums suffice: events (how many), and for
+--     each member sums, stamps, and the least and most of the prefix sums (nil: the same as the sums)
+--   on a board with scopes: scopes {name, form, slots or names} (the members in a scope, as
+--     indexes of members or by name); forms {name, event_members} (for each event the index of its
+--     member among these, 0 for none)
 --   for a board whose rankings by a label are in a label replica: feed (what to append to the feed)
 --   in a label replica: feeds (how many shards it follows), spans {shard, entry before, last entry},
 --     baselines (for each event the total that a set total replaced, or false)
@@ -22,21 +24,24 @@ local APPLIED, UNCHANGED, OUT_OF_RANGE, DUPLICATE, TOO_LATE, FULL, ROLLED_BACK =
 -- and arrives after a later one of its process is refused.
 local answers = A.call and P .. 'a:' .. A.call[1]
 if answers then
-  local kept = call('GET', answers)
-  if kept then
-    local number, reply = string.match(kept, '^(%d+):(.*)$')
+  local stored = call('GET', answers)
+  if stored then
+    local number, reply = string.match(stored, '^(%d+):(.*)$')
     if tonumber(number) == A.call[2] then return reply end
     if tonumber(number) > A.call[2] then return redis.error_reply('ERR a later call was made') end
   end
 end
 
-local windows, targets, members, who, watch = A.windows, A.targets, A.members, A.who, A.watch
-local events = who and #who or #members
+local windows, targets, watch = A.windows, A.targets, A.watch
+local members, event_members = A.members, A.event_members
+local events = event_members and #event_members or #members
 local ids = P .. 'q'
 
 -- Scopes: in each, only the members with events in it are read and written, in slots of their own.
 local scopes, forms, slots_of = A.scopes or {}, A.forms, {}
-for w, window in ipairs(windows) do slots_of[w] = window.form and forms[window.form].who end
+for w, window in ipairs(windows) do
+  slots_of[w] = window.form and forms[window.form].event_members
+end
 for _, scope in ipairs(scopes) do
   if scope.slots then
     scope.names = {}
@@ -82,20 +87,22 @@ end
 -- Reads the members' rows of a refreshed window: those the current build has ranked, if it has begun
 -- here, and those the window shows if it is watched. In a new scope there is nothing left to build.
 local function read_refreshed(rolling)
-  if rolling.first then return end
-  rolling.first, rolling.cell = {}, {}
+  if rolling.first_steps then return end
+  rolling.first_steps, rolling.new_cell = {}, {}
   local build = current_build(window_of(rolling.name))
   if build and build.step == rolling.running_step then
     local at = rolling.running_step + 1
     if rolling.stored_step then at = build_progress(build, rolling.name) end
-    rolling.build, rolling.at = build, at ~= 'clear' and at or nil
+    rolling.build, rolling.build_step = build, at ~= 'clear' and at or nil
   end
   rolling.building = build ~= nil
-  if rolling.at then
+  if rolling.build_step then
     rolling.forms = forms_of(rolling.prepared, rolling.names)
     rolling.rows = rows_of(rolling.forms, words)
   end
-  if rolling.watched then rolling.shown = rows_of(forms_of(rolling.live, rolling.names), words) end
+  if rolling.watched then
+    rolling.shown_rows = rows_of(forms_of(rolling.live, rolling.names), words)
+  end
 end
 
 -- Reading: a member of a scope has the same slot in all stores of the scope.
@@ -104,7 +111,7 @@ for _, store in ipairs(stores) do
   if store.ranked then
     store.forms = forms_of(store.ranked, names)
     store.rows = rows_of(store.forms, store.ranked.words)
-    store.held = next(store.rows.present) ~= nil
+    store.registered = next(store.rows.present) ~= nil
   else
     local cells = fetch('HMGET', store.tally, names)
     if B.best and not is_refreshed(store.rolling.name) then
@@ -129,13 +136,13 @@ for _, store in ipairs(stores) do
   elseif rolling and not rolling.rows then
     rolling.forms = forms_of(rolling.live, names)
     rolling.rows = rows_of(rolling.forms, words)
-    rolling.steps_of = newest_steps(rolling, names, rolling.forms)
-    rolling.lists = {}
+    rolling.newest_steps = newest_steps(rolling, names, rolling.forms)
+    rolling.candidate_lists = {}
     local candidates = candidates_of(rolling, names)
     for slot = 1, B.best and #names or 0 do
-      rolling.lists[slot] = decode_candidates(candidates[slot], rolling.oldest_step)
+      rolling.candidate_lists[slot] = decode_candidates(candidates[slot], rolling.oldest_step)
     end
-    rolling.moved, rolling.marks, rolling.cell = {}, {}, {}
+    rolling.step_changed, rolling.candidate_marks, rolling.new_cell = {}, {}, {}
   end
 end
 local new_rows = {}
@@ -143,16 +150,16 @@ for w = 1, #windows do new_rows[w] = {} end
 
 -- Ids
 
-local known, expired, remembered_before = {}, {}, 0
+local stored_ids, expired, remembered_before = {}, {}, 0
 
 -- Returns the time at which an event was accepted; in event time each event has its own.
-local function accepted(event)
+local function accepted_at(event)
   return A.nows and A.nows[event] or A.now
 end
 
 -- Returns how many stored ids are still remembered at the time of an event.
 local function remembered_at(event)
-  return call('ZCOUNT', ids, '(' .. text(accepted(event) - A.forget), '+inf')
+  return call('ZCOUNT', ids, '(' .. text(accepted_at(event) - A.forget), '+inf')
 end
 
 if A.ids then
@@ -162,13 +169,13 @@ if A.ids then
   local keys, of = {}, {}
   for event = 1, events do
     if A.ids[event] then
-      local member = members[who and who[event] or event]
+      local member = members[event_members and event_members[event] or event]
       keys[#keys + 1] = string.char(#member) .. member .. A.ids[event]
       of[#keys] = event
     end
   end
   local found = fetch('ZMSCORE', ids, keys)
-  for i, event in ipairs(of) do known[event] = {keys[i], tonumber(found[i] or '-inf')} end
+  for i, event in ipairs(of) do stored_ids[event] = {keys[i], tonumber(found[i] or '-inf')} end
 end
 
 local late = {}
@@ -180,7 +187,7 @@ local watched_words = watch > 0 and windows[watch].exponents and 2 or columns
 -- Returns the empty results of a batch: the code of each event, the ids to add, the watched scores
 -- before and after each event.
 local function new_results()
-  local results = {codes = {}, taken = {}, added = {}, remembered = remembered_before,
+  local results = {codes = {}, id_times = {}, added = {}, remembered = remembered_before,
                    times = {}, counted = 0, refused = false, before = {}, after = {}}
   for i = 1, watched_words do results.before[i], results.after[i] = {}, {} end
   return results
@@ -191,33 +198,33 @@ local function is_full(results, event)
   if results.remembered >= A.most_ids and A.nows then
     results.remembered = remembered_at(event)
     for _, time in ipairs(results.times) do
-      if time > accepted(event) - A.forget then results.remembered = results.remembered + 1 end
+      if time > accepted_at(event) - A.forget then results.remembered = results.remembered + 1 end
     end
   end
   return results.remembered >= A.most_ids
 end
 
 -- Returns the code that refuses an event before it is counted, 0 if there is none.
-local function verdict(results, event)
-  local own = known[event]
+local function refusal_code(results, event)
+  local own = stored_ids[event]
   if own then
-    if (results.taken[own[1]] or own[2]) > accepted(event) - A.forget then return DUPLICATE end
+    if (results.id_times[own[1]] or own[2]) > accepted_at(event) - A.forget then return DUPLICATE end
     if not late[event] and is_full(results, event) then return FULL end
   end
   return late[event] and TOO_LATE or 0
 end
 
 -- Records the final code of an event.
-local function settle(results, event, code)
+local function record_result(results, event, code)
   results.codes[event] = code
   if code <= UNCHANGED then
     results.counted = results.counted + 1
-    local own = known[event]
+    local own = stored_ids[event]
     if own then
       local added = results.added
-      local time = accepted(event)
+      local time = accepted_at(event)
       added[#added + 1], added[#added + 2] = time, own[1]
-      results.taken[own[1]] = time
+      results.id_times[own[1]] = time
       if A.nows then results.times[#results.times + 1] = time end
       results.remembered = results.remembered + 1
     end
@@ -229,5 +236,5 @@ end
 local function watched_rows(event)
   local store = watch > 0 and store_of(watch, event)
   if not store or not store.rolling then return store and store.rows end
-  return store.rolling.shown or store.rolling.rows
+  return store.rolling.shown_rows or store.rolling.rows
 end

@@ -11,46 +11,45 @@
 -- answer shows a difference, and `needs_write`, whether anything has to be stored. They return false if a
 -- total is out of range.
 
-local function each(given, event) return type(given) == 'table' and given[event] or given end
+local function value_at(list, event) return type(list) == 'table' and list[event] or list end
 
 local function compute_in_window(w, event, store, slot, values, stamp, at)
-  local rolling, decay = store.rolling, windows[w]
+  local rolling, window = store.rolling, windows[w]
   if rolling and rolling.refreshed then
-    return compute_row(store.rows, slot, values, stamp, at, decay.lows, decay.highs, new_rows[w])
+    return compute_row(store.rows, slot, values, stamp, at, window.lows, window.highs, new_rows[w])
   end
-  if decay.exponents then
+  if window.exponents then
     local value = values[1] - (values.baseline and values.baseline[1] or 0)
-    local exponent, weight = each(decay.exponents, event), each(decay.mantissas, event)
+    local exponent, weight = value_at(window.exponents, event), value_at(window.mantissas, event)
     compute_decayed(store.rows, slot, value, exponent, weight, stamp, new_rows[w])
     return true
   end
   local rows = rolling and rolling.rows or store.rows
   if not compute_row(rows, slot, values, stamp, at, B.least, B.most, new_rows[w]) then return false end
   if not rolling or B.best then return true end
-  local bounds = windows[w]
-  return compute_row(store.rows, slot, values, stamp, at, bounds.lows, bounds.highs, rolling.cell)
+  return compute_row(store.rows, slot, values, stamp, at, window.lows, window.highs, rolling.new_cell)
 end
 
 local function count_rolling(w, rolling, store, slot, values, stamp)
   local written = false
   if B.best then
     local marks = {}
-    local list = add_candidate(rolling.lists[slot], store.step, values, stamp, marks)
+    local list = add_candidate(rolling.candidate_lists[slot], store.step, values, stamp, marks)
     if list then
-      rolling.lists[slot] = list
-      for step, said in pairs(marks) do
-        rolling.marks[step] = rolling.marks[step] or {}
-        rolling.marks[step][slot] = said
+      rolling.candidate_lists[slot] = list
+      for step, mark in pairs(marks) do
+        rolling.candidate_marks[step] = rolling.candidate_marks[step] or {}
+        rolling.candidate_marks[step][slot] = mark
       end
       written = true
     end
-  elseif rolling.cell.needs_write then
-    set_row(store.rows, slot, rolling.cell)
+  elseif rolling.new_cell.needs_write then
+    set_row(store.rows, slot, rolling.new_cell)
     written = true
   end
-  local newest = rolling.steps_of[slot]
+  local newest = rolling.newest_steps[slot]
   if not rolling.rows.present[slot] or store.step > newest then
-    rolling.steps_of[slot], rolling.moved[slot], written = store.step, true, true
+    rolling.newest_steps[slot], rolling.step_changed[slot], written = store.step, true, true
   end
   if new_rows[w].needs_write then set_row(rolling.rows, slot, new_rows[w]) end
   if written then mark_dirty(rolling.rows, slot) end
@@ -64,12 +63,12 @@ for i = 1, columns do LEAST[i], MOST[i] = -BIAS, BIAS end
 local function count_refreshed(rolling, store, slot, values, stamp, at, new_row)
   if new_row.needs_write then set_row(store.rows, slot, new_row) end
   rolling.counted = true
-  if not rolling.at then return end
+  if not rolling.build_step then return end
   if rolling.rows.present[slot] then
-    compute_row(rolling.rows, slot, values, stamp, at, LEAST, MOST, rolling.cell)
-    if rolling.cell.needs_write then set_row(rolling.rows, slot, rolling.cell) end
-  elseif store.step <= rolling.at then
-    rolling.first[slot] = math.min(store.step, rolling.first[slot] or store.step)
+    compute_row(rolling.rows, slot, values, stamp, at, LEAST, MOST, rolling.new_cell)
+    if rolling.new_cell.needs_write then set_row(rolling.rows, slot, rolling.new_cell) end
+  elseif store.step <= rolling.build_step then
+    rolling.first_steps[slot] = math.min(store.step, rolling.first_steps[slot] or store.step)
   end
 end
 
@@ -95,7 +94,7 @@ end
 
 local function count(event, slot)
   read_values(event, slot)
-  local at, stamp = each(ats, event), each(stamps, event)
+  local at, stamp = value_at(ats, event), value_at(stamps, event)
   for w = 1, #windows do
     local store, slots = store_of(w, event), slots_of[w]
     local own = slots and slots[event] or slot
@@ -128,7 +127,7 @@ local function watched_slot(event, slot)
   return slots and slots[event] or slot
 end
 
-local function report(list, event, slot)
+local function report_scores(list, event, slot)
   if watch == 0 then return end
   local rows = watched_rows(event)
   slot = watched_slot(event, slot)
@@ -142,7 +141,7 @@ local traced, added = {}, {}
 for k in ipairs(A.changes and A.changes.windows or {}) do traced[k] = {} end
 for i = 1, A.changes and A.changes.absolute and columns or 0 do added[i] = {} end
 
-local function trace(event, slot, counted)
+local function record_change(event, slot, counted)
   for k, w in ipairs(A.changes.windows) do
     local store = counted and store_of(w, event)
     local own = slots_of[w] and slots_of[w][event] or slot
@@ -156,17 +155,17 @@ local function trace(event, slot, counted)
   end
 end
 
-local function one_by_one()
+local function count_each_event()
   local results = new_results()
   for event = 1, events do
-    local slot = who and who[event] or event
-    local code = verdict(results, event)
+    local slot = event_members and event_members[event] or event
+    local code = refusal_code(results, event)
     if baselines then baselines[event] = false end
-    report(results.before, event, slot)
+    report_scores(results.before, event, slot)
     if code == 0 then code = count(event, slot) end
-    if A.changes then trace(event, slot, code <= UNCHANGED) end
-    report(results.after, event, slot)
-    settle(results, event, code)
+    if A.changes then record_change(event, slot, code <= UNCHANGED) end
+    report_scores(results.after, event, slot)
+    record_result(results, event, code)
   end
   return results
 end
@@ -175,7 +174,7 @@ end
 local function ranks()
   local found, seen = {}, {}
   for event = 1, events do
-    local slot = watched_slot(event, who and who[event] or event)
+    local slot = watched_slot(event, event_members and event_members[event] or event)
     local store = store_of(watch, event)
     found[event] = -1
     if store then
@@ -192,20 +191,20 @@ local function ranks()
 end
 
 local ranks_before = A.ranks and ranks() or false
-local results = not A.changes and merged()
+local results = not A.changes and count_merged()
 if not results and A.sums then return cmsgpack.pack({'events_needed'}) end
-results = results or one_by_one()
+results = results or count_each_event()
 local codes = results.codes
 
 -- Writing
 
 -- Registers a ranking as existing. If any of the members was in a scope's ranking, it is registered
 -- already.
-local function note_ranking(store)
+local function register_ranking(store)
   local scope = store.scope
   if not scope then
     call('SADD', P .. 'i', store.ranked.name)
-  elseif not store.held then
+  elseif not store.registered then
     call('HSET', P .. 'i:' .. scope.name, store.ranked.name, '')
   end
 end
@@ -219,7 +218,7 @@ local function write_ranking(store)
     news[i] = encode_form(store.rows.w, slot, store.ranked.words)
   end
   replace_forms(store.ranked, names, olds, news)
-  note_ranking(store)
+  register_ranking(store)
   if B.lives then expire(store.ranked, store.window, store.instance) end
 end
 
@@ -237,18 +236,25 @@ local function write_candidates(rolling, names, candidates)
   local args = {}
   for i = 1, #names do args[2 * i - 1], args[2 * i] = names[i], candidates[i] end
   send('HSET', rolling.candidates, args)
-  for step, slots in pairs(rolling.marks) do
+  for step, slots in pairs(rolling.candidate_marks) do
     local here, gone = {}, {}
-    for slot, said in pairs(slots) do
-      if said then here[#here + 1], here[#here + 2] = rolling.names[slot], ''
-      else gone[#gone + 1] = rolling.names[slot] end
+    for slot, mark in pairs(slots) do
+      if mark then
+        here[#here + 1], here[#here + 2] = rolling.names[slot], ''
+      else
+        gone[#gone + 1] = rolling.names[slot]
+      end
     end
     send('HDEL', tally(rolling.name, step), gone)
     write_tally(tally(rolling.name, step), here)
   end
 end
 
-local began = {}  -- fields to set in P m, most of them for rolling windows that did not exist
+local new_fields = {}  -- fields to set in P m, most of them for rolling windows that did not exist
+
+local function set_field(name, value)
+  new_fields[#new_fields + 1], new_fields[#new_fields + 2] = name, value
+end
 
 local function write_rolling(rolling)
   local dirty, names, olds, news = rolling.rows.dirty, {}, {}, {}
@@ -257,11 +263,13 @@ local function write_rolling(rolling)
   for i = 1, #dirty do
     local slot = dirty[i]
     local form = encode_form(rolling.rows.w, slot, words)
-    newest[i] = rolling.steps_of[slot]
+    newest[i] = rolling.newest_steps[slot]
     names[i], olds[i] = rolling.names[slot], rolling.forms[slot]
-    if B.best then candidates[i] = encode_candidates(rolling.lists[slot]) end
+    if B.best then candidates[i] = encode_candidates(rolling.candidate_lists[slot]) end
     if scored then
-      if rolling.moved[slot] then moved[#moved + 1], moved[#moved + 2] = names[i], newest[i] end
+      if rolling.step_changed[slot] then
+        moved[#moved + 1], moved[#moved + 2] = names[i], newest[i]
+      end
     else
       form = form .. encode_word(newest[i])
     end
@@ -272,7 +280,7 @@ local function write_rolling(rolling)
   if B.best then write_candidates(rolling, names, candidates) end
   prepare(rolling, names, news, newest, fetch('HMGET', rolling.oldest_tally, names), candidates)
   if not rolling.stored_step then
-    began[#began + 1], began[#began + 2] = 'run:' .. rolling.name, text(rolling.running_step)
+    set_field('run:' .. rolling.name, text(rolling.running_step))
   end
 end
 
@@ -285,7 +293,7 @@ local function write_built(rolling)
     news[i] = encode_form(rolling.rows.w, slot, words)
   end
   replace_forms(rolling.prepared, names, olds, news)
-  for slot, step in pairs(rolling.first) do
+  for slot, step in pairs(rolling.first_steps) do
     late[#late + 1], first = rolling.names[slot], math.min(step, first or step)
   end
   if first then replace_forms(rolling.prepared, late, {}, (forms_from_cells(rolling, late, first))) end
@@ -294,19 +302,18 @@ end
 local function write_refreshed(rolling)
   if not rolling.counted then return end
   local name = window_of(rolling.name)
-  began[#began + 1], began[#began + 2] = 'waits:' .. name, '1'
-  if rolling.building then began[#began + 1], began[#began + 2] = 'some:' .. name, '1' end
-  if rolling.at then write_built(rolling) end
+  set_field('waits:' .. name, '1')
+  if rolling.building then set_field('some:' .. name, '1') end
+  if rolling.build_step then write_built(rolling) end
   if rolling.stored_step then return end
-  began[#began + 1], began[#began + 2] = 'run:' .. rolling.name, text(rolling.running_step)
-  if rolling.at then
-    local progress = encode_progress(rolling.build, rolling.at, '')
-    began[#began + 1], began[#began + 2] = 'built:' .. rolling.name, progress
+  set_field('run:' .. rolling.name, text(rolling.running_step))
+  if rolling.build_step then
+    set_field('built:' .. rolling.name, encode_progress(rolling.build, rolling.build_step, ''))
   end
 end
 
 -- Registers the new ones among the scopes in which anything was written.
-local function note_scopes()
+local function register_scopes()
   local names, forms_of_names, seen = {}, {}, {}
   for _, store in ipairs(stores) do
     local rolling = store.rolling
@@ -349,8 +356,8 @@ else
   for _, rolling in ipairs(rolling_windows) do
     if rolling.refreshed then write_refreshed(rolling) else write_rolling(rolling) end
   end
-  send('HSET', KEYS[1], began)
-  if forms then note_scopes() end
+  send('HSET', KEYS[1], new_fields)
+  if forms then register_scopes() end
   if A.position then call('HSET', P .. 'p', A.position[1], A.position[2]) end
   if A.changes and results.counted + A.changes.count > 0 then
     record(results.counted + A.changes.count, A.now, cmsgpack.pack({codes, traced, added}))

@@ -4,10 +4,11 @@
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
 --   arguments of the op:
 --   open; close; rotate_step (window, limit); advance_pass (window, limit); remove_member (member);
---   set_data (member, text or false); set_position (source, text); keys (cursor, empty: include rankings without
---   members); drop (names, few); expire (names, lives or nil); forget (before); for others see
+--   set_data (member, text or false); set_position (source, text); keys (cursor, empty: include rankings
+--   without members); drop (names, few); expire (names, lives or nil); forget (before); for others see
 --   scopes.lua and refresh.lua
--- A call of rotate_step, advance_pass or close does a share of the work, and returns whether it was the last one.
+-- A call of rotate_step, advance_pass or close does a share of the work, and returns whether it was the
+-- last one.
 -- Rankings here are those of all events; the operations in scopes.lua go through the scopes.
 local op = A.op
 local RANKINGS_MOST = 100  -- how many rankings one call removes

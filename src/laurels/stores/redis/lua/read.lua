@@ -2,13 +2,13 @@
 -- Answers read requests (see index/coding.py) from one state; for `refresh_states` see refresh_state.lua.
 --
 -- ARGV[1]  msgpack: board, now, due, rolling, requests. A request is {window, instance, rolling, anchors,
---   spans {anchor, low, high, first, last, fit}, members, data}, or {false, form, after, limit} to list the
---   next scopes of a form; none of these may be stale, that is last advanced before `since`.
+--   spans {anchor, low, high, first, last, fit}, members, data}, or {false, form, after, limit} to list
+--   the next scopes of a form; none of these may be stale, that is last advanced before `since`.
 -- An anchor is {'start'}, {'end'}, {'member', member}, {'count', form} (the number of entries below
 --   the form), or {'within', form, next form, member, right} (the number of entries below the form,
 --   plus those from the form to the next one whose member sorts before `member`).
--- All parts of an answer are in one flat list, which is cheaper than a table for each part. A request adds:
---   the size of the ranking; the position of each anchor, -1 if there is none; for each span its first
+-- All parts of an answer are in one flat list, which is cheaper than a table for each part. A request
+-- adds: the size of the ranking; the position of each anchor, -1 if there is none; for each span its first
 --   position, the rank there and the entries; if members are requested, a table of positions, one of
 --   ranks (-1: not ranked) and one of forms; if data is requested, a table for each span and one for
 --   the members.

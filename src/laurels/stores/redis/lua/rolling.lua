@@ -20,8 +20,8 @@ local function write_tally(to, cells)
   end
 end
 
--- Returns a rolling window at the step `running_step`, by default the stored one; nil if none is stored. In a
--- refreshed window `live` is the ranking that is shown, and `prepared` the one being built.
+-- Returns a rolling window at the step `running_step`, by default the stored one; nil if none is stored.
+-- In a refreshed window `live` is the ranking that is shown, and `prepared` the one being built.
 local function rolling_window(w, running_step)
   running_step = running_step or tonumber(call('HGET', KEYS[1], 'run:' .. w.name) or nil)
   if not running_step then return nil end
