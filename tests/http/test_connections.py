@@ -16,12 +16,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from laurels.server.connections import (
-    ConnectionGuard,
-    _connections,
-    _open_descriptors,
-    allowed_connections,
-)
+from laurels.server.connections import ConnectionGuard, _connections, allowed_connections
+from laurels.server.descriptors import open_descriptors
 from tests.http.process import Process
 from tests.serving import Served
 
@@ -39,7 +35,7 @@ def silent(url: str, count: int) -> Iterator[list[socket.socket]]:
 
 def connections_to(port: int) -> list[tuple[int, str, int]]:
     """The connections to a port that this process holds."""
-    return _connections(_open_descriptors(), port)
+    return _connections(open_descriptors(), port)
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:

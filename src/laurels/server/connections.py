@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from .client_address import address_block
-from .flow import DESCRIPTORS, borrowed
+from .descriptors import borrowed, open_descriptors
 
 LOOK_SECONDS = 1.0
 _RESERVED = 256
@@ -67,7 +67,7 @@ class ConnectionGuard:
     async def look(self) -> None:
         """Close the excess connections of each address. O(descriptors), in steps off the event
         loop."""
-        descriptors = await asyncio.to_thread(_open_descriptors)
+        descriptors = await asyncio.to_thread(open_descriptors)
         if len(descriptors) <= self._most_each:
             return
         by_address: dict[str, list[Connection]] = {}
@@ -83,10 +83,6 @@ class ConnectionGuard:
             if excess := connections[self._most_each :]:
                 await asyncio.to_thread(_close_all, excess)
                 self._closed(block, len(excess))
-
-
-def _open_descriptors() -> list[int]:
-    return sorted(int(name) for name in os.listdir(DESCRIPTORS))  # noqa: PTH208 (names only)
 
 
 def _connections(descriptors: Iterable[int], port: int) -> list[Connection]:

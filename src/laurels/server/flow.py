@@ -12,8 +12,9 @@ import struct
 import sys
 import termios
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
+
+from .descriptors import borrowed, open_descriptors
 
 MOST_BYTES = 64 * 1024
 """The most bytes in flight: enough for a connection over the internet, few enough to bound
@@ -25,7 +26,6 @@ LOOK_LONGEST_SECONDS = 0.2
 _TCP_INFO = getattr(socket, "TCP_INFO", -1)
 _ACKED = slice(120, 128)
 """Where `tcp_info` of Linux has `tcpi_bytes_acked`."""
-DESCRIPTORS = next(filter(Path.is_dir, map(Path, ("/proc/self/fd", "/dev/fd"))))
 
 
 class Flow:
@@ -91,15 +91,4 @@ class Flow:
 
 def _sockets() -> Iterator[int]:
     """Return the descriptors of this process that may be sockets, newest first."""
-    return iter(sorted((int(each.name) for each in DESCRIPTORS.iterdir()), reverse=True))
-
-
-@contextmanager
-def borrowed(descriptor: int) -> Iterator[socket.socket]:
-    """Use a descriptor as a socket without closing it. The socket's methods raise OSError if the
-    descriptor is not a socket."""
-    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, descriptor)
-    try:
-        yield connection
-    finally:
-        connection.detach()
+    return reversed(open_descriptors())
