@@ -12,7 +12,10 @@ import httpx
 import pytest
 
 from laurels.core.queries import Query
-from laurels.server.flow import Flow
+from laurels.server import peers
+from laurels.server.descriptors import open_descriptors
+from laurels.server.flow import LOOK_BYTES, Flow
+from laurels.server.peers import PeerDescriptors
 from laurels.stores.local.store import Service
 from tests.http.listening import WITHIN_SECONDS, feed
 from tests.serving import Served
@@ -62,7 +65,7 @@ def test_a_slow_reader_is_seen_to_read() -> None:
                 with contextlib.suppress(BlockingIOError):
                     while True:
                         sent += sending.send(b"x" * 65_536)
-                taken = Flow(f"{address[0]}:{address[1]}").taken_after(sent)
+                taken = Flow(written(address), PeerDescriptors()).taken_after(sent)
                 waiting = asyncio.ensure_future(anext(taken))
                 await asyncio.sleep(0)
                 assert not waiting.done()
@@ -110,3 +113,64 @@ def test_an_export_that_is_not_read_is_not_made(
     monkeypatch.setattr(Service, "ask_async", counted)
     with Served(tmp_path / "boards") as server:
         asyncio.run(main(server.url))
+
+
+def test_streams_that_begin_together_share_the_search_for_their_descriptors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The descriptors read are as many as there are streams, not as many for each stream."""
+    streams, read = 300, 0
+    peer_of = peers.peer_of
+
+    def counted(descriptor: int) -> peers.Peer | None:
+        nonlocal read
+        read += 1
+        return peer_of(descriptor)
+
+    async def first_check(flow: Flow) -> None:
+        async for _ in flow.taken_after(LOOK_BYTES):
+            pass
+
+    async def main() -> None:
+        with contextlib.ExitStack() as stack:
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=streams))
+            descriptors, flows = PeerDescriptors(), []
+            for _ in range(streams):
+                stack.enter_context(socket.create_connection(listener.getsockname()))
+                accepted, address = listener.accept()
+                stack.enter_context(accepted)
+                flows.append((Flow(written(address), descriptors), accepted.fileno()))
+            most = len(open_descriptors())
+            await asyncio.gather(*(first_check(flow) for flow, _ in flows))
+            assert [flow._descriptor for flow, _ in flows] == [number for _, number in flows]
+            assert read <= most
+
+    monkeypatch.setattr(peers, "peer_of", counted)
+    asyncio.run(main())
+
+
+def test_a_descriptor_that_was_used_again_is_searched_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        descriptors = PeerDescriptors()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            with socket.create_connection(listener.getsockname()):
+                first, address = listener.accept()
+                with first:
+                    number = first.fileno()
+                    assert await descriptors.find(address) == number
+            assert await descriptors.find(address) is None
+            with socket.create_connection(listener.getsockname()):
+                second, other = listener.accept()
+                with second:
+                    assert await descriptors.find(other) == second.fileno()
+                    assert await descriptors.find(address) is None
+
+    monkeypatch.setattr(peers, "PAUSE_SECONDS", 0)
+    asyncio.run(main())
+
+
+def written(address: tuple[str, int]) -> str:
+    """A client's address as a request has it."""
+    return f"{address[0]}:{address[1]}"

@@ -52,11 +52,13 @@ from .admission import Admission
 from .answer_cache import AnswerCache
 from .asking import RequestContext, Response, Server, Streamed
 from .cors import PREFLIGHT, Headers, Origins
+from .flow import Flow
 from .limits import Rates
 from .metrics import CONTENT_TYPE, Exposed, exposition
 from .open_streams import OpenStreams
 from .openapi import openapi
 from .pages import PAGES, Asset
+from .peers import PeerDescriptors
 from .replays import Answered, Replays, judged_key
 from .route import NO_CONTENT, Route
 from .router import RouteMatch, Router
@@ -114,6 +116,7 @@ class Application:
         self._read_keys = read_keys
         self._worker = worker
         self._open_streams = OpenStreams(server.keys)
+        self._descriptors = PeerDescriptors()
         self._replays = Replays()
         self._kept = AnswerCache()
         allowed = server.settings.cors_origins
@@ -406,7 +409,7 @@ class Application:
         if self._origins is not None:
             headers += self._origins.headers(scope.headers.get("origin"))
         reader = Reader(
-            scope.client,
+            Flow(scope.client, self._descriptors),
             self._server.deadlines,
             self._settings.stall_seconds,
             self._server.metrics.count_cut_off,

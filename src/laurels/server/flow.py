@@ -11,10 +11,11 @@ import socket
 import struct
 import sys
 import termios
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 
-from .descriptors import borrowed, open_descriptors
+from .descriptors import borrowed
+from .peers import PeerDescriptors, peer_of
 
 MOST_BYTES = 64 * 1024
 """The most bytes in flight: enough for a connection over the internet, few enough to bound
@@ -29,18 +30,21 @@ _ACKED = slice(120, 128)
 
 
 class Flow:
-    """The connection of a stream, identified by the address of its client (`ip:port`)."""
+    """The connection of a stream, identified by the address of its client (`ip:port`). Its
+    descriptor is searched for when enough has been sent to check it for the first time."""
 
-    def __init__(self, client: str) -> None:
+    def __init__(self, client: str, descriptors: PeerDescriptors) -> None:
         host, _, port = client.rpartition(":")
         self._peer = host.strip("[]"), int(port) if port.isdigit() else 0
-        self._descriptor = next(filter(self._is_own, _sockets()), None)
+        self._descriptors = descriptors
+        self._descriptor: int | None = None
+        self._was_searched = False
         self._unlooked = 0
 
     @property
     def on_its_way(self) -> int:
         """The bytes sent that have not been acknowledged; 0 once the connection is gone."""
-        if self._descriptor is None or not self._is_own(self._descriptor):
+        if self._descriptor is None or peer_of(self._descriptor) != self._peer:
             return 0
         with suppress(OSError):
             answer = fcntl.ioctl(self._descriptor, termios.TIOCOUTQ, bytes(4))
@@ -50,7 +54,7 @@ class Flow:
     @property
     def _taken(self) -> int:
         """The bytes that the client has acknowledged, counted from an arbitrary origin."""
-        if self._descriptor is None or not self._is_own(self._descriptor):
+        if self._descriptor is None or peer_of(self._descriptor) != self._peer:
             return 0
         with suppress(OSError), borrowed(self._descriptor) as connection:
             info = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _ACKED.stop)
@@ -65,6 +69,9 @@ class Flow:
         if self._unlooked < LOOK_BYTES:
             return
         self._unlooked = 0
+        if not self._was_searched:
+            self._descriptor = await self._descriptors.find(self._peer)
+            self._was_searched = True
         wait_seconds = LOOK_SECONDS
         taken = self._taken
         while self.on_its_way > MOST_BYTES:
@@ -75,20 +82,8 @@ class Flow:
                 yield
 
     def cut(self) -> None:
-        """Close the connection, even if the client has not read everything."""
-        if self._descriptor is not None and self._is_own(self._descriptor):
+        """Close the connection, even if the client has not read everything. A connection on which
+        too little was sent to be checked stays open: it ends with its answer."""
+        if self._descriptor is not None and peer_of(self._descriptor) == self._peer:
             with suppress(OSError), borrowed(self._descriptor) as connection:
                 connection.shutdown(socket.SHUT_RDWR)
-
-    def _is_own(self, descriptor: int) -> bool:
-        try:
-            with borrowed(descriptor) as connection:
-                peer = connection.getpeername()
-        except OSError:
-            return False
-        return isinstance(peer, tuple) and peer[:2] == self._peer
-
-
-def _sockets() -> Iterator[int]:
-    """Return the descriptors of this process that may be sockets, newest first."""
-    return reversed(open_descriptors())

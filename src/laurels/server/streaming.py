@@ -14,9 +14,9 @@ from .flow import Flow
 
 
 class Reader(Struct, frozen=True):
-    """The client of a stream: its address, and the handling of a client that stops reading."""
+    """The client of a stream: its connection, and the handling of a client that stops reading."""
 
-    client: str
+    flow: Flow
     deadlines: Deadlines
     stall_seconds: float
     count_cut_off: Callable[[], object]
@@ -33,7 +33,7 @@ async def send_stream(
     assert task is not None
     with _until_gone(protocol, task) as is_gone:
         transport = protocol.response_stream(200, headers)
-        parts, flow = answered.parts, Flow(reader.client)
+        parts, flow = answered.parts, reader.flow
         try:
             async for part in parts:
                 reader.deadlines.set(task, reader.stall_seconds)
