@@ -16,6 +16,7 @@ from laurels.core.changes.answers import ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.index import Index
+from laurels.core.mending import RankingEntries
 from laurels.core.queries import Query
 from laurels.core.ranking_key import RankingKey
 from laurels.core.stats import BoardStats, CheckReport, Stats
@@ -141,6 +142,9 @@ def test_every_verb_works_over_a_store_of_ones_own(called: set[str]) -> None:
     assert lb.ranks("b", ["ann", "bob", "eve"]) == [3, 1, None]
     assert set(lb.card("b", "ann")) == {"all", "day"}
     assert [entry.place for entry in lb.standings("b", ["ann", "cid"])] == [1, 2]
+    entries = lb.entries("b", ["ann"])
+    assert lb.mend("b", [RankingEntries("all", None, None, entries)]) == 1
+    assert lb.entries("b", ["ann"]) == entries
     assert [entry.score for entry in lb.range("b", low=6)] == [7, 6]
     at_rank = lb.at_rank("b", 1)
     assert at_rank is not None
@@ -179,5 +183,6 @@ def test_every_verb_works_over_a_store_of_ones_own(called: set[str]) -> None:
         "SubmitMany": 1,
         "SetData": 2,
         "RemoveMember": 1,
+        "Mend": 1,
         "DeleteBoard": 1,
     }

@@ -125,6 +125,7 @@ class AsyncLeaderboards:
     set = _awaited(Leaderboards.set)
     set_data = _awaited(Leaderboards.set_data)
     remove = _awaited(Leaderboards.remove)
+    mend = _awaited(Leaderboards.mend)
     position = _awaited(Leaderboards.position)
 
     top = _awaited(Leaderboards.top)
@@ -134,6 +135,7 @@ class AsyncLeaderboards:
     ranks = _awaited(Leaderboards.ranks)
     card = _awaited(Leaderboards.card)
     standings = _awaited(Leaderboards.standings)
+    entries = _awaited(Leaderboards.entries)
     range = _awaited(Leaderboards.range)
     at_rank = _awaited(Leaderboards.at_rank)
     score_at_percentile = _awaited(Leaderboards.score_at_percentile)

@@ -13,16 +13,19 @@ from laurels.core.commands import (
     ChangeBoard,
     CreateBoard,
     DeleteBoard,
+    Mend,
     RemoveMember,
     SetData,
     Submit,
     SubmitMany,
 )
+from laurels.core.mending import RankingEntries, StoredEntry
 from laurels.core.queries import (
     Around,
     AtRank,
     Card,
     Count,
+    EntriesOf,
     Periods,
     Range,
     RankOf,
@@ -40,7 +43,7 @@ from laurels.core.receipt import Receipt, Receipts
 from laurels.core.standing import FIRST, Entry, Page, PeriodInfo, Standing, rank_or_none
 from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.model.board import Board
-from laurels.model.event import Value
+from laurels.model.event import Value, at_ms
 from laurels.model.labels import label_pairs
 from laurels.model.score import Score
 from laurels.stores.base import Store
@@ -187,6 +190,17 @@ class Leaderboards:
         The ids of its events stay remembered.
         """
         return self._store.write(RemoveMember(board, member))
+
+    def mend(self, board: str, rankings: Sequence[RankingEntries], *, at: Any = None) -> int:
+        """Replace entries of rankings as a whole, with the times that decide between equal scores;
+        return how many were replaced.
+
+        For entries that were read elsewhere, such as in a ledger; unlike an event, it counts in no
+        other window. Entries with `expected` are replaced only where the ranking has those. Periods
+        that are no longer kept are left out. In event time `at` is the board's time from then on,
+        if that is later. Raises InvalidEntry, and for windows that change with time as well.
+        """
+        return self._store.write(Mend(board, rankings, at_ms(at)))
 
     def position(self, board: str, source: str) -> str | None:
         """Return the position last committed for a source imported into a board, or None."""
@@ -385,6 +399,28 @@ class Leaderboards:
                 members=checked_members(members),
                 labels=label_pairs(labels),
                 by=by,
+            ),
+        )
+
+    def entries(
+        self,
+        board: str,
+        members: Iterable[str],
+        *,
+        window: str | None = None,
+        period: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> list[StoredEntry]:
+        """Return the entries of members as they are stored, in their order, with the times that
+        decide between equal scores; one that is not ranked has an entry without a score.
+        O(members * log n)."""
+        return self._ask(
+            board,
+            EntriesOf(
+                window=window,
+                period=period,
+                labels=label_pairs(labels),
+                members=checked_members(members),
             ),
         )
 

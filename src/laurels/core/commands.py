@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from laurels.model.board import Board
 
+from .mending import RankingEntries
 from .receipt import Receipt, Receipts
 
 T = TypeVar("T")
@@ -54,6 +55,15 @@ class RemoveMember(Command[bool], frozen=True):
 
     board: str
     member: str
+
+
+class Mend(Command[int], frozen=True):
+    """Replaces entries of rankings as a whole; the result is the number of entries that were
+    replaced. In event time the board's time becomes `at_ms`, if that is later."""
+
+    board: str
+    rankings: Sequence[RankingEntries]
+    at_ms: int | None = None
 
 
 class CreateBoard(Command[Board], frozen=True):

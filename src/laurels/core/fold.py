@@ -22,7 +22,9 @@ from msgspec.structs import replace
 from laurels.core.changes.blocks import (
     ChangeRecorder,
     CountedBatch,
+    MendBlock,
     WriteBlock,
+    mend_block,
     position_block,
     write_block,
 )
@@ -37,6 +39,7 @@ from .board_state import Boards, BoardState, record_of, redefine
 from .index import Index, Outcomes
 from .lifecycle import expired, next_boundary, oldest_stored, rolling_state
 from .plan import Plan
+from .ranking_key import RankingKey
 from .refreshes import Refreshes
 from .requests import Listing
 
@@ -109,6 +112,8 @@ class Fold(Boards):
         if isinstance(record, records.Events):
             self.count(records.batch_of(record))
             return True
+        if isinstance(record, records.Mend):
+            return self.mend(record) > 0
         state = self.by_number(record.board)
         self.see(state, record.now_ms)
         state.changes += 1
@@ -145,6 +150,22 @@ class Fold(Boards):
         if was_ranked or has_data:
             self._record(state, write_block(record, "remove", record.member))
         return was_ranked
+
+    def mend(self, record: records.Mend) -> int:
+        """Replace entries of a ranking; return how many members were changed. The period must be
+        one that the board keeps."""
+        state = self.by_number(record.board)
+        self.see(state, record.now_ms)
+        state.changes += 1
+        self.advance(state)
+        self.advance_scopes(state, [record.scope])
+        key = RankingKey(record.board, record.window, record.instance, record.scope)
+        done = self.index.mend(key, record)
+        if record.scope:
+            self.index.set_generation(record.board, record.scope, state.generation)
+        if any(done):
+            self._record(state, mend_block(record).taken(done))
+        return done.count(1)
 
     # Time
 
@@ -329,8 +350,8 @@ class Fold(Boards):
             block = CountedBatch(state.rules, state.sequence, batch, plan, outcomes)
             self.recorder.record(state, block)
 
-    def _record(self, state: BoardState, block: WriteBlock) -> None:
-        """Record the one change of a write, if the board keeps changes."""
+    def _record(self, state: BoardState, block: WriteBlock | MendBlock) -> None:
+        """Record the changes of a write other than events, if the board keeps changes."""
         if not state.rules.changes_ms:
             return
         state.sequence, state.tag = state.sequence + 1, block.tag

@@ -20,6 +20,7 @@ from laurels.model.rules import Rules
 from .lifecycle import RollingState
 from .plan import Plan
 from .ranking_key import RankingKey
+from .record import Mend
 
 Offset = int | tuple[int, ...]
 """The state that an answer shows. A board in several shards has a number for each of them: two
@@ -172,6 +173,10 @@ class Index(Protocol):
         """Remove a member and its data from the ranking of all events and from those of these
         scopes; return whether it was in any."""
 
+    def mend(self, key: RankingKey, record: Mend) -> bytearray:
+        """Replace entries of a ranking; return 1 for each member that was changed, 0 for one whose
+        entry is not the expected one."""
+
     def set_data(self, board: int, member: bytes, data: bytes | None) -> None: ...
 
     def data(self, board: int, members: Sequence[str]) -> list[bytes | None]: ...
@@ -284,7 +289,9 @@ class Index(Protocol):
         """Return ranks like `ranks`, but starting at `first`, and None for members that are not
         ranked."""
 
-    def locate(self, key: RankingKey, members: Sequence[str]) -> Located: ...
+    def locate(
+        self, key: RankingKey, members: Sequence[str], *, whole: bool = False
+    ) -> Located: ...
 
     def beside(self, key: RankingKey, member: str) -> "Beside | None":
         """Return a member with its neighbours, None if it is not ranked."""

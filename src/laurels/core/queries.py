@@ -24,6 +24,7 @@ from laurels.errors import (
     LaurelsError,
     UnknownScope,
 )
+from laurels.errors.ledger import InvalidEntry
 from laurels.errors.service import MemberNotRanked, RankNotHeld
 from laurels.model.event import member_bytes
 from laurels.model.labels import (
@@ -41,13 +42,14 @@ from laurels.timeline.instants import MIN_MS
 
 from .between import Bound, Percentile, percentile_share
 from .index import Offset
+from .mending import StoredEntry, stored_entry
 from .plan import window_named
 from .query_context import QueryContext
 from .ranking_key import RankingKey, ranking_key
 from .read_plan import MAX_LIMIT, MAX_RADIUS, ReadPlan, final, whole
 from .reads import RankingView
 from .requests import Listing, ReadRequest, ReadResult
-from .standing import Page, PeriodInfo, Standing
+from .standing import Page, PeriodInfo, Standing, words_at
 
 T = TypeVar("T")
 
@@ -337,6 +339,47 @@ class StandingsOf(ListQuery[Page], frozen=True, kw_only=True):
         return self._view(now).standings(self.members, self.with_data)
 
 
+class EntriesOf(RankingQuery[list[StoredEntry]], frozen=True, kw_only=True):
+    """The entries of some members as they are stored, with the times that decide between equal
+    scores. The body has the members; one that is not ranked has an entry without a score."""
+
+    verb = "entries"
+    path = "entries"
+    returns = list[StoredEntry]
+    body = "members"
+
+    members: Sequence[str]
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "members", checked_members(self.members))
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
+
+    def plan(self, now: QueryContext) -> ReadPlan[list[StoredEntry]]:
+        view = self._view(now)
+        if view.rules.windows[view.key.window].weighing is not None:
+            raise InvalidEntry(f"the entries of the window {view.key.window!r} change with time")
+        if not self.members:
+            return ReadPlan((), lambda *_: [])
+        request = ReadRequest(view.key, members=tuple(self.members), whole=True)
+
+        def finish(results: Sequence[ReadResult], _: Offset) -> list[StoredEntry]:
+            located = results[0].located
+            assert located is not None
+            return [
+                StoredEntry(member)
+                if position < 0
+                else stored_entry(member, words_at(located.words, i), view.rules)
+                for i, (member, position) in enumerate(
+                    zip(self.members, located.positions, strict=True)
+                )
+            ]
+
+        return ReadPlan((request,), finish)
+
+
 class Range(ListQuery[Page], frozen=True, kw_only=True):
     """The entries with scores from low to high."""
 
@@ -529,6 +572,7 @@ QUERIES: tuple[type[Query[Any]], ...] = (
     RanksOf,
     Card,
     StandingsOf,
+    EntriesOf,
     Range,
     AtRank,
     ScoreAtPercentile,

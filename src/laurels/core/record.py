@@ -18,7 +18,10 @@ from laurels.model.event import Batch
 from laurels.model.labels import Labels, Values
 from laurels.model.windows.weighing import Weighing, Weights
 
-FORMAT = 2
+FORMAT = 3
+"""The format of an entry that replaces entries of rankings (`Mend`), which earlier versions do not
+know."""
+_OWN_TIMES = 2
 """The format of an entry whose boards have times of their own (event time), and whose batches may
 have a time of acceptance for each event. Other entries have format 1: in these the time never
 decreases from record to record."""
@@ -120,7 +123,31 @@ class Refresh(Struct, frozen=True, array_like=True, tag="refresh"):
     window: str
 
 
-Record = Events | Create | Redefine | Delete | Remove | MemberData | Position | Refresh
+class EntryRows(Struct, frozen=True, array_like=True):
+    """Entries of some members: whether each has one, and its words, packed column by column."""
+
+    present: bytes
+    words: tuple[bytes, ...]
+
+
+class Mend(Struct, frozen=True, array_like=True, tag="mend"):
+    """Entries of one ranking that replace those that it has of these members. With `expected`, only
+    members are changed that have these entries before."""
+
+    board: int
+    version: int
+    now_ms: int
+    window: str
+    instance: int
+    scope: str
+    members: bytes
+    lengths: bytes
+    entries: EntryRows
+    expected: EntryRows | None = None
+    tag: int = 0
+
+
+Record = Events | Create | Redefine | Delete | Remove | MemberData | Position | Refresh | Mend
 
 
 class _Entry(Struct, frozen=True, array_like=True):
@@ -149,7 +176,14 @@ def encode_one(record: Record) -> msgspec.Raw:
 
 def encode(records: list[msgspec.Raw], *, own_times: bool = False) -> bytes:
     """Return the bytes of one log entry; with `own_times` the boards do not share a time."""
-    return _encoder.encode(_RawEntry(FORMAT if own_times else _ONE_TIME, records))
+    if any(map(_is_mend, records)):
+        return _encoder.encode(_RawEntry(FORMAT, records))
+    return _encoder.encode(_RawEntry(_OWN_TIMES if own_times else _ONE_TIME, records))
+
+
+def _is_mend(record: msgspec.Raw) -> bool:
+    """Return whether an encoded record is a `Mend`: its tag comes after the header of the array."""
+    return bytes(memoryview(record)[1:6]) == b"\xa4mend"
 
 
 def decode(body: bytes) -> list[Record]:

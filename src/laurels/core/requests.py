@@ -71,7 +71,8 @@ class Listing(Struct, frozen=True):
 class ReadRequest(Struct, frozen=True, gc=False):
     """A request for one ranking: the positions of anchors, the entries of spans, the positions and
     ranks of `members`, with `ranks` only the latter; with `data` also the data of the members
-    found. With `scopes` it only lists the scopes of the board that have members."""
+    found. With `scopes` it only lists the scopes of the board that have members. With `whole` the
+    words of the requested members are all that are stored, not only those that decide the order."""
 
     key: RankingKey
     anchors: tuple[Anchor, ...] = ()
@@ -80,6 +81,7 @@ class ReadRequest(Struct, frozen=True, gc=False):
     data: bool = False
     scopes: Listing | None = None
     ranks: bool = False
+    whole: bool = False
 
 
 class ReadResult(Struct, frozen=True, gc=False):
@@ -136,7 +138,7 @@ def find(index: Index, ask: ReadRequest) -> ReadResult:
     slices: list[Slice] = []
     for span in ask.spans:
         slices.append(index.slice(key, *extent(span, positions, total)))
-    located = index.locate(key, ask.members) if ask.members else None
+    located = index.locate(key, ask.members, whole=ask.whole) if ask.members else None
     data = None
     if ask.data:
         groups = [*(part.members for part in slices), ask.members]

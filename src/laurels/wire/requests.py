@@ -230,6 +230,14 @@ def fields(read: Any, *names: str, optional: Sequence[str] = ()) -> list[Any]:
     return [read.get(name) for name in (*names, *optional)]
 
 
+def typed(read: Any, form: type[Q]) -> Q:
+    """Return a document as a record of a type. Raises InvalidBody."""
+    try:
+        return msgspec.convert(read, form)
+    except msgspec.ValidationError as error:
+        raise InvalidBody(str(error)) from error
+
+
 def plain(value: Any) -> Any:
     """Return a document with plain JSON numbers, floats where they are not whole; for data that
     does not affect ranks. Raises JsonTooDeep."""

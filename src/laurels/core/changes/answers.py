@@ -10,7 +10,16 @@ from laurels.model.answer import Answer
 from laurels.model.score import Number, Score
 
 ChangeKind = Literal[
-    "event", "set", "remove", "data", "position", "create", "change", "initial", "initial_end"
+    "event",
+    "set",
+    "remove",
+    "data",
+    "position",
+    "create",
+    "change",
+    "mend",
+    "initial",
+    "initial_end",
 ]
 
 
@@ -39,9 +48,9 @@ class Change(Answer, frozen=True):
     `id` is the same however often the change is read: board uid / shard / sequence / tag / number.
     `delta` is what was added to the columns with op sum, None for the others. `score` is that of
     the window `all` over all events, None without that window. `rankings` are those in `all` and
-    calendar windows in which the event counted; rankings of other windows change with time and are
-    not listed. `data` is the member's new data (`data`), the position of a source (`position`), or
-    the definition of the board (`create`, `change`).
+    calendar windows in which the event counted (`mend`: the one whose entry was replaced); rankings
+    of other windows change with time and are not listed. `data` is the member's new data (`data`),
+    the position of a source (`position`), or the definition of the board (`create`, `change`).
     """
 
     id: str

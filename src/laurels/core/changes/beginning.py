@@ -23,14 +23,15 @@ from laurels.core.index import Offset
 from laurels.core.queries import Periods, Query, RankingQuery, Scopes
 from laurels.core.query_context import QueryContext
 from laurels.core.read_plan import ReadPlan
-from laurels.core.requests import ReadResult
-from laurels.core.standing import words_at
+from laurels.core.requests import ReadRequest, ReadResult
+from laurels.core.standing import Page, words_at
 from laurels.errors import InvalidCursor, PeriodExpired
 from laurels.model.labels import LabelNames, label_pairs, labels_text
 from laurels.model.rules import RankingSpec, Rules
 from laurels.model.validation import safe_repr
 
 PREFIX = "initial."
+Words = Sequence[Sequence[int]]
 MAX_STEPS = 100
 """The most rankings without entries that one page skips."""
 
@@ -61,23 +62,42 @@ class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
         page = view.top(self.limit, 0, False, True)
         labels = dict(self.labels) if rules.scoped else None
 
-        def finish(results: Sequence[ReadResult], offset: Offset) -> PresentEntries:
-            shown = page.finish(results, offset)
-            assert not isinstance(shown, ReadPlan)
-            words = results[0].slices[0].words
+        def entries(shown: Page, words: Words, kept: Sequence[int]) -> PresentEntries:
+            """Return those of the shown entries that are at the positions `kept`."""
             rankings = [
                 ChangedRanking(
                     shown.as_of.window,
                     shown.as_of.period,
                     labels,
-                    entry.score,
+                    shown.entries[i].score,
                     *times_of(words_at(words, i), rules),
                 )
-                for i, entry in enumerate(shown.entries)
+                for i in kept
             ]
-            members = [entry.member for entry in shown.entries]
-            data = [entry.data for entry in shown.entries]
+            members = [shown.entries[i].member for i in kept]
+            data = [shown.entries[i].data for i in kept]
             return PresentEntries(members, rankings, data, shown.next, now.now_ms)
+
+        def finish(
+            results: Sequence[ReadResult], offset: Offset
+        ) -> PresentEntries | ReadPlan[PresentEntries]:
+            shown = page.finish(results, offset)
+            assert not isinstance(shown, ReadPlan)
+            words = results[0].slices[0].words
+            if not shown.entries or len(words) >= rules.entry_words:
+                return entries(shown, words, range(len(shown.entries)))
+            # An index server lists only the words that decide the order. A member that is changed
+            # before the others are read follows as a change.
+            members = tuple([entry.member for entry in shown.entries])
+
+            def finish_whole(results: Sequence[ReadResult], _: Offset) -> PresentEntries:
+                located = results[0].located
+                assert located is not None
+                kept = [i for i, position in enumerate(located.positions) if position >= 0]
+                return entries(shown, [*words, located.words[-1]], kept)
+
+            request = ReadRequest(page.requests[0].key, members=members, whole=True)
+            return ReadPlan((request,), finish_whole)
 
         return ReadPlan(page.requests, finish)
 

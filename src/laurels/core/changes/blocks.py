@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from laurels.core.board_state import BoardState
 from laurels.core.index import COUNTED, Outcomes
 from laurels.core.plan import Plan
-from laurels.core.record import Position
+from laurels.core.record import Mend, Position
 from laurels.engine.batch.packing import differences, pack, split_texts, unpack
 from laurels.errors import (
     LogDamaged,
@@ -89,7 +89,41 @@ class WriteBlock(Struct, frozen=True, array_like=True, tag="write"):
         return 1
 
 
-Block = EventBlock | WriteBlock
+class MendBlock(Struct, frozen=True, array_like=True, tag="mend"):
+    """The changes of a record that replaced entries of a ranking: window, instance and scope of
+    `target`, then the members and their new entries, column by column."""
+
+    sequence: int
+    tag: int
+    now_ms: int
+    target: tuple[str, int, str]
+    members: bytes
+    lengths: bytes
+    present: bytes
+    words: tuple[bytes, ...]
+
+    @property
+    def count(self) -> int:
+        """The number of changes in the block."""
+        return len(self.present)
+
+    def taken(self, done: bytes | bytearray) -> "MendBlock":
+        """Return the block with only those entries that `done` marks with 1."""
+        if done.count(1) == len(done):
+            return self
+        size, members = len(self.present), split_texts(self.members, self.lengths)
+        kept = [i for i, is_done in enumerate(done) if is_done]
+        columns = [unpack(column, size) for column in self.words]
+        return replace(
+            self,
+            members=b"".join([members[i] for i in kept]),
+            lengths=bytes([self.lengths[i] for i in kept]),
+            present=bytes([self.present[i] for i in kept]),
+            words=tuple([pack(array("q", [c[i] for i in kept])) for c in columns]),
+        )
+
+
+Block = EventBlock | WriteBlock | MendBlock
 
 
 class TaggedRecord(Protocol):
@@ -117,6 +151,20 @@ def position_block(record: Position, sequence: int = 0) -> WriteBlock:
     source, position = record.position
     noted = msgspec.json.encode({"source": source, "position": position})
     return write_block(record, "position", None, noted, sequence)
+
+
+def mend_block(record: Mend) -> MendBlock:
+    """Return the block of a record that replaces entries, as if it replaced all of them."""
+    return MendBlock(
+        0,
+        record.tag,
+        record.now_ms,
+        (record.window, record.instance, record.scope),
+        record.members,
+        record.lengths,
+        record.entries.present,
+        record.entries.words,
+    )
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -260,11 +308,14 @@ def _packed_route(route: "int | array[int]") -> int | bytes:
     return route if isinstance(route, int) else pack(array("q", route))
 
 
+RecordedBlock = CountedBatch | WriteBlock | MendBlock
+
+
 class ChangeRecorder(Protocol):
     """Receives the blocks of boards that keep their changes, in order. It is called while reads
     wait, so it must be fast."""
 
-    def record(self, state: BoardState, block: CountedBatch | WriteBlock) -> None:
+    def record(self, state: BoardState, block: RecordedBlock) -> None:
         """Record the next block of a board."""
 
     def restart(self, state: BoardState) -> None:

@@ -18,7 +18,7 @@ from laurels.model.rules import Rules
 from laurels.model.score import Score, score_of, to_value, units_of
 
 from .answers import Change, ChangedRanking, ChangeKind, ChangePage, Delta
-from .blocks import Block, EventBlock, WriteBlock
+from .blocks import Block, EventBlock, MendBlock, WriteBlock
 from .cursor import BlockPlace, ChangeCursor
 
 
@@ -40,6 +40,8 @@ class ChangeContext(Struct, frozen=True):
         stop = min(block.count, start + limit)
         if isinstance(block, WriteBlock):
             return [self._written(block)][start:stop]
+        if isinstance(block, MendBlock):
+            return self._mended(block, range(start, stop))
         found = self._events(block, start, min(stop, block.size))
         if block.position is not None and stop == block.count:
             source, position = block.position
@@ -66,6 +68,32 @@ class ChangeContext(Struct, frozen=True):
             None if block.member is None else block.member.decode(),
             data=None if block.data is None else msgspec.json.decode(block.data),
         )
+
+    def _mended(self, block: MendBlock, rows: range) -> list[Change]:
+        window, _, scope = block.target
+        members, rules = split_texts(block.members, block.lengths), self.rules
+        columns = [unpack(column, block.count) for column in block.words]
+        is_total = not scope and rules.windows[window].holds_totals
+        found: list[Change] = []
+        for i in rows:
+            entry: dict[str, Any] = {}
+            if block.present[i]:
+                words = [column[i] for column in columns]
+                reached_ms, last_ms = times_of(words, rules)
+                score = score_of(units_of(words, rules), rules)
+                entry = {"score": score, "reached_ms": reached_ms, "last_ms": last_ms}
+            found.append(
+                Change(
+                    self._id(block, i),
+                    self.board,
+                    "mend",
+                    block.now_ms,
+                    members[i].decode(),
+                    score=entry.get("score") if is_total else None,
+                    rankings=[self._ranking(block.target, **entry)],
+                )
+            )
+        return found
 
     def _ranking(self, target: tuple[str, int, str], **entry: Any) -> ChangedRanking:
         name, instance, scope = target

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from laurels.core.commands import SubmitMany
+from laurels.core.mending import RankingEntries
 from laurels.core.receipt import Receipt, Receipts
 from laurels.errors import BatchRefused, BoardExists, LaurelsError
 from laurels.errors.service import Forbidden, InvalidBody, InvalidQuery
@@ -28,6 +29,10 @@ ROUTES = Routes()
 ON_LOOP = 1_000
 """The most receipts of a batch that are encoded on the event loop; those of larger batches are
 encoded in a thread."""
+
+
+MEND_VALUES, MEND_BYTES = 200_000, 4 << 20
+"""The most values and bytes of a body with entries."""
 
 
 class ScoresQuery(Struct, forbid_unknown_fields=True):
@@ -257,6 +262,38 @@ async def remove(ask: RequestContext, _: NoQuery) -> object:
     (member,) = requests.fields(requests.document(ask.raw, ask.media_type), "member")
     with ask.server.admission.writing():
         return Removed(await ask.lb.remove(ask.board, member))
+
+
+class MendFields(Struct, forbid_unknown_fields=True):
+    """Entries that replace those of rankings; `at_ms` is the board's time in event time."""
+
+    rankings: list[RankingEntries]
+    at_ms: int | None = None
+
+
+class Mended(Struct, frozen=True):
+    """How many entries were replaced."""
+
+    mended: int
+
+
+@ROUTES.row(
+    "POST",
+    "/v1/boards/{board}/mend",
+    "admin",
+    body=MendFields,
+    returns=Mended,
+    most_body=MEND_BYTES,
+    audited=True,
+)
+async def mend(ask: RequestContext, _: NoQuery) -> object:
+    """Replace entries of rankings as a whole, with the times that decide between equal scores; with
+    `expected` only where the ranking has these entries. For entries that were read elsewhere, such
+    as in a ledger: an event counts in all windows, and this in none other."""
+    read = await ask.server.decoder.document(ask.raw, ask.media_type, MEND_VALUES)
+    found = requests.typed(read, MendFields)
+    with ask.server.admission.writing():
+        return Mended(await ask.lb.mend(ask.board, found.rankings, at=found.at_ms))
 
 
 class SourceQuery(Struct, forbid_unknown_fields=True):

@@ -19,6 +19,7 @@ from laurels.core.commands import (
     Command,
     CreateBoard,
     DeleteBoard,
+    Mend,
     RemoveMember,
     SetData,
     Submit,
@@ -48,6 +49,7 @@ _batch = decoder(BatchAnswer)
 _offset = then(decoder(dict[str, int]), lambda found: found["offset"])
 _clock = decoder(ClockStatus)
 _removed = then(decoder(dict[str, bool]), lambda found: found["removed"])
+_mended = then(decoder(dict[str, int]), lambda found: found["mended"])
 _position = then(decoder(dict[str, str | None]), lambda found: found["position"])
 _changes = decoder(ChangePage)
 _stats = decoder(Stats)
@@ -94,6 +96,9 @@ def command_call(command: Command[Any]) -> Call[Any]:
         case RemoveMember(board, member):
             body = to_json.encode({"member": member_text(member)})
             return Call("POST", board_path(board, "remove"), _removed, body=body, keyed=True)
+        case Mend(board, rankings, at_ms):
+            body = to_json.encode({"rankings": rankings, "at_ms": at_ms})
+            return Call("POST", board_path(board, "mend"), _mended, body=body, repeats=True)
         case CreateBoard(defined, exist_ok):
             on_exists = "accept" if exist_ok else "refuse"
             path = target(board_path(defined.name), on_exists=on_exists)

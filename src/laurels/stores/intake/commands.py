@@ -9,6 +9,7 @@ from laurels.core.commands import (
     Command,
     CreateBoard,
     DeleteBoard,
+    Mend,
     RemoveMember,
     SetData,
     Submit,
@@ -18,6 +19,7 @@ from laurels.model.event import member_bytes
 
 from . import writes
 from .accept import How, data_bytes, receipt_at
+from .mending import Mending
 from .submission import Submission
 from .writes import FoldedWrite
 
@@ -60,6 +62,8 @@ def accepted(store: Accepting, command: Command[Any]) -> FoldedWrite:
             return writes.data_change(state, member_bytes(member), data_bytes(data))
         case RemoveMember(board, member):
             return writes.removal(store.named(board), member_bytes(member))
+        case Mend(board, rankings, at_ms):
+            return Mending(store.named(board), rankings, at_ms)
         case CreateBoard(definition, exist_ok):
             return writes.creation(definition, exist_ok=exist_ok)
         case ChangeBoard(name, changes):
@@ -90,6 +94,8 @@ def defined_by(command: Command[Any]) -> str | None:
 
 def is_long(command: Command[Any]) -> bool:
     """Return whether validating a command would block an event loop."""
+    if isinstance(command, Mend):
+        return sum([len(each.entries) for each in command.rankings]) > ON_LOOP
     if not isinstance(command, SubmitMany):
         return False
     return not isinstance(command.events, Sized) or len(command.events) > ON_LOOP

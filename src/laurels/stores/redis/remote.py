@@ -18,6 +18,7 @@ from laurels.core.index import Offset, Outcomes
 from laurels.core.lifecycle import Due, RefreshState, RollingState
 from laurels.core.plan import Plan
 from laurels.core.ranking_key import RankingKey
+from laurels.core.record import Mend
 from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.stats import BoardLayout
 from laurels.model.event import Batch
@@ -176,6 +177,10 @@ class RemoteIndex(Protocol):
         """Remove a member and its data from every ranking but those by a label; return whether it
         was in any. On a board with scopes that is not a single step: other callers may see it half
         done, and after an error the caller repeats it."""
+
+    async def mend(self, board: Opened, record: Mend, due: Due) -> int:
+        """Replace entries of a ranking; return how many were replaced. Repeating it does no
+        harm."""
 
     async def set_data(
         self,

@@ -32,6 +32,7 @@ from laurels.errors import (
 from laurels.model.board import Board
 from laurels.model.event import Batch
 from laurels.model.rules import Rules
+from laurels.stores.intake.mending import Mending, parts_of_mend
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite, Single
 from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
@@ -64,6 +65,10 @@ class Writer:
             with ends_in(UPKEEP_SECONDS, anew=True):
                 await self._follow_up(write)
             return write.results(offset)
+        if isinstance(write, Mending):
+            with ends_in(inf, anew=True):
+                await self._mend(write)
+            return write.results(0)
         assert isinstance(write, Single)
         with ends_in(inf, anew=True):  # on a board with many scopes one record takes many calls
             if await self._record(write):
@@ -186,6 +191,27 @@ class Writer:
         raise NotReady(
             f"the board {write.board.board.name!r} kept changing while events were counted"
         )
+
+    async def _mend(self, write: Mending) -> None:
+        """Replace entries of rankings, each ranking in calls of its own; all are replaced again if
+        another process has changed the board meanwhile."""
+        for _ in range(ATTEMPTS):
+            if self._present.event_time:
+                await self._present.learn_time(self._present.boards.named(write.name))
+            write.done = 0
+            try:
+                for record in write.mends(self._present.boards, self._present.now()):
+                    state = self._present.boards.by_number(record.board)
+                    self._present.see(state, record.now_ms)
+                    await self._present.pass_boundary(state, record.now_ms)
+                    due = self._present.due(state, record.now_ms)
+                    for part in parts_of_mend(record, CALL_MOST):
+                        write.done += await self._present.index.mend(opened_as(state), part, due)
+            except DefinitionOutdated:
+                await self._present.registry.load()
+            else:
+                return
+        raise NotReady(f"the board {write.name!r} kept changing while its entries were replaced")
 
     async def _record(self, write: Single) -> bool:
         """Carry out a write of one record, proposed again if another process was faster; return

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from laurels.core.board_state import BoardState
 from laurels.core.changes.answers import ChangePage
-from laurels.core.changes.blocks import Block, CountedBatch, WriteBlock
+from laurels.core.changes.blocks import Block, CountedBatch, RecordedBlock
 from laurels.core.changes.cursor import NOW, BlockPlace, decode_cursor
 from laurels.core.changes.pages import ChangeContext, ensure_cursor, ensure_kept, make_page
 from laurels.errors import LaurelsError
@@ -46,7 +46,7 @@ class _BoardChanges(Struct):
     written: BlockPlace
     stored: BlockPlace | None = None
     rows: list[StoredRow] = field(default_factory=list)
-    recent: list[CountedBatch | WriteBlock] = field(default_factory=list)
+    recent: list[RecordedBlock] = field(default_factory=list)
     unwritten: int = 0
 
     @property
@@ -91,7 +91,7 @@ class ChangeLog:
         kept.rows, kept.written = rows, end
         return kept
 
-    def record(self, state: BoardState, block: CountedBatch | WriteBlock) -> None:
+    def record(self, state: BoardState, block: RecordedBlock) -> None:
         kept = self._boards.get(state.number)
         if kept is None:
             kept = self._open(state.number, BlockPlace(block.sequence - 1))
@@ -150,7 +150,7 @@ class ChangeLog:
             cursor = decode_cursor(after)
             ensure_cursor(state, cursor, [floor], [now])
             (place,) = cursor.places
-        recent: Sequence[CountedBatch | WriteBlock] = ()
+        recent: Sequence[RecordedBlock] = ()
         if kept is not None:
             begin = max(0, place.sequence - first)
             recent = kept.recent[begin : begin + limit + 1]
@@ -233,9 +233,7 @@ class ChangeLog:
                     self._boards[number].stored = floor
                     _trim(self._boards[number], floor)
 
-    def _wrote(
-        self, number: int, blocks: Sequence[CountedBatch | WriteBlock], rows: list[StoredRow]
-    ) -> None:
+    def _wrote(self, number: int, blocks: Sequence[RecordedBlock], rows: list[StoredRow]) -> None:
         kept = self._boards.get(number)
         if kept is None or not blocks:
             return
@@ -294,7 +292,7 @@ class ChangeRead(Struct, frozen=True):
     place: BlockPlace
     newest: BlockPlace
     limit: int
-    recent: Sequence[CountedBatch | WriteBlock]
+    recent: Sequence[RecordedBlock]
     file: ChangeRows | None
 
     def page(self) -> ChangePage:
@@ -329,7 +327,7 @@ def _follow_each_other(floor: BlockPlace, rows: Sequence[StoredRow]) -> bool:
 
 
 def _rows_of(
-    blocks: Sequence[CountedBatch | WriteBlock],
+    blocks: Sequence[RecordedBlock],
 ) -> Iterator[tuple[StoredRow, list[Block]]]:
     """Group blocks into rows of the file."""
     left = iter(blocks)
@@ -363,6 +361,6 @@ def _trim(kept: _BoardChanges, floor: BlockPlace) -> None:
         del kept.recent[:gone]
 
 
-def cost_of(block: CountedBatch | WriteBlock) -> int:
+def cost_of(block: RecordedBlock) -> int:
     """Return about how much memory a block takes, in changes of a large batch."""
     return BLOCK_COST + block.count

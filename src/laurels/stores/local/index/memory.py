@@ -2,12 +2,15 @@
 
 from array import array
 from collections.abc import Iterable, Sequence
+from operator import eq
 
 from laurels.core.index import Beside, Located, Outcome, Outcomes, Slice
 from laurels.core.lifecycle import RollingState
 from laurels.core.plan import Plan
 from laurels.core.ranking_key import RankingKey
+from laurels.core.record import EntryRows, Mend
 from laurels.engine.batch import fold
+from laurels.engine.batch.packing import unpack
 from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster
 from laurels.engine.tree.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSet
@@ -89,6 +92,25 @@ class MemoryIndex(Deferred):
             found += of_part
             store.drop_empty(scope)
         return found > 0
+
+    def mend(self, key: RankingKey, record: Mend) -> bytearray:
+        size = len(record.lengths)
+        store = self._boards[key.board]
+        ids = self._roster.intern(record.members, record.lengths)
+        ranking = store.open_ranking(key, self._roster)
+        done = _as_expected(ranking, ids, record.expected)
+        words = [unpack(column, size) for column in record.entries.words]
+        for is_present in (0, 1):
+            chosen = [i for i in range(size) if done[i] and record.entries.present[i] == is_present]
+            of_these = array("I", [ids[i] for i in chosen])
+            if is_present:
+                ranking.put(of_these, [array("q", [c[i] for i in chosen]) for c in words])
+            else:
+                ranking.discard(of_these)
+        if self._copying is not None:
+            self._copying.touch(key.board, key.scope, ids, [ranking])
+        store.drop_empty(key.scope)
+        return done
 
     def set_data(self, board: int, member: bytes, data: bytes | None) -> None:
         if data is None:
@@ -288,10 +310,11 @@ class MemoryIndex(Deferred):
         members, ranks, words = ranking.list_entries(start, position + 2, _STYLES[store.rules.rank])
         return Beside(len(ranking), position, Slice(start, members, ranks, words))
 
-    def locate(self, key: RankingKey, members: Sequence[str]) -> Located:
+    def locate(self, key: RankingKey, members: Sequence[str], *, whole: bool = False) -> Located:
         rules = self._boards[key.board].rules
         empty = array("q", bytes(8 * len(members)))
-        columns = [empty[:] for _ in range(rules.order_words(key.window))]
+        width = rules.order_words(key.window) + (whole and rules.is_stamped)
+        columns = [empty[:] for _ in range(width)]
         if (ranking := self._ranking(key)) is None:
             nowhere = [-1] * len(members)
             return Located(nowhere, nowhere, columns)
@@ -333,6 +356,20 @@ class MemoryIndex(Deferred):
 
     def _ranking(self, key: RankingKey) -> RankedSet | None:
         return _ranked(self._boards[key.board], key)
+
+
+def _as_expected(ranking: RankedSet, ids: "array[int]", expected: EntryRows | None) -> bytearray:
+    """Return 1 for each member that has the expected entry in a ranking."""
+    if expected is None:
+        return bytearray(b"\1") * len(ids)
+    present, words = ranking.words(ids)
+    columns = zip(words, [unpack(column, len(ids)) for column in expected.words], strict=True)
+    done = bytearray(map(eq, present, expected.present))
+    for found, wanted in columns:
+        for i, (here, there) in enumerate(zip(found, wanted, strict=True)):
+            if present[i] and here != there:
+                done[i] = 0
+    return done
 
 
 def _ranked(store: BoardStore, key: RankingKey) -> RankedSet | None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from laurels.core.changes.blocks import (
     Block,
     EventBlock,
+    MendBlock,
     WriteBlock,
     begin_block,
     complete_block,
@@ -43,7 +44,9 @@ def encode_batch_changes(
     }
 
 
-def encode_write_changes(board: Opened, recorded: WriteBlock, *, expires: bool) -> dict[str, Any]:
+def encode_write_changes(
+    board: Opened, recorded: WriteBlock | MendBlock, *, expires: bool
+) -> dict[str, Any]:
     """Encode the block of a write other than events."""
     return _encoded(board.rules, recorded, recorded.tag, expires=expires)
 
@@ -69,6 +72,9 @@ def decode_changes(rules: Rules, ends: Sequence[int], parts: Sequence[bytes]) ->
 
 def _block(rules: Rules, sequence: bytes, tag: bytes, begun: bytes, result: bytes) -> Block:
     (block,) = decode_blocks(begun)
+    if isinstance(block, MendBlock):
+        done = bytes(map(int, msgspec.msgpack.decode(result)))
+        return replace(block.taken(done), sequence=int(sequence), tag=int(tag))
     if not isinstance(block, EventBlock):
         return replace(block, sequence=int(sequence), tag=int(tag))
     codes, traced, added = msgspec.msgpack.decode(result)

@@ -5,7 +5,7 @@ Numbers are sent as they are: they stay below 2^53, which Lua represents exactly
 
 from array import array
 from collections.abc import Iterable, Sequence
-from struct import unpack
+from struct import unpack as unpack_numbers
 from typing import Any
 
 import msgspec
@@ -14,8 +14,11 @@ from msgspec import Struct
 from laurels.core.index import Located, Outcomes, Scores, Slice
 from laurels.core.lifecycle import RefreshState, RollingState, rolling_state
 from laurels.core.ranking_key import RankingKey
+from laurels.core.record import EntryRows, Mend
 from laurels.core.requests import Anchor, AtBound, AtMember, ReadRequest, ReadResult, Span, Start
+from laurels.engine.batch.packing import split_texts, unpack
 from laurels.errors.index_server import IndexUnavailable
+from laurels.model.labels import form_of
 from laurels.model.rules import Rules
 from laurels.model.score import word_bounds
 from laurels.model.windows.kinds import Window
@@ -82,6 +85,25 @@ def board_encoding(board: Opened, *, expires: bool = False) -> BoardEncoding:
     return BoardEncoding(
         rules, layout, msgspec.Raw(msgspec.msgpack.encode(payload)), rolling, steps
     )
+
+
+def encode_mend(record: Mend) -> dict[str, Any]:
+    """Encode the entries that replace those of a ranking."""
+    size = len(record.lengths)
+
+    def encode(rows: EntryRows) -> dict[str, Any]:
+        columns = [unpack(column, size).tolist() for column in rows.words]
+        return {"present": list(rows.present), "columns": columns}
+
+    return {
+        "window": record.window,
+        "instance": record.instance,
+        "scope": record.scope,
+        "form": form_of(record.scope),
+        "members": [member.decode() for member in split_texts(record.members, record.lengths)],
+        "expected": None if record.expected is None else encode(record.expected),
+        **encode(record.entries),
+    }
 
 
 def as_text(content: bytes) -> msgspec.Raw:
@@ -188,6 +210,7 @@ def encode_read(encoding: BoardEncoding, ask: ReadRequest) -> list[Any]:
         [_span(span) for span in ask.spans],
         ask.members,
         ask.data,
+        ask.whole,
     ]
 
 
@@ -252,7 +275,8 @@ def decode_result(encoding: BoardEncoding, ask: ReadRequest, reader: AnswerReade
     total = reader.next()
     positions = [reader.next() for _ in ask.anchors]
     slices = [_slice(encoding, reader, columns, width) for _ in ask.spans]
-    located = _located(encoding, reader, width) if ask.members else None
+    stored = width + (ask.whole and encoding.rules.is_stamped)
+    located = _located(encoding, reader, stored) if ask.members else None
     data = [_data(reader.next()) for _ in range(len(slices) + 1)] if ask.data else None
     return ReadResult(total, positions, slices, located, data)
 
@@ -318,7 +342,7 @@ def _words(rows: Sequence[bytes], width: int) -> list["array[int]"]:
     """Return the words at the beginning of rows, column by column. Each word is 8 bytes, the first
     of which is 0 for a negative number and 1 for any other."""
     size = 8 * width
-    found = unpack(f">{len(rows) * width}Q", b"".join([row[:size] for row in rows]))
+    found = unpack_numbers(f">{len(rows) * width}Q", b"".join([row[:size] for row in rows]))
     return [
         array("q", [each - (_ABOVE if each >= _ABOVE else _BIAS) for each in found[place::width]])
         for place in range(width)

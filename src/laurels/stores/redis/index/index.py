@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from laurels.core.changes.blocks import WriteBlock
+from laurels.core.changes.blocks import MendBlock, WriteBlock, mend_block
 from laurels.core.lifecycle import Due, RollingState, rolling_state, since_ms
 from laurels.core.plan import Plan
 from laurels.core.ranking_key import RankingKey
+from laurels.core.record import Mend
 from laurels.core.requests import ReadRequest
 from laurels.core.stats import BoardLayout
 from laurels.errors import CheckFailed
@@ -44,6 +45,7 @@ from .coding import (
     decode_applied,
     decode_refresh_states,
     decode_result,
+    encode_mend,
     encode_read,
     encode_rolling,
     encode_rolling_state,
@@ -68,7 +70,7 @@ _COUNT = script_of(
 _PENDING = script_of("pending", "shard")
 _READ = script_of("read", "shard", "refresh_state")
 _PARTS = ("shard", "share", "refresh_state", "rolling", "rule", "cells")
-_OPERATE = script_of("operate", *_PARTS, "changes", "pass", "scopes", "refresh")
+_OPERATE = script_of("operate", *_PARTS, "changes", "pass", "scopes", "refresh", "mend")
 _CHANGES = script_of("changes_read", "shard")
 _AUDIT = script_of("audit", *_PARTS)
 SHARE = 100
@@ -332,7 +334,7 @@ class RedisIndex:
         _, *ends = _answer(packed)
         return await asyncio.to_thread(decode_changes, board.rules, list(map(int, ends)), parts)
 
-    def _recording(self, board: Opened, recorded: WriteBlock | None) -> dict[str, Any]:
+    def _recording(self, board: Opened, recorded: WriteBlock | MendBlock | None) -> dict[str, Any]:
         """Return the arguments by which a script records a write, if the board keeps changes."""
         if recorded is None or not board.rules.changes_ms:
             return {}
@@ -356,6 +358,17 @@ class RedisIndex:
             "remove_member", board, member=member.decode(), found=found, **more
         )
         return bool(in_all + found)
+
+    async def mend(self, board: Opened, record: Mend, due: Due) -> int:
+        """Replace entries of a ranking; return how many were replaced."""
+        if record.scope:
+            while not await self.advance_scopes(board, [record.scope], due, SHARE, full=True):
+                pass
+        more = self._recording(board, mend_block(record))
+        done = await self._operate(
+            "mend", board, **encode_mend(record), **(_encode_due(due) | more)
+        )
+        return sum(map(int, done))
 
     async def set_data(
         self,

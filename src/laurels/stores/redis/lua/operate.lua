@@ -6,7 +6,7 @@
 --   open; close; rotate_step (window, limit); advance_pass (window, limit); remove_member (member);
 --   set_data (member, text or false); set_position (source, text); keys (cursor, empty: include rankings
 --   without members); drop (names, few); expire (names, lives or nil); forget (before); for others see
---   scopes.lua and refresh.lua
+--   scopes.lua, refresh.lua and mend.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether it was the
 -- last one.
 -- Rankings here are those of all events; the operations in scopes.lua go through the scopes.
@@ -130,6 +130,7 @@ local ops = {
   drop = drop, expire = expire_periods, forget = forget, sweep = sweep,
   advance_scopes = advance_scopes, remove_from_scopes = remove_from_scopes,
   keys_of_scopes = keys_of_scopes, expire_scopes = expire_scopes, refresh = refresh,
+  mend = mend,
 }
 if op ~= 'open' and op ~= 'close' and call('HGET', KEYS[1], 'ver') ~= B.version then
   return cmsgpack.pack({'definition_outdated'})

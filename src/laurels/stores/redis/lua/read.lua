@@ -2,7 +2,7 @@
 -- Answers read requests (see index/coding.py) from one state; for `refresh_states` see refresh_state.lua.
 --
 -- ARGV[1]  msgpack: board, now, due, rolling, requests. A request is {window, instance, rolling, anchors,
---   spans {anchor, low, high, first, last, fit}, members, data}, or {false, form, after, limit} to list
+--   spans {anchor, low, high, first, last, fit}, members, data, whole}, or {false, form, after, limit} to list
 --   the next scopes of a form; none of these may be stale, that is last advanced before `since`.
 -- An anchor is {'start'}, {'end'}, {'member', member}, {'count', form} (the number of entries below
 --   the form), or {'within', form, next form, member, right} (the number of entries below the form,
@@ -157,14 +157,14 @@ local function slice(ranked, low, high, with_members)
   return members
 end
 
-local function locate(ranked, members)
+local function locate(ranked, members, whole)
   local positions, ranks, forms = {}, {}, forms_of(ranked, members)
   for i, member in ipairs(members) do
     local form = forms[i]
     positions[i] = position_of(ranked, form, member)
     ranks[i] = B.rank == 'ordinal' and positions[i] or rank_of(ranked, form, member)
     if not scored then
-      texts[#texts + 1] = form and sub(form, 1, 8 * ranked.width) or ''
+      texts[#texts + 1] = form and sub(form, 1, 8 * (whole and ranked.words or ranked.width)) or ''
     end
   end
   append(positions)
@@ -172,7 +172,7 @@ local function locate(ranked, members)
   append(scored and forms or {})
 end
 
-local function answer(window, instance, rolling, anchors, spans, members, data)
+local function answer(window, instance, rolling, anchors, spans, members, data, whole)
   local ranked = ranking_of(window, instance, rolling)
   local positions, slice_members = {}, {}
   append(ranked.total)
@@ -184,7 +184,7 @@ local function answer(window, instance, rolling, anchors, spans, members, data)
     local low, high = extent(spans[i], positions, ranked.total)
     slice_members[i] = slice(ranked, low, high, data)
   end
-  if #members > 0 then locate(ranked, members) end
+  if #members > 0 then locate(ranked, members, whole) end
   if data then
     for i = 1, #spans do append(data_of(slice_members[i])) end
     append(data_of(members))
@@ -208,7 +208,7 @@ end
 
 for _, request in ipairs(A.requests) do
   if request[1] then
-    answer(unpack(request, 1, 7))
+    answer(unpack(request, 1, 8))
   else
     local stale_scopes = list_scopes(request[2], request[3], request[4])
     if #stale_scopes > 0 then return {cmsgpack.pack({'scopes_not_ready', stale_scopes})} end

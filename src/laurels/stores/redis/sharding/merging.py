@@ -112,6 +112,7 @@ class Merging:
         """The positions of spans for which a pivot has to be searched for."""
         self._columns = rules.score_words(ask.key.window)
         self._width = rules.order_words(ask.key.window)
+        self._located_width = self._width + (ask.whole and rules.is_stamped)
         self._shares_ranks = rules.rank != "ordinal"
         self._count = count
         self._lenient = lenient
@@ -138,7 +139,14 @@ class Merging:
             if self._homes[member] != shard:
                 anchors += self._bounds(member)
         own = [member.decode() for member in self._members if self._homes[member] == shard]
-        return ReadRequest(self.ask.key, tuple(anchors), tuple(spans), tuple(own), self.ask.data)
+        return ReadRequest(
+            self.ask.key,
+            tuple(anchors),
+            tuple(spans),
+            tuple(own),
+            self.ask.data,
+            whole=self.ask.whole,
+        )
 
     @property
     def _located(self) -> list[bytes]:
@@ -260,7 +268,7 @@ class Merging:
                     positions[member] += part.positions[at]
                     ranks[member] += part.positions[at + self._shares_ranks]
         members = [member.encode() for member in self.ask.members]
-        words = [array("q") for _ in range(self._width)]
+        words = [array("q") for _ in range(self._located_width)]
         for member in members:
             located, i = rows[member]
             for place, column in enumerate(words):

@@ -16,6 +16,7 @@ from laurels.core.index import Offset, changes
 from laurels.core.lifecycle import Due, RollingState
 from laurels.core.plan import Plan
 from laurels.core.ranking_key import RankingKey
+from laurels.core.record import Mend
 from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.stats import BoardLayout
 from laurels.errors import NotReady
@@ -36,7 +37,7 @@ from .counting import Counting, ensure_none_in_part, position_shard
 from .label_replicator import LabelReplicator
 from .merging import NEAR, merged, next_of
 from .seeking import seek
-from .shards import gather, home, label_replica, parts_of, shards
+from .shards import gather, home, label_replica, mends_by_shard, parts_of, shards
 
 LISTED = 2_000
 """The number of scopes that one call lists when they are counted."""
@@ -188,6 +189,16 @@ class Sharded:
         if board.rules.has_label_replica:
             await self._index.set_data(label_replica(board), member, None)
         return await self._index.remove(home(board, member), member, due, recorded)
+
+    async def mend(self, board: Opened, record: Mend, due: Due) -> int:
+        """Replace entries of a ranking, in the shards of their members."""
+        parts = mends_by_shard(record, board.rules.shards)
+        return sum(
+            await gather(
+                self._index.mend(replace(board, shard=shard), part, due)
+                for shard, part in parts.items()
+            )
+        )
 
     async def set_data(
         self,

@@ -1,12 +1,15 @@
 """The shards of a board: which one a member is in, and calls that go to several of them."""
 
 import asyncio
+from array import array
 from collections.abc import Awaitable, Iterable
 from typing import TypeVar
 from zlib import crc32
 
 from msgspec.structs import replace
 
+from laurels.core.record import EntryRows, Mend
+from laurels.engine.batch.packing import pack, split_texts, unpack
 from laurels.stores.redis.remote import (
     DefinitionOutdated,
     Opened,
@@ -35,6 +38,34 @@ def shards(board: Opened) -> list[Opened]:
 def home(board: Opened, member: bytes) -> Opened:
     """Return the shard that a member is in, as a board of its own."""
     return replace(board, shard=shard_of(member, board.rules.shards))
+
+
+def mends_by_shard(record: Mend, shards: int) -> dict[int, Mend]:
+    """Divide the entries of a record by the shards of their members."""
+    if shards == 1:
+        return {0: record}
+    members = split_texts(record.members, record.lengths)
+    places: dict[int, list[int]] = {}
+    for i, member in enumerate(members):
+        places.setdefault(shard_of(member, shards), []).append(i)
+
+    def take(rows: EntryRows, kept: list[int]) -> EntryRows:
+        columns = [unpack(column, len(members)) for column in rows.words]
+        return EntryRows(
+            bytes([rows.present[i] for i in kept]),
+            tuple([pack(array("q", [column[i] for i in kept])) for column in columns]),
+        )
+
+    return {
+        shard: replace(
+            record,
+            members=b"".join([members[i] for i in kept]),
+            lengths=bytes([record.lengths[i] for i in kept]),
+            entries=take(record.entries, kept),
+            expected=None if record.expected is None else take(record.expected, kept),
+        )
+        for shard, kept in places.items()
+    }
 
 
 def label_replica(board: Opened) -> Opened:

@@ -1,0 +1,151 @@
+"""The write that replaces entries of rankings."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from laurels.core import record
+from laurels.core.board_state import Boards, BoardState
+from laurels.core.fold import Fold
+from laurels.core.lifecycle import oldest_stored
+from laurels.core.mending import EntryColumns, RankingEntries, entry_columns, entry_rows
+from laurels.core.plan import window_named
+from laurels.engine.batch.packing import pack, split_texts, unpack
+from laurels.errors.ledger import InvalidEntry
+from laurels.model.labels import scope_named
+from laurels.timeline.instants import MIN_MS
+
+from .tags import new_tag
+
+
+class _Prepared(Struct, frozen=True):
+    """Entries of one ranking, checked."""
+
+    window: str
+    instance: int
+    scope: str
+    columns: EntryColumns
+    expected: record.EntryRows | None
+
+
+class Mending:
+    """A write that replaces entries of rankings, a record for each ranking. It has a commit of its
+    own; its result is the number of entries that were replaced."""
+
+    alone = True
+    kind = None
+
+    def __init__(
+        self, board: BoardState, rankings: Sequence[RankingEntries], at_ms: int | None
+    ) -> None:
+        self.board: BoardState | None = board
+        self.name = board.board.name
+        self._at_ms = MIN_MS if at_ms is None else at_ms
+        self._prepared = [_prepared(board, each) for each in rankings]
+        self._records: list[record.Mend] = []
+        self.weight = 1 + sum([len(each.columns.lengths) for each in self._prepared])
+        self.done = 0
+
+    @property
+    def scopes(self) -> list[str]:
+        return [each.scope for each in self._prepared if each.scope]
+
+    def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
+        return list(self.mends(boards, now_ms))
+
+    def mends(self, boards: Boards, now_ms: int) -> list[record.Mend]:
+        """Return the records for the rankings that the board keeps at its time."""
+        state = boards.named(self.name)
+        if boards.event_time:
+            now_ms = max(boards.accepts_at(state, now_ms), self._at_ms)
+        oldest_ms = oldest_stored(state.rules, state.floors, now_ms)
+        self._records = [
+            record.Mend(
+                state.number,
+                state.version,
+                now_ms,
+                each.window,
+                each.instance,
+                each.scope,
+                each.columns.members,
+                each.columns.lengths,
+                each.columns.rows,
+                each.expected,
+                new_tag(),
+            )
+            for each in self._prepared
+            if each.instance >= oldest_ms.get(each.window, MIN_MS)
+        ]
+        return self._records
+
+    def plan(self, boards: Boards) -> None:
+        pass
+
+    def survey(self, fold: Fold) -> bool:
+        return True
+
+    def pieces(self) -> list[int]:
+        return [each.now_ms for each in self._records]
+
+    def before(self, fold: Fold, piece: int) -> None:
+        pass
+
+    def fold(self, fold: Fold, piece: int) -> None:
+        self.done += fold.mend(self._records[piece])
+
+    def after(self, fold: Fold, piece: int) -> None:
+        pass
+
+    def results(self, offset: int) -> Sequence[Any]:
+        return [self.done]
+
+
+def _prepared(board: BoardState, given: RankingEntries) -> _Prepared:
+    """Check the entries of a ranking. Raises InvalidEntry and the errors of windows, periods,
+    labels and values."""
+    rules = board.rules
+    window = window_named(rules, given.window)
+    if window.steps or window.weighing is not None:
+        raise InvalidEntry(f"the entries of the window {window.name!r} change with time")
+    instance = window.period_at(0).start_ms
+    if window.has_periods:
+        if given.period is None:
+            raise InvalidEntry(f"expected the period of the window {window.name!r}")
+        instance = window.instance_of(window.period(given.period))
+    elif given.period:
+        raise InvalidEntry(f"the window {window.name!r} has no periods, got {given.period!r}")
+    columns = entry_columns(given.entries, rules)
+    expected = None
+    if given.expected is not None:
+        if [each.member for each in given.expected] != [each.member for each in given.entries]:
+            raise InvalidEntry("expected the same members before and after")
+        expected = entry_rows(given.expected, rules)
+    scope = scope_named(rules, given.labels)
+    return _Prepared(window.name, instance, scope, columns, expected)
+
+
+def parts_of_mend(mend: record.Mend, most: int) -> list[record.Mend]:
+    """Divide the entries of a record into records of at most `most`."""
+    size = len(mend.lengths)
+    if size <= most:
+        return [mend]
+    members = split_texts(mend.members, mend.lengths)
+    return [
+        replace(
+            mend,
+            members=b"".join(members[first : first + most]),
+            lengths=mend.lengths[first : first + most],
+            entries=_span(mend.entries, size, first, most),
+            expected=None if mend.expected is None else _span(mend.expected, size, first, most),
+            tag=new_tag(),
+        )
+        for first in range(0, size, most)
+    ]
+
+
+def _span(rows: record.EntryRows, size: int, first: int, most: int) -> record.EntryRows:
+    end = first + most
+    columns = tuple([pack(unpack(column, size)[first:end]) for column in rows.words])
+    return record.EntryRows(rows.present[first:end], columns)

@@ -1,0 +1,45 @@
+-- mend (window, instance, scope, form, members, present, columns, expected or nil, now, …): replaces
+-- entries of one ranking as a whole.
+--
+-- `present` has 1 for a member that gets an entry, 0 for one that loses it; `columns` are the words, by
+-- column. With `expected` {present, columns} only members are changed that have these entries before.
+-- `before`, `oldest` and `windows` are as in scopes.lua. Returns for each member 1 if it was changed.
+
+local function form_in(entries, slot, ranked)
+  return entries.present[slot] == 1 and encode_form(entries.columns, slot, ranked.words)
+end
+
+-- Registers a ranking that has members now, and its scope; the scope is advanced already if it exists.
+local function note_mended(ranked)
+  if A.scope == '' then
+    call('SADD', P .. 'i', ranked.name)
+  else
+    call('HSET', P .. 'i:' .. A.scope, ranked.name, '')
+    call('ZADD', P .. 'o', 'NX', text(A.now), A.scope)
+    call('ZADD', P .. 'l:' .. A.form, '0', A.scope)
+  end
+  if B.lives then expire(ranked, in_scope(A.window, A.scope), A.instance) end
+end
+
+local function mend()
+  note_time()
+  A.now = math.max(A.now, tonumber(call('HGET', KEYS[1], 'now')))
+  local ranked = ranking(in_scope(A.window, A.scope), A.instance)
+  local olds, news, done, count = forms_of(ranked, A.members), {}, {}, 0
+  for slot = 1, #A.members do
+    local is_as_expected = not A.expected or olds[slot] == form_in(A.expected, slot, ranked)
+    news[slot], done[slot] = olds[slot], 0
+    if is_as_expected then
+      news[slot], done[slot], count = form_in(A, slot, ranked), 1, count + 1
+    end
+  end
+  replace_forms(ranked, A.members, olds, news)
+  if call('EXISTS', ranked.r) == 1 then
+    note_mended(ranked)
+  elseif A.scope ~= '' and call('ZSCORE', P .. 'o', A.scope) then
+    prune_scope(A.scope)
+  end
+  append_change('mended', text(count))
+  if A.changes and count > 0 then record(count, A.time, cmsgpack.pack(done)) end
+  return {'done', done}
+end
