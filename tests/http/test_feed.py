@@ -7,13 +7,14 @@ import json
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import laurels
 from laurels import config
 from laurels.api.aio import AsyncLeaderboards
+from laurels.errors.service import Stopping
 from laurels.server.live import channel as live_channel
 from laurels.server.live.channel import KEPT_FRAMES, Channel, What
 from laurels.server.live.frames import END, HEARTBEAT
@@ -91,12 +92,19 @@ def _raise(error: BaseException) -> None:
 
 
 def run(scenario: Any) -> None:
+    async def watched(lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
+        await scenario(Watched(lb, clock))
+
+    run_over(watched)
+
+
+def run_over(scenario: Any) -> None:
     async def main() -> None:
         clock = laurels.ManualClock(NOW_MS)
         service = config.connect("memory:", clock, create=True)
         async with AsyncLeaderboards(service) as lb:
             await lb.create(laurels.Board("b", windows=["all", "day"], rank="competition"))
-            await asyncio.wait_for(scenario(Watched(lb, clock)), 60)
+            await asyncio.wait_for(scenario(lb, clock), 60)
 
     asyncio.run(main())
 
@@ -198,33 +206,157 @@ def test_a_slow_watcher_gets_the_whole_list_instead_of_what_it_missed() -> None:
     run(scenario)
 
 
-def test_who_watches_much_waits_for_its_own_lists_and_others_do_not() -> None:
-    async def scenario(watched: Watched) -> None:
-        hub = watched.hub
-        await watched.lb.submit_many("b", [(f"m{i}", i) for i in range(1_000)])
-        many = []
-        for limit in range(100, 400):
-            frames = await hub.watch(What("b", None, limit, 20), None, "greedy")
+class CountedLists:
+    """The boards of a hub, with a count of the entries that it reads and of its looks at change
+    tokens."""
+
+    def __init__(self, lb: AsyncLeaderboards) -> None:
+        self._lb = lb
+        self.entries = 0
+        self.lists = 0
+        self.tokens = 0
+
+    async def top(self, *args: Any, **kwargs: Any) -> laurels.Page:
+        page = await self._lb.top(*args, **kwargs)
+        self.entries += len(page.entries)
+        self.lists += 1
+        return page
+
+    def change_token(self, board: str) -> tuple[int, int, int, bool]:
+        self.tokens += 1
+        return local(self._lb).change_token(board)
+
+
+class Crowded(Watched):
+    """A hub with a board of 1,000 members, and many lists of one subject that are counted."""
+
+    def __init__(self, lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
+        super().__init__(lb, clock)
+        self.counted = CountedLists(lb)
+        self.hub = Hub(
+            cast(Any, self.counted),
+            self.counted.change_token,
+            epoch="e",
+            clock=lambda: self.seconds,
+            failed=_raise,
+        )
+
+    async def begin(self, limits: range) -> list[asyncio.Task[AsyncGenerator[bytes, None]]]:
+        """Open a stream of each limit for the subject "greedy"; their first lists may wait."""
+        events = [(f"m{i}", i) for i in range(1_000)]
+        await self.lb.submit_many("b", events)
+        opening = [
+            asyncio.create_task(self.hub.watch(What("b", None, limit, 20), None, "greedy"))
+            for limit in limits
+        ]
+        await asyncio.sleep(0)
+        return opening
+
+    async def open(self, limits: range) -> list[AsyncGenerator[bytes, None]]:
+        """Open them, and get their first lists."""
+        opening = await self.begin(limits)
+        while not all(each.done() for each in opening):
+            await self.turn()
+        streams = [each.result() for each in opening]
+        for frames in streams:
             await anext(frames)
-            many.append(frames)
-        (one, _), two = await watched.watch(), await hub.watch(What("b", "day", 5, 20), None, "b")
+        return streams
+
+
+def test_the_first_lists_of_one_subject_do_not_delay_those_of_another() -> None:
+    async def scenario(lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
+        crowded = Crowded(lb, clock)
+        hub, counted = crowded.hub, crowded.counted
+        opening = await crowded.begin(range(100, 1_000))
+        assert counted.entries <= SLICE_COST, "only what fits into a slice is read at once"
+        other = asyncio.create_task(hub.watch(What("b", None, 3, 20), None, "other"))
+        before = counted.entries
+        await asyncio.sleep(0)
+        await crowded.turn()
+        await asyncio.sleep(0)
+        assert other.done(), "who has paid least is served in the next slice"
+        assert counted.entries - before <= SLICE_COST
+        frames = other.result()
+        for _ in range(2):
+            await anext(frames)
+        for turn in range(5):
+            await lb.submit("b", "m7", 10_000)
+            before = counted.entries
+            await crowded.turn()
+            assert f'"score":{10_007 + turn * 10_000}' in (await anext(frames)).decode()
+            assert counted.entries - before <= SLICE_COST
+        assert not all(each.done() for each in opening)
+        while not all(each.done() for each in opening):
+            before = counted.entries
+            await crowded.turn()
+            assert counted.entries - before <= SLICE_COST
+        for each in opening:
+            assert (await anext(each.result())).startswith(b"retry")
+            await each.result().aclose()
+        await frames.aclose()
+
+    run_over(scenario)
+
+
+def test_standing_feeds_cost_one_look_at_each_board() -> None:
+    async def scenario(lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
+        crowded = Crowded(lb, clock)
+        streams = await crowded.open(range(1, 301))
+        while await crowded.hub._look():
+            pass
+        looks, tokens, lists = 50, crowded.counted.tokens, crowded.counted.lists
+        for _ in range(looks):
+            await crowded.turn()
+        assert crowded.counted.tokens - tokens == looks
+        assert crowded.counted.lists == lists
+        for frames in streams:
+            await frames.aclose()
+        for kept in (crowded.hub._by_board, crowded.hub._changed, crowded.hub._change_tokens):
+            assert not kept
+
+    run_over(scenario)
+
+
+def test_who_watches_much_waits_for_its_own_lists_and_others_do_not() -> None:
+    async def scenario(lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
+        crowded = Crowded(lb, clock)
+        hub, many = crowded.hub, await crowded.open(range(100, 400))
+        (one, _), two = await crowded.watch(), await hub.watch(What("b", "day", 5, 20), None, "b")
         await anext(two)
         channels = list(hub._channels.values())
         for _ in range(5):
             before = {channel.what: channel.number for channel in channels}
-            await watched.lb.submit("b", "m7", 10_000)
-            watched.seconds += 1
+            await lb.submit("b", "m7", 10_000)
+            crowded.seconds += 1
             assert await hub._look(), "there is more than one slice"
             told = {each.what.limit for each in channels if each.number != before[each.what]}
             assert {LIMIT, 5} <= told, "those who watch one list are served in the first slice"
             assert sum(told) < 2 * SLICE_COST
         while await hub._look():
             pass
-        assert len({channel.published_at for channel in channels}) == 1, "in the end all are served"
+        assert len({channel.change_token for channel in channels}) == 1, "in the end all are served"
         for frames in (one, two, *many):
             await frames.aclose()
 
-    run(scenario)
+    run_over(scenario)
+
+
+def test_those_who_wait_for_their_first_list_are_refused_when_the_server_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.undo()
+
+    async def scenario(lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
+        crowded = Crowded(lb, clock)
+        opening = await crowded.begin(range(700, 720))
+        crowded.hub.stop()
+        ended = await asyncio.gather(*opening, return_exceptions=True)
+        assert any(isinstance(each, Stopping) for each in ended)
+        assert not crowded.hub._queue
+        with pytest.raises(Stopping):
+            await crowded.hub.watch(What("b", None, 9, 20), None, "late")
+
+    run_over(scenario)
 
 
 def test_a_member_hears_of_its_rank_and_who_passed_it() -> None:

@@ -103,6 +103,10 @@ class Channel:
     def payers(self) -> set[str]:
         return {watcher.payer for watcher in self.watchers}
 
+    def is_due(self, now: float) -> bool:
+        """Return whether its interval has passed since the list was sent."""
+        return now - self.published_at >= self.what.interval_ms / 1_000
+
     def whole(self) -> bytes:
         """Return a frame with the whole list."""
         assert self.page is not None

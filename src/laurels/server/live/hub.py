@@ -2,14 +2,15 @@
 
 Watchers of the same list (board, window, scope, limit, interval) share a *channel*. While there are
 watchers, one ticker checks every few milliseconds which of the watched boards have been written to
-or have passed a boundary. It reads the list of such a channel once, compares it with what was sent
-last, and puts the same bytes into the slot of every watcher. A slot holds one frame. If a watcher
-has not taken it when the next one comes, the watcher gets the whole list instead of the frames it
-missed, so nobody waits for a slow watcher and no frames pile up.
+or have passed a boundary. It reads the list of each of their channels once, compares it with what
+was sent last, and puts the same bytes into the slot of every watcher. A slot holds one frame. If a
+watcher has not taken it when the next one comes, the watcher gets the whole list instead of the
+frames it missed, so nobody waits for a slow watcher and no frames pile up.
 
-Reading and comparing lists is work that one subject could request a thousand times. It is done in
-slices of `SLICE_COST`, each of which begins with the lists of the subjects with the least recent
-cost. So a subject with many lists delays only its own.
+Reading and comparing lists is work that one subject could request a thousand times. So lists, the
+first ones of new streams as well as changed ones, are read in slices of `SLICE_COST`, from a queue
+that serves the subjects with the least recent cost first. A subject with many lists delays only its
+own. A board that does not change costs one look at its change token, however many watch it.
 
 If other processes write to the boards, too, the watched boards are *followed*: their change tokens
 are read, all at once, every `FOLLOW_SECONDS` while there are watchers.
@@ -20,15 +21,17 @@ after it as long as they are kept, and otherwise the whole list.
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from functools import partial
 from itertools import count
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.standing import Page
 from laurels.errors import LaurelsError, Unavailable
+from laurels.errors.service import Stopping
 from laurels.wire.live import RETRY_MS
 
 from .channel import Channel, FeedWatcher, What
-from .debts import Debts
+from .fair_queue import FairQueue
 from .frames import END
 
 TICK_SECONDS = 0.01
@@ -60,9 +63,15 @@ class Hub:
         self._followed_at = 0.0
         self._made = count()
         self._channels: dict[What, Channel] = {}
+        self._by_board: dict[str, set[Channel]] = {}
+        self._change_tokens: dict[str, object] = {}
+        self._changed: dict[Channel, None] = {}
+        """The channels whose list may have changed and is not in the queue yet."""
         self._ticker: asyncio.Task[None] | None = None
         self._stopping = False
-        self._debts = Debts(clock)
+        self._queue: FairQueue[Callable[[], Awaitable[None]]] = FairQueue(clock)
+        self._slice_began = clock()
+        self._slice_left = SLICE_COST
 
     async def watch(
         self, what: What, last: str | None, payer: str = ""
@@ -70,7 +79,7 @@ class Hub:
         """Return the frames of a stream, until its watcher disconnects or the server stops. The
         cost of its work is charged to `payer`.
 
-        Raises UnknownBoard, UnknownWindow and other errors of reading the list.
+        Raises UnknownBoard, UnknownWindow and other errors of reading the list, and Stopping.
         """
         if self._follow is not None:
             await self._follow([what.board])
@@ -79,18 +88,56 @@ class Hub:
             # A reopened channel counts from 0 again; its own epoch tells its frames from earlier
             # ones.
             channel = Channel(what, f"{self._epoch}-{next(self._made)}")
-            self._debts.charge([payer], channel.cost)
-            await self._read(channel)
+            await self._read_first(channel, payer)
         elif self._change_token(what.board) != channel.change_token:
-            self._debts.charge([payer], channel.cost)
-            await self._read(channel)  # the first frame shows every write that was answered before
+            # the first frame shows every write that was answered before
+            await self._read_first(channel, payer)
         return self._frames(channel, last, payer)
+
+    async def _read_first(self, channel: Channel, payer: str) -> None:
+        """Read the list of a new stream: now, if nothing waits and the slice has room for it, and
+        otherwise when the queue comes to it."""
+        if self._stopping:
+            raise Stopping("the server is ending")
+        if not self._queue and self._fits(channel.cost):
+            self._queue.charge(payer, channel.cost)
+            await self._read(channel)
+            return
+        done = asyncio.get_running_loop().create_future()
+        self._queue.put([payer], channel.cost, partial(self._answer_first, channel, done))
+        self._start()
+        await done
+
+    def _fits(self, cost: int) -> bool:
+        """Take the cost of a list from what is left of the current slice; return whether there was
+        any."""
+        now = self._clock()
+        if now - self._slice_began >= SLICE_SECONDS:
+            self._slice_began, self._slice_left = now, SLICE_COST
+        if self._slice_left <= 0:
+            return False
+        self._slice_left -= cost
+        return True
+
+    async def _answer_first(self, channel: Channel, done: asyncio.Future[None]) -> None:
+        if done.done():
+            return
+        try:
+            if self._stopping:
+                raise Stopping("the server is ending")
+            await self._read(channel)
+        except Exception as error:
+            if not done.done():
+                done.set_exception(error)
+        else:
+            if not done.done():
+                done.set_result(None)
 
     async def _frames(
         self, channel: Channel, last: str | None, payer: str
     ) -> AsyncGenerator[bytes, None]:
         watcher = FeedWatcher(payer)
-        channel = self._channels.setdefault(channel.what, channel)
+        channel = self._add(channel)
         first = channel.after(last)
         channel.watchers.add(watcher)
         self._start()
@@ -106,53 +153,67 @@ class Hub:
             if not channel.watchers:
                 self._forget(channel)
 
+    def _add(self, channel: Channel) -> Channel:
+        """Return the channel of a list: the one that is watched already, or else this one."""
+        channel = self._channels.setdefault(channel.what, channel)
+        self._by_board.setdefault(channel.what.board, set()).add(channel)
+        self._changed[channel] = None  # its board may have changed since the list was read
+        return channel
+
     @property
     def stopping(self) -> bool:
         """Whether streams are to end."""
         return self._stopping
 
     def stop(self) -> None:
-        """End all streams."""
+        """End all streams, and refuse those that wait for their first list."""
         self._stopping = True
         for channel in self._channels.values():
             for watcher in channel.watchers:
                 watcher.end()
+        self._start()
 
     def _start(self) -> None:
         if self._ticker is None or self._ticker.done():
             self._ticker = asyncio.get_running_loop().create_task(self._tick())
 
     async def _tick(self) -> None:
-        is_more = False
-        while self._channels and not self._stopping:
-            await asyncio.sleep(SLICE_SECONDS if is_more else TICK_SECONDS)
-            is_more = await self._look()
+        while (self._channels or self._queue) and not self._stopping:
+            await asyncio.sleep(SLICE_SECONDS if self._queue else TICK_SECONDS)
+            await self._look()
+        if self._stopping:
+            await asyncio.gather(*(job() for job in self._queue.clear()))
 
     async def _look(self) -> bool:
-        """Send the changes in a slice of the lists that are due; return whether there are more."""
-        channels = list(self._channels.values())
-        due = [channel for channel in channels if self._is_due(channel)]
+        """Read a slice of the lists that wait, and send their changes; return whether there are
+        more."""
         if self._follow is not None:
-            await self._followed({channel.what.board for channel in due})
-        changed = [channel for channel in due if self._may_differ(channel)]
-        some = self._slice(changed)
-        await asyncio.gather(*map(self._read_again, some))
-        return len(some) < len(changed)
+            await self._follow_due()
+        self._queue_changed()
+        jobs, cost = self._queue.take(SLICE_COST)
+        self._slice_began, self._slice_left = self._clock(), SLICE_COST - cost
+        await asyncio.gather(*(job() for job in jobs))
+        return bool(self._queue)
 
-    def _slice(self, channels: list[Channel]) -> list[Channel]:
-        """Return as many lists as fit into a slice, those of the payers with the least cost first,
-        and charge their payers."""
-        self._debts.forget()
-        channels.sort(key=lambda channel: (self._debts.least(channel.payers), channel.published_at))
-        some: list[Channel] = []
-        left = SLICE_COST
-        for channel in channels:
-            if some and channel.cost > left:
-                break
-            left -= channel.cost
-            self._debts.charge(channel.payers, channel.cost)
-            some.append(channel)
-        return some
+    def _queue_changed(self) -> None:
+        """Put the lists into the queue that may have changed and are due. O(boards + lists that may
+        have changed)."""
+        for board, channels in list(self._by_board.items()):
+            try:
+                token = self._change_token(board)
+            except LaurelsError:
+                for channel in list(channels):
+                    self._drop(channel)
+                continue
+            if token != self._change_tokens.get(board):
+                self._change_tokens[board] = token
+                self._changed.update(dict.fromkeys(channels))
+        now = self._clock()
+        for channel in [channel for channel in self._changed if channel.is_due(now)]:
+            del self._changed[channel]
+            if channel.change_token != self._change_tokens[channel.what.board]:
+                job = partial(self._read_again, channel)
+                self._queue.put(channel.payers, channel.cost, job)
 
     def _drop(self, channel: Channel) -> None:
         """End the streams of a list that can no longer be read, for example because its board was
@@ -163,18 +224,26 @@ class Hub:
 
     def _forget(self, channel: Channel) -> None:
         """Remove a channel, unless another one has taken its place."""
-        if self._channels.get(channel.what) is channel:
-            del self._channels[channel.what]
+        what = channel.what
+        if self._channels.get(what) is not channel:
+            return
+        del self._channels[what]
+        self._changed.pop(channel, None)
+        others = self._by_board[what.board]
+        others.discard(channel)
+        if not others:
+            del self._by_board[what.board]
+            self._change_tokens.pop(what.board, None)
 
-    def _is_due(self, channel: Channel) -> bool:
-        return self._clock() - channel.published_at >= channel.what.interval_ms / 1_000
-
-    async def _followed(self, boards: Collection[str]) -> None:
-        """Update the change tokens of boards, at most every `FOLLOW_SECONDS`. While that fails,
-        streams wait."""
+    async def _follow_due(self) -> None:
+        """Update the change tokens of the boards with lists that are due, at most every
+        `FOLLOW_SECONDS`. While that fails, streams wait."""
         assert self._follow is not None
         now = self._clock()
-        if not boards or now - self._followed_at < FOLLOW_SECONDS:
+        if now - self._followed_at < FOLLOW_SECONDS:
+            return
+        boards = {channel.what.board for channel in self._channels.values() if channel.is_due(now)}
+        if not boards:
             return
         self._followed_at = now
         try:
@@ -184,19 +253,17 @@ class Hub:
         except Exception as error:
             self._failed(error)
 
-    def _may_differ(self, channel: Channel) -> bool:
-        try:
-            return self._change_token(channel.what.board) != channel.change_token
-        except LaurelsError:
-            self._drop(channel)
-            return False
-
     async def _read_again(self, channel: Channel) -> None:
-        """Read a list and send its changes. If the store is unavailable, the list is read later."""
+        """Read a list that has changed, and send its changes. If the store is unavailable, it is
+        read later."""
+        if self._channels.get(channel.what) is not channel or self._stopping:
+            return
         try:
-            await self._read(channel)
+            if self._change_token(channel.what.board) != channel.change_token:
+                await self._read(channel)
         except Unavailable:
             channel.change_token = None
+            self._changed[channel] = None
         except LaurelsError:
             self._drop(channel)
         except Exception as error:
