@@ -332,9 +332,12 @@ def test_who_watches_much_waits_for_its_own_lists_and_others_do_not() -> None:
             told = {each.what.limit for each in channels if each.number != before[each.what]}
             assert {LIMIT, 5} <= told, "those who watch one list are served in the first slice"
             assert sum(told) < 2 * SLICE_COST
+        slices = 1
         while await hub._look():
-            pass
+            slices += 1
         assert len({channel.change_token for channel in channels}) == 1, "in the end all are served"
+        cost = sum(channel.cost for channel in channels)
+        assert slices <= cost / (SLICE_COST - 450), "a list waits once, however often it changed"
         for frames in (one, two, *many):
             await frames.aclose()
 

@@ -36,9 +36,11 @@ from .frames import END
 
 TICK_SECONDS = 0.01
 FOLLOW_SECONDS = 0.05
-SLICE_COST = 4_000
+SLICE_COST = 2_000
 """The cost of the lists that are read before other tasks of the loop run, in entries; about 4
 ms."""
+STREAM_COST = 250
+"""The cost of beginning a stream, in entries."""
 SLICE_SECONDS = 0.002
 
 
@@ -66,7 +68,9 @@ class Hub:
         self._by_board: dict[str, set[Channel]] = {}
         self._change_tokens: dict[str, object] = {}
         self._changed: dict[Channel, None] = {}
-        """The channels whose list may have changed and is not in the queue yet."""
+        """The channels whose list may have changed and that are not in the queue yet."""
+        self._queued: set[Channel] = set()
+        """The channels that are in the queue, because their list may have changed."""
         self._ticker: asyncio.Task[None] | None = None
         self._stopping = False
         self._queue: FairQueue[Callable[[], Awaitable[None]]] = FairQueue(clock)
@@ -99,12 +103,13 @@ class Hub:
         otherwise when the queue comes to it."""
         if self._stopping:
             raise Stopping("the server is ending")
-        if not self._queue and self._fits(channel.cost):
-            self._queue.charge(payer, channel.cost)
+        cost = STREAM_COST + channel.cost
+        if not self._queue and self._fits(cost):
+            self._queue.charge(payer, cost)
             await self._read(channel)
             return
         done = asyncio.get_running_loop().create_future()
-        self._queue.put([payer], channel.cost, partial(self._answer_first, channel, done))
+        self._queue.put([payer], cost, partial(self._answer_first, channel, done))
         self._start()
         await done
 
@@ -157,7 +162,8 @@ class Hub:
         """Return the channel of a list: the one that is watched already, or else this one."""
         channel = self._channels.setdefault(channel.what, channel)
         self._by_board.setdefault(channel.what.board, set()).add(channel)
-        self._changed[channel] = None  # its board may have changed since the list was read
+        if channel not in self._queued:
+            self._changed[channel] = None  # its board may have changed since the list was read
         return channel
 
     @property
@@ -207,11 +213,12 @@ class Hub:
                 continue
             if token != self._change_tokens.get(board):
                 self._change_tokens[board] = token
-                self._changed.update(dict.fromkeys(channels))
+                self._changed.update(dict.fromkeys(channels - self._queued))
         now = self._clock()
         for channel in [channel for channel in self._changed if channel.is_due(now)]:
             del self._changed[channel]
             if channel.change_token != self._change_tokens[channel.what.board]:
+                self._queued.add(channel)
                 job = partial(self._read_again, channel)
                 self._queue.put(channel.payers, channel.cost, job)
 
@@ -256,6 +263,7 @@ class Hub:
     async def _read_again(self, channel: Channel) -> None:
         """Read a list that has changed, and send its changes. If the store is unavailable, it is
         read later."""
+        self._queued.discard(channel)
         if self._channels.get(channel.what) is not channel or self._stopping:
             return
         try:
