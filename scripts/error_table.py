@@ -7,6 +7,7 @@ from pathlib import Path
 
 import laurels.cli.failures
 import laurels.errors.client
+import laurels.errors.copies
 import laurels.errors.index_server
 import laurels.errors.service
 import laurels.errors.sinks
@@ -40,6 +41,7 @@ def page() -> str:
     shell = [row for row in rows if _module(row).startswith("laurels.cli.")]
     service = [row for row in rows if _module(row).startswith(SERVICE)]
     server = [row for row in rows if _module(row) == "laurels.errors.index_server"]
+    copies = [row for row in rows if _module(row) == "laurels.errors.copies"]
     sinks = [row for row in rows if _module(row) == "laurels.errors.sinks"]
     sources = [row for row in rows if _module(row) == "laurels.errors.sources"]
     library = [row for row in rows if _module(row) == "laurels.errors"]
@@ -48,6 +50,7 @@ def page() -> str:
         f"\n## Of an index server alone\n\n{_lines(server)}"
         f"\n## Of imports and sources alone\n\n{_lines(sources)}"
         f"\n## Of sinks alone\n\n{_lines(sinks)}"
+        f"\n## Of copies alone\n\n{_lines(copies)}"
         f"\n## Of the command line alone\n\n{_lines(shell)}"
     )
 

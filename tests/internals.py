@@ -2,6 +2,7 @@
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
+from laurels.stores.base import BoardCopies
 from laurels.stores.http.store import RemoteStore
 from laurels.stores.http.transport import Wire
 from laurels.stores.local.store import Service
@@ -34,3 +35,9 @@ def stop_pacing(lb: AsyncLeaderboards) -> None:
     pacing = remote(lb)._pacing
     assert pacing is not None
     pacing.cancel()
+
+
+def copies_of(lb: Leaderboards) -> BoardCopies:
+    """Return the access to whole boards of a store that has it."""
+    assert isinstance(lb._store, Service)
+    return lb._store.copies

@@ -14,6 +14,7 @@ import typer
 import laurels
 import laurels.cli.failures
 import laurels.errors.client
+import laurels.errors.copies
 import laurels.errors.index_server
 import laurels.errors.service
 import laurels.errors.sinks

@@ -12,7 +12,8 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     `due_ms` is the next end of a period or step, `refreshed` the state of the board's refreshed
     windows, `now_ms` the board's own time. The latter is None in old snapshots, from before boards
     had times of their own: then the time of the whole store applies, which is in the head.
-    `sequence` and `tag` are those of the newest block of changes.
+    `sequence` and `tag` are those of the newest block of changes. `unfinished` boards are being
+    copied from another store.
     """
 
     number: int
@@ -27,6 +28,7 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     uid: str = ""
     sequence: int = 0
     tag: int = 0
+    unfinished: bool = False
 
 
 class Head(Struct, frozen=True, array_like=True):

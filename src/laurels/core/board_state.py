@@ -127,29 +127,42 @@ class Boards:
     def open(
         self, board: Board, number: int, version: int, created_ms: int, uid: str = ""
     ) -> BoardState:
-        """Register a board. A board from before boards had a uid gets one derived from its number
-        and the time of its creation."""
-        rules = board.rules()
-        state = BoardState(
-            number=number,
-            board=board,
-            rules=rules,
-            reader=EventReader(rules),
-            version=version,
-            created_ms=created_ms,
-            floors={},
-            positions={},
-            uid=uid or f"{number:x}.{created_ms:x}",
-        )
-        self.boards[board.name] = self._by_number[number] = state
+        """Register a new board, and return its state."""
+        state = new_state(board, number, version, created_ms, uid)
+        self.register(state)
         return state
+
+    def register(self, state: BoardState) -> None:
+        """Make a board known by its name and number."""
+        self.boards[state.board.name] = self._by_number[state.number] = state
 
     def forget(self, number: int) -> None:
         """Remove a board from the known ones."""
         del self.boards[self._by_number.pop(number).board.name]
 
 
-def record_of(state: BoardState, now_ms: int | None = None) -> BoardRecord:
+def new_state(
+    board: Board, number: int, version: int, created_ms: int, uid: str = ""
+) -> BoardState:
+    """Return the state of a new board. A board from before boards had a uid gets one derived from
+    its number and the time of its creation."""
+    rules = board.rules()
+    return BoardState(
+        number=number,
+        board=board,
+        rules=rules,
+        reader=EventReader(rules),
+        version=version,
+        created_ms=created_ms,
+        floors={},
+        positions={},
+        uid=uid or f"{number:x}.{created_ms:x}",
+    )
+
+
+def record_of(
+    state: BoardState, now_ms: int | None = None, *, unfinished: bool = False
+) -> BoardRecord:
     """Return the state of a board that is not in the index; `now_ms` is the board's own time, if it
     has one."""
     return BoardRecord(
@@ -165,6 +178,7 @@ def record_of(state: BoardState, now_ms: int | None = None) -> BoardRecord:
         state.uid,
         state.sequence,
         state.tag,
+        unfinished,
     )
 
 

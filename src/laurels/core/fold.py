@@ -34,8 +34,9 @@ from laurels.model.labels import ALL
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from . import record as records
+from .adoption import Unfinished
 from .board_record import Head, board_record, encode
-from .board_state import Boards, BoardState, record_of, redefine
+from .board_state import Boards, BoardState, new_state, record_of, redefine
 from .index import Index, Outcomes
 from .lifecycle import expired, next_boundary, oldest_stored, rolling_state
 from .plan import Plan
@@ -93,6 +94,7 @@ class Fold(Boards):
         self.now_ms = MIN_MS
         self.clock_ms = MIN_MS
         self.entry = 0
+        self.unfinished = Unfinished(index)
         self.refreshes = Refreshes(
             index, self.numbered, self.time_of, self.advance, self.advance_scopes
         )
@@ -114,6 +116,9 @@ class Fold(Boards):
             return True
         if isinstance(record, records.Mend):
             return self.mend(record) > 0
+        if isinstance(record, records.COPIES) or record.board in self.unfinished.states:
+            self._copy(record)
+            return True
         state = self.by_number(record.board)
         self.see(state, record.now_ms)
         state.changes += 1
@@ -166,6 +171,25 @@ class Fold(Boards):
         if any(done):
             self._record(state, mend_block(record).taken(done))
         return done.count(1)
+
+    def _copy(self, record: records.Record) -> None:
+        """Apply a record of a board that is being copied from another store."""
+        match record:
+            case records.Adopt():
+                self.unfinished.begin(record)
+                self.next_number = record.board + 1
+            case records.Content():
+                self.unfinished.restore(record)
+            case records.Adopted():
+                state = self.unfinished.finish(record, self.entry)
+                self.register(state)
+                self._opened(state)
+                state.changes += 1
+                self.now_ms = max(self.now_ms, state.now_ms)
+                if state.rules.changes_ms and self.recorder is not None:
+                    self.recorder.restart(state)
+            case records.Delete():
+                self.unfinished.give_up(record.board)
 
     # Time
 
@@ -261,9 +285,13 @@ class Fold(Boards):
     def advance_all(self) -> None:
         """Advance every board with all its scopes."""
         for state in self._by_number.values():
-            self.advance(state)
-            while state.number in self._stale_from:
-                self._advance_stale(state, _SCOPES)
+            self.advance_whole(state)
+
+    def advance_whole(self, state: BoardState) -> None:
+        """Advance a board with all its scopes."""
+        self.advance(state)
+        while state.number in self._stale_from:
+            self._advance_stale(state, _SCOPES)
 
     def _advance_stale(self, state: BoardState, limit: int) -> int:
         """Advance the next stale scopes of a board until their cost reaches `limit`; return the
@@ -380,6 +408,8 @@ class Fold(Boards):
     def describe(self, number: int) -> bytes | None:
         """Return the part of a board's state that is not in the index, encoded; None if there is no
         such board."""
+        if (state := self.unfinished.states.get(number)) is not None:
+            return encode(record_of(state, state.now_ms, unfinished=True))
         if (state := self._by_number.get(number)) is None:
             return None
         return encode(record_of(state, self.time_of(state)))
@@ -394,18 +424,27 @@ class Fold(Boards):
         for _, described in boards:
             record = board_record(described)
             board = Board.from_json(record.definition)
-            state = self.open(board, record.number, record.version, record.created_ms, record.uid)
+            state = new_state(board, record.number, record.version, record.created_ms, record.uid)
             state.sequence, state.tag = record.sequence, record.tag
             state.floors = record.floors
             state.positions = record.positions
             state.due_ms = record.due_ms
             state.now_ms = head.now_ms if record.now_ms is None else record.now_ms
             state.refreshed = record.refreshed
-            self.refreshes.watch(state)
-            heapq.heappush(self._due, (state.due_ms, state.number))
+            if record.unfinished:
+                self.unfinished.open(state)
+                continue
+            self.register(state)
+            self.index.open_board(state.number, state.rules)
+            self._opened(state)
         self.offset = head.offset
         self.now_ms = head.now_ms
         self.next_number = head.next_number
+
+    def _opened(self, state: BoardState) -> None:
+        """Watch the refreshes and the next boundary of a board that is not new."""
+        self.refreshes.watch(state)
+        heapq.heappush(self._due, (state.due_ms, state.number))
 
     def resume_passes(self) -> None:
         """Resume the passes of all rolling windows in a restored index."""

@@ -8,7 +8,7 @@ Positions and ranks in an index start at 0.
 """
 
 from array import array
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from msgspec import Struct
 from laurels.model.event import Batch
 from laurels.model.rules import Rules
 
+from .contents import Piece
 from .lifecycle import RollingState
 from .plan import Plan
 from .ranking_key import RankingKey
@@ -317,11 +318,23 @@ class Index(Protocol):
     def load(self) -> "Load":
         """Begin to load a copy into this index, which has to be empty."""
 
+    def contents(self, board: int) -> Iterator[Piece]:
+        """Yield the whole state of a board that has been advanced with all its scopes. It must not
+        change meanwhile."""
+
+    def restore(self, board: int, piece: Piece) -> None:
+        """Write a piece of the state of a board that nobody reads or counts in yet. A piece that is
+        written again has no effect."""
+
+    def restored(self, board: int) -> None:
+        """Derive what pieces leave out, after the last one."""
+
     def ids(self, board: int) -> list[tuple[bytes, int]]:
         """Return the remembered ids, each with the time it was accepted, in the order of these
         times."""
 
     def all_data(self, board: int) -> dict[bytes, bytes]: ...
 
-    def check(self) -> None:
-        """Check every invariant of every structure. CheckFailed names the first broken one."""
+    def check(self, unfinished: Collection[int] = ()) -> None:
+        """Check every invariant of every structure, except of boards that are not restored yet.
+        CheckFailed names the first broken one."""

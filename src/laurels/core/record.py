@@ -19,8 +19,8 @@ from laurels.model.labels import Labels, Values
 from laurels.model.windows.weighing import Weighing, Weights
 
 FORMAT = 3
-"""The format of an entry that replaces entries of rankings (`Mend`), which earlier versions do not
-know."""
+"""The format of an entry that replaces entries of rankings (`Mend`), or has records of a board that
+is copied from another store, which earlier versions do not know."""
 _OWN_TIMES = 2
 """The format of an entry whose boards have times of their own (event time), and whose batches may
 have a time of acceptance for each event. Other entries have format 1: in these the time never
@@ -147,7 +147,49 @@ class Mend(Struct, frozen=True, array_like=True, tag="mend"):
     tag: int = 0
 
 
-Record = Events | Create | Redefine | Delete | Remove | MemberData | Position | Refresh | Mend
+class Adopt(Struct, frozen=True, array_like=True, tag="adopt"):
+    """A new board that is being copied from another store: its `Origin`. It is unknown to readers
+    and writers until it is complete."""
+
+    board: int
+    version: int
+    now_ms: int
+    origin: bytes
+
+
+class Content(Struct, frozen=True, array_like=True, tag="content"):
+    """A piece of the state of a board that is being copied."""
+
+    board: int
+    version: int
+    now_ms: int
+    piece: bytes
+
+
+class Adopted(Struct, frozen=True, array_like=True, tag="adopted"):
+    """A board that was being copied is complete."""
+
+    board: int
+    version: int
+    now_ms: int
+
+
+Record = (
+    Events
+    | Create
+    | Redefine
+    | Delete
+    | Remove
+    | MemberData
+    | Position
+    | Refresh
+    | Mend
+    | Adopt
+    | Content
+    | Adopted
+)
+COPIES = (Adopt, Content, Adopted)
+_NEW_TAGS = (b"\xa4mend", b"\xa5adopt", b"\xa7content", b"\xa7adopted")
 
 
 class _Entry(Struct, frozen=True, array_like=True):
@@ -176,14 +218,15 @@ def encode_one(record: Record) -> msgspec.Raw:
 
 def encode(records: list[msgspec.Raw], *, own_times: bool = False) -> bytes:
     """Return the bytes of one log entry; with `own_times` the boards do not share a time."""
-    if any(map(_is_mend, records)):
+    if any(map(_is_new, records)):
         return _encoder.encode(_RawEntry(FORMAT, records))
     return _encoder.encode(_RawEntry(_OWN_TIMES if own_times else _ONE_TIME, records))
 
 
-def _is_mend(record: msgspec.Raw) -> bool:
-    """Return whether an encoded record is a `Mend`: its tag comes after the header of the array."""
-    return bytes(memoryview(record)[1:6]) == b"\xa4mend"
+def _is_new(record: msgspec.Raw) -> bool:
+    """Return whether an encoded record needs the newest format: its tag comes after the header of
+    the array."""
+    return bytes(memoryview(record)[1:9]).startswith(_NEW_TAGS)
 
 
 def decode(body: bytes) -> list[Record]:

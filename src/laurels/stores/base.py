@@ -1,7 +1,7 @@
 """The protocols of a store, on which the verbs and the service are built: boards in this process,
 on an index server, or behind a service."""
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
@@ -9,6 +9,7 @@ from msgspec import Struct
 from laurels.core.changes.answers import ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
+from laurels.core.contents import Origin, Piece
 from laurels.core.index import Index
 from laurels.core.queries import Query
 from laurels.core.ranking_key import RankingKey
@@ -80,6 +81,49 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Carry out all queued writes and close; idempotent."""
+
+
+class BoardContents(Protocol):
+    """Whole boards of a store, read as pieces."""
+
+    def origin(self, board: str) -> Origin:
+        """Return the state of a board outside of its rankings, after advancing all of them. Raises
+        UnknownBoard."""
+
+    def pieces(self, board: str) -> Iterator[Piece]:
+        """Yield the pieces of a board. They are as of an origin if `origin` returns an equal one
+        before and after."""
+
+
+class BoardCopies(BoardContents, Protocol):
+    """Whole boards of a store, read as pieces and written from them. A board that is being written
+    is *unfinished*: unknown to readers and writers."""
+
+    @property
+    def event_time(self) -> bool:
+        """Whether the boards of the store go by event time."""
+
+    def unfinished(self, board: str) -> str | None:
+        """Return the uid of an unfinished copy of that name, None without one."""
+
+    def begin(self, origin: Origin) -> None:
+        """Begin to copy a board into this store. Raises NameTaken, CopyRefused."""
+
+    def put(self, board: str, piece: Piece) -> None:
+        """Write a piece of an unfinished copy; again has no effect. Raises CopyLost."""
+
+    def finish(self, board: str) -> None:
+        """Make a copied board known to readers and writers. Raises CopyLost."""
+
+    def give_up(self, board: str) -> None:
+        """Remove an unfinished copy. Raises CopyLost."""
+
+
+class PortableStore(Store, Protocol):
+    """A store from and to which boards can be copied."""
+
+    @property
+    def copies(self) -> BoardCopies: ...
 
 
 class AsyncStore(Store, Protocol):

@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.core import record as records
+from laurels.core.contents import decode_origin, encode
 from laurels.errors import CannotRewind, SnapshotDamaged
 from laurels.stores.local.log.base import RewritableLog
 from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles
@@ -106,6 +107,10 @@ def _earlier(found: list[records.Record], until_ms: int) -> Iterator[records.Rec
             yield each
         elif isinstance(each, records.Events):
             yield _earlier_events(each, until_ms)
+        elif isinstance(each, records.Adopt):
+            origin = decode_origin(each.origin)
+            origin = replace(origin, now_ms=min(origin.now_ms, until_ms))
+            yield replace(each, now_ms=until_ms, origin=encode(origin))
         else:
             yield replace(each, now_ms=until_ms)
 

@@ -76,6 +76,7 @@ from laurels.stores.local.snapshot.taking import take
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
+from .copies import LocalCopies
 from .keeper import SnapshotScheduler
 from .recovery import recovered, refolded
 from .verify import compare
@@ -139,6 +140,7 @@ class Service(Paced):
         if (problem := self.clock_status().problem) is not None:
             _log.warning(problem)
         self._committer = Committer(self._commit, self._afterwards, stopwatch)
+        self.copies = LocalCopies(self)
 
     @property
     def begun(self) -> bool:
@@ -347,6 +349,11 @@ class Service(Paced):
         if not self._fold.advance(state, SHARE):
             raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
         return state
+
+    def advanced_fold(self) -> Fold:
+        """Return the fold, with its clock moved to now. Called under the lock of `reading`."""
+        self._advance_clock()
+        return self._fold
 
     def work(self, limit: int) -> tuple[int, int]:
         """Do about `limit` members of the work that is due; return what is left and the
@@ -752,7 +759,7 @@ class Service(Paced):
             for snapshot in self._snapshots():
                 verify(snapshot.path)
             with self._standing_still():
-                self._fold.index.check()
+                self._fold.index.check(self._fold.unfinished.states)
                 return compare(self._fold, self._advanced_alike(self._refolded()))
 
         with self._keeper.alone():

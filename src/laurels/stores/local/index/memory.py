@@ -1,9 +1,10 @@
 """The memory index: all rankings as native ranked sets in this process."""
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import eq
 
+from laurels.core.contents import EventIds, MemberValues, Piece, Rows
 from laurels.core.index import Beside, Located, Outcome, Outcomes, Slice
 from laurels.core.lifecycle import RollingState
 from laurels.core.plan import Plan
@@ -24,6 +25,7 @@ from .board_store import BoardStore, ScopeStore
 from .copying import Copying
 from .deferred import Deferred
 from .loading import Loading
+from .moving import restore_rows, scope_pieces, shared_pieces
 from .remembered import Remembered
 
 MEASURED = 500
@@ -244,6 +246,39 @@ class MemoryIndex(Deferred):
         """Begin to load a copy into this index, which has to be empty."""
         return Loading(self._boards, self._roster)
 
+    def contents(self, board: int) -> Iterator[Piece]:
+        """Yield the whole state of a board; it must not change meanwhile."""
+        store = self._boards[board]
+        yield from shared_pieces(store)
+        for scope in [ALL, *sorted(store.scopes)]:
+            if (part := self._followed(board, scope)) is not None:
+                yield from scope_pieces(scope, part, self._roster)
+
+    def restore(self, board: int, piece: Piece) -> None:
+        """Write a piece of a board's state; `restored` is called after the last."""
+        store = self._boards[board]
+        match piece:
+            case Rows():
+                ids, structure = restore_rows(board, store, self._roster, piece)
+                if self._copying is not None:
+                    self._copying.touch(board, piece.scope, ids, [structure])
+            case EventIds(groups):
+                for accepted_ms, keys in groups:
+                    for key in keys:
+                        if key not in store.remembered:
+                            store.remembered.add(key, accepted_ms)
+                self._touch(board)
+            case MemberValues(items):
+                for member, value in items:
+                    self.set_data(board, member, value)
+
+    def restored(self, board: int) -> None:
+        """Derive what the pieces of a board leave out."""
+        for part in self._boards[board].parts.values():
+            for rolling in part.rolling.values():
+                rolling.prepare()
+        self._touch(board)
+
     def _touch(self, board: int, scope: str = "") -> None:
         if self._copying is not None:
             self._copying.touch(board, scope)
@@ -343,9 +378,9 @@ class MemoryIndex(Deferred):
         ranking = self._ranking(key)
         return 0 if ranking is None else ranking.bound(words, member, right=right)
 
-    def check(self) -> None:
+    def check(self, unfinished: Collection[int] = ()) -> None:
         self._roster.check()
-        for store in self._boards.values():
+        for store in [self._boards[each] for each in self._boards.keys() - {*unfinished}]:
             store.check()
             store.remembered.check()
             for part in store.parts.values():

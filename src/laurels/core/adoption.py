@@ -1,0 +1,72 @@
+"""Boards that are being copied from another store, until they are complete.
+
+An unfinished board has a number and its part of the index, but readers and writers do not know it.
+`Fold` takes it over when it is complete.
+"""
+
+from msgspec.structs import replace
+
+from laurels.model.board import Board
+
+from . import record as records
+from .board_state import BoardState, new_state
+from .contents import Origin, decode_origin, decode_piece
+from .index import Index
+from .lifecycle import Refreshed
+
+
+class Unfinished:
+    """The unfinished boards of a fold, by number."""
+
+    def __init__(self, index: Index) -> None:
+        self.states: dict[int, BoardState] = {}
+        self._index = index
+
+    def named(self, name: str) -> BoardState | None:
+        """Return the unfinished board of a name, None without one."""
+        return next((each for each in self.states.values() if each.board.name == name), None)
+
+    def begin(self, record: records.Adopt) -> None:
+        """Begin to copy a board."""
+        state = adopted_state(record.board, decode_origin(record.origin))
+        self.open(state)
+
+    def open(self, state: BoardState) -> None:
+        """Register an unfinished board, also in the index."""
+        self.states[state.number] = state
+        self._index.open_board(state.number, state.rules)
+
+    def restore(self, record: records.Content) -> None:
+        """Write a piece of a board's state."""
+        self._index.restore(record.board, decode_piece(record.piece))
+
+    def finish(self, record: records.Adopted, entry: int) -> BoardState:
+        """Return the state of a board that is complete. It no longer belongs to the unfinished
+        ones; its refreshed windows were last changed by the log entry `entry`."""
+        state = self.states.pop(record.board)
+        self._index.restored(record.board)
+        state.refreshed = {
+            window: replace(each, offset=entry) for window, each in state.refreshed.items()
+        }
+        return state
+
+    def give_up(self, number: int) -> None:
+        """Remove an unfinished board."""
+        del self.states[number]
+        self._index.close_board(number)
+
+
+def adopted_state(number: int, origin: Origin) -> BoardState:
+    """Return the state of a board that is copied, as of its origin. Its next boundary is due, so
+    that it is advanced before it is used."""
+    board = Board.from_json(origin.definition)
+    state = new_state(board, number, origin.version, origin.created_ms, origin.uid)
+    state.floors = origin.floors
+    state.positions = origin.positions
+    state.now_ms = origin.now_ms
+    state.refreshed = {
+        window: Refreshed(0, shown.now_ms, shown.waiting) for window, shown in origin.shown.items()
+    }
+    if len(origin.ends) == 1:
+        ((state.sequence, state.tag),) = origin.ends
+    return state

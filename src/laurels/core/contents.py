@@ -1,0 +1,144 @@
+"""The whole state of a board as plain records: the form in which boards are copied between stores.
+
+A copy is an `Origin` and then pieces. The origin has what is not in rankings: definition, time,
+positions. The pieces have the data of members, the remembered event ids, and rows of rankings and
+tallies, as words (`model.score`). The tallies of a scope's rolling window come in the order of
+their steps, and before its ranking. Writing a piece twice has the effect of writing it once.
+
+What can be derived is left out, such as the ranking prepared for the next step of a rolling window.
+"""
+
+from array import array
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from laurels.engine.batch.packing import pack, split_texts, unpack
+
+from .lifecycle import Floors
+
+PIECE_ROWS = 4_096
+"""The number of rows in a piece."""
+
+
+class Shown(Struct, frozen=True, array_like=True):
+    """The state of a refreshed window: when it was last refreshed, None before the first time, and
+    whether another refresh may have members to list."""
+
+    now_ms: int | None
+    waiting: bool
+
+
+class Origin(Struct, frozen=True, array_like=True):
+    """The state of a board that is not in its pieces.
+
+    `now_ms` is the time up to which it has been advanced, `running` the step of each rolling window
+    at that time. `sequence` and `tag` are those of its newest block of changes in each shard.
+    `state` is a text that changes with every write; it is not copied.
+    """
+
+    definition: bytes
+    uid: str
+    version: int
+    created_ms: int
+    now_ms: int
+    event_time: bool
+    floors: Floors
+    positions: dict[str, str]
+    running: dict[str, int]
+    shown: dict[str, Shown]
+    ends: list[tuple[int, int]]
+    state: str = ""
+
+    def is_as(self, other: "Origin") -> bool:
+        """Return whether the board has not changed between the two, except for the time."""
+        return replace(self, now_ms=0) == replace(other, now_ms=0)
+
+
+class Rows(Struct, frozen=True, array_like=True, tag="rows"):
+    """Rows of a ranking, or of the tally of a step.
+
+    `instance` is that of the `RankingKey`. In a rolling window `running` is the running step.
+    `columns` are the words, packed column by column: the columns of the score, the tie stamp, the
+    exact time, and, in a ranking of a rolling window that is not refreshed, the newest step of each
+    member; the last three only where the board has them.
+    """
+
+    window: str
+    instance: int
+    scope: str
+    running: int | None
+    is_tally: bool
+    members: bytes
+    lengths: bytes
+    columns: list[bytes]
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return len(self.lengths)
+
+    def names(self) -> list[bytes]:
+        """Return the members."""
+        return split_texts(self.members, self.lengths)
+
+    def words(self) -> list["array[int]"]:
+        """Return the words, column by column."""
+        return [unpack(column, self.size) for column in self.columns]
+
+
+class EventIds(Struct, frozen=True, array_like=True, tag="ids"):
+    """Remembered event ids by the time of acceptance, in that order; each is the length of a
+    member in one byte, the member and the id."""
+
+    groups: list[tuple[int, list[bytes]]]
+
+
+class MemberValues(Struct, frozen=True, array_like=True, tag="data"):
+    """The JSON data of members."""
+
+    items: list[tuple[bytes, bytes]]
+
+
+Piece = Rows | EventIds | MemberValues
+
+_encoder = msgspec.msgpack.Encoder()
+_origins = msgspec.msgpack.Decoder(Origin)
+_pieces: msgspec.msgpack.Decoder[Piece] = msgspec.msgpack.Decoder(Piece)
+
+encode = _encoder.encode
+
+
+def decode_origin(body: bytes) -> Origin:
+    """Return an origin from its bytes."""
+    return _origins.decode(body)
+
+
+def decode_piece(body: bytes) -> Piece:
+    """Return a piece from its bytes."""
+    return _pieces.decode(body)
+
+
+def rows_of(
+    window: str,
+    instance: int,
+    scope: str,
+    running: int | None,
+    members: Sequence[bytes],
+    columns: Iterable["array[int]"],
+    *,
+    is_tally: bool,
+) -> Rows:
+    """Return rows of members, in their order."""
+    return Rows(
+        window,
+        instance,
+        scope,
+        running,
+        is_tally,
+        b"".join(members),
+        bytes(map(len, members)),
+        list(map(pack, columns)),
+    )

@@ -1,0 +1,31 @@
+"""The errors of copying boards from one store to another."""
+
+from . import Conflict, Unavailable
+
+
+class CopyRefused(Conflict):
+    """The target cannot take this board as it is."""
+
+    code = "copy_refused"
+    advice = "copy it to a store with the same kind of clock, and check the clocks of both machines"
+
+
+class CopyLost(Conflict):
+    """The unfinished copy of a board is no longer there: it was finished or removed meanwhile."""
+
+    code = "copy_lost"
+    advice = "let one process at a time copy a board, and run the copy again"
+
+
+class NameTaken(Conflict):
+    """The target has another board of that name, or the unfinished copy of another one."""
+
+    code = "name_taken"
+    advice = "delete the board in the target, or leave it out with --board"
+
+
+class BoardChanging(Unavailable):
+    """The board was written while it was copied, each time that it was tried."""
+
+    code = "board_changing"
+    advice = "stop what writes to it, and run the copy again"

@@ -1,0 +1,26 @@
+"""What every store checks before a board is copied into it."""
+
+from laurels.core.contents import Origin
+from laurels.errors.copies import CopyRefused, NameTaken
+
+AHEAD_MS = 60_000
+"""How far the time of a copied board may be ahead of the clock of the store."""
+
+
+def ensure_taken_over(origin: Origin, now_ms: int, *, event_time: bool) -> None:
+    """Raise CopyRefused if a store with this time cannot show a board as its own store does."""
+    if origin.event_time != event_time:
+        clocks = ["the clock", "event time"]
+        raise CopyRefused(
+            f"the board goes by {clocks[origin.event_time]}, and the boards of the target by "
+            f"{clocks[event_time]}"
+        )
+    if not event_time and origin.now_ms > now_ms + AHEAD_MS:
+        raise CopyRefused(
+            f"the time of the board is {origin.now_ms - now_ms} ms ahead of the target's clock"
+        )
+
+
+def taken(name: str) -> NameTaken:
+    """Return the error for a board whose name is taken in the target."""
+    return NameTaken(f"the target has a board {name!r}")

@@ -1,0 +1,118 @@
+"""Whole boards of the local store: read as pieces, and written as records of the log."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from laurels.core import record as records
+from laurels.core.board_state import Boards
+from laurels.core.contents import Origin, Piece, Shown, encode
+from laurels.core.fold import Fold
+from laurels.core.lifecycle import rolling_state
+from laurels.errors.copies import CopyLost
+from laurels.model.board import Board
+from laurels.stores.intake.copies import ensure_taken_over, taken
+from laurels.stores.intake.writes import Single
+
+
+class Committing(Protocol):
+    """The part of the store that carries out copies."""
+
+    def reading(self) -> threading.RLock: ...
+
+    def commit(self, write: Any) -> Any: ...
+
+    def advanced_fold(self) -> Fold:
+        """Return the fold, with its clock moved to now. Called under the lock of `reading`."""
+
+
+class LocalCopies:
+    """Implementation of `BoardCopies`."""
+
+    def __init__(self, store: Committing) -> None:
+        self._store = store
+
+    @property
+    def event_time(self) -> bool:
+        """Whether the boards go by event time."""
+        with self._store.reading():
+            return self._store.advanced_fold().event_time
+
+    def origin(self, board: str) -> Origin:
+        """Return the state of a board outside of its rankings, after advancing all of them."""
+        with self._store.reading():
+            fold = self._store.advanced_fold()
+            state = fold.named(board)
+            fold.advance_whole(state)
+            now_ms = fold.time_of(state)
+            windows = state.rules.windows.values()
+            rolls = [rolling_state(state.number, window, now_ms) for window in windows]
+            return Origin(
+                definition=state.board.to_json(),
+                uid=state.uid,
+                version=state.version,
+                created_ms=state.created_ms,
+                now_ms=now_ms,
+                event_time=fold.event_time,
+                floors=dict(state.floors),
+                positions=dict(state.positions),
+                running={roll.ranking.key.window: roll.running for roll in rolls if roll},
+                shown={
+                    window: Shown(each.now_ms, each.waiting)
+                    for window, each in state.refreshed.items()
+                },
+                ends=[(state.sequence, state.tag)],
+                state=f"{state.number}.{state.changes}",
+            )
+
+    def pieces(self, board: str) -> Iterator[Piece]:
+        """Yield the pieces of a board, as of its origin."""
+        with self._store.reading():
+            fold = self._store.advanced_fold()
+            pieces = fold.index.contents(fold.named(board).number)
+        while True:
+            with self._store.reading():
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            yield piece
+
+    def unfinished(self, board: str) -> str | None:
+        """Return the uid of an unfinished copy of that name, None without one."""
+        with self._store.reading():
+            state = self._store.advanced_fold().unfinished.named(board)
+            return None if state is None else state.uid
+
+    def begin(self, origin: Origin) -> None:
+        """Begin to copy a board into this store."""
+        name = Board.from_json(origin.definition).name
+
+        def propose(boards: Boards, now_ms: int) -> records.Record:
+            assert isinstance(boards, Fold)
+            if name in boards.boards or boards.unfinished.named(name) is not None:
+                raise taken(name)
+            ensure_taken_over(origin, now_ms, event_time=boards.event_time)
+            return records.Adopt(boards.next_number, origin.version, now_ms, encode(origin))
+
+        self._store.commit(Single(propose, alone=True))
+
+    def put(self, board: str, piece: Piece) -> None:
+        """Write a piece of an unfinished copy."""
+        self._write(board, lambda number, now_ms: records.Content(number, 1, now_ms, encode(piece)))
+
+    def finish(self, board: str) -> None:
+        """Make a copied board known to readers and writers."""
+        self._write(board, lambda number, now_ms: records.Adopted(number, 1, now_ms))
+
+    def give_up(self, board: str) -> None:
+        """Remove an unfinished copy."""
+        self._write(board, lambda number, now_ms: records.Delete(number, 1, now_ms))
+
+    def _write(self, board: str, make: Callable[[int, int], records.Record]) -> None:
+        def propose(boards: Boards, now_ms: int) -> records.Record:
+            assert isinstance(boards, Fold)
+            if (state := boards.unfinished.named(board)) is None:
+                raise CopyLost(f"there is no unfinished copy of {board!r}")
+            return make(state.number, now_ms)
+
+        self._store.commit(Single(propose, alone=True))

@@ -1,0 +1,92 @@
+"""Read a whole board out of the memory index as pieces, and restore it from them."""
+
+from array import array
+from collections.abc import Iterator
+
+from laurels.core.contents import PIECE_ROWS, EventIds, MemberValues, Piece, Rows, rows_of
+from laurels.core.ranking_key import RankingKey
+from laurels.engine.roster.roster import Roster
+from laurels.engine.tree.ranked_set import RankedSet
+
+from .board_store import BoardStore, ScopeStore
+from .copying import Structure
+
+
+def shared_pieces(store: BoardStore) -> Iterator[Piece]:
+    """Yield what a board has once for all scopes: member data and remembered ids."""
+    members = sorted(store.data)
+    for first in range(0, len(members), PIECE_ROWS):
+        yield MemberValues([(each, store.data[each]) for each in members[first:][:PIECE_ROWS]])
+    groups: list[tuple[int, list[bytes]]] = []
+    for key, accepted_ms in store.remembered.items():
+        if not groups or groups[-1][0] != accepted_ms:
+            if sum([len(keys) for _, keys in groups]) >= PIECE_ROWS:
+                yield EventIds(groups)
+                groups = []
+            groups.append((accepted_ms, []))
+        groups[-1][1].append(key)
+    if groups:
+        yield EventIds(groups)
+
+
+def scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[Piece]:
+    """Yield the rows of a scope: tallies in the order of their steps, then the rankings."""
+    for window, rolling in sorted(part.rolling.items()):
+        running = rolling.running
+        for step in range(rolling.leaving, running + 1):
+            tally = rolling.tally(step)
+            place = 0
+            while tally is not None and place < 2**32:
+                ids, words, place = tally.scan(place, PIECE_ROWS)
+                if ids:
+                    yield _rows(roster, (window, step, scope), running, ids, words, is_tally=True)
+        yield from _entries(roster, (window, running, scope), running, rolling.live)
+    for (window, instance), ranking in sorted(part.rankings.items()):
+        yield from _entries(roster, (window, instance, scope), None, ranking)
+
+
+def _entries(
+    roster: Roster, name: tuple[str, int, str], running: int | None, ranking: RankedSet
+) -> Iterator[Rows]:
+    for start in range(0, len(ranking), PIECE_ROWS):
+        ids, words = ranking.slice(start, start + PIECE_ROWS)
+        if ids:
+            yield _rows(roster, name, running, ids, words, is_tally=False)
+
+
+def _rows(
+    roster: Roster,
+    name: tuple[str, int, str],
+    running: int | None,
+    ids: "array[int]",
+    words: list["array[int]"],
+    *,
+    is_tally: bool,
+) -> Rows:
+    members = [member.encode() for member in roster.names(ids)]
+    return rows_of(*name, running, members, words, is_tally=is_tally)
+
+
+def restore_rows(
+    board: int, store: BoardStore, roster: Roster, rows: Rows
+) -> tuple["array[int]", Structure]:
+    """Write rows into a ranking or a tally, created if it is missing; return the ids of the members
+    and the structure."""
+    ids = roster.intern(rows.members, rows.lengths)
+    words = rows.words()
+    if rows.running is None:
+        ranking = store.open_ranking(
+            RankingKey(board, rows.window, rows.instance, rows.scope), roster
+        )
+        ranking.put(ids, words)
+        return ids, ranking
+    steps = store.rules.windows[rows.window].steps
+    assert steps, "only windows that count by steps have a running one"
+    rolling = store.open_rolling(rows.scope, rows.window, steps, rows.running, roster)
+    if not rows.is_tally:
+        rolling.live.put(ids, words)
+        return ids, rolling.live
+    rolling.load(rows.instance, ids, words)
+    tally = rolling.tally(rows.instance)
+    assert tally is not None, "the step counts, as `load` has just opened it"
+    return ids, tally
