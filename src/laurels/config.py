@@ -26,7 +26,7 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
 from laurels.model.durations import duration_ms
 from laurels.model.validation import is_unicode, safe_repr
-from laurels.stores.base import Backing
+from laurels.stores.base import Backing, PortableStore
 from laurels.stores.local.backup import Backup, Progress
 from laurels.stores.local.backup import back_up as back_up_folder
 from laurels.stores.local.backup import restore as restore_folder
@@ -97,6 +97,15 @@ def connect(
         raise
     service.on_close(folder.close)
     return service
+
+
+def portable(
+    url: str | PathLike[str], clock: str | Clock | None = None, *, create: bool
+) -> PortableStore:
+    """The store that a URL names, for copying boards from or to it."""
+    if is_direct(url) or is_remote(url):
+        raise UnknownUrl("boards are copied between folders")
+    return connect(url, clock, create=create)
 
 
 def _compose(

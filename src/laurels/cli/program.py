@@ -22,7 +22,7 @@ from laurels.cli.flows import sink, source
 from laurels.cli.importing import command as import_command
 from laurels.errors import CheckFailed, LaurelsError, LaurelsWarning
 
-from . import answers, auditing, changes, clock, exporting, keys, serving, upkeep, watch
+from . import answers, auditing, changes, clock, copying, exporting, keys, serving, upkeep, watch
 from .failures import OutputFailed, Usage
 from .opening_bar import opening_bar
 from .option_groups import command
@@ -62,6 +62,7 @@ command(app, "rebuild")(upkeep.rebuild)
 command(app, "snapshot")(upkeep.snapshot)
 command(app, "backup")(upkeep.backup)
 command(app, "restore")(upkeep.restore)
+command(app, "copy")(copying.copy)
 
 
 def _show_version(requested: bool) -> None:

@@ -1,0 +1,136 @@
+"""Compare a copied board with its source, down to the last word of each row."""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from laurels.core.contents import EventIds, MemberValues, Origin, Piece, Rows
+from laurels.model.board import Board
+from laurels.stores.base import BoardContents
+
+ATTEMPTS = 3
+"""How often a difference is looked at again: a period or step may have ended in between."""
+
+Name = tuple[str, str, int, str]
+"""The kind of a structure, its window, instance and scope."""
+
+
+class Compared(Struct, frozen=True):
+    """What was compared. `differences` are sentences, as are the `not_compared`."""
+
+    rankings: int
+    entries: int
+    tallies: int
+    ids: int
+    data: int
+    positions: int
+    differences: list[str] = []
+    not_compared: list[str] = []
+
+
+class _Contents(Struct):
+    """The number of rows of each structure, with the sum of their hashes."""
+
+    origin: Origin
+    rows: dict[Name, tuple[int, int]]
+    ids: dict[bytes, int]
+    data: dict[bytes, bytes]
+
+
+def compare(source: BoardContents, target: BoardContents, board: str) -> Compared:
+    """Compare a board in two stores."""
+    for _ in range(ATTEMPTS - 1):
+        found = _compared(_contents(source, board), _contents(target, board))
+        if not found.differences:
+            return found
+    return _compared(_contents(source, board), _contents(target, board))
+
+
+def _contents(store: BoardContents, board: str) -> _Contents:
+    found = _Contents(store.origin(board), {}, {}, {})
+    for piece in store.pieces(board):
+        _add(found, piece)
+    return found
+
+
+def _add(found: _Contents, piece: Piece) -> None:
+    match piece:
+        case Rows():
+            name = (
+                "tally" if piece.is_tally else "ranking",
+                piece.window,
+                piece.instance,
+                piece.scope,
+            )
+            count, total = found.rows.get(name, (0, 0))
+            hashes = map(hash, zip(piece.names(), *piece.words(), strict=True))
+            found.rows[name] = count + piece.size, total + sum(hashes)
+        case EventIds(groups):
+            found.ids |= {key: accepted_ms for accepted_ms, keys in groups for key in keys}
+        case MemberValues(items):
+            found.data |= items
+
+
+def _compared(source: _Contents, target: _Contents) -> Compared:
+    rules = Board.from_json(source.origin.definition).rules()
+    changed = {
+        window
+        for window in rules.refreshed
+        if source.origin.shown.get(window) != target.origin.shown.get(window)
+    }
+    rankings = [name for name in source.rows if name[0] == "ranking" and name[1] not in changed]
+    since_ms = max(source.origin.now_ms, target.origin.now_ms) - rules.dedupe_ms
+    ids = [_since(each.ids, since_ms) for each in (source, target)]
+    differences = [
+        *_origins(source.origin, target.origin),
+        *_rows(source, target, changed),
+        *_differ("event ids", ids[0], ids[1]),
+        *_differ("member data", source.data, target.data),
+    ]
+    return Compared(
+        rankings=len(rankings),
+        entries=sum(source.rows[name][0] for name in rankings),
+        tallies=sum(name[0] == "tally" for name in source.rows),
+        ids=len(ids[0]),
+        data=len(source.data),
+        positions=len(source.origin.positions),
+        differences=differences,
+        not_compared=[
+            f"the list that the window {window} shows: only one side has been refreshed since"
+            for window in sorted(changed)
+        ],
+    )
+
+
+def _since(ids: dict[bytes, int], since_ms: int) -> dict[bytes, int]:
+    return {key: accepted_ms for key, accepted_ms in ids.items() if accepted_ms > since_ms}
+
+
+def _origins(source: Origin, target: Origin) -> Iterable[str]:
+    for what in ("definition", "uid", "positions", "running"):
+        there, here = getattr(source, what), getattr(target, what)
+        if there != here:
+            yield f"{what}: the source has {there!r}, the copy {here!r}"
+
+
+def _rows(source: _Contents, target: _Contents, changed: set[str]) -> Iterable[str]:
+    for name in sorted(source.rows.keys() | target.rows.keys()):
+        kind, window, instance, scope = name
+        if kind == "ranking" and window in changed:
+            continue
+        there, here = source.rows.get(name, (0, 0)), target.rows.get(name, (0, 0))
+        if there != here:
+            of = f"{kind} of {window}, {instance}{f', {scope}' if scope else ''}"
+            yield (
+                f"{of}: the source has {there[0]:,} rows, the copy {here[0]:,}"
+                if there[0] != here[0]
+                else f"{of}: some of its {there[0]:,} rows differ"
+            )
+
+
+def _differ(
+    what: str, source: Mapping[bytes, object], target: Mapping[bytes, object]
+) -> Iterable[str]:
+    if source != target:
+        count = sum(source.get(key) != target.get(key) for key in source.keys() | target.keys())
+        yield f"{what}: {count:,} differ"

@@ -1,0 +1,86 @@
+"""Copy a board with everything it has from one store to another.
+
+A copy is begun in the target as an unfinished board that nobody else sees, written in pieces, and
+finished if the source has not changed meanwhile. If a copy is interrupted, the next run removes the
+unfinished board and begins it anew; boards that were finished are only compared again.
+"""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from laurels.core.contents import Origin, Rows
+from laurels.errors import UnknownBoard
+from laurels.errors.copies import BoardChanging, NameTaken
+from laurels.model.board import Board
+from laurels.stores.base import BoardContents, BoardCopies
+
+from .comparing import Compared, compare
+
+ATTEMPTS = 3
+"""How often a board is copied that changes meanwhile."""
+
+
+def unreported(doing: str, rows: int) -> None:
+    """Ignore what is being done."""
+
+
+class CopiedBoard(Struct, frozen=True):
+    """A board that was copied, or had been copied before, and its comparison with the source."""
+
+    board: str
+    copied: bool
+    rows: int
+    compared: Compared
+
+
+def copy_board(
+    source: BoardContents,
+    target: BoardCopies,
+    board: str,
+    report: Callable[[str, int], None] = unreported,
+) -> CopiedBoard:
+    """Copy a board and compare the copy; `report` gets what is being done, and the rows so far.
+
+    Raises NameTaken, CopyRefused, BoardChanging.
+    """
+    copied, rows = False, 0
+    if not _is_there(target, source.origin(board)):
+        rows = _copy(source, target, board, report)
+        copied = True
+    report("comparing", rows)
+    return CopiedBoard(board, copied, rows, compare(source, target, board))
+
+
+def _is_there(target: BoardCopies, origin: Origin) -> bool:
+    """Return whether the target has a finished copy of a board. Raises NameTaken for another board
+    of that name."""
+    board = Board.from_json(origin.definition).name
+    try:
+        uid = target.origin(board).uid
+    except UnknownBoard:
+        return False
+    if uid != origin.uid:
+        raise NameTaken(f"the target has another board {board!r}")
+    return True
+
+
+def _copy(
+    source: BoardContents, target: BoardCopies, board: str, report: Callable[[str, int], None]
+) -> int:
+    for _ in range(ATTEMPTS):
+        origin = source.origin(board)
+        if (unfinished := target.unfinished(board)) is not None:
+            if unfinished != origin.uid:
+                raise NameTaken(f"the target has an unfinished copy of another board {board!r}")
+            target.give_up(board)
+        target.begin(origin)
+        rows = 0
+        for piece in source.pieces(board):
+            target.put(board, piece)
+            rows += piece.size if isinstance(piece, Rows) else 0
+            report("copying", rows)
+        if source.origin(board).is_as(origin):
+            target.finish(board)
+            return rows
+    raise BoardChanging(f"the board {board!r} was written while it was copied")

@@ -1,0 +1,1 @@
+"""Boards copied from one store to another."""

@@ -1,0 +1,149 @@
+"""`laurels copy` between stores by their URLs, also killed in the middle."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import laurels
+from laurels import Board
+from tests.cli.running import Shell
+
+KILLED = """
+import os, signal
+from laurels.stores.local.copies import LocalCopies
+{method} = LocalCopies.{method}
+calls = 0
+def killing(*arguments):
+    global calls
+    calls += 1
+    if calls == {at}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {method}(*arguments)
+LocalCopies.{method} = killing
+"""
+"""What a process does that kills itself before it writes something."""
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
+    return Shell(monkeypatch, tmp_path)
+
+
+def fill(url: str | Path) -> None:
+    with laurels.open(url) as lb:
+        for name in ("gifts", "gems", "points"):
+            lb.create(Board(name, windows=["all", "7d=rolling:7d/1d", "day"]))
+            lb.submit_many(name, [(f"m{i}", i, None, f"e{i}") for i in range(5_000)])
+
+
+def test_boards_are_copied_and_compared(shell: Shell) -> None:
+    fill("boards")
+    ran = shell("copy", "boards", "other", "--board", "g*")
+    assert (ran.code, ran.err) == (0, "")
+    first, second = ran.out.splitlines()
+    assert first == (
+        "gems: copied 20,000 rows; equal: 3 rankings with 15,000 entries, 1 tallies, "
+        "5,000 event ids, data of 0 members, 0 positions"
+    )
+    assert second.startswith("gifts: copied")
+    with laurels.open("other", create=False) as lb:
+        assert [each.name for each in lb.boards()] == ["gems", "gifts"]
+        assert lb.top("gems").entries[0].member == "m4999"
+        assert lb.submit("gems", "m7", 7, id="e7").status == "duplicate"
+    again = shell("copy", "boards", "other", "--json")
+    assert again.code == 0
+    assert [(each["board"], each["copied"]) for each in again.json()] == [
+        ("gems", False),
+        ("gifts", False),
+        ("points", True),
+    ]
+
+
+def test_a_difference_ends_with_1(shell: Shell) -> None:
+    fill("boards")
+    assert shell("copy", "boards", "other").code == 0
+    with laurels.open("other") as lb:
+        lb.set("gems", "m7", 1_000_000)
+    ran = shell("copy", "boards", "other")
+    assert ran.code == 1
+    assert "gems: copied before; the copy differs from the source:\n  ranking of 7d" in ran.out
+    assert "\n  ranking of all" in ran.out
+    assert "gifts: copied before; equal" in ran.out
+
+
+def test_a_name_that_is_taken_stops_no_other(shell: Shell) -> None:
+    fill("boards")
+    with laurels.open("other") as lb:
+        lb.create(Board("gems"))
+    ran = shell("copy", "boards", "other", "--json")
+    assert ran.code == 1
+    assert "[name_taken]" in ran.err
+    assert [each.get("code") for each in ran.json()] == ["name_taken", None, None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["boards", "boards"], "usage"),
+        (["boards", "./boards"], "usage"),
+        (["boards", "other", "--board", "none"], "unknown_board"),
+        (["boards", "other", "--board", "\n"], "invalid_key"),
+        (["nowhere", "other"], "folder_missing"),
+        (["boards"], "usage"),
+    ],
+)
+def test_wrong_usage(shell: Shell, arguments: list[str], code: str) -> None:
+    with laurels.open("boards") as lb:
+        lb.create(Board("gifts"))
+    ran = shell("copy", *arguments)
+    assert ran.code == 2
+    assert f"[{code}]" in ran.err
+    assert not Path("nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "at"),
+    [("begin", 1), ("begin", 2), ("put", 1), ("put", 4), ("put", 11), ("finish", 1), ("finish", 3)],
+)
+def test_a_copy_that_was_killed_is_finished_by_the_next(shell: Shell, method: str, at: int) -> None:
+    fill("boards")
+    prelude = KILLED.format(method=method, at=at)
+    killed = shell.process("copy", "boards", "other", prelude=prelude)
+    assert killed.returncode == -9, killed.stderr
+    with laurels.open("other", create=False) as lb:
+        lb.check()
+        finished = [each.name for each in lb.boards()]
+    ran = shell("copy", "boards", "other", "--json")
+    assert ran.code == 0, ran.err
+    assert [each["board"] for each in ran.json() if not each["copied"]] == finished
+    with laurels.open("other", create=False) as lb, laurels.open("boards") as source:
+        lb.check()
+        for name in ("gifts", "gems", "points"):
+            pages = [each.top(name, limit=10_000).entries for each in (lb, source)]
+            assert pages[0] == pages[1]
+
+
+def test_event_time_goes_with_the_boards(shell: Shell) -> None:
+    with laurels.open("boards", clock="event") as lb:
+        lb.create(Board("gifts", windows=["day", "all"], keep=3))
+        lb.submit("gifts", "alice", 5, at=86_400_000 * 20_000)
+    assert shell("copy", "boards", "other").code == 0
+    with laurels.open("other", create=False) as lb:
+        assert lb.top("gifts").entries[0].score == 5
+    with laurels.open("clocked") as lb:
+        lb.create(Board("other"))
+        lb.submit("other", "bob", 1)
+    ran = shell("copy", "boards", "clocked")
+    assert ran.code == 2
+    assert "[invalid_clock]" in ran.err
+
+
+def test_help_has_examples() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "laurels", "copy", "--help"], capture_output=True, check=True
+    )
+    assert b"laurels copy ./boards" in ran.stdout

@@ -1,0 +1,250 @@
+"""A copy answers every question as its source does, whatever stores the two are in, then and as
+time goes on, and an event that is sent again counts once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import product
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import laurels
+from laurels import Board, Leaderboards, ManualClock
+from laurels.core.contents import Origin, Piece, Rows
+from laurels.errors.copies import BoardChanging, CopyRefused, NameTaken
+from laurels.flows.copying.copying import CopiedBoard, copy_board
+from laurels.stores.base import BoardCopies
+from tests.contract.deployments import IMPLEMENTATIONS, Deployment
+from tests.internals import copies_of
+
+from .boards import BOARDS, HALF_DAY_MS, answers, events_of, play
+
+NAMES = ("memory", "folder")
+STORES = {each.name: each for each in IMPLEMENTATIONS if each.name in NAMES}
+PAIRS = [*product(NAMES, NAMES)]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(1_795_215_600_000)
+
+
+@pytest.fixture(params=PAIRS, ids=lambda pair: f"{pair[0]}-to-{pair[1]}")
+def pair(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock
+) -> Iterator[tuple[Deployment, Deployment]]:
+    with ExitStack() as stack:
+        source, target = (
+            stack.enter_context(Deployment(STORES[name], tmp_path / side, clock))
+            for name, side in zip(request.param, ("source", "target"), strict=True)
+        )
+        yield source, target
+
+
+def copied(source: Leaderboards, target: Leaderboards, board: str) -> CopiedBoard:
+    return copy_board(copies_of(source), copies_of(target), board)
+
+
+def test_a_copy_answers_as_its_source(
+    pair: tuple[Deployment, Deployment], clock: ManualClock
+) -> None:
+    source, target = (each.lb for each in pair)
+    play(source, clock)
+    for board in BOARDS:
+        done = copied(source, target, board.name)
+        assert done.copied
+        assert done.compared.differences == []
+        assert done.compared.not_compared == []
+        assert done.compared.entries > 0
+        assert answers(target, board) == answers(source, board)
+    target.check()
+    random = Random(5)
+    for day in range(8):  # steps and periods end, and events count as they do in the source
+        clock.advance(HALF_DAY_MS)
+        for board in BOARDS:
+            events = events_of(board, random, 10, 100 + day)
+            for lb in (source, target):
+                lb.submit_many(board.name, events)
+            if pair[0].refreshes == pair[1].refreshes:
+                assert answers(target, board) == answers(source, board)
+    target.check()
+
+
+def test_an_event_that_is_sent_again_after_the_move_counts_once(
+    pair: tuple[Deployment, Deployment], clock: ManualClock
+) -> None:
+    source, target = (each.lb for each in pair)
+    source.create(Board("gifts", windows=["all", "7d=rolling:7d/1d"], dedupe="1h"))
+    source.submit("gifts", "alice", 5, id="order-1")
+    copied(source, target, "gifts")
+    again = target.submit("gifts", "alice", 5, id="order-1")
+    assert (again.status, again.score) == ("duplicate", 5)
+    clock.advance(3_600_000)
+    assert target.submit("gifts", "alice", 5, id="order-1").score == 10
+
+
+def test_a_copy_outlives_its_closing(
+    pair: tuple[Deployment, Deployment], clock: ManualClock
+) -> None:
+    source, target = pair
+    if not target.lasting:
+        pytest.skip("a store in memory does not")
+    play(source.lb, clock, days=3)
+    for board in BOARDS:
+        copied(source.lb, target.lb, board.name)
+    lb = target.reopen()
+    lb.check()
+    for board in BOARDS:
+        assert answers(lb, board) == answers(source.lb, board)
+
+
+def test_a_board_is_copied_once_and_compared_again(
+    pair: tuple[Deployment, Deployment], clock: ManualClock
+) -> None:
+    source, target = (each.lb for each in pair)
+    play(source, clock, days=2)
+    copied(source, target, "sums")
+    again = copied(source, target, "sums")
+    assert not again.copied
+    assert again.compared.differences == []
+    target.submit("sums", "m1", 1, labels={"room": "1", "sex": "f"})
+    differences = copied(source, target, "sums").compared.differences
+    assert any("ranking of all" in each for each in differences), differences
+    assert answers(source, BOARDS[0]) != answers(target, BOARDS[0])
+
+
+def test_the_changes_of_a_copy_go_on_where_those_of_the_source_end(
+    pair: tuple[Deployment, Deployment],
+) -> None:
+    source, target = (each.lb for each in pair)
+    source.create(Board("gifts", changes="1d"))
+    source.submit("gifts", "alice", 5)
+    end = source.changes("gifts").cursor
+    copied(source, target, "gifts")
+    assert list(target.changes("gifts", after=end).changes) == []
+    target.submit("gifts", "bob", 7)
+    (change,) = target.changes("gifts", after=end).changes
+    assert (change.member, change.delta) == ("bob", 7)
+
+
+def test_another_board_of_that_name_is_left_alone(
+    pair: tuple[Deployment, Deployment],
+) -> None:
+    source, target = (each.lb for each in pair)
+    for lb in (source, target):
+        lb.create(Board("gifts"))
+    target.submit("gifts", "alice", 5)
+    with pytest.raises(NameTaken):
+        copied(source, target, "gifts")
+    assert answers_of(target) == [("alice", 5)]
+
+
+class Written:
+    """A source whose board is written after every piece that is read."""
+
+    def __init__(self, lb: Leaderboards, times: int) -> None:
+        self._lb = lb
+        self._copies = copies_of(lb)
+        self._times = times
+
+    def origin(self, board: str) -> Origin:
+        return self._copies.origin(board)
+
+    def pieces(self, board: str) -> Iterator[Piece]:
+        yield from self._copies.pieces(board)
+        if self._times:
+            self._times -= 1
+            self._lb.submit(board, "late", 1)
+
+
+@pytest.mark.parametrize("times", [1, 5])
+def test_a_board_that_is_written_meanwhile_is_copied_again(
+    pair: tuple[Deployment, Deployment], times: int
+) -> None:
+    source, target = (each.lb for each in pair)
+    source.create(Board("gifts"))
+    source.submit("gifts", "alice", 5)
+    if times > 3:
+        with pytest.raises(BoardChanging):
+            _copy_written(source, target, times)
+        assert [each.name for each in target.boards()] == []
+        times = 0
+    done = _copy_written(source, target, times)
+    assert done.compared.differences == []
+    assert answers_of(target) == answers_of(source)
+
+
+def _copy_written(source: Leaderboards, target: Leaderboards, times: int) -> CopiedBoard:
+    written = Written(source, times)
+    return copy_board(written, copies_of(target), "gifts")
+
+
+def answers_of(lb: Leaderboards) -> list[tuple[str, object]]:
+    return [(each.member, each.score) for each in lb.top("gifts").entries]
+
+
+def test_an_unfinished_copy_is_unknown_and_is_begun_anew(
+    pair: tuple[Deployment, Deployment], clock: ManualClock
+) -> None:
+    source, target = pair
+    play(source.lb, clock, days=2)
+    for board in BOARDS:
+        _begin(copies_of(source.lb), copies_of(target.lb), board.name)
+    assert target.lb.boards() == []
+    target.lb.check()
+    lb = target.reopen() if target.lasting else target.lb
+    lb.check()
+    for board in BOARDS:
+        assert copies_of(lb).unfinished(board.name) is not None or not target.lasting
+        assert copied(source.lb, lb, board.name).compared.differences == []
+        assert answers(lb, board) == answers(source.lb, board)
+    lb.check()
+
+
+def _begin(source: BoardCopies, target: BoardCopies, board: str) -> None:
+    """Copy about half of a board."""
+    pieces = list(source.pieces(board))
+    target.begin(source.origin(board))
+    for piece in pieces[: len(pieces) // 2 + 1]:
+        target.put(board, piece)
+
+
+def test_pieces_may_be_written_twice(
+    pair: tuple[Deployment, Deployment], clock: ManualClock
+) -> None:
+    source, target = (each.lb for each in pair)
+    play(source, clock, days=6)
+    for board in BOARDS:
+        copies = copies_of(target)
+        copies.begin(copies_of(source).origin(board.name))
+        for piece in copies_of(source).pieces(board.name):
+            copies.put(board.name, piece)
+            copies.put(board.name, piece)
+        copies.finish(board.name)
+        assert copied(source, target, board.name).compared.differences == []
+    target.check()
+
+
+def test_the_kinds_of_clock_have_to_be_the_same() -> None:
+    with laurels.open("memory:", clock="event") as source, laurels.open("memory:") as target:
+        source.create(Board("gifts"))
+        with pytest.raises(CopyRefused, match="event time"):
+            copied(source, target, "gifts")
+
+
+def test_a_large_board_is_copied_in_several_pieces(
+    pair: tuple[Deployment, Deployment], clock: ManualClock
+) -> None:
+    source, target = (each.lb for each in pair)
+    board = Board("gifts", windows=["all", "7d=rolling:7d/1d"])
+    source.create(board)
+    for _ in range(2):
+        source.submit_many("gifts", [(f"m{i}", i % 97, None, f"{i}") for i in range(5_000)])
+        clock.advance(HALF_DAY_MS * 2)
+    rows = [each for each in copies_of(source).pieces("gifts") if isinstance(each, Rows)]
+    assert max(each.size for each in rows) < 5_000
+    assert copied(source, target, "gifts").compared.differences == []
+    assert answers(target, board) == answers(source, board)
