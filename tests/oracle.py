@@ -301,6 +301,26 @@ class Oracle:
         counted = asked.events(asked.asked(period, now_ms), now_ms)
         return board.ranking(board.within(counted, scope))
 
+    def attains(
+        self, name: str, report: Report, window: str | None, scope: Scope, rank: int
+    ) -> bool:
+        """Whether an event that is counted now, and alone, has its member at a position or better;
+        nothing is counted by asking."""
+        board = copy.deepcopy(self.board(name))
+        now_ms = max(self.time(board), board.latest_ms)
+        try:
+            event = self.accept(board.definition, replace(report, at=now_ms), now_ms)
+        except Refusal:
+            return False
+        if board.fold(event, now_ms).status == "refused":
+            return False
+        asked = board.window(window)
+        counted = board.within(asked.events(asked.asked(None, now_ms), now_ms), scope)
+        return any(
+            place.member == event.member and place.position <= rank
+            for place in board.ranking(counted)
+        )
+
     def scopes(self, name: str, labels: Sequence[str]) -> list[Scope]:
         """The scopes of some labels that hold anybody, in the order of their texts."""
         board, names = self.board(name), tuple(sorted(labels))

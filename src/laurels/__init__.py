@@ -17,7 +17,7 @@ from typing import Any
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
 from laurels.core.receipt import Receipt, Receipts
-from laurels.core.standing import AsOf, Entry, Gap, Neighbour, Page, PeriodInfo, Standing
+from laurels.core.standing import AsOf, Entry, Gap, Needed, Neighbour, Page, PeriodInfo, Standing
 from laurels.core.stats import BoardLayout, BoardStats, CheckReport, Kept, Stats, WindowStats
 from laurels.model.board import Board, Column
 from laurels.model.event import Event
@@ -43,6 +43,7 @@ __all__ = [
     "LaurelsError",
     "Leaderboards",
     "ManualClock",
+    "Needed",
     "Neighbour",
     "Page",
     "PeriodInfo",

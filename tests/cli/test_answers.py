@@ -69,6 +69,17 @@ def test_rank_of_one(gifts: Shell) -> None:
         assert text in card
 
 
+def test_what_is_needed(gifts: Shell) -> None:
+    assert gifts.json("needed", "gifts", "m5", "1")["value"] == 2.01
+    assert gifts.ok("needed", "gifts", "m5", "1").out == "m5 needs 2.01 for rank 1\n"
+    assert gifts.json("needed", "gifts", "m7", "1") is None
+    assert "m7 needs nothing" in gifts.ok("needed", "gifts", "m7", "3").out
+    assert gifts.ok("needed", "gifts", "nobody", "8").out == "nobody needs 0.00 for rank 8\n"
+    assert "2.01 for rank 1, in one event" in gifts.ok("rank", "gifts", "m5", "--to-rank", "1").out
+    ran = gifts("needed", "gifts", "m5", "0")
+    assert (ran.code, "invalid_rank" in ran.err) == (2, True)
+
+
 def test_rank_of_several(gifts: Shell) -> None:
     page = gifts.json("rank", "gifts", "m2", "m6")
     assert [(e["place"], e["rank"], e["member"]) for e in page["entries"]] == [

@@ -185,6 +185,9 @@ def _page(page: laurels.Page | None) -> object:
 
 
 def _standing(found: laurels.Standing | None) -> object:
+    """A standing as it was when the trace was recorded: without what is needed."""
     if found is None:
         return None
-    return msgspec.structs.replace(found, as_of=None)
+    kept = msgspec.structs.replace(found, as_of=None, needed=None)
+    content = msgspec.json.encode(kept, order="deterministic")
+    return msgspec.Raw(content.removesuffix(b',"needed":null}') + b"}")

@@ -141,6 +141,7 @@ def test_every_verb_works_over_a_store_of_ones_own(called: set[str]) -> None:
     assert lb.rank("b", "ann") == 3
     assert lb.ranks("b", ["ann", "bob", "eve"]) == [3, 1, None]
     assert set(lb.card("b", "ann")) == {"all", "day"}
+    assert lb.needed("b", "bob", 1) is None
     assert [entry.place for entry in lb.standings("b", ["ann", "cid"])] == [1, 2]
     entries = lb.entries("b", ["ann"])
     assert lb.mend("b", [RankingEntries("all", None, None, entries)]) == 1

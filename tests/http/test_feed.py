@@ -76,7 +76,9 @@ class Watched:
         self, last: str | None = None, **what: Any
     ) -> tuple[AsyncGenerator[bytes, None], Told]:
         """A stream that has begun."""
-        asked = What("b", what.get("window"), LIMIT, 20, what.get("member"))
+        asked = What(
+            "b", what.get("window"), LIMIT, 20, what.get("member"), to_rank=what.get("to_rank")
+        )
         frames, told = await self.hub.watch(asked, last), Told()
         told.take(await anext(frames))
         return frames, told
@@ -385,6 +387,31 @@ def test_a_member_hears_of_its_rank_and_who_passed_it() -> None:
         await watched.turn()
         told.take(await anext(frames))
         assert (told.document["rank"], told.document["previous_rank"]) == (None, 1)
+        await frames.aclose()
+
+    run(scenario)
+
+
+def test_a_member_is_told_what_it_needs() -> None:
+    async def scenario(watched: Watched) -> None:
+        lb = watched.lb
+        frames, told = await watched.watch(member="ann", to_rank=1)
+        told.take(await anext(frames))
+        assert told.document["needed"]["value"] == 0
+        watched.clock.advance(1)
+        for member, value, gap, needed in (
+            ("bob", 9, None, 10),
+            ("ann", 5, {"rank": 1, "gap": 4}, 5),
+            ("bob", 1, {"rank": 1, "gap": 5}, 6),
+            ("ann", 6, {"rank": 1, "gap": 0}, None),
+        ):
+            await lb.submit("b", member, value)
+            watched.clock.advance(1)
+            await watched.turn()
+            told.take(await anext(frames))
+            assert told.document["to_rank"] == gap
+            found = told.document["needed"]
+            assert (None if found is None else found["value"]) == needed
         await frames.aclose()
 
     run(scenario)

@@ -13,6 +13,7 @@ from tests.definitions import ALL, Row, Scope, Score
 from tests.oracle import Oracle
 from tests.oracle_board import OracleBoard
 from tests.stateful.choices import MEMBERS, VALUES
+from tests.stateful.needs import Needs
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Questions:
             self.friends,
             self.at_rank,
             self.gap_to_rank,
+            self.needed,
             self.percentile,
             self.between,
         ):
@@ -136,6 +138,21 @@ class Questions:
         assert standing is not None
         gap = self.board.gap_to_rank(self.places, member, rank)
         assert standing.to_rank == laurels.Gap(rank, shown(gap, self.definition))
+
+    def needed(self, rng: Random) -> None:
+        """About the running period, whichever this is: one event, counted now."""
+        if self.scope.by is None:
+            needs = Needs(
+                self.lb,
+                self.oracle,
+                self.name,
+                self.place["window"],
+                self.scope,
+                rng.choice(MEMBERS),
+                rng.randint(1, len(self.places) + 2),
+                rng.randrange(len(self.definition.columns)),
+            )
+            needs.check(rng)
 
     def percentile(self, rng: Random) -> None:
         percentile = rng.choice([0, 1, 50, 100, 33.3, 12.5])

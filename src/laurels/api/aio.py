@@ -134,6 +134,7 @@ class AsyncLeaderboards:
     rank = _awaited(Leaderboards.rank)
     ranks = _awaited(Leaderboards.ranks)
     card = _awaited(Leaderboards.card)
+    needed = _awaited(Leaderboards.needed)
     standings = _awaited(Leaderboards.standings)
     entries = _awaited(Leaderboards.entries)
     range = _awaited(Leaderboards.range)

@@ -26,6 +26,7 @@ from laurels.core.queries import (
     Card,
     Count,
     EntriesOf,
+    NeededFor,
     Periods,
     Range,
     RankOf,
@@ -40,7 +41,7 @@ from laurels.core.queries import (
     scope_after,
 )
 from laurels.core.receipt import Receipt, Receipts
-from laurels.core.standing import FIRST, Entry, Page, PeriodInfo, Standing, rank_or_none
+from laurels.core.standing import FIRST, Entry, Needed, Page, PeriodInfo, Standing, rank_or_none
 from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.model.board import Board
 from laurels.model.event import Value, at_ms
@@ -288,8 +289,8 @@ class Leaderboards:
     ) -> Standing | None:
         """Return a member's standing: rank, score, neighbours and the gaps to them, top percent.
 
-        `to_rank` adds the gap to the holder of that position. None for a member that is not ranked.
-        O(log n).
+        `to_rank` adds the gap to the holder of that position, and what is `needed` to get there.
+        None for a member that is not ranked. O(log n).
         """
         return self._ask(
             board,
@@ -374,6 +375,30 @@ class Leaderboards:
                 with_data=with_data,
                 labels=label_pairs(labels),
                 by=by,
+            ),
+        )
+
+    def needed(
+        self,
+        board: str,
+        member: str,
+        rank: int,
+        *,
+        window: str | None = None,
+        column: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Needed | None:
+        """Return the value of one event with these labels that, counted now and alone, moves a
+        member to position `rank` or better; None if it stands there already.
+
+        Of a sum it is the least amount, of a last or best value the least demanding one; `column`,
+        by default the first, is the one that varies. The member need not be ranked. Raises NotLive
+        for a window with refresh. O(windows · scopes · log n).
+        """
+        return self._ask(
+            board,
+            NeededFor(
+                member=member, rank=rank, window=window, column=column, labels=label_pairs(labels)
             ),
         )
 

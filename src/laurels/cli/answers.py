@@ -7,15 +7,26 @@ import typer
 from msgspec import structs
 
 import laurels
-from laurels.cli.boards.scoping import scope_words
+from laurels.cli.boards.scoping import Labels, parse_labels, scope_words
 
 from .failures import Usage
 from .option_groups import OptionGroup
-from .options import DEFAULT_URL, READING, AsJson, BoardName, Url, WithData
+from .options import DEFAULT_URL, READING, AsJson, BoardName, Url, WindowName, WithData
 from .ranking_options import RankingOptions
-from .show import Side, escaped, json_bytes, numbers, put_json, put_line, put_pairs, put_table
+from .show import (
+    Side,
+    escaped,
+    json_bytes,
+    needed_words,
+    numbers,
+    put_json,
+    put_line,
+    put_pairs,
+    put_table,
+)
 
 NOT_RANKED = 1
+UNREACHABLE = 1
 
 
 class PagingOptions(OptionGroup, frozen=True):
@@ -79,7 +90,10 @@ def rank(
     to_rank: Annotated[
         int | None,
         typer.Option(
-            "--to-rank", metavar="K", help="Show the gap to position K.", rich_help_panel=READING
+            "--to-rank",
+            metavar="K",
+            help="Show the gap to position K, and what one event has to bring to get there.",
+            rich_help_panel=READING,
         ),
     ] = None,
     data: WithData = False,
@@ -139,6 +153,49 @@ def _rank_among(
         if absent:
             put_line(f"not ranked: {', '.join(map(escaped, absent))}")
     return NOT_RANKED if absent else 0
+
+
+def needed(
+    board: BoardName,
+    member: Annotated[str, typer.Argument(metavar="MEMBER", help="Who.")],
+    rank: Annotated[int, typer.Argument(metavar="RANK", help="The position to reach.")],
+    window: WindowName = None,
+    column: Annotated[
+        str | None,
+        typer.Option(
+            "--column",
+            metavar="NAME",
+            help="Which column to vary; by default the board's first.",
+            rich_help_panel=READING,
+        ),
+    ] = None,
+    label: Labels = None,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Show the value of one event that takes a member to a position or better.
+
+    It is the least that suffices if it is counted now and alone. The member need not be ranked.
+    Ends with 1 if no event can do it.
+
+    \b
+    Examples:
+      laurels needed gifts alice 10
+      laurels needed gifts alice 10 --window day
+      laurels needed race bob 3 --column seconds
+      laurels needed gifts alice 1 --label room=42
+    """
+    with laurels.open(at, create=False) as lb:
+        found = lb.needed(
+            board, member, rank, window=window, column=column, labels=parse_labels(label)
+        )
+    if json:
+        put_json(found)
+    elif found is None:
+        put_line(f"{escaped(member)} needs nothing: it is at rank {rank} or better")
+    else:
+        put_line(f"{escaped(member)} needs {needed_words(found)}")
+    return UNREACHABLE if found is not None and found.unreachable else 0
 
 
 def around(
@@ -222,6 +279,8 @@ def _put_card(board: laurels.Board, standing: laurels.Standing, *, data: bool) -
     if standing.to_rank is not None:
         gap = ", ".join(numbers(standing.to_rank.gap))
         rows.append((f"to rank {standing.to_rank.rank}", gap))
+    if standing.needed is not None:
+        rows.append(("needs", f"{needed_words(standing.needed)}, in one event"))
     if data:
         rows.append(("data", _data_text(standing.data)))
     put_pairs(rows, title=_title(board, standing.as_of))

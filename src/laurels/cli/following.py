@@ -43,13 +43,14 @@ class Followed:
         member: str | None,
         by: str | None = None,
         labels: Mapping[str, str] | None = None,
+        to_rank: int | None = None,
     ) -> Iterator[feed.StreamEvent]:
         """Yield the events of a feed.
 
         Raises the error with which the list cannot be read, also after its board was deleted.
         """
         scope = tuple(sorted((labels or {}).items()))
-        what = What(board, window, limit, _INTERVAL_MS, member, by, scope)
+        what = What(board, window, limit, _INTERVAL_MS, member, by, scope, to_rank)
         while True:
             frames = self._service.run(self._hub.watch(what, None))
             for event in feed.events(self._lines(frames)):

@@ -15,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from laurels.core.standing import Needed
 from laurels.errors import LaurelsError
 from laurels.model.score import Score
 
@@ -52,6 +53,12 @@ def number(value: int | Decimal) -> str:
 def numbers(score: Score) -> list[str]:
     """Return the columns of a score as texts."""
     return [number(part) for part in (score if isinstance(score, tuple) else (score,))]
+
+
+def needed_words(needed: Needed) -> str:
+    """Return what a member needs in words: `31 for rank 10`."""
+    value = "out of reach" if needed.value is None else ", ".join(numbers(needed.value))
+    return f"{value} for rank {needed.rank}"
 
 
 def moved_by(places: int) -> str:

@@ -24,6 +24,7 @@ from .show import (
     complain_of,
     escaped,
     moved_by,
+    needed_words,
     numbers,
     put_bytes,
     put_line,
@@ -44,6 +45,16 @@ def watch(
             "--member", "-m", metavar="MEMBER", help="Watch one member.", rich_help_panel=READING
         ),
     ] = None,
+    to_rank: Annotated[
+        int | None,
+        typer.Option(
+            "--to-rank",
+            metavar="K",
+            min=1,
+            help="With --member: show what it needs to reach position K.",
+            rich_help_panel=READING,
+        ),
+    ] = None,
     label: Labels = None,
     by: By = None,
     at: Url = DEFAULT_URL,
@@ -58,20 +69,22 @@ def watch(
     Examples:
       laurels watch gifts --at http://127.0.0.1:8080
       laurels watch gifts --window day --member alice --at http://127.0.0.1:8080
+      laurels watch gifts --member alice --to-rank 10 --at http://127.0.0.1:8080
       laurels watch gifts --label room=42 --at http://127.0.0.1:8080
     """
+    if to_rank is not None and member is None:
+        raise Usage("--to-rank asks about one member: give --member, too")
     labels = parse_labels(label)
     if config.is_direct(at):
         with followed(at) as boards:
-            events = boards.events(board, window, limit, member, by, labels)
+            events = boards.events(board, window, limit, member, by, labels, to_rank)
             _put(boards.get(board), events, member, json=json)
         return 0
     if not config.is_remote(at):
         raise Usage("a board is watched at a server: give --at http://... or redis://...")
     with closing(config.remote_wire(at)) as wire:
-        connect = partial(
-            feed.live, board, window=window, limit=limit, member=member, by=by, labels=labels
-        )
+        connect = partial(feed.live, board, window=window, limit=limit, member=member)
+        connect = partial(connect, to_rank=to_rank, by=by, labels=labels)
         events = feed.watched(wire, lambda last: connect(after=last), time.sleep, lost=complain_of)
         _put(wire.answer(definition(board)), events, member, json=json)
     return 0
@@ -103,14 +116,15 @@ def _put_standings(events: Iterator[feed.StreamEvent]) -> None:
 
 def standing_line(change: MemberChange) -> str:
     """Return the standing of a member as one line."""
+    needs = [] if change.needed is None else [f"needs {needed_words(change.needed)}"]
     if change.rank is None or change.score is None:
-        return f"{escaped(change.member)} is not ranked"
+        return "  ".join([f"{escaped(change.member)} is not ranked", *needs])
     parts = [f"{change.rank}. of {change.total:,}", ", ".join(numbers(change.score))]
     if change.previous_rank is not None and change.previous_rank != change.rank:
         parts.append(moved_by(change.previous_rank - change.rank))
     if change.overtaken_by is not None:
         parts.append(f"overtaken by {escaped(change.overtaken_by)}")
-    return f"{escaped(change.member)}: {'  '.join(parts)}"
+    return f"{escaped(change.member)}: {'  '.join(parts + needs)}"
 
 
 def _put_rankings(board: laurels.Board, events: Iterator[feed.StreamEvent]) -> None:

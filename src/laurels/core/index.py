@@ -294,6 +294,10 @@ class Index(Protocol):
         self, key: RankingKey, members: Sequence[str], *, whole: bool = False
     ) -> Located: ...
 
+    def cells(self, key: RankingKey, members: Sequence[str]) -> Located:
+        """Return the words of members' cells in the tally of a step; their positions and ranks are
+        0, or -1 for a member without a cell."""
+
     def beside(self, key: RankingKey, member: str) -> "Beside | None":
         """Return a member with its neighbours, None if it is not ranked."""
 

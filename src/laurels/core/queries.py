@@ -49,7 +49,7 @@ from .ranking_key import RankingKey, ranking_key
 from .read_plan import MAX_LIMIT, MAX_RADIUS, ReadPlan, final, whole
 from .reads import RankingView
 from .requests import Listing, ReadRequest, ReadResult
-from .standing import Page, PeriodInfo, Standing, words_at
+from .standing import Needed, Page, PeriodInfo, Standing, words_at
 
 T = TypeVar("T")
 
@@ -204,7 +204,8 @@ class StandingOf(_OfMember[Standing | None], frozen=True, kw_only=True):
         self._ensure_rank("to_rank")
 
     def plan(self, now: QueryContext) -> ReadPlan[Standing | None]:
-        return self._view(now).standing(self.member, self.to_rank, self.with_data)
+        view = self._view(now)
+        return view.standing(self.member, self.to_rank, self.with_data, now.now_ms)
 
 
 class RankAnswer(Struct, frozen=True):
@@ -298,22 +299,62 @@ class Card(ScopedQuery[dict[str, Standing | None]], frozen=True, kw_only=True):
         windows = now.state.rules.windows
         plans = [
             now.view(window, None, labels=self.labels, by=self.by).standing(
-                self.member, self.to_rank, self.with_data
+                self.member, self.to_rank, self.with_data, now.now_ms
             )
             for window in windows
         ]
+        requests = tuple(dict.fromkeys(request for plan in plans for request in plan.requests))
 
         def finish(results: Sequence[ReadResult], offset: Offset) -> dict[str, Standing | None]:
-            each = zip(windows, plans, results, strict=True)
-            return {window: final(plan.finish([one], offset)) for window, plan, one in each}
+            found = dict(zip(requests, results, strict=True))
+            return {
+                window: final(plan.finish([found[request] for request in plan.requests], offset))
+                for window, plan in zip(windows, plans, strict=True)
+            }
 
-        return ReadPlan(tuple([plan.requests[0] for plan in plans]), finish)
+        return ReadPlan(requests, finish)
 
     def to_answer(self, result: dict[str, Standing | None]) -> CardAnswer:
         return CardAnswer(self.member, result)
 
     def from_answer(self, answer: CardAnswer) -> dict[str, Standing | None]:
         return answer.windows
+
+
+class NeededAnswer(Struct, frozen=True):
+    """What a member needs; null if it stands at the position or above it already."""
+
+    needed: Needed | None
+
+
+class NeededFor(Query[Needed | None], frozen=True, kw_only=True):
+    """The value of one event that, counted now and alone, moves a member to a position or better:
+    of a sum the least amount, of a last or best value the least demanding one. Other columns stay
+    as they are. The member need not be ranked."""
+
+    verb = "needed"
+    path = "needed"
+    returns = NeededAnswer
+
+    member: str
+    rank: int
+    window: str | None = None
+    column: str | None = None
+    labels: LabelPairs = ()
+
+    def __post_init__(self) -> None:
+        ensure_member(self.member)
+        self._ensure("rank", 1, None, InvalidRank)
+
+    def plan(self, now: QueryContext) -> ReadPlan[Needed | None]:
+        view = now.view(self.window, None, labels=self.labels)
+        return view.needed(self.member, self.rank, self.column, now.now_ms)
+
+    def to_answer(self, result: Needed | None) -> NeededAnswer:
+        return NeededAnswer(result)
+
+    def from_answer(self, answer: NeededAnswer) -> Needed | None:
+        return answer.needed
 
 
 class StandingsOf(ListQuery[Page], frozen=True, kw_only=True):
@@ -571,6 +612,7 @@ QUERIES: tuple[type[Query[Any]], ...] = (
     RankOf,
     RanksOf,
     Card,
+    NeededFor,
     StandingsOf,
     EntriesOf,
     Range,

@@ -9,6 +9,7 @@ import msgspec
 from laurels.errors import (
     InvalidCursor,
     InvalidOffset,
+    NotLive,
     PeriodExpired,
 )
 from laurels.model.event import member_bytes
@@ -21,6 +22,7 @@ from . import cursor as cursors
 from .between import Bound, between, between_decayed, percentile_share
 from .board_state import BoardState
 from .index import Index, Offset, Slice
+from .needed import NeededPlan, plan_needed
 from .plan import readable, window_named
 from .ranking_key import ranking_key
 from .read_plan import FAR, ReadPlan
@@ -30,6 +32,7 @@ from .standing import (
     AsOf,
     Entry,
     Gap,
+    Needed,
     Page,
     Standing,
     entries,
@@ -79,6 +82,7 @@ class RankingView:
         if self._after is not None and chosen.steps:
             _ensure_running(self._after.key.instance, self.key.instance)
         self._now_ms = now_ms
+        self._state = state
         self._decayed = decayed_scale(state.rules, chosen.name, now_ms)
         self._scale: Scale = Whole(state.rules) if self._decayed is None else self._decayed
         steady = self._decayed is None and self._refreshed is None
@@ -125,12 +129,18 @@ class RankingView:
             data=data,
         )
 
-    def standing(self, member: str, to_rank: int | None, data: bool) -> ReadPlan[Standing | None]:
-        def finish(result: ReadResult, offset: Offset) -> Standing | None:
+    def standing(
+        self, member: str, to_rank: int | None, data: bool, now_ms: int
+    ) -> ReadPlan[Standing | None]:
+        needs = None if to_rank is None else self._needed_in_standing(member, to_rank, now_ms)
+
+        def finish(results: Sequence[ReadResult], offset: Offset) -> Standing | None:
+            result = results[0]
             position = result.positions[0]
             if position < 0:
                 return None
-            return self._standing(result, position, offset, to_rank)
+            needed = None if needs is None else needs.needed(results[1:])
+            return self._standing(result, position, offset, to_rank, needed)
 
         def look(index: Index, offset: Offset) -> Standing | None:
             result = index.beside(self.key, member)
@@ -142,12 +152,36 @@ class RankingView:
         anchors: tuple[Anchor, ...] = (AtMember(member_bytes(member)),)
         if to_rank is None:
             request = ReadRequest(self.key, anchors, _BESIDE, (), data)
-            return ReadPlan(
-                (request,), lambda result, at: finish(result[0], at), None if data else look
-            )
+            return ReadPlan((request,), finish, None if data else look)
         place = min(to_rank, FAR) - 1
         spans = (*_BESIDE, Span(1, place, place + 1))
-        return self._plan(finish, anchors=(*anchors, Start()), spans=spans, data=data)
+        request = ReadRequest(self.key, (*anchors, Start()), spans, (), data)
+        return ReadPlan((request, *(() if needs is None else needs.requests)), finish)
+
+    def needed(
+        self, member: str, rank: int, column: str | None, now_ms: int
+    ) -> ReadPlan[Needed | None]:
+        """Plan the value of one event that moves a member to a position. Raises NotLive, if events
+        do not count at once in the window, and UnknownColumn."""
+        if self._refreshed is not None:
+            raise NotLive(f"the window {self._window!r} is refreshed at intervals")
+        needs = self._needs(member, rank, now_ms, column)
+        return ReadPlan(needs.requests, lambda results, _: needs.needed(results))
+
+    def _needs(self, member: str, rank: int, now_ms: int, column: str | None = None) -> NeededPlan:
+        """Return the plan of what a member needs at an instant, which may be later than that of
+        this view."""
+        labels = tuple((self._labels or {}).items())
+        return plan_needed(self._state, self.key, now_ms, member, min(rank, FAR), column, labels)
+
+    def _needed_in_standing(self, member: str, rank: int, now_ms: int) -> NeededPlan | None:
+        """Return the plan of what a member needs; None in a ranking that an event of the member
+        does not change now."""
+        window = self.rules.windows[self._window]
+        is_running = window.period_at(now_ms) == self._period
+        if self._refreshed is not None or self._by is not None or not is_running:
+            return None
+        return self._needs(member, rank, now_ms)
 
     def at_rank(self, rank: int, data: bool) -> ReadPlan[Standing | None]:
         position = min(rank, FAR) - 1
@@ -277,7 +311,12 @@ class RankingView:
         return AsOf(offset, self._window, label, now_ms, self._labels, self._by)
 
     def _standing(
-        self, result: ReadResult, position: int, offset: Offset, to_rank: int | None = None
+        self,
+        result: ReadResult,
+        position: int,
+        offset: Offset,
+        to_rank: int | None = None,
+        needed: Needed | None = None,
     ) -> Standing:
         part = result.slices[0]
         at = position - part.start
@@ -289,6 +328,7 @@ class RankingView:
             self._scale,
             to_rank=None if to_rank is None else self._gap(result, position, to_rank),
             data=None if result.data is None else _decoded([result.data[0][at]])[0],
+            needed=needed,
         )
 
     def _gap(self, result: ReadResult, position: int, to_rank: int) -> Gap:

@@ -71,8 +71,10 @@ class Listing(Struct, frozen=True):
 class ReadRequest(Struct, frozen=True, gc=False):
     """A request for one ranking: the positions of anchors, the entries of spans, the positions and
     ranks of `members`, with `ranks` only the latter; with `data` also the data of the members
-    found. With `scopes` it only lists the scopes of the board that have members. With `whole` the
-    words of the requested members are all that are stored, not only those that decide the order."""
+    found. With `tally` only `members` are looked up, in the tally of the step that the key names:
+    position 0 for one that has a cell there. With `scopes` it only lists the scopes of the board
+    that have members. With `whole` the words of the requested members are all that are stored, not
+    only those that decide the order."""
 
     key: RankingKey
     anchors: tuple[Anchor, ...] = ()
@@ -82,6 +84,7 @@ class ReadRequest(Struct, frozen=True, gc=False):
     scopes: Listing | None = None
     ranks: bool = False
     whole: bool = False
+    tally: bool = False
 
 
 class ReadResult(Struct, frozen=True, gc=False):
@@ -131,6 +134,8 @@ def find(index: Index, ask: ReadRequest) -> ReadResult:
     if ask.ranks:
         ranks = index.ranks(key, ask.members)
         return ReadResult(0, [], [], Located(ranks, ranks, []), None)
+    if ask.tally:
+        return ReadResult(0, [], [], index.cells(key, ask.members), None)
     total = index.size(key)
     positions: list[int] = []
     for anchor in ask.anchors:

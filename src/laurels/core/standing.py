@@ -59,10 +59,27 @@ class Gap(Answer, frozen=True):
     gap: Score
 
 
+class Needed(Answer, frozen=True):
+    """The value of one event that, counted now and alone, moves a member to position `rank` or
+    better.
+
+    `value` is what to submit: with several columns a tuple, in which `column` is the one that was
+    varied. It is None if `unreachable`: no event of that column reaches the position within the
+    range of every total that it would change.
+    """
+
+    rank: int
+    column: str
+    value: Score | None
+    unreachable: bool = False
+
+
 class Standing(Answer, frozen=True):
     """A member's place in a ranking, with its context.
 
-    `percent` is the share of members from the top down to this one: 1.0 is "top 1 %". A score is an
+    `percent` is the share of members from the top down to this one: 1.0 is "top 1 %". For
+    a member below the position `to_rank`, `needed` is what takes it there by one event now; None
+    in past periods, windows with refresh and rankings of labels. A score is an
     int (scale 0) or a Decimal, with several columns a tuple of these; in a window with decay it is
     a Decimal with six places more than the column has.
     """
@@ -77,6 +94,7 @@ class Standing(Answer, frozen=True):
     below: Neighbour | None = None
     to_rank: Gap | None = None
     data: Any = None
+    needed: Needed | None = None
 
 
 class Page(Answer, frozen=True):
@@ -160,6 +178,7 @@ def standing(
     scale: Scale,
     to_rank: Gap | None = None,
     data: Any = None,
+    needed: Needed | None = None,
 ) -> Standing:
     """Return the standing of the i-th entry of a slice; the entries next to it are its
     neighbours."""
@@ -172,7 +191,9 @@ def standing(
         below = Neighbour(members[i + 1], public_rank(ranks[i + 1]), scores[i + 1], gaps[i])
     percent = 100 * (part.start + i + 1) / total
     rank = public_rank(ranks[i])
-    return Standing(members[i], rank, scores[i], total, percent, as_of, above, below, to_rank, data)
+    return Standing(
+        members[i], rank, scores[i], total, percent, as_of, above, below, to_rank, data, needed
+    )
 
 
 def entries(part: Slice, scale: Scale, data: Sequence[Any] | None) -> list[Entry]:

@@ -143,6 +143,20 @@ class UnknownWindow(NotFound):
     advice = "take one of the board's windows by its name"
 
 
+class UnknownColumn(NotFound):
+    """There is no column of that name on the board."""
+
+    code = "unknown_column"
+    advice = "take one of the board's columns by its name"
+
+
+class NotLive(Conflict):
+    """Events do not change the window's ranking at once, so nothing can be said about one event."""
+
+    code = "not_live"
+    advice = "ask about a window without refresh"
+
+
 class UnknownScope(NotFound):
     """The board has no ranking by these labels."""
 

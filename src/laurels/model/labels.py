@@ -153,6 +153,13 @@ def _text(labels: Sequence[str], values: Sequence[str | None]) -> str | None:
     )
 
 
+def scope_at(place: RankingSpec, labels: Mapping[str, str]) -> str | None:
+    """Return the scope of a place in which an event with these labels counts; None for none."""
+    if place.by:
+        return place.name if place.by in labels else None
+    return _text(place.labels, [labels.get(label) for label in place.labels])
+
+
 def is_by(scope: str) -> bool:
     """Return whether a scope ranks the values of a label."""
     return scope.startswith("@")

@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from laurels.core.standing import Page, Standing
+from laurels.core.standing import Needed, Page, Standing
 
-from .frames import HEARTBEAT, FullList, change_between, frame, member_change
+from .frames import HEARTBEAT, FullList, MemberChange, change_between, frame, member_change
 
 HEARTBEAT_SECONDS = 15.0
 LIST_COST = 50
@@ -18,8 +18,9 @@ KEPT_FRAMES = 256
 
 
 class What(Struct, frozen=True):
-    """A watched list: its first `limit` entries or, with a member, that member's standing. It shows
-    the scope with some `labels`, or the scopes of one label by `by`."""
+    """A watched list: its first `limit` entries or, with a member, that member's standing and what
+    it needs `to_rank`. It shows the scope with some `labels`, or the scopes of one label by
+    `by`."""
 
     board: str
     window: str | None
@@ -28,6 +29,7 @@ class What(Struct, frozen=True):
     member: str | None = None
     by: str | None = None
     labels: tuple[tuple[str, str], ...] = ()
+    to_rank: int | None = None
 
     @property
     def scope(self) -> dict[str, Any]:
@@ -85,6 +87,7 @@ class Channel:
         self.published_at = 0.0
         self.page: Page | None = None
         self.standing: Standing | None = None
+        self.needed: Needed | None = None
         self.reading = asyncio.Lock()
         self._epoch = epoch
         self._number = 0
@@ -111,8 +114,7 @@ class Channel:
         """Return a frame with the whole list."""
         assert self.page is not None
         if self.what.member is not None:
-            change = member_change(self.what.member, self.standing, self.standing, self.page)
-            return frame("standing", self.number, change)
+            return frame("standing", self.number, self._member_change(self.standing))
         page = self.page
         top = FullList(page.entries, page.total, page.as_of, self.what.limit)
         return frame("top", self.number, top)
@@ -127,29 +129,34 @@ class Channel:
                 return list(self._frames)[len(self._frames) - missed :]
         return [self.whole()]
 
-    def publish(self, page: Page, standing: Standing | None, now: float) -> None:
+    def publish(
+        self, page: Page, standing: Standing | None, now: float, needed: Needed | None = None
+    ) -> None:
         """Compare a list with what was sent last, and send the changes."""
-        old, was = self.page, self.standing
-        self.page, self.standing = page, standing
+        old, was, before = self.page, self.standing, self.needed
+        self.page, self.standing, self.needed = page, standing, needed
         self.published_at = now
         if old is None:
             return
-        content = self._news(old, was)
+        content = self._news(old, was, before)
         if content is None:
             return
         self._frames.append(content)
         for watcher in self.watchers:
             watcher.put(content)
 
-    def _news(self, old: Page, was: Standing | None) -> bytes | None:
+    def _member_change(self, was: Standing | None) -> MemberChange:
         assert self.page is not None
-        what, new = self.what, self.standing
-        if what.member is not None:
-            before = None if was is None else (was.rank, was.score)
-            if before == (None if new is None else (new.rank, new.score)):
+        assert self.what.member is not None
+        return member_change(self.what.member, was, self.standing, self.page, self.needed)
+
+    def _news(self, old: Page, was: Standing | None, needed: Needed | None) -> bytes | None:
+        assert self.page is not None
+        if self.what.member is not None:
+            if (_shown(was), needed) == (_shown(self.standing), self.needed):
                 return None
             self._number += 1
-            return frame("standing", self.number, member_change(what.member, was, new, self.page))
+            return frame("standing", self.number, self._member_change(was))
         if old.as_of.period != self.page.as_of.period:
             self._number += 1
             return self.whole()
@@ -158,3 +165,8 @@ class Channel:
             return None
         self._number += 1
         return frame("change", self.number, change)
+
+
+def _shown(standing: Standing | None) -> object:
+    """Return what a watcher of a member is shown of its standing."""
+    return None if standing is None else (standing.rank, standing.score, standing.to_rank)

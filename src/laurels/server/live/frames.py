@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Struct
 
-from laurels.core.standing import AsOf, Entry, Page, Standing
+from laurels.core.standing import AsOf, Entry, Gap, Needed, Page, Standing
 from laurels.model.score import Score
 
 HEARTBEAT = b": heartbeat\n\n"
@@ -46,7 +46,8 @@ class MemberChange(Struct, frozen=True):
     """The current and the previous standing of a member.
 
     `overtaken_by` is the member directly above it if it has lost a place. A member that is not
-    ranked has no rank.
+    ranked has no rank. `to_rank` is the gap to the position that the feed names, `needed` what one
+    event has to bring to get there.
     """
 
     member: str
@@ -57,6 +58,8 @@ class MemberChange(Struct, frozen=True):
     previous_score: Score | None
     overtaken_by: str | None
     as_of: AsOf
+    to_rank: Gap | None = None
+    needed: Needed | None = None
 
 
 def frame(kind: str, number: str, document: object) -> bytes:
@@ -85,7 +88,11 @@ def change_between(old: Page, new: Page) -> ListChange | None:
 
 
 def member_change(
-    member: str, old: Standing | None, new: Standing | None, page: Page
+    member: str,
+    old: Standing | None,
+    new: Standing | None,
+    page: Page,
+    needed: Needed | None = None,
 ) -> MemberChange:
     """Return the change of a member's standing; `page` is the list that the member is in, or is
     missing from."""
@@ -100,4 +107,6 @@ def member_change(
         previous_score=None if old is None else old.score,
         overtaken_by=above,
         as_of=page.as_of,
+        to_rank=None if new is None else new.to_rank,
+        needed=needed,
     )

@@ -25,8 +25,8 @@ from functools import partial
 from itertools import count
 
 from laurels.api.aio import AsyncLeaderboards
-from laurels.core.standing import Page
-from laurels.errors import LaurelsError, Unavailable
+from laurels.core.standing import Needed, Page
+from laurels.errors import LaurelsError, NotLive, Unavailable
 from laurels.errors.service import Stopping
 from laurels.wire.live import RETRY_MS
 
@@ -291,13 +291,31 @@ class Hub:
             channel.publish(await self._top(what, what.limit), None, self._clock())
             return
         standing = await self._lb.standing(
-            what.board, what.member, window=what.window, **what.scope
+            what.board, what.member, window=what.window, to_rank=what.to_rank, **what.scope
         )
         if standing is None:
             page = await self._top(what, 0)
+            needed = await self._needed(what)
         else:
             page = Page([], standing.total, standing.as_of)
-        channel.publish(page, standing, self._clock())
+            needed = standing.needed
+        channel.publish(page, standing, self._clock(), needed)
+
+    async def _needed(self, what: What) -> Needed | None:
+        """Return what a member that is not ranked needs; None in a ranking that events of the
+        member do not change at once."""
+        if what.member is None or what.to_rank is None or what.by is not None:
+            return None
+        try:
+            return await self._lb.needed(
+                what.board,
+                what.member,
+                what.to_rank,
+                window=what.window,
+                labels=dict(what.labels),
+            )
+        except NotLive:
+            return None
 
     async def _top(self, what: What, limit: int) -> Page:
         return await self._lb.top(what.board, window=what.window, limit=limit, **what.scope)

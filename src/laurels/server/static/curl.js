@@ -5,6 +5,7 @@ const QUERIES = {
   around: "member=alice&radius=5",
   standing: "member=alice&to_rank=10",
   rank: "member=alice",
+  needed: "member=alice&rank=10",
   card: "member=alice&to_rank=10",
   at_rank: "rank=1",
   score_at_percentile: "percent=90",

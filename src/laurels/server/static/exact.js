@@ -46,6 +46,11 @@ export function gapText(gap, columns) {
   return `${grouped(gap[decides])} ${columns[decides].name}`;
 }
 
+/** An amount to add: with its sign. */
+export function signed(number) {
+  return number.startsWith("-") ? grouped(number) : `+${grouped(number)}`;
+}
+
 /** Whether every figure of a score is zero. */
 export function isZero(score) {
   const hasUnits = (figure) => /[1-9]/.test(figure.split(/e/i)[0]);

@@ -3,7 +3,7 @@
 import { Refused, ask, boardPath, follow, url } from "./api.js";
 import { boardView } from "./board.js";
 import { el, memberName, setText } from "./dom.js";
-import { gapText, grouped, isZero, scoreText, topPercent } from "./exact.js";
+import { gapText, grouped, isZero, scoreText, signed, topPercent } from "./exact.js";
 import { Ranking } from "./ranking.js";
 import { isScoped, queryOf, rowLink, scopeIn, scopeText } from "./scopes.js";
 import { linkTo, titleOf, windowsOf } from "./windows.js";
@@ -71,17 +71,26 @@ class MemberView {
     const { board, member, signal, window } = this;
     const query = { ...this.query, member, to_rank: AIM };
     const { windows } = await ask(url(boardPath(board.name, "card"), query), { signal });
+    const needed = await this.neededToEnter(windows);
     const near = { ...this.query, member, window: window.name, radius: RADIUS };
     const around = windows[window.name] ? await asked(url(boardPath(board.name, "around"), near), signal) : null;
     this.isRanked = Object.values(windows).some(Boolean);
     this.heading.classList.toggle("muted", !this.isRanked);
     this.showState();
-    this.showCards(windows);
+    this.showCards(windows, needed);
     this.around.show(around?.entries ?? []);
     this.neighbours.hidden = around === null;
   }
 
-  showCards(standings) {
+  /** What a member without a score needs in the chosen window; null where that cannot be told. */
+  async neededToEnter(standings) {
+    const { board, member, window } = this;
+    if (standings[window.name] || this.scope.by || !Object.values(standings).some(Boolean)) return null;
+    const query = { ...this.query, member, window: window.name, rank: AIM };
+    return (await asked(url(boardPath(board.name, "needed"), query), this.signal))?.needed ?? null;
+  }
+
+  showCards(standings, needed) {
     if (!this.isRanked) {
       const text =
         " is in no ranking of this board. Ids are matched whole, capitals and spaces included. " +
@@ -90,7 +99,7 @@ class MemberView {
       return;
     }
     const focus = document.activeElement?.dataset.focus;
-    this.cards.replaceChildren(...this.windows.map((window) => this.standing(window, standings[window.name])));
+    this.cards.replaceChildren(...this.windows.map((window) => this.standing(window, standings[window.name], needed)));
     if (focus) this.cards.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
   }
 
@@ -102,7 +111,7 @@ class MemberView {
     setText(this.pill, STATES[state]);
   }
 
-  standing(window, standing) {
+  standing(window, standing, needed) {
     const isCurrent = window.name === this.window.name;
     const link = el(
       "a",
@@ -118,6 +127,7 @@ class MemberView {
       { class: isCurrent ? "panel standing chosen" : "panel standing", "data-window": window.name },
       el("header", {}, el("h2", {}, link), standing ? el("span", { class: "badge" }, topPercent(standing.percent)) : null),
       standing ? this.figures(standing) : el("p", { class: "muted" }, "Not ranked in this window."),
+      !standing && isCurrent && needed ? el("p", {}, needs(needed, this.board.columns)) : null,
     );
   }
 
@@ -136,7 +146,7 @@ class MemberView {
         "ul",
         { class: "gaps" },
         beside(standing.above, text, "behind"),
-        aim(standing, text),
+        aim(standing, text, columns),
         beside(standing.below, text, "ahead of"),
       ),
     ];
@@ -153,7 +163,7 @@ class MemberView {
         if (rank !== null || this.isRanked) this.refreshSoon(LEAST_MS, failed);
       },
     };
-    const watched = { ...this.query, window: this.window.name, member: this.member };
+    const watched = { ...this.query, window: this.window.name, member: this.member, to_rank: AIM };
     follow(this.board.name, watched, hears, this.signal);
     this.signal.addEventListener("abort", () => clearTimeout(this.timer));
     if (this.isRanked) this.refreshSoon(NEIGHBOURS_MS, failed);
@@ -175,12 +185,12 @@ class MemberView {
   }
 }
 
-/** An answer, or null where the member is not ranked. */
+/** An answer, or null where the member is not ranked, or nothing can be told of one event. */
 async function asked(address, signal) {
   try {
     return await ask(address, { signal });
   } catch (error) {
-    if (error.problem?.code === "member_not_ranked") return null;
+    if (["member_not_ranked", "not_live"].includes(error.problem?.code)) return null;
     throw error;
   }
 }
@@ -191,7 +201,16 @@ function beside(neighbour, text, where) {
   return el("li", {}, said, memberName(neighbour.member));
 }
 
-function aim(standing, text) {
+function aim(standing, text, columns) {
+  if (standing.needed) return el("li", {}, needs(standing.needed, columns));
   if (!standing.to_rank || isZero(standing.to_rank.gap)) return null;
   return el("li", {}, el("b", {}, text(standing.to_rank.gap)), ` to rank ${standing.to_rank.rank}`);
+}
+
+/** What one event has to bring: an amount to add, or a value to score. */
+function needs({ rank, value, column }, columns) {
+  if (value === null) return [`Rank ${rank} is out of reach`];
+  const { op } = columns.find(({ name }) => name === column);
+  const shown = op === "sum" && !Array.isArray(value) ? signed(value) : scoreText(value, columns);
+  return [el("b", {}, shown), ` for rank ${rank}`];
 }

@@ -48,8 +48,8 @@ async def export(ask: RequestContext, parameters: Struct) -> object:
 
 
 class LiveQuery(Struct, forbid_unknown_fields=True):
-    """The first `limit` entries of a window, or a `member`, in a scope; updated at most every
-    `interval` ms."""
+    """The first `limit` entries of a window, or a `member` and what it needs `to_rank`, in a scope;
+    updated at most every `interval` ms."""
 
     labels: Annotated[str, Meta(description=LABELS)] | None = None
     by: str | None = None
@@ -57,12 +57,14 @@ class LiveQuery(Struct, forbid_unknown_fields=True):
     limit: int = 10
     interval: int | None = None
     member: str | None = None
+    to_rank: int | None = None
 
 
 @ROUTES.row("GET", "/v1/boards/{board}/live", "read", query=LiveQuery, returns=bytes)
 async def live(ask: RequestContext, query: LiveQuery) -> object:
     """The live feed as Server-Sent Events: `top` with the list, then `change` with each change; for
-    a member, `standing` at each change. `Last-Event-ID` continues an interrupted stream."""
+    a member, `standing` at each change, also of what it needs `to_rank`. `Last-Event-ID` continues
+    an interrupted stream."""
     interval_ms = query.interval
     if interval_ms is None:
         interval_ms = ask.server.settings.live_interval
@@ -75,7 +77,14 @@ async def live(ask: RequestContext, query: LiveQuery) -> object:
         raise InvalidQuery(
             f"expected an integer from 1 to {MOST_LIVE} for limit, got {safe_repr(query.limit)}"
         )
+    to_rank = query.to_rank
+    if to_rank is not None and (query.member is None or to_rank < 1):
+        raise InvalidQuery(
+            f"expected a member and a position from 1 for to_rank, got {safe_repr(to_rank)}"
+        )
     labels = read_labels(query.labels)
-    what = What(ask.board, query.window, query.limit, interval_ms, query.member, query.by, labels)
+    what = What(
+        ask.board, query.window, query.limit, interval_ms, query.member, query.by, labels, to_rank
+    )
     frames = await ask.server.hub.watch(what, ask.last_event_id, ask.caller.identity)
     return Streamed(frames, "text/event-stream")

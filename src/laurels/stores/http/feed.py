@@ -36,6 +36,7 @@ def live(
     member: str | None = None,
     by: str | None = None,
     labels: Mapping[str, str] | None = None,
+    to_rank: int | None = None,
     after: str = "",
 ) -> Call[None]:
     """Return the request of a feed that continues after the event `after`."""
@@ -46,6 +47,7 @@ def live(
         member=None if member is None else member_text(member),
         labels=write_labels(label_pairs(labels)),
         by=by,
+        to_rank=to_rank,
     )
     also = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
     return Call("GET", path, nothing, also=also)

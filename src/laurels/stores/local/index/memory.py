@@ -364,6 +364,25 @@ class MemoryIndex(Deferred):
                 column[i] = word
         return Located(positions, ranks, columns)
 
+    def cells(self, key: RankingKey, members: Sequence[str]) -> Located:
+        width = len(self._boards[key.board].rules.columns)
+        columns = [array("q", bytes(8 * len(members))) for _ in range(width)]
+        places = [-1] * len(members)
+        rolling = self._part(key).rolling.get(key.window)
+        tally = None if rolling is None else rolling.tally(key.instance)
+        ids = self._roster.find_many(members)
+        if tally is None:
+            return Located(places, places, columns)
+        for i, id in enumerate(ids):
+            if id < 0:
+                continue
+            present, words = tally.words(array("I", [id]))
+            if present[0]:
+                places[i] = 0
+                for column, found in zip(columns, words, strict=False):
+                    column[i] = found[0]
+        return Located(places, places, columns)
+
     def slice(self, key: RankingKey, start: int, stop: int) -> Slice:
         store = self._boards[key.board]
         ranking = _ranked(store, key)

@@ -202,6 +202,8 @@ def _scores(columns: Any) -> Scores | None:
 def encode_read(encoding: BoardEncoding, ask: ReadRequest) -> list[Any]:
     if (listing := ask.scopes) is not None:
         return [False, listing.form, listing.after, listing.limit]
+    if ask.tally:
+        return [True, scoped_name(ask.key), ask.key.instance, ask.members]
     return [
         scoped_name(ask.key),
         ask.key.instance,
@@ -272,6 +274,8 @@ def decode_result(encoding: BoardEncoding, ask: ReadRequest, reader: AnswerReade
         return ReadResult(0, [], [], None, None, list(reader.next()))
     width = encoding.rules.order_words(ask.key.window)
     columns = encoding.rules.score_words(ask.key.window)
+    if ask.tally:
+        return ReadResult(0, [], [], _located(encoding, reader, width), None)
     total = reader.next()
     positions = [reader.next() for _ in ask.anchors]
     slices = [_slice(encoding, reader, columns, width) for _ in ask.spans]

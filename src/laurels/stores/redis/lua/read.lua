@@ -3,7 +3,9 @@
 --
 -- ARGV[1]  msgpack: board, now, due, rolling, requests. A request is {window, instance, rolling, anchors,
 --   spans {anchor, low, high, first, last, fit}, members, data, whole}, or {false, form, after, limit} to list
---   the next scopes of a form; none of these may be stale, that is last advanced before `since`.
+--   the next scopes of a form; none of these may be stale, that is last advanced before `since`. It is
+--   {true, window, step, members} to look up the cells of members in the tally of a step, with an answer
+--   like that for requested members, where the position of one that has a cell is 0.
 -- An anchor is {'start'}, {'end'}, {'member', member}, {'count', form} (the number of entries below
 --   the form), or {'within', form, next form, member, right} (the number of entries below the form,
 --   plus those from the form to the next one whose member sorts before `member`).
@@ -206,8 +208,26 @@ local function list_scopes(form, after, limit)
   return stale_scopes
 end
 
+-- Adds the cells of members in the tally of a step to the answer.
+local function look_up(window, step, members)
+  local positions, forms = {}, fetch('HMGET', P .. 't:' .. window .. ':' .. text(step), members)
+  for i, form in ipairs(forms) do
+    positions[i] = form and 0 or -1
+    if scored then
+      forms[i] = form and tonumber(form)
+    else
+      texts[#texts + 1] = form and sub(form, 1, 8 * width) or ''
+    end
+  end
+  append(positions)
+  append(positions)
+  append(scored and forms or {})
+end
+
 for _, request in ipairs(A.requests) do
-  if request[1] then
+  if request[1] == true then
+    look_up(request[2], request[3], request[4])
+  elseif request[1] then
     answer(unpack(request, 1, 8))
   else
     local stale_scopes = list_scopes(request[2], request[3], request[4])

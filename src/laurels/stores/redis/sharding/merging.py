@@ -76,6 +76,8 @@ def merged(ask: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> Merg
     another round to confirm it."""
     if ask.scopes is not None:
         return _Listed(ask, ask.scopes)
+    if ask.tally:
+        return _Cells(ask, count)
     return Merging(ask, rules, count, lenient=lenient)
 
 
@@ -98,6 +100,31 @@ class _Listed:
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult:
         scopes = next_of([part.scopes for part in parts], self._limit)
         return ReadResult(0, [], [], None, None, scopes)
+
+    def near(self, span: int, place: Anchor, position: int) -> None:
+        raise AssertionError("there are no spans")
+
+
+class _Cells:
+    """A request for the cells of members, each of which is in the shard of its member."""
+
+    def __init__(self, ask: ReadRequest, count: int) -> None:
+        self.ask = ask
+        self.far: dict[int, tuple[int, int]] = {}
+        self._homes = [shard_of(member.encode(), count) for member in ask.members]
+
+    def of_shard(self, shard: int) -> ReadRequest:
+        return self.ask
+
+    def answer(self, parts: Sequence[ReadResult]) -> ReadResult:
+        found = [parts[shard].located for shard in self._homes]
+        rows = [(i, located) for i, located in enumerate(found) if located is not None]
+        positions = [located.positions[i] for i, located in rows]
+        width = max([len(located.words) for _, located in rows], default=0)
+        words = [
+            array("q", [located.words[place][i] for i, located in rows]) for place in range(width)
+        ]
+        return ReadResult(0, [], [], Located(positions, positions, words), None)
 
     def near(self, span: int, place: Anchor, position: int) -> None:
         raise AssertionError("there are no spans")

@@ -1,0 +1,282 @@
+"""What is needed: the value of one event that, counted now, moves a member to a position. Pure.
+
+An event counts in all windows and scopes it belongs to, or in none. So what a member needs depends
+on two things: the entry that holds the position (the new entry has to sort before it) and the range
+of every total that the event would change. Both are read at once, with the question itself.
+
+In signed words everything ascends: a smaller word is better. A *limit* is the greatest word with
+which a column still reaches the position; ranges bound what may be added. The answer is the value
+within both that is closest to 0 for a sum, and the greatest word for a column that keeps a value.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct
+
+from laurels.engine.writing.decay import add
+from laurels.errors import UnknownColumn
+from laurels.model.labels import LabelPairs, scope_at
+from laurels.model.rules import Rules
+from laurels.model.score import LIMIT, Score, score_of, stamp, units_of, word_bounds
+from laurels.model.validation import safe_repr
+from laurels.model.windows.weighing import Weighing, weight
+
+from .board_state import BoardState
+from .index import Slice
+from .ranking_key import RankingKey, ranking_key
+from .requests import ReadRequest, ReadResult, Span, Start
+from .standing import Needed, words_at
+
+Words = tuple[int, ...]
+
+
+class Holder(Struct, frozen=True):
+    """The entry at the position that a member is to reach."""
+
+    words: Words
+    member: bytes
+
+
+class Bounds(Struct, frozen=True):
+    """The bounds of a total that the event would change, which is that of the member or of one of
+    the event's labels."""
+
+    low: Sequence[int]
+    high: Sequence[int]
+    of_member: bool
+
+
+class BoundTotal(Struct, frozen=True):
+    """A total that the event would change: its words (None: there is none yet), and its bounds."""
+
+    words: Words | None
+    bounds: Bounds
+
+
+class NeededPlan(Struct, frozen=True):
+    """The requests that find what a member needs in a ranking, and how it is computed from their
+    results: first the member's own entry and the one at the position, then its other totals."""
+
+    rules: Rules
+    window: str
+    now_ms: int
+    member: str
+    rank: int
+    column: int
+    requests: tuple[ReadRequest, ...]
+    bounds: tuple[Bounds, ...]
+    """The bounds of the total that each request but the first reads."""
+
+    def needed(self, results: Sequence[ReadResult]) -> Needed | None:
+        """Return what the member needs; None if it stands there already."""
+        first = results[0]
+        own = own_words(first)
+        if own is not None and first.located is not None and first.located.positions[0] < self.rank:
+            return None
+        totals = [
+            BoundTotal(own_words(result), bounds)
+            for result, bounds in zip(results[1:], self.bounds, strict=True)
+        ]
+        weighing = self.rules.weighing(self.window)
+        holder = _holder(first.slices[0], self.rules.order_words(self.window))
+        attempt = _Attempt(self, own, holder, totals)
+        words = attempt.values() if weighing is None else attempt.decayed_value(weighing)
+        value: Score | None = None
+        if words is not None:
+            value = score_of(units_of(words, self.rules), self.rules)
+        return Needed(self.rank, self.rules.columns[self.column].name, value, words is None)
+
+
+def plan_needed(
+    state: BoardState,
+    key: RankingKey,
+    now_ms: int,
+    member: str,
+    rank: int,
+    column: str | None = None,
+    labels: LabelPairs = (),
+) -> NeededPlan:
+    """Return the plan for a running period of a window that is not refreshed, in the scope of these
+    labels; `column` is the one whose value is varied, by default the first. Raises
+    UnknownColumn."""
+    rules = state.rules
+    place = rank - 1
+    main = ReadRequest(key, (Start(),), (Span(0, place, place + 1),), (member,))
+    requests, bounds = [main], list[Bounds]()
+    for request, each in _totals(state, now_ms, member, dict(labels)):
+        requests.append(request)
+        bounds.append(each)
+    number = _column_at(rules, column)
+    return NeededPlan(
+        rules, key.window, now_ms, member, rank, number, tuple(requests), tuple(bounds)
+    )
+
+
+def _totals(
+    state: BoardState, now_ms: int, member: str, labels: dict[str, str]
+) -> Iterator[tuple[ReadRequest, Bounds]]:
+    """Yield a request for each total that an event with these labels changes now, and its
+    bounds."""
+    rules = state.rules
+    if rules.best or (len(rules.columns) == 1 and rules.columns[0].op != "sum"):
+        return
+    for spec in rules.places:
+        window = rules.windows[spec.window]
+        scope = scope_at(spec, labels)
+        if scope is None or window.weighing is not None or (spec.by and rules.has_label_replica):
+            continue
+        key = ranking_key(state.number, window, window.period_at(now_ms), scope)
+        of = (labels[spec.by] if spec.by else member,)
+        if not window.interval_ms:
+            yield ReadRequest(key, members=of), Bounds(*word_bounds(rules), not spec.by)
+        if window.steps:
+            bounds = Bounds(*word_bounds(rules, window.steps), not spec.by)
+            yield ReadRequest(key, members=of, tally=True), bounds
+
+
+def _column_at(rules: Rules, name: str | None) -> int:
+    if name is None:
+        return 0
+    names = [column.name for column in rules.columns]
+    if name not in names:
+        raise UnknownColumn(
+            f"expected a column of the board ({', '.join(names)}), got {safe_repr(name)}"
+        )
+    return names.index(name)
+
+
+def own_words(result: ReadResult) -> Words | None:
+    """Return the words of the one member of a request, None if it has no entry."""
+    located = result.located
+    if located is None or located.positions[0] < 0:
+        return None
+    return words_at(located.words, 0)
+
+
+def _holder(part: Slice, width: int) -> Holder | None:
+    if not part.members:
+        return None
+    return Holder(words_at(part.words[:width], 0), part.members[0].encode())
+
+
+class _Attempt(Struct, frozen=True):
+    """One member's attempt at a position; `holder` is None where fewer members are ranked, so that
+    any event is enough."""
+
+    plan: NeededPlan
+    own: Words | None
+    holder: Holder | None
+    totals: Sequence[BoundTotal]
+
+    def values(self) -> Words | None:
+        """Return the values of the event, as words; None if none reaches the position."""
+        rules, at = self.plan.rules, self.plan.column
+        values: list[int] = []
+        for column in range(len(rules.columns)):
+            least, most = self._range(column)
+            if least > most:
+                return None
+            values.append(self._kept(column, least, most))
+        after = [
+            value + self._before(column) if rules.columns[column].op == "sum" else value
+            for column, value in enumerate(values)
+        ]
+        limit = self._limit(after)
+        if limit is None:
+            return None
+        least, most = self._range(at)
+        if rules.columns[at].op == "sum":
+            most = min(most, limit - self._before(at))
+        else:
+            most = min(most, limit)
+        if rules.best and self.own is not None:
+            most = min(most, self.own[at] - 1)  # an equal best would change nothing
+        if least > most:
+            return None
+        values[at] = _nearest(least, most) if rules.columns[at].op == "sum" else most
+        return tuple(values)
+
+    def decayed_value(self, weighing: Weighing) -> Words | None:
+        """Return the value of the event for a window with decay, where it is added with a
+        weight."""
+        exponent, mantissa = weight(self.plan.now_ms, weighing.half_life_ms)
+        total = (0, 0) if self.own is None else (self.own[0], self.own[1])
+
+        def reaches(value: int) -> bool:
+            words: Words = add(total, value, exponent, mantissa)
+            return self._sorts_before((*words, *self._tie()))
+
+        least, most = self._range(0)
+        greatest = _greatest(reaches, least, most)
+        return None if greatest is None else (_nearest(least, greatest),)
+
+    def _range(self, column: int) -> tuple[int, int]:
+        """Return the least and the greatest word of the event's value: of a sum what may be added
+        everywhere, else the column's own range."""
+        rules = self.plan.rules
+        if rules.columns[column].op != "sum":
+            low, high = word_bounds(rules)
+            return low[column], high[column]
+        least, most = -LIMIT, LIMIT
+        for total in self.totals:
+            before = 0 if total.words is None else total.words[column]
+            least = max(least, total.bounds.low[column] - before)
+            most = min(most, total.bounds.high[column] - before)
+        return least, most
+
+    def _before(self, column: int) -> int:
+        return 0 if self.own is None else self.own[column]
+
+    def _kept(self, column: int, least: int, most: int) -> int:
+        """Return the value with which another column stays as it is, as far as its range
+        allows."""
+        if self.plan.rules.columns[column].op == "sum":
+            return _nearest(least, most)
+        words = [self.own, *[total.words for total in self.totals if total.bounds.of_member]]
+        known = [each[column] for each in words if each is not None]
+        return known[0] if known else _nearest(least, most)
+
+    def _tie(self) -> Words:
+        """Return the tie word of the member's entry after the event, if there are tie words."""
+        rules = self.plan.rules
+        if rules.tie == 0:
+            return ()
+        now = stamp(self.plan.now_ms, rules.resolution_ms)
+        if self.own is not None and not rules.best:
+            now = max(now, rules.tie * self.own[rules.score_words(self.plan.window)])
+        return (rules.tie * now,)
+
+    def _sorts_before(self, words: Words) -> bool:
+        holder = self.holder
+        member = self.plan.member.encode()
+        return holder is None or (words, member) < (holder.words, holder.member)
+
+    def _limit(self, after: Sequence[int]) -> int | None:
+        """Return the greatest word of the column with which the entry `after` sorts before the
+        holder's; None if no word does."""
+        at, holder = self.plan.column, self.holder
+        if holder is None or tuple(after[:at]) < holder.words[:at]:
+            return 2 * LIMIT
+        if tuple(after[:at]) > holder.words[:at]:
+            return None
+        level = (*after[:at], holder.words[at], *after[at + 1 :], *self._tie())
+        return holder.words[at] - (not self._sorts_before(level))
+
+
+def _nearest(least: int, most: int) -> int:
+    """Return the number from `least` to `most` that is closest to 0."""
+    return min(max(0, least), most)
+
+
+def _greatest(reaches: Callable[[int], bool], least: int, most: int) -> int | None:
+    """Return the greatest number from `least` to `most` that reaches; if one does, all smaller ones
+    do. O(log(most - least))."""
+    if least > most or not reaches(least):
+        return None
+    while least < most:
+        middle = (least + most + 1) // 2
+        if reaches(middle):
+            least = middle
+        else:
+            most = middle - 1
+    return least
