@@ -149,6 +149,18 @@ def test_streams_that_begin_together_share_the_search_for_their_descriptors(
     asyncio.run(main())
 
 
+def test_a_stream_is_cut_that_was_never_checked() -> None:
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            client = socket.create_connection(listener.getsockname(), timeout=WITHIN_SECONDS)
+            accepted, address = listener.accept()
+            with client, accepted:
+                await Flow(written(address), PeerDescriptors()).cut()
+                assert client.recv(1) == b""
+
+    asyncio.run(main())
+
+
 def test_a_descriptor_that_was_used_again_is_searched_for_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

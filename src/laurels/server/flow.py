@@ -31,7 +31,7 @@ _ACKED = slice(120, 128)
 
 class Flow:
     """The connection of a stream, identified by the address of its client (`ip:port`). Its
-    descriptor is searched for when enough has been sent to check it for the first time."""
+    descriptor is searched for when it is needed: to check it for the first time, or to close it."""
 
     def __init__(self, client: str, descriptors: PeerDescriptors) -> None:
         host, _, port = client.rpartition(":")
@@ -69,9 +69,7 @@ class Flow:
         if self._unlooked < LOOK_BYTES:
             return
         self._unlooked = 0
-        if not self._was_searched:
-            self._descriptor = await self._descriptors.find(self._peer)
-            self._was_searched = True
+        await self._search()
         wait_seconds = LOOK_SECONDS
         taken = self._taken
         while self.on_its_way > MOST_BYTES:
@@ -81,9 +79,14 @@ class Flow:
                 taken = now_taken
                 yield
 
-    def cut(self) -> None:
-        """Close the connection, even if the client has not read everything. A connection on which
-        too little was sent to be checked stays open: it ends with its answer."""
+    async def cut(self) -> None:
+        """Close the connection, even if the client has not read everything."""
+        await self._search()
         if self._descriptor is not None and peer_of(self._descriptor) == self._peer:
             with suppress(OSError), borrowed(self._descriptor) as connection:
                 connection.shutdown(socket.SHUT_RDWR)
+
+    async def _search(self) -> None:
+        if not self._was_searched:
+            self._descriptor = await self._descriptors.find(self._peer)
+            self._was_searched = True

@@ -46,7 +46,7 @@ async def send_stream(
         except asyncio.CancelledError:
             if is_gone():
                 return
-            flow.cut()
+            await flow.cut()
             if not reader.deadlines.has_expired(task):
                 raise
             reader.count_cut_off()
