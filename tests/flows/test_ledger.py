@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,7 +17,6 @@ from laurels.flows.ledger.rows import GENERATION_BITS, escaped, restored
 from laurels.flows.ledger.target import LedgerTarget
 from laurels.flows.sinks.target import SinkPage
 
-from .databases import MariaDB, Postgres
 from .sinking import NOW_MS, ledger, rankings, rows, sent, sink_of
 
 DAY_MS = 86_400_000
@@ -36,28 +33,6 @@ ODD_MEMBERS = [
     "🏆",
     "x" * 128,
 ]
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with Postgres() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def mariadb() -> Iterator[MariaDB]:
-    with MariaDB() as server:
-        yield server
-
-
-@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database without tables of this test's prefix."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/ledger.db"
-    server = request.getfixturevalue(request.param)
-    name = f"t{abs(hash(request.node.nodeid)) % 10**12}_"
-    return f"{server.url}?prefix={name}"
 
 
 def prefix_of(url: str) -> str:
