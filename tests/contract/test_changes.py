@@ -399,6 +399,21 @@ def test_a_cursor_of_another_board_has_diverged(lb: laurels.Leaderboards) -> Non
         lb.changes("board", after=ahead)
 
 
+def test_the_beginning_ends_with_the_positions_of_sources(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("board", changes="1d", shards=1))
+    assert [change.kind for change in lb.changes("board", initial=True)] == ["initial_end"]
+    lb.submit_many("board", [("ann", 1), ("bob", 2)], position=("file", "7"))
+    lb.submit_many("board", [], position=("a/b", "ü"))
+    found = list(all_changes(lb, "board", limit=5, initial=True))
+    kinds = [change.kind for change in found]
+    assert kinds == ["initial", "initial", "position", "position", "initial_end"]
+    assert [change.data for change in found[2:4]] == [
+        {"source": "a/b", "position": "ü"},
+        {"source": "file", "position": "7"},
+    ]
+    assert len({change.id for change in found}) == 5
+
+
 def test_the_beginning_is_every_present_entry(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:

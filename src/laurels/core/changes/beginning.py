@@ -10,7 +10,7 @@ state.
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -186,6 +186,26 @@ def page(board: str, uid: str, rules: Rules, cursor: InitialCursor, limit: int) 
         if found:
             return ChangePage(found, cursor.encode(), more=True)
     return ChangePage([], cursor.encode(), more=True)
+
+
+def is_last(page: ChangePage) -> bool:
+    """Return whether a page is the last of the initial load."""
+    return bool(page.changes) and page.changes[-1].kind == "initial_end"
+
+
+def with_positions(page: ChangePage, positions: Mapping[str, str]) -> ChangePage:
+    """Return the last page of the initial load, with the positions of sources before its end."""
+    end = page.changes[-1]
+    noted = [
+        replace(
+            end,
+            id=f"{end.id}/position/{source}",
+            kind="position",
+            data={"source": source, "position": position},
+        )
+        for source, position in sorted(positions.items())
+    ]
+    return replace(page, changes=[*noted, end])
 
 
 def _changes_of(entries: PresentEntries, board: str, uid: str) -> list[Change]:

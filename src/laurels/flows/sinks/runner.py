@@ -262,7 +262,7 @@ class _BoardReader:
         page = SinkPage(self._board, changes, self._stored, cursor, self._restarts)
         figures = self._figures
         figures.waiting = len(changes)
-        if changes[0].kind not in ("initial", "initial_end"):
+        if changes[-1].kind not in ("initial", "initial_end"):
             figures.waiting_since_ms = changes[0].at_ms
         if await self._sent(page):
             figures.delivered += len(changes)

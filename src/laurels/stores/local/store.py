@@ -299,7 +299,11 @@ class Service(Paced):
             cursor = beginning.cursor_of(after, partial(self._end_of_changes, board))
             state = self.named(board)
             steps = beginning.page(board, state.uid, state.rules, cursor, limit)
-            return beginning.run(steps, partial(self.ask, board))
+            page = beginning.run(steps, partial(self.ask, board))
+            if not beginning.is_last(page):
+                return page
+            with self.reading():
+                return beginning.with_positions(page, self._fold.named(board).positions)
         with self.reading():
             read = self._changes.read(self._fold.named(board), after, limit)
         return read.page()

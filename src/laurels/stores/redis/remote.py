@@ -196,6 +196,9 @@ class RemoteIndex(Protocol):
 
     async def position(self, board: Opened, source: str) -> str | None: ...
 
+    async def positions(self, board: Opened) -> dict[str, str]:
+        """Return the positions of all sources."""
+
     async def time(self, board: Opened) -> int | None:
         """Return the latest time at which the board was written, None before the first write."""
 

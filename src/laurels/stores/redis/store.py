@@ -342,7 +342,11 @@ class Direct(Paced):
         cursor = beginning.cursor_of(after, lambda: end)
         state = await self.know(board)
         steps = beginning.page(board, state.uid, state.rules, cursor, limit)
-        return await beginning.run_async(steps, partial(self.ask_async, board))
+        page = await beginning.run_async(steps, partial(self.ask_async, board))
+        if not beginning.is_last(page):
+            return page
+        positions = read_only(self._present.index.positions)
+        return beginning.with_positions(page, await positions(opened_as(state)))
 
     async def look_async(self, look: Callable[[bool], T]) -> T:
         """Run a read that waits for the server in a thread, and return its result."""

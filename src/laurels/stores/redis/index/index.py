@@ -391,6 +391,11 @@ class RedisIndex:
         found = await self._command(board, b"HGET", b"p", source.encode())
         return None if found is None else bytes(found).decode()
 
+    async def positions(self, board: Opened) -> dict[str, str]:
+        """Return the positions of all sources."""
+        found = await self._command(board, b"HGETALL", b"p")
+        return {bytes(source).decode(): bytes(text).decode() for source, text in found.items()}
+
     async def time(self, board: Opened) -> int | None:
         """Return the latest time the board was written at, None before the first write."""
         found = await self._command(board, b"HGET", b"m", b"now")

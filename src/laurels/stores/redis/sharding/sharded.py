@@ -230,6 +230,16 @@ class Sharded:
         keeper = position_shard(source, board.rules.shards)
         return await self._index.position(replace(board, shard=keeper), source)
 
+    async def positions(self, board: Opened) -> dict[str, str]:
+        """Return the positions of all sources, each from the shard that stores it."""
+        found = await gather(self._index.positions(shard) for shard in shards(board))
+        return {
+            source: text
+            for shard, positions in enumerate(found)
+            for source, text in positions.items()
+            if position_shard(source, len(found)) == shard
+        }
+
     async def time(self, board: Opened) -> int | None:
         """Return the latest time any shard was written at, None before the first write."""
         found = await gather(self._index.time(shard) for shard in shards(board))
