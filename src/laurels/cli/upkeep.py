@@ -1,20 +1,27 @@
 """Maintenance of a folder: `check`, `rebuild`, `snapshot`, `backup`, `restore`."""
 
+import asyncio
+from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 import laurels
 from laurels import config
 from laurels.errors import CheckFailed, LogDamaged, SnapshotDamaged
+from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.reading import PAGE, LedgerReader
+from laurels.flows.ledger.rebuild import Rebuilding, RebuiltBoard, sentence
 
-from .options import DEFAULT_URL, AsJson, Url
+from .options import DEFAULT_URL, READING, AsJson, Url
 from .progress import bytes_bar
 from .recording import Recorder
-from .show import complain_of, put_json, put_line, readable
+from .show import complain, complain_of, put_json, put_line, readable
 
 FAULTY = 1
+REPORTED = 100_000
+"""After so many entries of a ledger a line says how far a rebuild is."""
 
 
 def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
@@ -47,13 +54,51 @@ def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     return 0
 
 
-def rebuild(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
-    """Rebuild all rankings from the log.
+def rebuild(
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="LEDGER",
+            help="Make boards from a ledger: postgresql://, mysql:// or sqlite:///FILE.",
+            rich_help_panel=READING,
+        ),
+    ] = None,
+    boards: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--boards",
+            metavar="PATTERN",
+            help="With --from: boards by name or pattern; may be repeated.",
+            rich_help_panel=READING,
+        ),
+    ] = None,
+    clock: Annotated[
+        Literal["system", "event"] | None,
+        typer.Option(
+            "--clock",
+            help="With --from: the clock of boards in a new folder; `event` is that of replays.",
+        ),
+    ] = None,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Rebuild all rankings from the log, or make boards from a ledger.
+
+    With --from the boards of a ledger are made in another place: definitions, entries, ties, what
+    members carry, and where sources stood, so that they go on with what is missing. Repeat the
+    command after an interruption; nothing else may write to the boards until it has ended.
 
     \b
-    Example:
+    Examples:
       laurels rebuild --at /srv/boards
+      laurels rebuild --from postgresql://app@localhost/boards --at /srv/new
+      laurels rebuild --from sqlite:///ledger.db --boards 'gift*' --at redis://localhost
     """
+    if source is not None:
+        return _rebuild_from(source, boards, clock, at, json=json)
+    if boards or clock:
+        raise typer.BadParameter("--boards and --clock go with --from")
     with Recorder(at) as record, laurels.open(at, create=False) as lb:
         with record.call("rebuild"):
             lb.rebuild()
@@ -62,6 +107,32 @@ def rebuild(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
         put_json(stats)
     else:
         put_line(f"rebuilt: {stats.boards:,} boards, at offset {stats.offset:,}")
+    return 0
+
+
+def _rebuild_from(
+    source: str, boards: list[str] | None, clock: str | None, at: str, *, json: bool
+) -> int:
+    """Make boards from a ledger."""
+    ledger = LedgerReader(*dialect_of(source))
+
+    def progress(board: str, entries: int) -> None:
+        if not json and entries % REPORTED < PAGE:
+            complain(f"{board}: {entries:,} entries")
+
+    async def make() -> list[RebuiltBoard]:
+        async with laurels.open_async(at, clock=clock) as lb:
+            return await Rebuilding(lb, ledger, progress).run(boards)
+
+    with Recorder(at) as record, closing(ledger):
+        ledger.open()
+        with record.call("rebuild", request={"from": config.without_login(source)}):
+            made = asyncio.run(make())
+    if json:
+        put_json(made)
+    else:
+        for each in made:
+            put_line(sentence(each))
     return 0
 
 

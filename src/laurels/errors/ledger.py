@@ -1,6 +1,6 @@
 """The errors of ledgers: making a store from one, and comparing one with a store."""
 
-from . import InvalidInput
+from . import Conflict, InvalidInput
 
 
 class InvalidEntry(InvalidInput):
@@ -8,3 +8,24 @@ class InvalidEntry(InvalidInput):
 
     code = "invalid_entry"
     advice = "give entries as `entries` returns them, each member once"
+
+
+class LedgerIncomplete(Conflict):
+    """The ledger does not have every present entry of a board yet."""
+
+    code = "ledger_incomplete"
+    advice = "let its sink run until it has sent everything (`laurels sink status NAME`)"
+
+
+class NoLedger(InvalidInput):
+    """The database has no ledger, or not the boards that are asked for."""
+
+    code = "no_ledger"
+    advice = "name the database and the ?prefix= that the sink writes to, and boards that it has"
+
+
+class RebuildTaken(Conflict):
+    """There is a board already that was not made from this ledger, or was written since."""
+
+    code = "rebuild_taken"
+    advice = "delete the board first, rebuild into another place, or choose others with --boards"

@@ -38,8 +38,9 @@ class Dialect(Protocol):
     table_end: str
     """What stands behind the columns of a table."""
 
-    def connect(self) -> Any:
-        """Return a connection that commits only when it is told to. Raises TargetUnavailable."""
+    def connect(self, *, create: bool = True) -> Any:
+        """Return a connection that commits only when it is told to. A database that is a file is
+        made when it is not there, if `create`. Raises TargetUnavailable."""
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         """Carry out a statement and return its cursor."""
@@ -52,6 +53,15 @@ class Dialect(Protocol):
 
     def delete(self, connection: Any, table: str, columns: Sequence[str], rows: list[Row]) -> None:
         """Delete the rows with these values in these columns."""
+
+    def begin_snapshot(self, connection: Any) -> None:
+        """Begin a transaction whose reads all show the same state."""
+
+    def stream(
+        self, connection: Any, statement: str, row: Sequence[Any], size: int
+    ) -> Iterator[list[Row]]:
+        """Yield the rows of a query, about `size` at a time, without reading all of them first. No
+        other statement may run meanwhile."""
 
     def score(self, value: Any, scale: int) -> Any:
         """Return a number as it was written: an int, or a Decimal with the places of its column."""
@@ -119,7 +129,7 @@ class PostgreSQL:
         self._url = url
         self._options = options
 
-    def connect(self) -> Any:
+    def connect(self, *, create: bool = True) -> Any:
         options = {"connect_timeout": CONNECT_SECONDS, **self._options}
         with self.errors():
             connection = self._driver.connect(self._url, **options)
@@ -165,6 +175,17 @@ class PostgreSQL:
             f"DELETE FROM {table} WHERE ({', '.join(columns)}) IN (SELECT * FROM unnest({arrays}))"
         )
         connection.execute(statement, [list(column) for column in zip(*rows, strict=True)])
+
+    def begin_snapshot(self, connection: Any) -> None:
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+    def stream(
+        self, connection: Any, statement: str, row: Sequence[Any], size: int
+    ) -> Iterator[list[Row]]:
+        with connection.cursor(name="laurels") as cursor:
+            cursor.execute(statement, row)
+            while found := cursor.fetchmany(size):
+                yield found
 
     def score(self, value: Any, scale: int) -> Any:
         return int(value) if not scale else value
@@ -219,7 +240,7 @@ class MariaDB:
         if options:
             raise InvalidTarget(f"expected ?prefix=, socket= or ssl_ca=, got {sorted(options)[0]}")
 
-    def connect(self) -> Any:
+    def connect(self, *, create: bool = True) -> Any:
         with self.errors():
             connection = self._driver.connect(
                 **self._place,
@@ -277,6 +298,17 @@ class MariaDB:
             statement = f"DELETE FROM {table} WHERE ({', '.join(columns)}) IN ({places})"
             self.execute(connection, statement, [value for row in some for value in row])
 
+    def begin_snapshot(self, connection: Any) -> None:
+        self.execute(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+
+    def stream(
+        self, connection: Any, statement: str, row: Sequence[Any], size: int
+    ) -> Iterator[list[Row]]:
+        with connection.cursor(self._driver.cursors.SSCursor) as cursor:
+            cursor.execute(statement, tuple(row))
+            while found := cursor.fetchmany(size):
+                yield list(found)
+
     def score(self, value: Any, scale: int) -> Any:
         return int(value) if not scale else round(value, scale)
 
@@ -302,9 +334,10 @@ class SQLite:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def connect(self) -> Any:
+    def connect(self, *, create: bool = True) -> Any:
         with self.errors():
-            connection = sqlite3.connect(self._path, timeout=10.0, check_same_thread=False)
+            url = f"{self._path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+            connection = sqlite3.connect(url, timeout=10.0, check_same_thread=False, uri=True)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             return connection
@@ -327,6 +360,16 @@ class SQLite:
     def delete(self, connection: Any, table: str, columns: Sequence[str], rows: list[Row]) -> None:
         where = " AND ".join([f"{column} = ?" for column in columns])
         connection.executemany(f"DELETE FROM {table} WHERE {where}", rows)
+
+    def begin_snapshot(self, connection: Any) -> None:
+        connection.execute("BEGIN")
+
+    def stream(
+        self, connection: Any, statement: str, row: Sequence[Any], size: int
+    ) -> Iterator[list[Row]]:
+        cursor = self.execute(connection, statement, row)
+        while found := cursor.fetchmany(size):
+            yield found
 
     def score(self, value: Any, scale: int) -> Any:
         return int(value) if not scale else Decimal(f"{value:.{scale}f}")

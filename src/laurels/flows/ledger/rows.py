@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.changes.answers import Change, ChangedRanking
-from laurels.model.labels import labels_text
+from laurels.model.labels import labels_of, labels_text
 from laurels.model.score import Number
 
 COLUMNS = 4
@@ -40,6 +40,8 @@ class Flush(Struct):
     entries: dict[str, dict[RankingName, ScoreRow | None]] = msgspec.field(default_factory=dict)
     data: dict[str, tuple[str | None, int]] = msgspec.field(default_factory=dict)
     positions: dict[str, str] = msgspec.field(default_factory=dict)
+    scopes: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
+    """The labels of scopes that are cut short."""
     defines: bool = False
     ends_initial: bool = False
 
@@ -70,9 +72,20 @@ def scope_text(labels: dict[str, str] | None) -> str:
     return f"{text[: MAX_SCOPE - 9]}~{crc32(text.encode()):08x}"
 
 
+def is_cut(scope: str) -> bool:
+    """Return whether a scope of the ledger may be cut short; its labels are kept beside it."""
+    return len(scope) == MAX_SCOPE and scope[-9] == "~"
+
+
+def labels_in(scope: str) -> dict[str, str]:
+    """Return the labels in a scope of the ledger that is not cut short."""
+    return labels_of(restored(scope))
+
+
 def version_of(change: Change, generation: int) -> int:
     """Return the version of rows that a change writes: they take the place of lower ones."""
-    sequence = 0 if change.kind.startswith("initial") else int(change.id.split("/")[2])
+    parts = change.id.split("/", 3)
+    sequence = 0 if parts[1] == "initial" else int(parts[2])
     return (generation << GENERATION_BITS) | min(sequence, (1 << GENERATION_BITS) - 1)
 
 
@@ -118,6 +131,8 @@ def _rank(
 ) -> None:
     period = ranking.period or ""
     name = (ranking.window, period, scope_text(ranking.labels))
+    if is_cut(name[2]):
+        flush.scopes[name[2]] = ranking.labels or {}
     entries = flush.entries.setdefault(member, {})
     if ranking.score is None:
         entries[name] = None

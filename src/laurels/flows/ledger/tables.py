@@ -5,7 +5,7 @@ from msgspec import Struct
 from .dialects import Dialect
 from .rows import COLUMNS
 
-VERSION = 1
+VERSION = 2
 """Of the tables; a ledger of a higher one is refused."""
 
 
@@ -58,6 +58,16 @@ class Tables(Struct, frozen=True):
         }
 
     @property
+    def scopes(self) -> dict[str, str]:
+        """The columns of `scopes`, the labels, as JSON, of scopes that are cut short."""
+        return {
+            "board": f"{self.dialect.key_name} NOT NULL",
+            "scope": f"{self.dialect.key_text} NOT NULL",
+            "labels": self.dialect.long_text,
+            "version": "bigint NOT NULL",
+        }
+
+    @property
     def boards(self) -> dict[str, str]:
         """The columns of `boards`, a definition in JSON a row."""
         return {
@@ -84,6 +94,7 @@ class Tables(Struct, frozen=True):
             self._table("scores", self.scores, 5),
             self._table("member_data", self.member_data, 2),
             self._table("source_positions", self.source_positions, 2),
+            self._table("scopes", self.scopes, 2),
             self._table("boards", self.boards, 1),
             self._table("sinks", self.sinks, 2),
         ]

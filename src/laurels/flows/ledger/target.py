@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import msgspec
+
 from laurels.errors import LaurelsError, UnknownBoard
 from laurels.errors.sinks import LedgerTaken, LedgerTooNew, SinkOvertaken
 from laurels.flows.sinks.target import SinkPage
@@ -116,6 +118,8 @@ class LedgerTarget:
             self._execute(f"INSERT INTO {name} (version) VALUES (%s)", VERSION)
         elif found > VERSION:
             raise LedgerTooNew(f"the tables are of version {found}, this laurels knows {VERSION}")
+        elif found < VERSION:  # its tables have been made just now
+            self._execute(f"UPDATE {name} SET version = %s", VERSION)
 
     def _stored(self, board: str) -> tuple[str | None, int]:
         """Return the position and the generation of this sink."""
@@ -198,12 +202,17 @@ class LedgerTarget:
             (board, escaped(source), escaped(text), version)
             for source, text in flush.positions.items()
         ]
+        scopes: list[Row] = [
+            (board, scope, msgspec.json.encode(labels).decode(), version)
+            for scope, labels in flush.scopes.items()
+        ]
         self._delete("scores", ("board", "member"), removed)
         self._delete("member_data", ("board", "member"), removed)
         self._delete("scores", tuple(list(self._tables.scores)[:5]), gone)
         self._upsert("scores", self._tables.scores, 5, rows)
         self._upsert("member_data", self._tables.member_data, 2, data)
         self._upsert("source_positions", self._tables.source_positions, 2, positions)
+        self._upsert("scopes", self._tables.scopes, 2, scopes)
         if any(text is None for text, _ in flush.data.values()):
             self._execute(
                 f"DELETE FROM {name('member_data')} WHERE board = %s AND data IS NULL", board

@@ -1,0 +1,193 @@
+"""Reading a ledger: the boards that it has, and their entries as a store has them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from laurels.core.mending import RankingEntries, StoredEntry
+from laurels.errors.ledger import NoLedger
+from laurels.errors.sinks import LedgerTooNew, TargetRefused, TargetUnavailable
+from laurels.model.board import Board
+from laurels.model.rules import Rules
+
+from .dialects import Dialect, Row
+from .rows import COLUMNS, RankingName, is_cut, labels_in, restored, scope_text
+from .tables import VERSION, Tables
+
+PAGE = 10_000
+_ENTRY = ", ".join(
+    [
+        "member, window_name, period, scope",
+        *[f"score_{i + 1}" for i in range(COLUMNS)],
+        "reached_at, last_at",
+    ]
+)
+
+
+class LedgerBoard(Struct, frozen=True):
+    """A board of a ledger: its definition, and where its sink stood. `newest_ms` is the latest time
+    of any entry."""
+
+    definition: Board
+    sink: str
+    position: str | None
+    generation: int
+    newest_ms: int | None
+
+
+class EntryReader:
+    """Turns rows of the table `scores` of one board into entries."""
+
+    def __init__(self, dialect: Dialect, rules: Rules, scopes: dict[str, dict[str, str]]) -> None:
+        self._score = dialect.score
+        self._scales = [column.scale for column in rules.columns]
+        self._is_scoped = rules.scoped
+        self._scopes = scopes
+        self._labels: dict[str, dict[str, str] | None] = {"": {}}
+
+    def entry(self, row: Row) -> StoredEntry:
+        """Return the entry in a row."""
+        parts = [
+            self._score(value, scale) for value, scale in zip(row[4:], self._scales, strict=False)
+        ]
+        score = parts[0] if len(parts) == 1 else tuple(parts)
+        return StoredEntry(restored(row[0]), score, row[-2], row[-1])
+
+    def labels(self, scope: str) -> dict[str, str] | None:
+        """Return the labels of a scope; None if it is cut short and they are not kept."""
+        if scope not in self._labels:
+            if len(self._labels) > 100_000:
+                self._labels = {"": {}}
+            self._labels[scope] = self._read(scope)
+        return self._labels[scope]
+
+    def _read(self, scope: str) -> dict[str, str] | None:
+        if (kept := self._scopes.get(scope)) is not None:
+            return kept
+        labels = labels_in(scope)
+        return None if is_cut(scope) and scope_text(labels) != scope else labels
+
+    def rankings(self, rows: Sequence[Row]) -> tuple[list[RankingEntries], int]:
+        """Return the entries in rows, by ranking, and the number of rows whose labels are not
+        kept."""
+        found: dict[RankingName, list[StoredEntry]] = {}
+        for row in rows:
+            found.setdefault((row[1], row[2], row[3]), []).append(self.entry(row))
+        rankings: list[RankingEntries] = []
+        left_out = 0
+        for (window, period, scope), entries in found.items():
+            labels = self.labels(scope)
+            if labels is None:
+                left_out += len(entries)
+            else:
+                rankings.append(RankingEntries(window, period or None, labels, entries))
+        return rankings, left_out
+
+
+class LedgerReader:
+    """Reads a ledger as of one instant. Every method may block."""
+
+    def __init__(self, dialect: Dialect, prefix: str) -> None:
+        self._dialect = dialect
+        self._tables = Tables(dialect, prefix)
+        self._connection: Any = None
+        self._version = VERSION
+
+    def open(self) -> None:
+        """Connect, and begin the transaction that all reads are in. Raises NoLedger, LedgerTooNew,
+        TargetUnavailable."""
+        self._connection = self._dialect.connect(create=False)
+        try:
+            with self._dialect.errors():
+                version = self._one(f"SELECT max(version) FROM {self._name('ledger')}")[0]
+                self._connection.commit()
+                self._dialect.begin_snapshot(self._connection)
+        except (TargetRefused, TargetUnavailable) as error:
+            raise NoLedger(f"there are no tables of a ledger ({error.what})") from error
+        if version is None:
+            raise NoLedger("no sink has written to these tables")
+        if version > VERSION:
+            raise LedgerTooNew(f"the tables are of version {version}, this laurels knows {VERSION}")
+        self._version = int(version)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def boards(self) -> list[str]:
+        """Return the names of the boards, sorted."""
+        with self._dialect.errors():
+            found = self._execute(f"SELECT board FROM {self._name('boards')}").fetchall()
+        return sorted(name for (name,) in found)
+
+    def board(self, name: str) -> LedgerBoard:
+        """Return a board. Raises NoLedger if the ledger does not have it."""
+        with self._dialect.errors():
+            found = self._execute(
+                f"SELECT definition FROM {self._name('boards')} WHERE board = %s", name
+            ).fetchall()
+            sinks = self._execute(
+                f"SELECT sink, position, generation FROM {self._name('sinks')} WHERE board = %s",
+                name,
+            ).fetchall()
+            newest = self._one(
+                f"SELECT max(reached_at), max(last_at), max(period_start) "
+                f"FROM {self._name('scores')} WHERE board = %s",
+                name,
+            )
+        if not found or not sinks:
+            raise NoLedger(f"the ledger has no board {name!r}")
+        sink, position, generation = sinks[0]
+        times = [int(each) for each in newest if each is not None]
+        definition = Board.from_json(found[0][0].encode())
+        return LedgerBoard(definition, sink, position, int(generation), max(times, default=None))
+
+    def positions(self, board: str) -> dict[str, str]:
+        """Return where the sources of a board stood."""
+        return {
+            restored(name): restored(text)
+            for name, text in self._pairs("source_positions", "source, position", board)
+        }
+
+    def data(self, board: str) -> Iterator[list[tuple[str, Any]]]:
+        """Yield what the members of a board carry, in pages."""
+        statement = f"SELECT member, data FROM {self._name('member_data')} WHERE board = %s"
+        for page in self._stream(statement, board):
+            yield [(restored(member), msgspec.json.decode(text)) for member, text in page]
+
+    def reader(self, board: LedgerBoard) -> EntryReader:
+        """Return what turns rows of a board into entries."""
+        cut: list[Row] = []
+        if self._version > 1:
+            cut = self._pairs("scopes", "scope, labels", board.definition.name)
+        scopes = {scope: msgspec.json.decode(labels, type=dict[str, str]) for scope, labels in cut}
+        return EntryReader(self._dialect, board.definition.rules(), scopes)
+
+    def rows(self, board: LedgerBoard) -> Iterator[list[Row]]:
+        """Yield the rows of all entries of a board, in pages. On a board with scopes those of a
+        ranking follow each other."""
+        order = " ORDER BY window_name, period, scope" if board.definition.rules().scoped else ""
+        statement = f"SELECT {_ENTRY} FROM {self._name('scores')} WHERE board = %s{order}"
+        yield from self._stream(statement, board.definition.name)
+
+    def _pairs(self, table: str, columns: str, board: str) -> list[Row]:
+        with self._dialect.errors():
+            statement = f"SELECT {columns} FROM {self._name(table)} WHERE board = %s"
+            return list(self._execute(statement, board).fetchall())
+
+    def _stream(self, statement: str, board: str) -> Iterator[list[Row]]:
+        with self._dialect.errors():
+            yield from self._dialect.stream(self._connection, statement, (board,), PAGE)
+
+    def _one(self, statement: str, *row: Any) -> Row:
+        found: Row = self._execute(statement, *row).fetchone()
+        return found
+
+    def _execute(self, statement: str, *row: Any) -> Any:
+        return self._dialect.execute(self._connection, statement, row)
+
+    def _name(self, table: str) -> str:
+        return self._tables.name(table)

@@ -1,0 +1,333 @@
+"""A store that is made from a ledger has the rankings of the one before, ties included."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import gzip
+import itertools
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels.cli import main
+from laurels.errors.ledger import LedgerIncomplete, NoLedger, RebuildTaken
+from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.reading import LedgerReader
+from laurels.flows.ledger.rebuild import Rebuilding, RebuiltBoard
+from tests.redis.servers import Server
+
+from .sinking import NOW_MS, sent
+from .test_ledger import BOARDS, DAY_MS, board, prefix_of, step
+
+CDNOW = Path(__file__).parents[2] / "examples" / "cdnow.csv.gz"
+
+
+def reading(url: str) -> LedgerReader:
+    found = LedgerReader(*dialect_of(url))
+    found.open()
+    return found
+
+
+async def rebuilt(
+    lb: laurels.AsyncLeaderboards, url: str, patterns: list[str] | None = None
+) -> list[RebuiltBoard]:
+    """The boards of a ledger, made in a store."""
+    reader = reading(url)
+    try:
+        return await Rebuilding(lb, reader).run(patterns)
+    finally:
+        reader.close()
+
+
+def everything(lb: laurels.Leaderboards, name: str) -> dict[str, Any]:
+    """Every ranking of a board that changes list, in its order, with the times behind it."""
+    found: dict[str, Any] = {}
+    page = lb.changes(name, initial=True)
+    while not (page.changes and page[-1].kind == "initial_end"):
+        for change in page:
+            (ranking,) = change.rankings
+            place = f"{ranking.window} {ranking.period} {ranking.labels}"
+            times = ranking.reached_ms, ranking.last_ms
+            found.setdefault(place, []).append((change.member, ranking.score, times, change.data))
+        page = lb.changes(name, after=page.cursor)
+    return found
+
+
+@pytest.fixture(scope="module")
+def server() -> Any:
+    found = Server()
+    yield found
+    found.stop()
+
+
+@pytest.fixture(params=["folder", "redis"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A place for boards, empty."""
+    if request.param == "folder":
+        return str(tmp_path / "boards")
+    server = request.getfixturevalue("server")
+    return f"{server.url}?prefix=t{abs(hash(request.node.nodeid)) % 10**9}:"
+
+
+@pytest.mark.parametrize("kind", BOARDS)
+def test_rankings_are_those_before(kind: str, url: str, target: str) -> None:
+    defined, random = BOARDS[kind], Random(kind)
+    clock = laurels.ManualClock(NOW_MS)
+
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=clock) as lb:
+            await lb.create(defined)
+            await sent(lb, url)
+            for _round in range(6):
+                for _ in range(random.randrange(8)):
+                    await step(lb, defined, random)
+                clock.advance(random.choice([0, 3_600_000, DAY_MS]))
+            await lb.submit_many("b", [], position=("stream", "42 \\ 7"))
+            await sent(lb, url)
+            expected = await asyncio.to_thread(everything, lb.sync, "b")
+        async with laurels.open_async(target, clock=clock) as lb:
+            (made,) = await rebuilt(lb, url)
+            assert await asyncio.to_thread(everything, lb.sync, "b") == expected
+            assert made.entries == sum(map(len, expected.values()))
+            assert made.expired == made.left_out == 0
+            assert made.sources == ("stream",)
+            assert await lb.get("b") == defined
+            assert await lb.position("b", "stream") == "42 \\ 7"
+            await lb.check()
+            assert [each.was_done for each in await rebuilt(lb, url)] == [True]
+            for _ in range(5):
+                await step(lb, defined, random)
+            await sent(lb, url)
+
+    asyncio.run(play())
+
+
+def test_cdnow_is_as_it_was(url: str, tmp_path: Path) -> None:
+    """Real purchases in event time: every month and week, with all who spent the same."""
+    defined = laurels.Board(
+        "spent",
+        columns=[laurels.Column("amount", scale=2)],
+        windows=["all", "month:keep=18", "week:keep=79", "7d=rolling:7d/1d"],
+        rank="competition",
+        changes="9000d",
+    )
+    with gzip.open(CDNOW, "rt") as file:
+        events = [
+            (
+                row["customer"],
+                Decimal(row["amount"]),
+                datetime.fromisoformat(row["date"]).replace(tzinfo=UTC),
+            )
+            for row in itertools.islice(csv.DictReader(file), 8_000)
+        ]
+
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock="event") as lb:
+            await lb.create(defined)
+            for first in range(0, len(events), 2_000):
+                await lb.submit_many("spent", events[first : first + 2_000])
+            await sent(lb, url)
+            expected = await asyncio.to_thread(everything, lb.sync, "spent")
+            ranks = [
+                (entry.member, entry.rank)
+                for entry in lb.sync.export("spent", window="month", period="2021-02")
+            ]
+        async with laurels.open_async(tmp_path / "b", clock="event") as lb:
+            (made,) = await rebuilt(lb, url)
+            assert made.empty == ("7d",)
+            assert made.expired == 0
+            assert await asyncio.to_thread(everything, lb.sync, "spent") == expected
+            assert ranks == [
+                (entry.member, entry.rank)
+                for entry in lb.sync.export("spent", window="month", period="2021-02")
+            ]
+
+    asyncio.run(play())
+
+
+def test_a_scope_that_is_cut_short_comes_back(url: str) -> None:
+    defined = board(scopes=[["room", "kind"]], windows=["all"])
+    labels = {"room": "ü" * 60, "kind": "%/~" * 40}
+
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(defined)
+            await lb.submit("b", "ann", 7, labels=labels)
+            await lb.submit("b", "ann", 8, labels={"room": "1", "kind": "~" * 100})
+            await sent(lb, url)
+            expected = await asyncio.to_thread(everything, lb.sync, "b")
+            async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as other:
+                await rebuilt(other, url)
+                assert await asyncio.to_thread(everything, other.sync, "b") == expected
+                top = await other.top("b", labels=labels)
+                assert top.entries[0].score == 7
+
+    asyncio.run(play())
+
+
+class Cut(Exception):  # noqa: N818 (what ends a process)
+    """The process ended here."""
+
+
+def test_a_rebuild_goes_on_wherever_it_was_interrupted(
+    url: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before every write of it, one after another, until it ends by itself."""
+    defined, clock = board(), laurels.ManualClock(NOW_MS)
+
+    async def fill() -> dict[str, Any]:
+        async with laurels.open_async("memory:", clock=clock) as lb:
+            await lb.create(defined)
+            await lb.submit_many("b", [(f"m{i}", i % 7) for i in range(40)], position=("s", "9"))
+            await lb.set_data("b", "m3", {"n": 1})
+            await sent(lb, url)
+            return await asyncio.to_thread(everything, lb.sync, "b")
+
+    async def run(writes: int) -> None:
+        async with laurels.open_async(target, clock=clock) as lb:
+            left = itertools.count(writes, -1)
+
+            def guarded(verb: Callable[..., Any]) -> Callable[..., Any]:
+                async def call(*args: Any, **more: Any) -> Any:
+                    if next(left) <= 0:
+                        raise Cut
+                    return await verb(*args, **more)
+
+                return call
+
+            for name in ("create", "submit_many", "mend", "set_data", "change"):
+                monkeypatch.setattr(lb, name, guarded(getattr(lb, name)), raising=False)
+            await rebuilt(lb, url)
+
+    monkeypatch.setattr("laurels.flows.ledger.reading.PAGE", 25)
+    expected = asyncio.run(fill())
+    for writes in itertools.count():
+        try:
+            asyncio.run(run(writes))
+        except Cut:
+            continue
+        break
+    assert writes > 5
+    with laurels.open(target, clock=clock) as lb:
+        assert everything(lb, "b") == expected
+        assert lb.position("b", "s") == "9"
+        lb.check()
+
+
+def test_boards_that_are_there_already_are_left_alone(url: str) -> None:
+    async def play() -> None:
+        clock = laurels.ManualClock(NOW_MS)
+        async with (
+            laurels.open_async("memory:", clock=clock) as lb,
+            laurels.open_async("memory:", clock=clock) as other,
+        ):
+            await lb.create(board())
+            await lb.submit("b", "ann", 5)
+            await sent(lb, url)
+            await other.create(board(keep=2))
+            with pytest.raises(RebuildTaken, match="another definition"):
+                await rebuilt(other, url)
+            await other.delete("b")
+            await other.create(board())
+            await other.submit("b", "bob", 1)
+            with pytest.raises(RebuildTaken, match="with members"):
+                await rebuilt(other, url)
+            assert [entry.member for entry in (await other.top("b")).entries] == ["bob"]
+            await other.remove("b", "bob")
+            assert len(await rebuilt(other, url)) == 1
+
+    asyncio.run(play())
+
+
+def test_what_a_source_wrote_meanwhile_is_not_overwritten(url: str) -> None:
+    async def play() -> None:
+        clock = laurels.ManualClock(NOW_MS)
+        async with (
+            laurels.open_async("memory:", clock=clock) as lb,
+            laurels.open_async("memory:", clock=clock) as other,
+        ):
+            await lb.create(board())
+            await lb.submit_many("b", [("ann", 5)], position=("s", "1"))
+            await sent(lb, url)
+            await other.create(board(changes=""))
+            await other.submit_many("b", [], position=("rebuild", "begun"))
+            await other.submit_many("b", [("ann", 7)], position=("s", "2"))
+            with pytest.raises(RebuildTaken, match="half made"):
+                await rebuilt(other, url)
+
+    asyncio.run(play())
+
+
+def test_only_chosen_boards_are_made(url: str) -> None:
+    async def play() -> None:
+        async with (
+            laurels.open_async("memory:") as lb,
+            laurels.open_async("memory:") as other,
+        ):
+            for name in ("a1", "a2", "b"):
+                await lb.create(board(name=name))
+                await lb.submit(name, "ann", 1)
+            await sent(lb, url)
+            made = await rebuilt(other, url, ["a*"])
+            assert [each.board for each in made] == ["a1", "a2"]
+            with pytest.raises(NoLedger):
+                await rebuilt(other, url, ["c*"])
+
+    asyncio.run(play())
+
+
+def test_a_ledger_that_is_not_complete_is_refused(url: str) -> None:
+    async def play() -> None:
+        async with laurels.open_async("memory:") as lb:
+            await lb.create(board())
+            await lb.submit("b", "ann", 1)
+            await sent(lb, url)
+            prefix = prefix_of(url)
+            dialect, _ = dialect_of(url)
+            connection = dialect.connect()
+            dialect.execute(connection, f"UPDATE {prefix}sinks SET position = 'initial.x'")
+            connection.commit()
+            connection.close()
+            with pytest.raises(LedgerIncomplete):
+                await rebuilt(lb, url)
+
+    asyncio.run(play())
+
+
+def test_a_database_without_a_ledger_is_left_as_it_is(url: str) -> None:
+    dialect, prefix = dialect_of(url)
+    dialect.connect().close()
+    with pytest.raises(NoLedger):
+        reading(url)
+    connection = dialect.connect()
+    with pytest.raises(laurels.LaurelsError), dialect.errors():
+        dialect.execute(connection, f"SELECT * FROM {prefix}boards")
+    connection.close()
+
+
+def test_the_command_makes_boards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url, folder = f"sqlite:///{tmp_path}/ledger.db", str(tmp_path / "boards")
+
+    async def play() -> None:
+        async with laurels.open_async("memory:") as lb:
+            await lb.create(board(windows=["all", "day", "rolling:7d/1d"]))
+            await lb.submit_many("b", [("ann", 5), ("bob", 7)])
+            await sent(lb, url)
+
+    asyncio.run(play())
+    assert main(["rebuild", "--from", url, "--at", folder]) == 0
+    assert "b: 4 entries; rolling:7d/1d begin empty" in capsys.readouterr().out
+    assert main(["rebuild", "--from", url, "--at", folder, "--json"]) == 0
+    assert '"was_done":true' in capsys.readouterr().out
+    assert main(["rebuild", "--boards", "b", "--at", folder]) == 2
+    assert main(["rebuild", "--from", f"sqlite:///{tmp_path}/no.db", "--at", folder]) != 0
+    assert not (tmp_path / "no.db").exists()
+    with laurels.open(folder) as lb:
+        assert [entry.member for entry in lb.top("b").entries] == ["bob", "ann"]
