@@ -50,7 +50,7 @@ class RollingApi:
         """Takes in a history; no snapshot is taken on the way. The seconds it took, without those
         spent on making the input."""
         elapsed = 0.0
-        with local(self.boards)._keeper.alone():
+        with local(self.boards)._snapshot_scheduler.exclusive():
             for events in batches:
                 start = time.perf_counter()
                 self.boards.submit_many(BOARD, events)

@@ -33,7 +33,7 @@ def measure_served(api: RollingApi, population: Population) -> list[Sample]:
         MANY: [partial(boards.submit_many, BOARD, batch) for batch in batches],
     }
     table = Table(_GROUP, population)
-    with local(boards)._keeper.alone():
+    with local(boards)._snapshot_scheduler.exclusive():
         for name, tasks in calls.items():
             _keep(table, name, tasks)
     return table.samples

@@ -99,7 +99,7 @@ def _phases(
         ("writing and rolling", lambda: _roll(api)),
     )
     with _settled_heap():
-        with local(api.boards)._keeper.alone():
+        with local(api.boards)._snapshot_scheduler.exclusive():
             for name, task in phases:
                 yield _watched(plan, population, waits, name, task)
         yield _watched(plan, population, waits, "writing and snapshotting", api.boards.snapshot)

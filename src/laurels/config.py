@@ -135,7 +135,7 @@ def _compose(
         raise InvalidClock(f"expected system or event as the clock, got {safe_repr(name)}")
     chosen = system_clock() if name == "system" else EventClock()
     service = Service(log, _new_index, chosen, name, snapshots, _rest, time.perf_counter, changes)
-    if name == "event" and kept != "event" and service.begun:
+    if name == "event" and kept != "event" and service.has_records:
         service.close()
         raise InvalidClock("the boards already run on another clock")
     return service

@@ -81,11 +81,11 @@ def test_a_snapshot_is_taken_by_itself_when_the_log_has_grown(
 ) -> None:
     monkeypatch.setattr("laurels.stores.local.snapshot.taking.LEAST_LOG_BYTES", 30_000)
     lb.submit("gifts", "m1", 1)
-    assert not local(lb)._keeper.is_due()
+    assert not local(lb)._snapshot_scheduler.is_due()
     lb.submit_many("gifts", EVENTS)
     kept = settled(lb, lambda kept: kept.snapshot_offset is not None)
     assert (kept.snapshot_offset, kept.failure) == (23, None)
-    assert not local(lb)._keeper.is_due()
+    assert not local(lb)._snapshot_scheduler.is_due()
     expected = list(lb.export("gifts"))
     lb.close()
     with laurels.open(tmp_path) as again:
@@ -112,7 +112,7 @@ def test_one_that_fails_by_itself_is_told_and_tried_again_when_the_log_has_grown
         assert "No space left" in (kept.failure or "")
         for _ in range(2):  # the first has been followed by what follows it
             lb.submit("gifts", "m1", 1)
-        local(lb)._keeper.wait()
+        local(lb)._snapshot_scheduler.wait()
         assert len(tries) == 1
         assert lb.stats().kept.failure == kept.failure
     lb.submit_many("gifts", EVENTS)
@@ -150,7 +150,7 @@ def closed_during_a_snapshot(lb: laurels.Leaderboards, gate: Gate) -> list[objec
     closing.start()
     closing.join(0.2)
     assert closing.is_alive()
-    assert local(lb)._ended is not None
+    assert local(lb)._unusable_reason is not None
     gate.open.set()
     for thread in (taking, closing):
         thread.join(TIMEOUT)

@@ -14,7 +14,7 @@ from laurels.core.board_state import Boards, BoardState
 from laurels.errors import NotReady
 from laurels.stores.intake.accept import submission
 from laurels.stores.intake.commit import MAX_EVENTS, Ticket
-from laurels.stores.intake.submission import Joined
+from laurels.stores.intake.submission import JoinedSubmission
 from laurels.stores.intake.writes import FoldedWrite, Single
 from laurels.stores.redis.gather import Gatherer, _taken
 
@@ -41,7 +41,7 @@ class Gate:
         self.calls.append(members)
         if "bad" in members:
             raise NotReady("not now")
-        if isinstance(write, Joined):
+        if isinstance(write, JoinedSubmission):
             return list(write._sizes)
         return [len(members)]
 
@@ -50,7 +50,7 @@ def members_of(write: Any) -> list[str]:
     """The members of a submission; of another write its name."""
     if isinstance(write, Single):
         return [write._propose(None, 0)]  # type: ignore[arg-type, list-item]
-    return [member.decode() for member in write._taken.member_list()]
+    return [member.decode() for member in write._batch.member_list()]
 
 
 def states(count: int = 1) -> list[BoardState]:
@@ -63,9 +63,9 @@ def events(state: BoardState, *members: str, atomic: bool = False) -> FoldedWrit
     return submission(state, given, None, event_time=False, atomic=atomic, ranks=True)
 
 
-def named(name: str, *, alone: bool = False) -> FoldedWrite:
+def named(name: str, *, exclusive: bool = False) -> FoldedWrite:
     """A write of one record, for no board."""
-    return Single(lambda *_: name, alone=alone)  # type: ignore[arg-type]
+    return Single(lambda *_: name, exclusive=exclusive)  # type: ignore[arg-type]
 
 
 async def begun(*writes: Coroutine[Any, Any, Any]) -> list[asyncio.Task[Any]]:
@@ -162,7 +162,7 @@ def test_boards_do_not_wait_for_each_other() -> None:
 
 def test_a_write_that_is_alone_shares_no_group() -> None:
     names = ["a", "b", "ALONE", "c", "ALSO", "ALONE TOO", "d", "e"]
-    queue = deque(Ticket(named(name, alone=name.isupper())) for name in names)
+    queue = deque(Ticket(named(name, exclusive=name.isupper())) for name in names)
     groups = []
     while queue:
         groups.append([members_of(ticket.write)[0] for ticket in _taken(queue)])
@@ -174,7 +174,7 @@ def test_writes_for_no_board_are_carried_out_in_order() -> None:
         gate = Gate()
         gatherer = Gatherer(gate.carry_out)
         names = ["a", "B", "c", "D"]
-        tasks = await begun(*(gatherer.write(named(n, alone=n.isupper())) for n in names))
+        tasks = await begun(*(gatherer.write(named(n, exclusive=n.isupper())) for n in names))
         gate.let_through(4)
         assert await asyncio.gather(*tasks) == [1] * 4
         assert gate.calls == [["a"], ["B"], ["c"], ["D"]]

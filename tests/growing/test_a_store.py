@@ -69,8 +69,8 @@ class CountingStore:
     def position(self, board: str, source: str) -> str | None:
         return self._store.position(board, source)
 
-    def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
-        return self._store.board_stats(board, patient=patient)
+    def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
+        return self._store.board_stats(board, may_wait=may_wait)
 
     def stats(self) -> Stats:
         return self._store.stats()

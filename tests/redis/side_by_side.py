@@ -198,10 +198,10 @@ async def _do_something(pair: Pair) -> None:
     if kind < 0.08:
         member = random.choice(MEMBERS).encode()
         found = await pair.redis.remove(pair.opened, member, pair.due)
-        survey = ScopeScan(pair.number, member)
-        while not survey.go_on(pair.memory):
+        scan = ScopeScan(pair.number, member)
+        while not scan.search_share(pair.memory):
             pass
-        assert found == pair.memory.remove(pair.number, member, survey.found)
+        assert found == pair.memory.remove(pair.number, member, scan.scopes)
     elif kind < 0.12:
         member = random.choice(MEMBERS).encode()
         data = random.choice([None, b'{"x":"\\u0000"}', '"ä"'.encode()])

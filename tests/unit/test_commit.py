@@ -19,10 +19,10 @@ HOUR = 3_600.0
 class Note:
     """A write that is a number."""
 
-    def __init__(self, number: int, weight: int = 1, alone: bool = False) -> None:
+    def __init__(self, number: int, weight: int = 1, exclusive: bool = False) -> None:
         self.number = number
         self.weight = weight
-        self.alone = alone
+        self.exclusive = exclusive
 
 
 class Desk:
@@ -35,7 +35,7 @@ class Desk:
         self.release = threading.Event()
         self.running = 0
         self.weights: list[int] = []
-        self.committer = Committer(self.commit, self.afterwards, count(0.0, seconds).__next__)
+        self.committer = Committer(self.commit, self.after_commit, count(0.0, seconds).__next__)
 
     def commit(self, tickets: list[Ticket]) -> None:
         self.running += 1
@@ -50,7 +50,7 @@ class Desk:
         for ticket in tickets:
             ticket.succeed(ticket.write.number * 10)
 
-    def afterwards(self, weight: int) -> None:
+    def after_commit(self, weight: int) -> None:
         self.weights.append(weight)
 
 
@@ -105,7 +105,7 @@ def test_a_group_is_bounded_and_a_lone_write_stays_alone(desk: Desk) -> None:
         Note(1, MAX_EVENTS - 1),
         Note(2),
         Note(3),
-        Note(4, alone=True),
+        Note(4, exclusive=True),
         Note(5),
         *(Note(6 + i) for i in range(MAX_WRITES)),
     ]
@@ -288,7 +288,7 @@ def test_a_write_that_was_interrupted_before_it_was_counted_is_committed(
 def test_a_backlog_of_writes_that_go_alone_is_taken_in_one_pass() -> None:
     inbox = Inbox()
     for number in range(3):
-        inbox.put(Ticket(Note(number, alone=True)))
+        inbox.put(Ticket(Note(number, exclusive=True)))
     inbox.close()
     taken = [inbox.take() for _ in range(4)]
     assert [[ticket.write.number for ticket in group] for group, _ in taken] == [[0], [1], [2], []]

@@ -18,7 +18,7 @@ from laurels.core.receipt import Receipt
 from laurels.errors import Closed, LaurelsError
 from laurels.model.event import EventReader
 from laurels.stores.intake.accept import is_plain
-from laurels.stores.intake.commit import MAX_WRITES, Inbox, Shared, SharedEvent, Ticket
+from laurels.stores.intake.commit import MAX_WRITES, Inbox, SharedEvent, SharedTicket, Ticket
 from laurels.stores.intake.submission import Submission
 
 NOW_MS = 1_700_000_000_000
@@ -155,8 +155,8 @@ def test_who_gives_up_has_its_event_counted_and_harms_nobody() -> None:
 
 def _raising_for_evil(real: Any) -> Any:
     def method(self: Any, given: Any, *rest: Any) -> Any:
-        taken = getattr(self, "_taken", None)
-        members = [event[0] for event in given] if taken is None else taken.member_list()
+        batch = getattr(self, "_batch", None)
+        members = [event[0] for event in given] if batch is None else batch.member_list()
         if "evil" in members or b"evil" in members:
             raise ZeroDivisionError("evil")
         return real(self, given, *rest)
@@ -226,7 +226,7 @@ def test_no_more_than_a_group_holds_share_a_ticket() -> None:
         for i in range(MAX_WRITES + 1):
             entry = _entry(i)
             if not inbox.join("kind", entry):
-                inbox.put(Shared("kind", list, [entry]))
+                inbox.put(SharedTicket("kind", list, [entry]))
         assert inbox.waiting == MAX_WRITES + 1
         for size in (MAX_WRITES, 1):
             group, ended = inbox.take()
@@ -243,7 +243,7 @@ class _Taking(deque[SharedEvent]):
     """What comes to a ticket that is taken just when an event is put in: before that is counted
     in, or, where it is `drained`, together with it."""
 
-    def __init__(self, ticket: Shared, drained: bool) -> None:
+    def __init__(self, ticket: SharedTicket, drained: bool) -> None:
         super().__init__()
         self._ticket, self._drained = ticket, drained
 
@@ -259,11 +259,11 @@ class _Taking(deque[SharedEvent]):
 def test_who_comes_while_a_ticket_is_taken_is_in_it_or_told_so(drained: bool) -> None:
     async def main() -> None:
         made: list[Any] = []
-        ticket = Shared("kind", made.extend, [_entry(1)])
-        ticket._coming = _Taking(ticket, drained)
+        ticket = SharedTicket("kind", made.extend, [_entry(1)])
+        ticket._joining = _Taking(ticket, drained)
         assert ticket.add("kind", _entry(2)) is drained
         assert not ticket.add("kind", _entry(3)), "nobody joins after that"
-        ticket.make()
+        ticket.build_write()
         assert made == ([1, 2] if drained else [1])
 
     asyncio.run(main())
@@ -321,7 +321,7 @@ def test_loops_do_not_share() -> None:
 
     async def submit() -> None:
         service = local(boards)
-        shared = service.share_async("b", ("ada", 1), None, None)
+        shared = service.submit_shared_async("b", ("ada", 1), None, None)
         assert shared is not None
         receipts, place = await shared
         assert receipts[place].status == "applied"
@@ -329,7 +329,7 @@ def test_loops_do_not_share() -> None:
     put = committer._inbox.put
 
     def noted(ticket: Ticket) -> None:
-        assert isinstance(ticket, Shared)
+        assert isinstance(ticket, SharedTicket)
         kinds.append(ticket._kind)
         put(ticket)
 

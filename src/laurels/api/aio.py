@@ -52,10 +52,10 @@ class _Awaited:
         return self._store.write_async(command)
 
     def definition(self, name: str) -> Awaitable[Any]:
-        return self._store.look_async(lambda _: self._store.definition(name))
+        return self._store.read_async(lambda _: self._store.definition(name))
 
     def definitions(self) -> Awaitable[Any]:
-        return self._store.look_async(lambda _: self._store.definitions())
+        return self._store.read_async(lambda _: self._store.definitions())
 
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
@@ -63,15 +63,15 @@ class _Awaited:
         return self._store.changes_async(board, after, limit, initial=initial)
 
     def position(self, board: str, source: str) -> Awaitable[Any]:
-        return self._store.look_async(lambda _: self._store.position(board, source))
+        return self._store.read_async(lambda _: self._store.position(board, source))
 
     def board_stats(self, board: str) -> Awaitable[Any]:
-        return self._store.look_async(
-            lambda patient: self._store.board_stats(board, patient=patient)
+        return self._store.read_async(
+            lambda may_wait: self._store.board_stats(board, may_wait=may_wait)
         )
 
     def stats(self) -> Awaitable[Any]:
-        return self._store.look_async(lambda _: self._store.stats())
+        return self._store.read_async(lambda _: self._store.stats())
 
     def check(self) -> Awaitable[Any]:
         return asyncio.to_thread(self._store.check)

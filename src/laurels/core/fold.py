@@ -53,19 +53,19 @@ _STALE = 1_000
 
 
 class ScopeScan:
-    """A search, in shares, for the scopes of a board in which a member is ranked; `found` are those
-    found so far."""
+    """A search, in shares, for the scopes of a board in which a member is ranked; `scopes` has
+    those found so far."""
 
     def __init__(self, board: int, member: bytes) -> None:
-        self.found: list[str] = []
+        self.scopes: list[str] = []
         self._board = board
         self._member = member
         self._place: tuple[str, str] | None = None
 
-    def go_on(self, index: Index) -> bool:
+    def search_share(self, index: Index) -> bool:
         """Search a share of the scopes; return whether it was the last."""
         places = index.next_scopes(self._board, self._place, _SCOPES)
-        self.found += index.holding(self._board, self._member, [scope for _, scope in places])
+        self.scopes += index.holding(self._board, self._member, [scope for _, scope in places])
         if places:
             self._place = places[-1]
         return len(places) < _SCOPES
@@ -128,10 +128,10 @@ class Fold(Boards):
             case records.Delete():
                 self._delete(record)
             case records.Remove():
-                survey = ScopeScan(record.board, record.member)
-                while not survey.go_on(self.index):
+                scan = ScopeScan(record.board, record.member)
+                while not scan.search_share(self.index):
                     pass
-                return self.remove(record, survey.found)
+                return self.remove(record, scan.scopes)
             case records.MemberData():
                 self.index.set_data(record.board, record.member, record.data)
                 self.refreshes.changed(state, self.entry)

@@ -32,9 +32,9 @@ class Store(Protocol):
         """Return the answer to a query about a board, made from a single state of it."""
 
     def cached_view(
-        self, board: str, window: str | None, look: Callable[[Index, RankingKey], T]
+        self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
     ) -> T | None:
-        """Return the result of `look` for the running period of a window if the ranking is in this
+        """Return the result of `read` for the running period of a window if the ranking is in this
         process and no work is due; else None, and `ask` has to answer."""
 
     def write(self, command: Command[T]) -> T:
@@ -57,8 +57,8 @@ class Store(Protocol):
     def position(self, board: str, source: str) -> str | None:
         """Return the last committed position of a source, None if there is none."""
 
-    def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
-        """Return the figures of a board. Unless `patient`, raise NotReady if much work has to be
+    def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
+        """Return the figures of a board. Unless `may_wait`, raise NotReady if much work has to be
         done first."""
 
     def stats(self) -> Stats:
@@ -144,9 +144,9 @@ class AsyncStore(Store, Protocol):
     ) -> Awaitable[ChangePage]:
         """Return an awaitable of the result of `changes`."""
 
-    def look_async(self, look: Callable[[bool], T]) -> Awaitable[T]:
-        """Return an awaitable of the result of a short read: `look(False)` on the loop if nothing
-        blocks it, else `look(True)`, which may wait, in a thread."""
+    def read_async(self, read: Callable[[bool], T]) -> Awaitable[T]:
+        """Return an awaitable of the result of a short read: `read(False)` on the loop if nothing
+        blocks it, else `read(True)`, which may wait, in a thread."""
 
     def close_async(self) -> Awaitable[None]:
         """Return an awaitable of `close`."""
@@ -178,11 +178,11 @@ class Servable(AsyncStore, Protocol):
     def ensure_healthy(self) -> Awaitable[None]:
         """Raise the error that prevents the boards from being read or written, if there is one."""
 
-    def figures(self, sees: Callable[[str], bool] | None) -> Awaitable[StoreFigures]:
+    def figures(self, is_visible: Callable[[str], bool] | None) -> Awaitable[StoreFigures]:
         """Return the figures of the boards that a caller may see; None means the whole store."""
 
-    def observe(self, told: Callable[[int, float], None], clock: Callable[[], float]) -> None:
-        """Call `told` after each commit, with its number of events and the seconds it took by
+    def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
+        """Call `observer` after each commit, with its number of events and the seconds it took by
         `clock`."""
 
 

@@ -61,7 +61,7 @@ class RemoteStore:
     def position(self, board: str, source: str) -> str | None:
         return self.wire.answer(calls.position(board, source))
 
-    def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
+    def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
         return self.wire.answer(calls.board_stats(board))
 
     def stats(self) -> Stats:
@@ -104,8 +104,8 @@ class AsyncRemoteStore(RemoteStore):
     ) -> ChangePage:
         return await self._on_loop.answer(calls.changes(board, after, limit, initial=initial))
 
-    async def look_async(self, look: Callable[[bool], T]) -> T:
-        return await asyncio.to_thread(look, True)
+    async def read_async(self, read: Callable[[bool], T]) -> T:
+        return await asyncio.to_thread(read, True)
 
     async def write_async(self, command: Command[T]) -> T:
         result: Any

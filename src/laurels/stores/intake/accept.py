@@ -35,7 +35,7 @@ MAX_DATA_BYTES = 1_024
 MAX_POSITION = 4_096
 
 
-class How(TypedDict, total=False):
+class SubmitOptions(TypedDict, total=False):
     """Options for how events are counted and answered."""
 
     ranks: bool
@@ -62,19 +62,19 @@ def submission(
 ) -> Submission:
     """Accept events for a board: validate their form and turn them into columns. `watched` is the
     ranking of that window and scope, if it is known."""
-    listed = batch_list(events)
+    event_list = batch_list(events)
     ensure_position(position)
-    columns = state.reader.gather(listed)
+    columns = state.reader.gather(event_list)
     if absolute and not columns.errors and not can_set(state.rules):
         raise NoAllWindow(f"the board {state.board.name!r} has no window `all`")
     if key is not None:
-        _give_ids(columns, key)
+        _assign_ids(columns, key)
     return Submission(
         state,
         columns,
-        _errors(listed, columns) if columns.errors else {},
+        _errors(event_list, columns) if columns.errors else {},
         watched=watched or place_named(state.rules, window, scope),
-        ranks=ranks or len(listed) == 1,
+        ranks=ranks or len(event_list) == 1,
         event_time=event_time,
         absolute=absolute,
         atomic=atomic,
@@ -82,10 +82,10 @@ def submission(
     )
 
 
-def _errors(listed: Sequence[Any], columns: Columns) -> EventErrors:
+def _errors(event_list: Sequence[Any], columns: Columns) -> EventErrors:
     """Return the errors of the events refused for their form, by position."""
     return {
-        i: (member_of(listed[i]), error)
+        i: (member_of(event_list[i]), error)
         for i, error in columns.errors
         if isinstance(error, LaurelsError)
     }
@@ -98,13 +98,13 @@ def batch_list(events: Iterable[Any]) -> list[Any]:
         return events.copy()
     if not isinstance(events, Iterable):
         raise InvalidEvent(f"expected a list of events, got {safe_repr(events)}")
-    listed = list(islice(events, MAX_BATCH + 1))
-    if len(listed) > MAX_BATCH:
+    event_list = list(islice(events, MAX_BATCH + 1))
+    if len(event_list) > MAX_BATCH:
         raise BatchTooLarge(f"expected at most {MAX_BATCH:,} events, got more")
-    return listed
+    return event_list
 
 
-def joined(tickets: Iterable[Ticket]) -> Iterator[tuple[list[Ticket], FoldedWrite]]:
+def join_writes(tickets: Iterable[Ticket]) -> Iterator[tuple[list[Ticket], FoldedWrite]]:
     """Yield the writes of a commit, each with its tickets: consecutive submissions of one kind
     become one, since a batch costs little more than a single event."""
     for kind, group in groupby(tickets, key=lambda ticket: ticket.write.kind):
@@ -112,7 +112,7 @@ def joined(tickets: Iterable[Ticket]) -> Iterator[tuple[list[Ticket], FoldedWrit
             yield from (([ticket], ticket.write) for ticket in group)
         else:
             alike = list(group)
-            yield alike, Submission.joined([ticket.write for ticket in alike])
+            yield alike, Submission.join([ticket.write for ticket in alike])
 
 
 _PLAIN = frozenset({str, int, float, bool, Decimal, type(None)})
@@ -156,14 +156,16 @@ def data_bytes(data: Any) -> bytes | None:
     if data is None:
         return None
     try:
-        coded = msgspec.json.encode(data)
-        if msgspec.json.decode(coded) != data:
+        encoded = msgspec.json.encode(data)
+        if msgspec.json.decode(encoded) != data:
             raise InvalidData("the data does not come back from JSON as it was")
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InvalidData(f"the data cannot be written as JSON ({error})") from error
-    if len(coded) > MAX_DATA_BYTES:
-        raise DataTooLarge(f"expected at most {MAX_DATA_BYTES:,} bytes of data, got {len(coded):,}")
-    return coded
+    if len(encoded) > MAX_DATA_BYTES:
+        raise DataTooLarge(
+            f"expected at most {MAX_DATA_BYTES:,} bytes of data, got {len(encoded):,}"
+        )
+    return encoded
 
 
 def ensure_position(position: object) -> None:
@@ -182,7 +184,7 @@ def ensure_position(position: object) -> None:
             )
 
 
-def _give_ids(columns: Columns, key: str) -> None:
+def _assign_ids(columns: Columns, key: str) -> None:
     """Give every event without an id one derived from the batch key."""
     id_bytes(key)
     origin = range(columns.n) if columns.kept is None else columns.kept

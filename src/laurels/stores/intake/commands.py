@@ -18,7 +18,7 @@ from laurels.core.commands import (
 from laurels.model.event import member_bytes
 
 from . import writes
-from .accept import How, data_bytes, receipt_at
+from .accept import SubmitOptions, data_bytes, receipt_at
 from .mending import Mending
 from .submission import Submission
 from .writes import FoldedWrite
@@ -29,17 +29,17 @@ ON_LOOP = 1_000
 """The size above which a batch of events, or a query for entries, is handled in a thread."""
 
 
-class Accepting(Protocol):
+class SubmissionStore(Protocol):
     """A store that knows boards and can validate events."""
 
     def named(self, board: str) -> BoardState: ...
 
     def submission(
-        self, board: str, events: Any, window: str | None, **how: Unpack[How]
+        self, board: str, events: Any, window: str | None, **options: Unpack[SubmitOptions]
     ) -> Submission: ...
 
 
-def accepted(store: Accepting, command: Command[Any]) -> FoldedWrite:
+def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
     """Return the write that carries out a command; raise the errors of its form."""
     match command:
         case Submit(board, event, window, scope, absolute):
@@ -101,7 +101,7 @@ def is_long(command: Command[Any]) -> bool:
     return not isinstance(command.events, Sized) or len(command.events) > ON_LOOP
 
 
-def own(event: tuple[Any, ...]) -> tuple[Any, ...]:
+def copy_event(event: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return a copy of an event to be accepted later, with its own copy of the labels."""
     *others, labels = event
     return (*others, dict(labels)) if type(labels) is dict else event

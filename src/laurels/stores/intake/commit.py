@@ -42,7 +42,7 @@ class Write(Protocol):
         """The number of events in the write."""
 
     @property
-    def alone(self) -> bool:
+    def exclusive(self) -> bool:
         """Whether the write needs a commit of its own, because later writes are validated against
         it."""
 
@@ -50,11 +50,11 @@ class Write(Protocol):
 class Ticket:
     """A write in the inbox and, once it is settled, its result or its error.
 
-    A thread that waits for it sleeps on `_settled`; a task waits for `future` instead.
+    A thread that waits for it sleeps on `_wakeup_lock`; a task waits for `future` instead.
     """
 
     done = False
-    _settled: "threading.Lock | None" = None
+    _wakeup_lock: "threading.Lock | None" = None
     _result: Any = None
     _error: BaseException | None = None
 
@@ -62,8 +62,8 @@ class Ticket:
         self.write = write
         self.future = future
         if future is None:
-            self._settled = threading.Lock()
-            self._settled.acquire()
+            self._wakeup_lock = threading.Lock()
+            self._wakeup_lock.acquire()
 
     @property
     def writers(self) -> int:
@@ -77,18 +77,18 @@ class Ticket:
         return weight
 
     @property
-    def alone(self) -> bool:
+    def exclusive(self) -> bool:
         """Whether the ticket needs a commit of its own."""
-        alone: bool = self.write.alone
-        return alone
+        exclusive: bool = self.write.exclusive
+        return exclusive
 
     def seal(self) -> None:
         """Mark the ticket as taken: no event may join it any more."""
 
-    def make(self) -> None:
+    def build_write(self) -> None:
         """Make the write, if that was left to the commit; raise its errors."""
 
-    def apart(self) -> "Sequence[Ticket]":
+    def split(self) -> "Sequence[Ticket]":
         """Return the same writes in tickets that succeed or fail separately."""
         return [self]
 
@@ -99,13 +99,13 @@ class Ticket:
         self._error, self.done = error, True
 
     def wake(self) -> None:
-        if self._settled is not None:
-            self._settled.release()
+        if self._wakeup_lock is not None:
+            self._wakeup_lock.release()
 
     def result(self) -> Any:
         """Wait until the ticket is settled; return its result or raise its error."""
-        assert self._settled is not None, "a task awaits its future"
-        self._settled.acquire()
+        assert self._wakeup_lock is not None, "a task awaits its future"
+        self._wakeup_lock.acquire()
         if self._error is not None:
             raise self._error
         return self._result
@@ -138,31 +138,31 @@ class SharedEvent:
         self.future = future
 
 
-class Shared(Ticket):
+class SharedTicket(Ticket):
     """Single events of several tasks of a loop that become one write; more events may join until
     the ticket is taken. Each task gets the result of the write and its own position in it."""
 
     def __init__(self, kind: object, accept: Accept, entries: Iterable[SharedEvent]) -> None:
         self._kind = kind
         self._accept = accept
-        self._coming: deque[SharedEvent] = deque()
+        self._joining: deque[SharedEvent] = deque()
         self._entries = list(entries)
         self._sealed = False
-        self._apart: list[Shared] = []
+        self._parts: list[SharedTicket] = []
         super().__init__(None, self._entries[0].future)
 
     @property
     def writers(self) -> int:
-        return len(self._entries) + len(self._coming)
+        return len(self._entries) + len(self._joining)
 
     @property
     def weight(self) -> int:
-        if self._apart:
-            return sum([ticket.weight for ticket in self._apart])
+        if self._parts:
+            return sum([ticket.weight for ticket in self._parts])
         return self.writers if self.write is None else super().weight
 
     @property
-    def alone(self) -> bool:
+    def exclusive(self) -> bool:
         return False
 
     def add(self, kind: object, entry: SharedEvent) -> bool:
@@ -170,11 +170,11 @@ class Shared(Ticket):
         against the thread that takes the ticket."""
         if self._is_sealed() or kind != self._kind or self.writers >= MAX_WRITES:
             return False
-        self._coming.append(entry)
+        self._joining.append(entry)
         if not self._is_sealed():
             return True
         try:
-            self._coming.remove(entry)
+            self._joining.remove(entry)
         except ValueError:  # the event was committed with another group
             return True
         return False
@@ -186,19 +186,19 @@ class Shared(Ticket):
         self._sealed = True
         with suppress(IndexError):
             while True:
-                self._entries.append(self._coming.popleft())
+                self._entries.append(self._joining.popleft())
 
-    def make(self) -> None:
+    def build_write(self) -> None:
         self.write = self._accept([entry.event for entry in self._entries])
 
-    def apart(self) -> Sequence[Ticket]:
+    def split(self) -> Sequence[Ticket]:
         if len(self._entries) == 1:
             return [self]
-        self._apart = [Shared(self._kind, self._accept, [entry]) for entry in self._entries]
-        return self._apart
+        self._parts = [SharedTicket(self._kind, self._accept, [entry]) for entry in self._entries]
+        return self._parts
 
     def deliver(self) -> None:
-        for ticket in self._apart:
+        for ticket in self._parts:
             if not ticket.done:
                 ticket.fail(self._error or Closed("the commit was broken off"))
             ticket.deliver()
@@ -207,7 +207,7 @@ class Shared(Ticket):
 
 
 Commit = Callable[[list[Ticket]], None]
-Afterwards = Callable[[int], None]
+AfterCommit = Callable[[int], None]
 
 
 class Inbox:
@@ -222,13 +222,13 @@ class Inbox:
     def __init__(self) -> None:
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
         # Reentrant, and so is the guarded code: signal handlers write, too.
-        self._gate = threading.RLock()
+        self._lock = threading.RLock()
         self._closed = self._ended = False
-        self._last: Shared | None = None
-        self._following: Ticket | None = None
+        self._last: SharedTicket | None = None
+        self._next: Ticket | None = None
         self._numbers = count(1)
-        self._come = self._gone = 0
-        self._wanted = _NEVER
+        self._arrived = self._taken_count = 0
+        self._target = _NEVER
         self._wakeup = threading.Lock()
         self._wakeup.acquire()
 
@@ -236,22 +236,22 @@ class Inbox:
     def waiting(self) -> int:
         """The number of waiting writers; approximate, as a signal handler that writes may interrupt
         the count."""
-        return self._come - self._gone
+        return self._arrived - self._taken_count
 
     # Called by writers
 
     def put(self, ticket: Ticket) -> None:
         """Add a ticket. Raises Closed after the end."""
-        with self._gate:
+        with self._lock:
             self._ensure_open()
-            self._last = ticket if isinstance(ticket, Shared) else None
+            self._last = ticket if isinstance(ticket, SharedTicket) else None
             self._queue.put(ticket)
             self._count_one()
 
     def join(self, kind: object, entry: SharedEvent) -> bool:
         """Add an event to the newest ticket if that is of the same kind; return whether it was
         added."""
-        with self._gate:
+        with self._lock:
             self._ensure_open()
             if self._last is None or not self._last.add(kind, entry):
                 return False
@@ -260,7 +260,7 @@ class Inbox:
 
     def close(self) -> None:
         """Refuse further tickets."""
-        with self._gate:
+        with self._lock:
             self._closed = True
         self.end()
 
@@ -276,8 +276,8 @@ class Inbox:
             raise Closed("the store is closed")
 
     def _count_one(self) -> None:
-        self._come = next(self._numbers)
-        if self.waiting >= self._wanted:
+        self._arrived = next(self._numbers)
+        if self.waiting >= self._target:
             self._notify()
 
     def _notify(self) -> None:
@@ -292,30 +292,30 @@ class Inbox:
         if wanted < 2:
             return
         self._wakeup.acquire(blocking=False)  # clears an earlier notification
-        self._wanted = wanted
+        self._target = wanted
         if self.waiting < wanted and not self._ended:
             self._wakeup.acquire(timeout=seconds)
-        self._wanted = _NEVER
+        self._target = _NEVER
 
     def take(self) -> tuple[list[Ticket], bool]:
         """Wait for tickets; return those that may be committed together, and whether the inbox has
         ended."""
-        first = self._following or self._taken(self._queue.get())
-        self._following = None
+        first = self._next or self._taken(self._queue.get())
+        self._next = None
         if first is None:
             return [], True
         group, weight, writers = [first], first.weight, first.writers
-        while not first.alone and writers < MAX_WRITES:
+        while not first.exclusive and writers < MAX_WRITES:
             try:
                 ticket = self._taken(self._queue.get_nowait())
             except Empty:
-                self._gone = self._come
+                self._taken_count = self._arrived
                 break
             if ticket is None:
                 return group, True
             weight, writers = weight + ticket.weight, writers + ticket.writers
-            if ticket.alone or weight > MAX_EVENTS or writers > MAX_WRITES:
-                self._following = ticket
+            if ticket.exclusive or weight > MAX_EVENTS or writers > MAX_WRITES:
+                self._next = ticket
                 break
             group.append(ticket)
         return group, False
@@ -329,7 +329,7 @@ class Inbox:
 
 class Committer:
     """The inbox and its thread. `commit` is a method that settles every ticket it gets;
-    `afterwards` is called with the weight of each group once its writers are awake. `clock`
+    `after_commit` is called with the weight of each group once its writers are awake. `clock`
     measures commits, in seconds.
 
     The thread has only a weak reference to its owner, so it ends when the store is garbage.
@@ -338,7 +338,7 @@ class Committer:
     def __init__(
         self,
         commit: Commit,
-        afterwards: Afterwards,
+        after_commit: AfterCommit,
         clock: Callable[[], float],
     ) -> None:
         self._inbox = Inbox()
@@ -347,7 +347,7 @@ class Committer:
             args=(
                 self._inbox,
                 weakref.WeakMethod(commit),
-                weakref.WeakMethod(afterwards),
+                weakref.WeakMethod(after_commit),
                 clock,
             ),
             name="laurels-commit",
@@ -368,7 +368,7 @@ class Committer:
         self._inbox.put(Ticket(write, future))
         return future
 
-    def share_async(
+    def submit_shared_async(
         self, kind: object, accept: Accept, event: Any
     ) -> "asyncio.Future[tuple[Any, int]]":
         """Commit one event together with events of the same kind from this loop that were submitted
@@ -378,7 +378,7 @@ class Committer:
         entry = SharedEvent(event, loop.create_future())
         kind = loop, kind
         if not self._inbox.join(kind, entry):
-            self._inbox.put(Shared(kind, accept, [entry]))
+            self._inbox.put(SharedTicket(kind, accept, [entry]))
         return entry.future
 
     def close(self) -> None:
@@ -387,17 +387,17 @@ class Committer:
         self._thread.join()
 
 
-def made(tickets: Iterable[Ticket]) -> Iterator[Ticket]:
+def build_writes(tickets: Iterable[Ticket]) -> Iterator[Ticket]:
     """Yield the tickets whose writes could be made; the others fail separately."""
     for ticket in tickets:
         try:
-            ticket.make()
+            ticket.build_write()
         except Exception as error:
-            apart = ticket.apart()
-            if len(apart) == 1:
+            parts = ticket.split()
+            if len(parts) == 1:
                 ticket.fail(error)
             else:
-                yield from made(apart)
+                yield from build_writes(parts)
         else:
             yield ticket
 
@@ -405,7 +405,7 @@ def made(tickets: Iterable[Ticket]) -> Iterator[Ticket]:
 def _run(
     inbox: Inbox,
     commit: "weakref.WeakMethod[Commit]",
-    afterwards: "weakref.WeakMethod[Afterwards]",
+    after_commit: "weakref.WeakMethod[AfterCommit]",
     clock: Callable[[], float],
 ) -> None:
     """Commit group after group in the thread, until the inbox ends."""
@@ -427,7 +427,7 @@ def _run(
         _wake(group)
         wanted = sum([ticket.writers for ticket in group])
         seconds = min(WAIT_FACTOR * (clock() - began), MOST_SECONDS)
-        if (finish := afterwards()) is not None:
+        if (finish := after_commit()) is not None:
             with suppress(LaurelsError):  # the next commit reports it to its writers
                 finish(sum([ticket.weight for ticket in group]))
         del finish

@@ -34,7 +34,7 @@ class Mending:
     """A write that replaces entries of rankings, a record for each ranking. It has a commit of its
     own; its result is the number of entries that were replaced."""
 
-    alone = True
+    exclusive = True
     kind = None
 
     def __init__(
@@ -83,7 +83,7 @@ class Mending:
     def plan(self, boards: Boards) -> None:
         pass
 
-    def survey(self, fold: Fold) -> bool:
+    def scan(self, fold: Fold) -> bool:
         return True
 
     def pieces(self) -> list[int]:

@@ -28,9 +28,9 @@ EventErrors = dict[int, tuple[str | None, LaurelsError]]
 class Submission:
     """A batch of events for one board."""
 
-    alone = False
+    exclusive = False
     _batches: list[Batch]
-    _bare: record.Position | None
+    _position_record: record.Position | None
     _plans: list[Plan]
     _parts: list[ReceiptSegment]
     _ranks_before: list[list[int]]
@@ -58,28 +58,28 @@ class Submission:
         self._size = columns.n + len(errors)
         self._origin: Sequence[int] = columns.kept or range(columns.n)
         self.weight = columns.n
-        self._taken = batch_of(columns, state.number, 0, absolute=absolute, atomic=atomic)
+        self._batch = batch_of(columns, state.number, 0, absolute=absolute, atomic=atomic)
 
     @property
     def kind(self) -> object:
         """A key shared by the submissions that may be joined; None for one that is validated, cut
         or answered as a whole."""
-        taken = self._taken
+        batch = self._batch
         if self._event_time or self._position is not None or self._errors:
             return None
-        if taken.absolute or taken.atomic or taken.ats is not None:
+        if batch.absolute or batch.atomic or batch.ats is not None:
             return None
         return self.board.number, self._watched, self._ranks
 
     def accept(self, boards: Boards, now_ms: int) -> None:
         """Accept the events at `now_ms`, as batches; raise the error if all of them are refused."""
         self.board = boards.current(self.board)
-        self._bare, self._plans, self._parts = None, [], []
+        self._position_record, self._plans, self._parts = None, [], []
         self._ranks_before, self._folded = [], []
         stamped = self._in_event_time if self._event_time else self._at_now
         self._batches = stamped(boards.accepts_at(self.board, now_ms))
-        if self._taken.atomic and self._errors:
-            raise self._refused_whole(boards.offset)
+        if self._batch.atomic and self._errors:
+            raise self._refuse_all(boards.offset)
         weighings = self.board.rules.weighings
         self._batches = [batch.weighed(weighings) for batch in self._batches if batch.size]
         if self.board.rules.changes_ms:
@@ -89,7 +89,7 @@ class Submission:
             self._batches[-1] = last
         elif self._position is not None:
             state = self.board
-            self._bare = record.Position(
+            self._position_record = record.Position(
                 state.number,
                 state.version,
                 boards.accepts_at(state, now_ms),
@@ -99,8 +99,8 @@ class Submission:
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
         self.accept(boards, now_ms)
-        if self._bare is not None:
-            return [self._bare]
+        if self._position_record is not None:
+            return [self._position_record]
         return [record.events_of(batch, self.board.version) for batch in self._batches]
 
     def plan(self, boards: Boards) -> None:
@@ -112,9 +112,9 @@ class Submission:
         return self._batches
 
     @property
-    def bare(self) -> record.Position | None:
+    def position_record(self) -> record.Position | None:
         """The position of a submission without any accepted event."""
-        return self._bare
+        return self._position_record
 
     @property
     def scopes(self) -> set[str]:
@@ -125,21 +125,21 @@ class Submission:
         """The ranking whose scores the receipts show, and whether they show ranks."""
         return self._watched, self._ranks
 
-    def counted(
+    def add_result(
         self, folded: Folded, ranks: Ranks | None, places: Sequence[int] | None = None
     ) -> None:
-        """Take the result of the next batch, or of the accepted events at `places`."""
+        """Add the result of the next batch, or of the accepted events at `places`."""
         self._parts.append(ReceiptSegment(folded, ranks, places))
 
-    def survey(self, fold: Fold) -> bool:
+    def scan(self, fold: Fold) -> bool:
         return True
 
     def pieces(self) -> list[int]:
         nows = [batch.now_ms for batch in self._batches]
-        return nows if self._bare is None else [self._bare.now_ms]
+        return nows if self._position_record is None else [self._position_record.now_ms]
 
     def before(self, fold: Fold, piece: int) -> None:
-        if self._bare is not None:
+        if self._position_record is not None:
             return
         fold.see(self.board, self._batches[piece].now_ms)
         fold.advance(self.board)
@@ -148,35 +148,35 @@ class Submission:
             self._ranks_before.append(self._ranks_now(fold, piece))
 
     def fold(self, fold: Fold, piece: int) -> None:
-        if self._bare is not None:
-            fold.apply(self._bare)
+        if self._position_record is not None:
+            fold.apply(self._position_record)
             return
         place = self.board.rules.places.index(self._watched)
         self._folded.append(fold.count(self._batches[piece], self._plans[piece], place))
 
     def after(self, fold: Fold, piece: int) -> None:
-        if self._bare is not None:
+        if self._position_record is not None:
             return
         ranks = None
         if self._ranks:
             ranks = Ranks(self._ranks_before[piece], self._ranks_now(fold, piece))
-        self.counted(self._folded[piece], ranks)
+        self.add_result(self._folded[piece], ranks)
 
     def results(self, offset: Offset) -> Sequence[Receipts]:
         receipts = self._receipts(offset)
-        if self._taken.atomic and receipts.refused:
+        if self._batch.atomic and receipts.refused:
             raise BatchRefused("no event was counted", receipts)
         return [receipts]
 
     @classmethod
-    def joined(cls, submissions: Sequence["Submission"]) -> "Submission":
+    def join(cls, submissions: Sequence["Submission"]) -> "Submission":
         """Join several submissions of one kind into one, in their order."""
-        return submissions[0] if len(submissions) == 1 else Joined(submissions)
+        return submissions[0] if len(submissions) == 1 else JoinedSubmission(submissions)
 
-    def _refused_whole(self, offset: int) -> BatchRefused:
+    def _refuse_all(self, offset: int) -> BatchRefused:
         """Return the error of an all-or-nothing batch with events refused before any is counted."""
         refusal = BatchRefused("no event was counted", self._receipts(offset))
-        for i, member in zip(self._origin, self._taken.member_list(), strict=True):
+        for i, member in zip(self._origin, self._batch.member_list(), strict=True):
             self._errors.setdefault(i, (member.decode(), refusal))
         return refusal
 
@@ -210,14 +210,14 @@ class Submission:
 
     def _refuse(self, errors: Mapping[int, LaurelsError]) -> None:
         """Refuse the events at these positions."""
-        members = self._taken.member_list() if errors else []
+        members = self._batch.member_list() if errors else []
         for i, error in errors.items():
             self._errors[self._origin[i]] = (members[i].decode(), error)
 
     def _at_now(self, now_ms: int) -> list[Batch]:
         """Return the batch accepted at `now_ms`: every event has its `at`, and none is in the
         future."""
-        batch = msgspec.structs.replace(self._taken, now_ms=now_ms)
+        batch = msgspec.structs.replace(self._batch, now_ms=now_ms)
         ats = batch.ats
         if not ats:
             return [batch]
@@ -237,16 +237,16 @@ class Submission:
     def _in_event_time(self, now_ms: int) -> list[Batch]:
         """Return the batch cut into parts, each accepted at the latest `at` seen so far; an
         all-or-nothing batch is accepted as a whole at its latest `at`."""
-        ats = self._taken.ats or array("q", [MISSING]) * self._taken.size
+        ats = self._batch.ats or array("q", [MISSING]) * self._batch.size
         missing = AtRequired("the store runs on event time")
         self._refuse({i: missing for i, at in enumerate(ats) if at == MISSING})
-        if self._taken.atomic and self._errors:
+        if self._batch.atomic and self._errors:
             return []
-        batch = self._without_refused(msgspec.structs.replace(self._taken, ats=ats))
+        batch = self._without_refused(msgspec.structs.replace(self._batch, ats=ats))
         if not batch.ats:
             return []
         nows = array("q", accumulate(batch.ats[1:], max, initial=max(now_ms, batch.ats[0])))
-        if self._taken.atomic:
+        if self._batch.atomic:
             return [msgspec.structs.replace(batch, now_ms=nows[-1])]
         ends = cut(self.board.rules, batch.ats, nows, evenly=self._ranks)
         return batch.split(ends, nows)
@@ -256,7 +256,7 @@ class Submission:
         return batch if len(kept) == batch.size else batch.take(kept)
 
 
-class Joined(Submission):
+class JoinedSubmission(Submission):
     """Submissions of one kind as one batch. Each event is validated separately, whatever batch it
     is in, and ranks are those of the commit, so each submission gets the receipts it would have got
     alone."""
@@ -265,7 +265,7 @@ class Joined(Submission):
         first = submissions[0]
         super().__init__(
             first.board,
-            _columns_of([each._taken for each in submissions]),
+            _columns_of([each._batch for each in submissions]),
             {},
             watched=first._watched,
             ranks=first._ranks,

@@ -27,7 +27,7 @@ class FoldedWrite(Protocol):
     def weight(self) -> int: ...
 
     @property
-    def alone(self) -> bool: ...
+    def exclusive(self) -> bool: ...
 
     @property
     def board(self) -> BoardState | None:
@@ -48,7 +48,7 @@ class FoldedWrite(Protocol):
     def plan(self, boards: Boards) -> None:
         """Plan the write, while the records are being written to the disk."""
 
-    def survey(self, fold: Fold) -> bool:
+    def scan(self, fold: Fold) -> bool:
         """Look through a share of the data that the write will change; return whether it was the
         last. Nothing is written meanwhile."""
 
@@ -72,7 +72,7 @@ class FoldedWrite(Protocol):
 class Task:
     """Work to be done between commits: it is queued like a write and writes nothing."""
 
-    alone = True
+    exclusive = True
     weight = 1
     board = None
     scopes = ()
@@ -89,7 +89,7 @@ class Task:
     def plan(self, boards: Boards) -> None:
         pass
 
-    def survey(self, fold: Fold) -> bool:
+    def scan(self, fold: Fold) -> bool:
         return True
 
     def pieces(self) -> list[int]:
@@ -111,7 +111,7 @@ class Task:
 class Single:
     """A write of one record, which `propose` makes from the state at the commit.
 
-    With `alone` it has a commit of its own, because later writes are validated against it. Its
+    With `exclusive` it has a commit of its own, because later writes are validated against it. Its
     result is what the fold returns for the record.
     """
 
@@ -121,9 +121,9 @@ class Single:
     kind = None
 
     def __init__(
-        self, propose: Callable[[Boards, int], record.Record | None], *, alone: bool = False
+        self, propose: Callable[[Boards, int], record.Record | None], *, exclusive: bool = False
     ) -> None:
-        self.alone = alone
+        self.exclusive = exclusive
         self._propose = propose
         self._record: record.Record | None = None
         self._done = False
@@ -135,7 +135,7 @@ class Single:
     def plan(self, boards: Boards) -> None:
         pass
 
-    def survey(self, fold: Fold) -> bool:
+    def scan(self, fold: Fold) -> bool:
         return True
 
     def pieces(self) -> list[int]:
@@ -170,17 +170,17 @@ class Removal(Single):
         board: BoardState,
         member: bytes,
     ) -> None:
-        super().__init__(propose, alone=board.rules.scoped)
-        self._survey = ScopeScan(board.number, member)
+        super().__init__(propose, exclusive=board.rules.scoped)
+        self._scan = ScopeScan(board.number, member)
 
-    def survey(self, fold: Fold) -> bool:
-        return self._survey.go_on(fold.index)
+    def scan(self, fold: Fold) -> bool:
+        return self._scan.search_share(fold.index)
 
     def fold(self, fold: Fold, piece: int) -> None:
         assert isinstance(self._record, record.Remove)
         fold.see(fold.by_number(self._record.board), self._record.now_ms)
         fold.by_number(self._record.board).changes += 1
-        self.settle(fold.remove(self._record, self._survey.found))
+        self.settle(fold.remove(self._record, self._scan.scopes))
 
 
 def creation(board: Board, *, exist_ok: bool) -> Single:
@@ -196,7 +196,7 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
             raise BoardExists(f"there is a board {board.name!r} already{differs}")
         return record.Create(boards.next_number, 1, now_ms, board.to_json(), new_uid(), new_tag())
 
-    return Single(propose, alone=True)
+    return Single(propose, exclusive=True)
 
 
 def change(name: str, changes: Mapping[str, Any]) -> Single:
@@ -216,7 +216,7 @@ def change(name: str, changes: Mapping[str, Any]) -> Single:
             new_tag(),
         )
 
-    return Single(propose, alone=True)
+    return Single(propose, exclusive=True)
 
 
 def deletion(name: str) -> Single:
@@ -226,7 +226,7 @@ def deletion(name: str) -> Single:
         state = boards.named(name)
         return record.Delete(state.number, state.version, boards.accepts_at(state, now_ms))
 
-    return Single(propose, alone=True)
+    return Single(propose, exclusive=True)
 
 
 def removal(board: BoardState, member: bytes) -> Single:

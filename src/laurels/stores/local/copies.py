@@ -94,7 +94,7 @@ class LocalCopies:
             ensure_taken_over(origin, now_ms, event_time=boards.event_time)
             return records.Adopt(boards.next_number, origin.version, now_ms, encode(origin))
 
-        self._store.commit(Single(propose, alone=True))
+        self._store.commit(Single(propose, exclusive=True))
 
     def put(self, board: str, piece: Piece) -> None:
         """Write a piece of an unfinished copy."""
@@ -115,4 +115,4 @@ class LocalCopies:
                 raise CopyLost(f"there is no unfinished copy of {board!r}")
             return make(state.number, now_ms)
 
-        self._store.commit(Single(propose, alone=True))
+        self._store.commit(Single(propose, exclusive=True))

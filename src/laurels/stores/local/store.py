@@ -58,9 +58,16 @@ from laurels.errors import (
 )
 from laurels.model.board import Board
 from laurels.model.validation import safe_repr
-from laurels.stores.intake.accept import How, is_plain, joined, submission
-from laurels.stores.intake.commands import ON_LOOP, accepted, defined_by, is_long, own, result_of
-from laurels.stores.intake.commit import Committer, Ticket, Write, made
+from laurels.stores.intake.accept import SubmitOptions, is_plain, join_writes, submission
+from laurels.stores.intake.commands import (
+    ON_LOOP,
+    copy_event,
+    defined_by,
+    is_long,
+    result_of,
+    to_write,
+)
+from laurels.stores.intake.commit import Committer, Ticket, Write, build_writes
 from laurels.stores.intake.forks import forks
 from laurels.stores.intake.pacing import Paced
 from laurels.stores.intake.shares import MOST, SHARE
@@ -77,8 +84,8 @@ from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .copies import LocalCopies
-from .keeper import SnapshotScheduler
 from .recovery import recovered, refolded
+from .snapshot_scheduler import SnapshotScheduler
 from .verify import compare
 from .write_failures import WriteFailures
 
@@ -117,9 +124,9 @@ class Service(Paced):
         self._clock_to_note = None if log.note("clock") == clock_name else clock_name
         self._lock = threading.RLock()
         self._forks = forks()
-        self._ended: str | None = None
+        self._unusable_reason: str | None = None
         self._committing_ms: int | None = None
-        self._still = False
+        self._paused = False
         self.is_exact = True
         self.risks: Sequence[str] = ()
         self._closing = threading.Lock()
@@ -130,7 +137,7 @@ class Service(Paced):
         self._on_close.append(self._changes.close)
         found = recovered(log, self._snapshots(), new_index, self._changes)
         self._fold = found.fold
-        self._keeper = SnapshotScheduler(found)
+        self._snapshot_scheduler = SnapshotScheduler(found)
         for snapshot in found.damaged:
             snapshot.set_aside()
         self._fold.event_time = self._event_time
@@ -139,11 +146,11 @@ class Service(Paced):
         self._now()
         if (problem := self.clock_status().problem) is not None:
             _log.warning(problem)
-        self._committer = Committer(self._commit, self._afterwards, stopwatch)
+        self._committer = Committer(self._commit, self._after_commit, stopwatch)
         self.copies = LocalCopies(self)
 
     @property
-    def begun(self) -> bool:
+    def has_records(self) -> bool:
         """Whether the log has any record other than the creation of boards."""
         return self._fold.now_ms > MIN_MS
 
@@ -171,8 +178,8 @@ class Service(Paced):
             return
         self._committer.close()
         self._snapshot_on_close()
-        self._ended = self._ended or "the store is closed"
-        self._keeper.wait()
+        self._unusable_reason = self._unusable_reason or "the store is closed"
+        self._snapshot_scheduler.wait()
         for action in self._on_close:
             action()
 
@@ -184,7 +191,7 @@ class Service(Paced):
         self.ensure_usable()
         return self._lock
 
-    def lock_at_once(self) -> "threading.RLock | None":
+    def try_lock(self) -> "threading.RLock | None":
         """Return the same lock, acquired, or None if another thread holds it."""
         self.ensure_usable()
         return self._lock if self._lock.acquire(blocking=False) else None
@@ -193,8 +200,8 @@ class Service(Paced):
         """Raise Forked in a child of the process that opened this store, Closed after `close`."""
         if self._forks != forks():
             raise Forked("the store was opened by the process that this one was forked from")
-        if self._ended is not None:
-            raise Closed(self._ended)
+        if self._unusable_reason is not None:
+            raise Closed(self._unusable_reason)
 
     def named(self, board: str) -> BoardState:
         """Return the board of that name, as of the newest commit. Takes no lock."""
@@ -234,15 +241,15 @@ class Service(Paced):
         other callers are not blocked. Raises NotReady after MOST members: another call continues.
         """
         try:
-            return self.ask_at_once(board, query)
+            return self.try_ask(board, query)
         except NotReady:
             pass
         for _ in range(0, MOST, SHARE):
             with suppress(NotReady):
-                return self.ask_at_once(board, query)
-        return self.ask_at_once(board, query)
+                return self.try_ask(board, query)
+        return self.try_ask(board, query)
 
-    def ask_at_once(self, board: str, query: Query[T]) -> T:
+    def try_ask(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query, or raise NotReady if much of a pass has to be done
         first."""
         self.ensure_usable()
@@ -258,27 +265,27 @@ class Service(Paced):
         a thread."""
         if query.size > ON_LOOP:
             return await asyncio.to_thread(self.ask, board, query)
-        return await self.look_async(
-            lambda patient: (self.ask if patient else self.ask_at_once)(board, query)
+        return await self.read_async(
+            lambda may_wait: (self.ask if may_wait else self.try_ask)(board, query)
         )
 
-    async def look_async(self, look: Callable[[bool], T]) -> T:
-        """Return the result of a short read: `look(False)` on the loop if no commit is being
-        counted and no step prepared, else `look(True)` in a thread."""
-        lock = self.lock_at_once()
+    async def read_async(self, read: Callable[[bool], T]) -> T:
+        """Return the result of a short read: `read(False)` on the loop if no commit is being
+        counted and no step prepared, else `read(True)` in a thread."""
+        lock = self.try_lock()
         if lock is not None:
             try:
-                return look(False)
+                return read(False)
             except NotReady:
                 pass  # the thread does the rest
             finally:
                 lock.release()
-        return await asyncio.to_thread(look, True)
+        return await asyncio.to_thread(read, True)
 
     def cached_view(
-        self, board: str, window: str | None, look: Callable[[Index, RankingKey], T]
+        self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
     ) -> T | None:
-        """Return the result of `look` for the ranking of the running period over all events, if its
+        """Return the result of `read` for the ranking of the running period over all events, if its
         view is cached and no work is due; else None, and `ask` has to answer."""
         self.ensure_usable()
         with self._lock:
@@ -287,7 +294,7 @@ class Service(Paced):
             if state is None or (now_ms := self._time_of(state)) >= state.due_ms:
                 return None
             view = cached_view(state, window, now_ms)
-            return None if view is None else look(fold.index, view.key)
+            return None if view is None else read(fold.index, view.key)
 
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
@@ -321,20 +328,22 @@ class Service(Paced):
         """Return all boards with their current times. Called under the lock."""
         return [(state, self._fold.time_of(state)) for state in self._fold.boards.values()]
 
-    def _are_scopes_advanced(self, state: BoardState, asks: Iterable[ReadRequest]) -> bool:
+    def _are_scopes_advanced(self, state: BoardState, requests: Iterable[ReadRequest]) -> bool:
         """Advance the scopes that are read by a share of work; return whether that was enough."""
-        return self._fold.advance_scopes(state, {ask.key.scope for ask in asks}, SHARE) and all(
-            self._fold.advance_listed(state, ask.scopes, SHARE)
-            for ask in asks
-            if ask.scopes is not None
+        return self._fold.advance_scopes(
+            state, {request.key.scope for request in requests}, SHARE
+        ) and all(
+            self._fold.advance_listed(state, request.scopes, SHARE)
+            for request in requests
+            if request.scopes is not None
         )
 
-    def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
-        """Return the statistics of a board. Unless `patient`, raise NotReady if much work has to be
+    def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
+        """Return the statistics of a board. Unless `may_wait`, raise NotReady if much work is to be
         done first."""
-        for _ in range(0, MOST if patient else 0, SHARE):
+        for _ in range(0, MOST if may_wait else 0, SHARE):
             with suppress(NotReady):
-                return self.board_stats(board, patient=False)
+                return self.board_stats(board, may_wait=False)
         with self.reading():
             state = self._advanced(board)
             return board_stats(self._fold, state, self._fold.time_of(state))
@@ -342,7 +351,7 @@ class Service(Paced):
     def stats(self) -> Stats:
         """Return the statistics of the whole store."""
         with self.reading():
-            kept = self._keeper.kept(self._log.first, self._log.doubt)
+            kept = self._snapshot_scheduler.recovery_start(self._log.first, self._log.doubt)
             return store_stats(self._fold, self._log.nbytes(), self.clock_status(), kept)
 
     def _advanced(self, board: str) -> BoardState:
@@ -364,8 +373,8 @@ class Service(Paced):
         milliseconds until the next boundary."""
         with self.reading():
             self._advance_clock()
-            with self._sound():
-                left = 0 if self._still else self._fold.work(limit)
+            with self._unusable_on_failure():
+                left = 0 if self._paused else self._fold.work(limit)
                 dropped = self._fold.index.take_dropped()
             until_ms = MAX_MS if self._event_time else self._fold.next_due_ms - self._fold.clock_ms
         del dropped
@@ -376,7 +385,7 @@ class Service(Paced):
         be called under the lock or in the committing thread."""
         left, until_ms = self.work(limit)
         with self.reading():
-            ready = not self._still and bool(self._fold.refreshes.ready(self._fold.now_ms))
+            ready = not self._paused and bool(self._fold.refreshes.ready(self._fold.now_ms))
             until_ms = min(until_ms, self._fold.refreshes.interval_ms)
         if ready:
             self.commit(Task(self._refresh))
@@ -425,14 +434,18 @@ class Service(Paced):
     # Writing
 
     def submission(
-        self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
+        self,
+        board: str,
+        events: Iterable[Any],
+        window: str | None,
+        **options: Unpack[SubmitOptions],
     ) -> Submission:
         """Accept events: validate their form and turn them into columns."""
-        return submission(self.named(board), events, window, event_time=self._event_time, **how)
+        return submission(self.named(board), events, window, event_time=self._event_time, **options)
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command and return its result; raise the error that refused it."""
-        committed = self.commit(accepted(self, command))
+        committed = self.commit(to_write(self, command))
         if (name := defined_by(command)) is not None:
             committed = self.definition(name)
         return result_of(command, committed)
@@ -449,10 +462,10 @@ class Service(Paced):
         place = 0
         if isinstance(command, Submit) and not command.absolute:
             committed, place = await self.submit_one(
-                command.board, own(command.event), command.window, command.scope
+                command.board, copy_event(command.event), command.window, command.scope
             )
         else:
-            accept = partial(accepted, self, command)
+            accept = partial(to_write, self, command)
             write = await asyncio.to_thread(accept) if is_long(command) else accept()
             committed = await self.commit_async(write)
         if (name := defined_by(command)) is not None:
@@ -469,13 +482,13 @@ class Service(Paced):
     ) -> tuple[Receipts, int]:
         """Submit an event, if possible in one write with others of its kind; return the receipts of
         all of them and its position there."""
-        shared = self.share_async(board, event, window, scope)
+        shared = self.submit_shared_async(board, event, window, scope)
         if shared is not None:
             return await shared
         write = self.submission(board, [event], window, ranks=True, scope=scope)
         return await self.commit_async(write), 0
 
-    def share_async(
+    def submit_shared_async(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> Future[tuple[Receipts, int]] | None:
         """Commit one event together with others like it. Return a future of two things: the
@@ -489,12 +502,12 @@ class Service(Paced):
         def accept(events: list[Any]) -> Submission:
             return submission(state, events, window, event_time=False, ranks=True, watched=watched)
 
-        return self._committer.share_async((state.number, watched), accept, event)
+        return self._committer.submit_shared_async((state.number, watched), accept, event)
 
     def _commit(self, tickets: list[Ticket]) -> None:
         """Append a group of writes to the log as one entry, and fold it."""
-        if self._ended is not None:
-            raise Closed(self._ended)
+        if self._unusable_reason is not None:
+            raise Closed(self._unusable_reason)
         began = 0.0 if self._observed is None else self._observed[1]()
         with self._lock:
             self._committing_ms = self._now()
@@ -522,17 +535,17 @@ class Service(Paced):
             ]
         if not drafted:
             return
-        body = self._encoded([records.encode_one(record) for record in drafted])
-        with self._sound():
+        body = self._encode_entry([records.encode_one(record) for record in drafted])
+        with self._unusable_on_failure():
             self._append(body)
             with self._lock:
                 for record in drafted:
                     self._fold.apply(record)
                 self._fold.offset = self._fold.entry
 
-    def _encoded(self, coded: list[msgspec.Raw]) -> bytes:
+    def _encode_entry(self, encoded: list[msgspec.Raw]) -> bytes:
         """Return the bytes of a log entry of these records."""
-        return records.encode(coded, own_times=self._event_time)
+        return records.encode(encoded, own_times=self._event_time)
 
     def _append(self, body: bytes) -> int:
         """Append an entry to the log; return its offset."""
@@ -543,7 +556,7 @@ class Service(Paced):
             self.write_failures.failed(error)
             raise
         self.write_failures.succeeded()
-        self._keeper.grown(len(body))
+        self._snapshot_scheduler.add_log_bytes(len(body))
         return offset
 
     def _note_clock(self) -> None:
@@ -572,43 +585,43 @@ class Service(Paced):
         accepted: list[tuple[list[Ticket], FoldedWrite]] = []
         logged: list[msgspec.Raw] = []
         self._fold.drafted_ms.clear()
-        waiting = deque(joined(made(tickets)))
+        waiting = deque(join_writes(build_writes(tickets)))
         while waiting:
             gathered, write = waiting.popleft()
             try:
                 drafted = write.records(self._fold, now_ms)
-                coded = [records.encode_one(record) for record in drafted]
+                encoded = [records.encode_one(record) for record in drafted]
                 write.plan(self._fold)
             except Exception as error:  # the error of one write must not affect the others
-                apart = [each for ticket in gathered for each in ticket.apart()]
-                if len(apart) == 1:
-                    apart[0].fail(error)
+                parts = [each for ticket in gathered for each in ticket.split()]
+                if len(parts) == 1:
+                    parts[0].fail(error)
                 else:
-                    waiting.extendleft([([each], each.write) for each in made(apart)][::-1])
+                    waiting.extendleft([([each], each.write) for each in build_writes(parts)][::-1])
                 continue
-            logged += coded
+            logged += encoded
             if drafted and self._event_time:
                 self._fold.drafted_ms[drafted[-1].board] = drafted[-1].now_ms
             accepted.append((gathered, write))
-        body = self._encoded(logged) if logged else None
-        with self._sound():
+        body = self._encode_entry(logged) if logged else None
+        with self._unusable_on_failure():
             offset = self._fold.offset
             if body is not None:
                 offset = self._append(body)
             for _, write in accepted:
-                self._make_ready(write)
+                self._prepare(write)
             with self._lock:
                 self._fold_all(accepted, offset)
         if isinstance(self._clock, EventClock):
             self._clock.observe(self._fold.now_ms)
         return body is not None
 
-    def _make_ready(self, write: FoldedWrite) -> None:
+    def _prepare(self, write: FoldedWrite) -> None:
         """Do the part of the work before folding a write that can be done in shares."""
-        surveyed = False
-        while not surveyed:
+        scanned = False
+        while not scanned:
             with self._lock:
-                surveyed = write.survey(self._fold)
+                scanned = write.scan(self._fold)
         if write.board is not None:
             self._advance_board(write.board, write.scopes)
 
@@ -633,13 +646,13 @@ class Service(Paced):
             for _, write in accepted
             for piece, now_ms in enumerate(write.pieces())
         ]
-        for _, moment in groupby(pieces, key=itemgetter(0)):
-            together = list(moment)
-            for _, write, piece in together:
+        for _, group in groupby(pieces, key=itemgetter(0)):
+            same_time = list(group)
+            for _, write, piece in same_time:
                 write.before(self._fold, piece)
-            for _, write, piece in together:
+            for _, write, piece in same_time:
                 write.fold(self._fold, piece)
-            for _, write, piece in together:
+            for _, write, piece in same_time:
                 write.after(self._fold, piece)
         self._fold.offset = offset
         for tickets, write in accepted:
@@ -650,20 +663,20 @@ class Service(Paced):
                 for ticket in tickets:
                     ticket.fail(error)
 
-    def _afterwards(self, weight: int) -> None:
+    def _after_commit(self, weight: int) -> None:
         """Do a share of the due work after a commit, after waking its writers, unless a task of an
         event loop does it."""
-        if self._ended is not None:
+        if self._unusable_reason is not None:
             return
-        if self._files is not None and self._keeper.is_due():
-            self._keeper.start(self._keep)
+        if self._files is not None and self._snapshot_scheduler.is_due():
+            self._snapshot_scheduler.start(self._snapshot_and_trim)
         if self._changes.is_due():
             self._changes.start(self._lock, self._times)
         if not self.paced:
             self.work(SHARE_LEAST + 2 * weight)
 
     @contextmanager
-    def _sound(self) -> Iterator[None]:
+    def _unusable_on_failure(self) -> Iterator[None]:
         """Make the store unusable if folding an entry of the log fails (for lack of memory, for
         example), since answers would differ from the log from then on."""
         try:
@@ -671,8 +684,8 @@ class Service(Paced):
         except StorageFailed:
             raise
         except BaseException as error:
-            self._ended = f"a commit was broken off ({error!r})"
-            raise Closed(self._ended) from error
+            self._unusable_reason = f"a commit was broken off ({error!r})"
+            raise Closed(self._unusable_reason) from error
 
     # Snapshots and recovery
 
@@ -684,11 +697,15 @@ class Service(Paced):
         if self.write_failures.reason is not None:
             await asyncio.to_thread(self.ensure_writable)
 
-    async def figures(self, sees: Callable[[str], bool] | None) -> StoreFigures:
+    async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
         """Return the statistics of the boards that a caller may see; None sees the whole store."""
-        names = [board.name for board in self.definitions() if sees is None or sees(board.name)]
+        names = [
+            board.name
+            for board in self.definitions()
+            if is_visible is None or is_visible(board.name)
+        ]
         of_boards = figures_of(map(self.board_stats, names[:BOARDS_SHOWN]))
-        if sees is not None:
+        if is_visible is not None:
             return of_boards
         store = self.stats()
         return replace(
@@ -703,7 +720,7 @@ class Service(Paced):
 
     def snapshot_taken(self) -> float | None:
         """Return the time of the newest snapshot, in seconds since 1970; None without one."""
-        return self._keeper.taken()
+        return self._snapshot_scheduler.newest_time()
 
     def snapshot(self) -> int:
         """Take a snapshot while serving, and trim the log to the previous one; return its offset.
@@ -712,10 +729,10 @@ class Service(Paced):
         write.
         """
         self.ensure_usable()
-        with self._keeper.alone():
-            return self._keep()
+        with self._snapshot_scheduler.exclusive():
+            return self._snapshot_and_trim()
 
-    def _keep(self) -> int:
+    def _snapshot_and_trim(self) -> int:
         """Take a snapshot, remove all earlier ones but the last, and trim the log to that one."""
         offset, until = self._take_snapshot()
         while until and self.commit(Task(partial(self._log.trim, until))):
@@ -728,23 +745,27 @@ class Service(Paced):
         if self._files is None:
             raise NothingToBackUp("the store is in memory: it has no snapshots")
         write_changes = partial(self._changes.write, self._lock, self._times)
-        taken = take(self._files, self._fold, self.reading, self._rest, write_changes)
+        snapshot = take(self._files, self._fold, self.reading, self._rest, write_changes)
         self._files.prune()
-        self._keeper.took(taken)
+        self._snapshot_scheduler.record(snapshot)
         kept = self._files.newest_first()
         trims = self._log.note("log_keep") != "all" and len(kept) > 1
-        return taken.offset, kept[-1].offset if trims else 0
+        return snapshot.offset, kept[-1].offset if trims else 0
 
     def _snapshot_on_close(self) -> None:
         """Take a snapshot after the last commit, if the next start would otherwise fold for more
         than about a second. If that fails, the log is unchanged, and the next start takes
         longer."""
-        if self._files is None or self._ended is not None or not self._keeper.is_due_on_close():
+        if (
+            self._files is None
+            or self._unusable_reason is not None
+            or not self._snapshot_scheduler.is_due_on_close()
+        ):
             return
         try:
-            with self._keeper.alone():
+            with self._snapshot_scheduler.exclusive():
                 if (
-                    self._keeper.is_due_on_close()
+                    self._snapshot_scheduler.is_due_on_close()
                 ):  # unless the thread took one while we waited for it
                     _, until = self._take_snapshot()
                     while until and self._log.trim(until):
@@ -762,11 +783,11 @@ class Service(Paced):
         def compared() -> CheckReport:
             for snapshot in self._snapshots():
                 verify(snapshot.path)
-            with self._standing_still():
+            with self._pausing():
                 self._fold.index.check(self._fold.unfinished.states)
-                return compare(self._fold, self._advanced_alike(self._refolded()))
+                return compare(self._fold, self._advance_to_own_time(self._refolded()))
 
-        with self._keeper.alone():
+        with self._snapshot_scheduler.exclusive():
             report: CheckReport = self.commit(Task(compared))
         return report
 
@@ -774,15 +795,15 @@ class Service(Paced):
         """Replace the index by a fold of the log."""
 
         def exchange() -> None:
-            rebuilt = self._advanced_alike(self._refolded())
+            rebuilt = self._advance_to_own_time(self._refolded())
             with self._lock:
                 rebuilt.recorder = self._changes
                 self._fold = rebuilt
 
-        with self._keeper.alone():
+        with self._snapshot_scheduler.exclusive():
             self.commit(Task(exchange))
 
-    def _advanced_alike(self, fold: Fold) -> Fold:
+    def _advance_to_own_time(self, fold: Fold) -> Fold:
         """Advance another fold of the same log to the same time as this one, and return it."""
         fold.event_time = self._event_time
         fold.advance_clock(self._fold.clock_ms)
@@ -792,14 +813,14 @@ class Service(Paced):
         return fold
 
     @contextmanager
-    def _standing_still(self) -> Iterator[None]:
+    def _pausing(self) -> Iterator[None]:
         """Keep the index unchanged inside, like during a commit: every board is advanced to the
         commit's time, so that reads change nothing, and no pass continues."""
         with self._lock:
             self._advance_clock()
             self._fold.advance_all()
-            self._still = True
+            self._paused = True
         try:
             yield
         finally:
-            self._still = False
+            self._paused = False

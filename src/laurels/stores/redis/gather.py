@@ -10,7 +10,7 @@ from typing import Any
 
 from laurels.errors import PartlyCounted
 from laurels.errors.index_server import IndexUnavailable
-from laurels.stores.intake.accept import joined
+from laurels.stores.intake.accept import join_writes
 from laurels.stores.intake.commit import MAX_EVENTS, Ticket
 from laurels.stores.intake.writes import FoldedWrite
 from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_at
@@ -61,7 +61,7 @@ class Gatherer:
         while queue:
             group = _taken(queue)
             came = min([arrived.popleft() for _ in group])
-            for tickets, write in joined(group):
+            for tickets, write in join_writes(group):
                 with ends_at(max(came, answered) + VERB_SECONDS):
                     if await self._settle(tickets, write):
                         answered = loop.time()
@@ -99,7 +99,7 @@ def _taken(queue: deque[Ticket]) -> list[Ticket]:
     """Take the writes that are carried out together next from the queue."""
     group = [queue.popleft()]
     weight = group[0].weight
-    while queue and not group[-1].alone and not queue[0].alone:
+    while queue and not group[-1].exclusive and not queue[0].exclusive:
         weight += queue[0].weight
         if weight > MAX_EVENTS:
             break

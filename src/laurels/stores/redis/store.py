@@ -25,8 +25,8 @@ from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, Unavailable, UnknownWindow
 from laurels.model.board import Board
 from laurels.model.labels import has_scope
-from laurels.stores.intake.accept import How, batch_list, submission
-from laurels.stores.intake.commands import accepted, defined_by, is_long, result_of
+from laurels.stores.intake.accept import SubmitOptions, batch_list, submission
+from laurels.stores.intake.commands import defined_by, is_long, result_of, to_write
 from laurels.stores.intake.forks import forks
 from laurels.stores.intake.pacing import Paced
 from laurels.stores.intake.submission import Submission
@@ -152,7 +152,7 @@ class Direct(Paced):
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command and return its result; raise the error that refused it."""
-        committed = self.commit(accepted(self, command))
+        committed = self.commit(to_write(self, command))
         if (name := defined_by(command)) is not None:
             committed = self.definition(name)
         return result_of(command, committed)
@@ -184,14 +184,18 @@ class Direct(Paced):
         return [boards[name].board for name in sorted(boards)]
 
     def submission(
-        self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
+        self,
+        board: str,
+        events: Iterable[Any],
+        window: str | None,
+        **options: Unpack[SubmitOptions],
     ) -> Submission:
         """Accept events: check their form and turn them into columns."""
         batch = batch_list(events)
         state = self.named(board)
-        if is_newer(state, batch, window, how.get("scope")):
+        if is_newer(state, batch, window, options.get("scope")):
             state = self.newest(board)
-        return submission(state, batch, window, event_time=self._present.event_time, **how)
+        return submission(state, batch, window, event_time=self._present.event_time, **options)
 
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
@@ -207,7 +211,7 @@ class Direct(Paced):
         found: str | None = self.run(position(opened_as(self.newest(board)), source))
         return found
 
-    def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
+    def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
         """Return the figures of a board."""
         found: BoardStats = self.run(self._statistics.of_board(board))
         return found
@@ -268,10 +272,10 @@ class Direct(Paced):
 
     # For a service over this store
 
-    async def figures(self, sees: Callable[[str], bool] | None) -> StoreFigures:
+    async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
         """Return how many boards this process knows, and whether the server answers. Figures that
         the server would have to add up are in `stats`."""
-        if sees is not None:
+        if is_visible is not None:
             return StoreFigures(of_boards_only=True)
         count = len(self._present.boards.boards)
         try:
@@ -348,15 +352,15 @@ class Direct(Paced):
         positions = read_only(self._present.index.positions)
         return beginning.with_positions(page, await positions(opened_as(state)))
 
-    async def look_async(self, look: Callable[[bool], T]) -> T:
+    async def read_async(self, read: Callable[[bool], T]) -> T:
         """Run a read that waits for the server in a thread, and return its result."""
         self.ensure_usable()
-        return await asyncio.to_thread(look, True)
+        return await asyncio.to_thread(read, True)
 
     async def write_async(self, command: Command[T]) -> T:
         """Carry out a command and return its result; raise the error that refused it."""
         self.ensure_usable()
-        committed = await self.commit_async(await self._accepted(command))
+        committed = await self.commit_async(await self._to_write(command))
         if (name := defined_by(command)) is not None:
             committed = (await self.newest_async(name)).board
         return result_of(command, committed)
@@ -372,9 +376,9 @@ class Direct(Paced):
         """Submit an event; return the receipts of its submission, and its index there. Writes for
         one board are joined when they are sent."""
         command = SubmitMany(board, [event], window, ranks=True, scope=scope)
-        return await self.commit_async(await self._accepted(command)), 0
+        return await self.commit_async(await self._to_write(command)), 0
 
-    async def _accepted(self, command: Command[Any]) -> FoldedWrite:
+    async def _to_write(self, command: Command[Any]) -> FoldedWrite:
         """Check a command and turn it into a write; if it names something unknown here, read the
         board's definition again first."""
         if isinstance(command, Submit):
@@ -385,11 +389,11 @@ class Direct(Paced):
             command = replace(command, events=events)
         elif isinstance(command, SetData | RemoveMember):
             await self.know(command.board)
-        accept = partial(accepted, self, command)
+        accept = partial(to_write, self, command)
         return await asyncio.to_thread(accept) if is_long(command) else accept()
 
     async def _know_labels(
-        self, board: str, events: Sequence[Any], how: Submit | SubmitMany
+        self, board: str, events: Sequence[Any], options: Submit | SubmitMany
     ) -> None:
-        if is_newer(await self.know(board), events, how.window, how.scope):
+        if is_newer(await self.know(board), events, options.window, options.scope):
             await self.newest_async(board)

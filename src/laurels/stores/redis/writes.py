@@ -84,7 +84,7 @@ class Writer:
         if not self.paced:
             with suppress(LaurelsError):
                 await self._share(write.board)
-        if write.batches or write.bare is not None:
+        if write.batches or write.position_record is not None:
             await self._present.refresh_due(paced=self.paced)
 
     async def _share(self, state: BoardState) -> None:
@@ -106,13 +106,13 @@ class Writer:
         offset = (
             await self._present.index.offset(opened_as(write.board)) if not write.batches else 0
         )
-        if write.bare is not None:
-            bare = write.bare
-            source, text = bare.position
+        if write.position_record is not None:
+            position_record = write.position_record
+            source, text = position_record.position
 
             async def position(state: BoardState) -> None:
                 await self._present.index.set_position(
-                    opened_as(state), source, text, position_block(bare)
+                    opened_as(state), source, text, position_block(position_record)
                 )
 
             await self._present.again(write.board.board.name, position)
@@ -178,12 +178,12 @@ class Writer:
                 if applied.ranks_before is not None and applied.ranks_after is not None:
                     both_ranks = Ranks(applied.ranks_before, applied.ranks_after)
                 if applied.left is None:
-                    write.counted(Folded(batch, plan, applied.outcomes), both_ranks, places)
+                    write.add_result(Folded(batch, plan, applied.outcomes), both_ranks, places)
                     return applied.offset
                 left = set(applied.left)
                 done = [i for i in range(batch.size) if i not in left]
                 folded = Folded(batch.take(done), plan.taken(done), applied.outcomes)
-                write.counted(folded, both_ranks, [places[i] for i in done])
+                write.add_result(folded, both_ranks, [places[i] for i in done])
                 places = [places[i] for i in applied.left]
                 batch = batch.take(applied.left)
         if batch.size < size:

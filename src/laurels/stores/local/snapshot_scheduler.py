@@ -20,22 +20,22 @@ from .recovery import Recovered
 class SnapshotScheduler:
     """The snapshots of a store since it was opened, and the thread that takes them."""
 
-    def __init__(self, found: Recovered) -> None:
-        self._newest = found.snapshot
-        self._nbytes = found.snapshot.nbytes if found.snapshot is not None else 0
-        self._log_bytes = found.log_bytes
-        self._damaged = [snapshot.path.name for snapshot in found.damaged]
+    def __init__(self, recovered: Recovered) -> None:
+        self._newest = recovered.snapshot
+        self._nbytes = recovered.snapshot.nbytes if recovered.snapshot is not None else 0
+        self._log_bytes = recovered.log_bytes
+        self._damaged = [snapshot.path.name for snapshot in recovered.damaged]
         self._failure: str | None = None
-        self._one = threading.Lock()
+        self._lock = threading.Lock()
 
-    def grown(self, nbytes: int) -> None:
-        """Note the size of what was appended to the log."""
+    def add_log_bytes(self, nbytes: int) -> None:
+        """Add the size of an entry that was appended to the log."""
         self._log_bytes += nbytes
 
     def is_due(self) -> bool:
         """Return whether the log has grown enough for a snapshot to pay off, and none is being
         taken."""
-        if self._one.locked():
+        if self._lock.locked():
             return False
         return is_due(self._log_bytes, self._nbytes)
 
@@ -43,37 +43,37 @@ class SnapshotScheduler:
         """Return whether a snapshot pays off before the store is closed."""
         return is_due_on_close(self._log_bytes, self._nbytes)
 
-    def start(self, keep: Callable[[], int]) -> None:
+    def start(self, take: Callable[[], int]) -> None:
         """Take a snapshot in a thread of its own; do nothing while another one is being taken."""
-        if not self._one.acquire(blocking=False):
+        if not self._lock.acquire(blocking=False):
             return
 
         def run() -> None:
             try:
-                keep()
+                take()
             except Exception as error:
                 self._failure, self._log_bytes = str(error), 0
             finally:
-                self._one.release()
+                self._lock.release()
 
         try:
             threading.Thread(target=run, name="laurels-snapshot", daemon=True).start()
         except RuntimeError as error:
             self._failure, self._log_bytes = str(error), 0
-            self._one.release()
+            self._lock.release()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Prevent snapshots inside, after waiting for one that is being taken."""
-        with self._one:
+        with self._lock:
             yield
 
-    def took(self, taken: SnapshotFile) -> None:
-        """Note that a snapshot was taken."""
-        self._newest, self._log_bytes, self._failure = taken, 0, None
-        self._nbytes = taken.nbytes
+    def record(self, snapshot: SnapshotFile) -> None:
+        """Record that a snapshot was taken."""
+        self._newest, self._log_bytes, self._failure = snapshot, 0, None
+        self._nbytes = snapshot.nbytes
 
-    def taken(self) -> float | None:
+    def newest_time(self) -> float | None:
         """Return the time of the newest snapshot, from its file; None without one."""
         if self._newest is None:
             return None
@@ -83,10 +83,10 @@ class SnapshotScheduler:
 
     def wait(self) -> None:
         """Wait for a snapshot that is being taken; it ends early, since the store is closed."""
-        with suppress(LaurelsError), self._one:
+        with suppress(LaurelsError), self._lock:
             pass
 
-    def kept(self, log_from: int, end_unverified: str | None) -> Kept:
+    def recovery_start(self, log_from: int, end_unverified: str | None) -> Kept:
         """Return the snapshot and log from which a recovery would start."""
         newest = self._newest
         return Kept(
