@@ -56,7 +56,7 @@ def embedded(tmp_path: Path, clock: laurels.ManualClock) -> Iterator[Deployment]
 def in_shares() -> Iterator[None]:
     """Has everything built ahead, a few cells at a time."""
     with (
-        patch.object(refreshes, "AT_ONCE", 0),
+        patch.object(refreshes, "UNBUILT_CELLS", 0),
         patch.object(service, "SHARE_LEAST", 1),
     ):
         yield
@@ -489,7 +489,7 @@ def test_all_scopes_are_refreshed_together(
 
     zones: list[dict[str, Any]] = [{"labels": {"zone": f"z{i}"}} for i in range(8)]
     scopes: list[dict[str, Any]] = [{}, {"by": "zone"}, *zones]
-    with patch.object(refreshes, "AT_ONCE", 0 if shares else refreshes.AT_ONCE):
+    with patch.object(refreshes, "UNBUILT_CELLS", 0 if shares else refreshes.UNBUILT_CELLS):
         for _ in range(6):
             built(lb, write)
             for where in scopes:

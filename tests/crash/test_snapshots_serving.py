@@ -192,7 +192,7 @@ def test_snapshots_one_after_the_other_while_threads_write_lose_nothing(
     lb: laurels.Leaderboards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laurels.stores.local.index.copying.CHUNK", 16)
-    monkeypatch.setattr("laurels.stores.local.index.copying.LITTLE", 8)
+    monkeypatch.setattr("laurels.stores.local.index.copying.FINISH_MOST", 8)
     ended = threading.Event()
     counts = [0, 0, 0]
 

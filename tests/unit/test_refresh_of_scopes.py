@@ -33,7 +33,7 @@ WINDOW = "3h=rolling:3h/1h,refresh=30m"
 @pytest.fixture(autouse=True)
 def in_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has everything built ahead."""
-    monkeypatch.setattr(refreshes, "AT_ONCE", 0)
+    monkeypatch.setattr(refreshes, "UNBUILT_CELLS", 0)
 
 
 class Rooms:

@@ -19,7 +19,7 @@ HOUR = 3_600_000
 
 @pytest.mark.parametrize("seed", some(2, range(8)))
 def test_what_is_built_amid_everything_is_what_the_log_says(seed: int) -> None:
-    with patch.object(refreshes, "AT_ONCE", [0, 20][seed % 2]):
+    with patch.object(refreshes, "UNBUILT_CELLS", [0, 20][seed % 2]):
         traffic = Traffic(seed)
         for _ in range(25):
             traffic.happen(12)

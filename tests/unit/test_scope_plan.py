@@ -84,7 +84,7 @@ def test_only_those_late_everywhere_are_late() -> None:
     assert plan.late == (0, 2)
     assert plan.late_by_window(batch.size) == [("hour", 2)]
     assert [plan.refused_by(event) for event in range(3)] == [("hour",), (), ("hour",)]
-    taken = plan.taken([1, 2])
+    taken = plan.select([1, 2])
     assert (taken.late, scopes_at(taken, 0)["hour", "zone"]) == ((1,), "zone=1")
 
 

@@ -21,7 +21,7 @@ from laurels.stores.local.snapshot.taking import opened, take
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of a few rows, and rounds until next to nothing is left."""
     monkeypatch.setattr(copying, "CHUNK", 9)
-    monkeypatch.setattr(copying, "LITTLE", 12)
+    monkeypatch.setattr(copying, "FINISH_MOST", 12)
     monkeypatch.setattr(copying, "MOST_ROUNDS", 5)
     monkeypatch.setattr(copying, "_BOARDS", 3)
 
@@ -30,7 +30,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds of few pieces, and many of them, whatever is left."""
     monkeypatch.setattr(copying, "CHUNK", 200)
-    monkeypatch.setattr(copying, "LITTLE", 0)
+    monkeypatch.setattr(copying, "FINISH_MOST", 0)
     monkeypatch.setattr(copying, "MOST_ROUNDS", 30)
 
 

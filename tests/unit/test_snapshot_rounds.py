@@ -81,7 +81,7 @@ def rows(sections: Iterable[Section]) -> int:
 @pytest.fixture
 def never_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every round asked for is done."""
-    monkeypatch.setattr(copying, "LITTLE", 0)
+    monkeypatch.setattr(copying, "FINISH_MOST", 0)
 
 
 @pytest.mark.usefixtures("never_little")
@@ -113,7 +113,7 @@ def test_no_piece_is_large_also_where_a_window_turns_in_the_last_round(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(copying, "CHUNK", 100)
-    monkeypatch.setattr(copying, "LITTLE", 50)
+    monkeypatch.setattr(copying, "FINISH_MOST", 50)
     store = Store()
     store.lb.submit_many("b", [(f"m{i}", 1) for i in range(1_000)])
     pieces: list[list[Section]] = []
@@ -147,7 +147,7 @@ def test_an_id_that_comes_while_ids_are_copied_is_in_it_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(copying, "CHUNK", 10)
-    monkeypatch.setattr(copying, "LITTLE", 0)
+    monkeypatch.setattr(copying, "FINISH_MOST", 0)
     store = Store()
     store.lb.submit_many("b", [("ann", 1, None, f"id{i}") for i in range(20)])
     store.clock.advance(1)

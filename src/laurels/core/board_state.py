@@ -92,7 +92,7 @@ class Boards:
         except (KeyError, TypeError):
             raise UnknownBoard(f"there is no board {safe_repr(name)}") from None
 
-    def numbered(self, number: int) -> BoardState | None:
+    def find_by_number(self, number: int) -> BoardState | None:
         """Return the board of that number, None if it was deleted."""
         return self._by_number.get(number)
 
@@ -118,11 +118,11 @@ class Boards:
     def plan(self, batch: Batch) -> Plan:
         """Return the plan of a batch: where its events count."""
         state = self.by_number(batch.board)
-        shown = {
+        refreshed_steps = {
             name: window.period_at(state.seen_ms(window, batch.now_ms))
             for name, window in state.rules.refreshed.items()
         }
-        return plan_batch(state.rules, state.floors, batch, shown)
+        return plan_batch(state.rules, state.floors, batch, refreshed_steps)
 
     def open(
         self, board: Board, number: int, version: int, created_ms: int, uid: str = ""

@@ -65,7 +65,9 @@ class ScopeScan:
     def search_share(self, index: Index) -> bool:
         """Search a share of the scopes; return whether it was the last."""
         places = index.next_scopes(self._board, self._place, _SCOPES)
-        self.scopes += index.holding(self._board, self._member, [scope for _, scope in places])
+        self.scopes += index.scopes_with_member(
+            self._board, self._member, [scope for _, scope in places]
+        )
         if places:
             self._place = places[-1]
         return len(places) < _SCOPES
@@ -96,7 +98,7 @@ class Fold(Boards):
         self.entry = 0
         self.unfinished = Unfinished(index)
         self.refreshes = Refreshes(
-            index, self.numbered, self.time_of, self.advance, self.advance_scopes
+            index, self.find_by_number, self.time_of, self.advance, self.advance_scopes
         )
         self._due: list[tuple[int, int]] = []
         self._passes: dict[tuple[int, str, str], None] = {}
@@ -120,7 +122,7 @@ class Fold(Boards):
             self._copy(record)
             return True
         state = self.by_number(record.board)
-        self.see(state, record.now_ms)
+        self.move_time(state, record.now_ms)
         state.changes += 1
         match record:
             case records.Redefine():
@@ -139,7 +141,7 @@ class Fold(Boards):
             case records.Refresh():
                 self._refresh(record)
             case records.Position():
-                self._note(record.board, record.position)
+                self._set_position(record.board, record.position)
                 self._record(state, position_block(record))
         return True
 
@@ -160,7 +162,7 @@ class Fold(Boards):
         """Replace entries of a ranking; return how many members were changed. The period must be
         one that the board keeps."""
         state = self.by_number(record.board)
-        self.see(state, record.now_ms)
+        self.move_time(state, record.now_ms)
         state.changes += 1
         self.advance(state)
         self.advance_scopes(state, [record.scope])
@@ -200,7 +202,7 @@ class Fold(Boards):
             if now_ms > self.now_ms:
                 self.now_ms = now_ms
 
-    def see(self, state: BoardState, now_ms: int) -> None:
+    def move_time(self, state: BoardState, now_ms: int) -> None:
         """Move the time of one board forward."""
         if now_ms > state.now_ms:
             state.now_ms = now_ms
@@ -352,7 +354,7 @@ class Fold(Boards):
     def count(self, batch: Batch, plan: Plan | None = None, watch: int | None = None) -> Folded:
         """Count a batch; `watch` is the index of the ranking spec whose scores are reported."""
         state = self.by_number(batch.board)
-        self.see(state, batch.now_ms)
+        self.move_time(state, batch.now_ms)
         self.advance(state)
         plan = plan or self.plan(batch)
         self.advance_scopes(state, plan.scopes)
@@ -364,7 +366,7 @@ class Fold(Boards):
         state.changes += 1
         position = None if batch.atomic and outcomes.refused else batch.position
         if position is not None:
-            self._note(batch.board, position)
+            self._set_position(batch.board, position)
         if state.rules.changes_ms and (outcomes.counted or position is not None):
             self._record_counted(state, batch, plan, outcomes)
         return Folded(batch, plan, outcomes)
@@ -398,7 +400,7 @@ class Fold(Boards):
                 self._advance_stale(state, _SCOPES)
         self.refreshes.refreshed(state, record.window, record.now_ms, self.entry)
 
-    def _note(self, board: int, position: tuple[str, str]) -> None:
+    def _set_position(self, board: int, position: tuple[str, str]) -> None:
         source, text = position
         self.by_number(board).positions[source] = text
         self.index.touch(board)

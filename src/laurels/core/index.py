@@ -98,7 +98,7 @@ class Slice(Struct, frozen=True, gc=False):
     words: Sequence[Sequence[int]]
 
 
-class Beside(Struct, frozen=True, gc=False):
+class Neighbourhood(Struct, frozen=True, gc=False):
     """A member's position, the total, and the member's entry between those of its neighbours."""
 
     total: int
@@ -216,7 +216,7 @@ class Index(Protocol):
         """Refresh a window in every scope from its tallies, after building what is missing; return
         whether it has members. All scopes must have been advanced. O(scopes)."""
 
-    def show_built(self, board: int, window: str) -> bool:
+    def switch_to_built(self, board: int, window: str) -> bool:
         """Refresh a window whose build is complete in all scopes. O(1): a scope switches to its new
         ranking when it is advanced or read."""
 
@@ -234,7 +234,7 @@ class Index(Protocol):
     def set_generation(self, board: int, scope: str, generation: int) -> None:
         """Note that a scope was advanced, and remove it if it is empty."""
 
-    def holding(self, board: int, member: bytes, scopes: Iterable[str]) -> list[str]:
+    def scopes_with_member(self, board: int, member: bytes, scopes: Iterable[str]) -> list[str]:
         """Return the scopes in which a member is ranked. O(scopes)."""
 
     def next_scopes(
@@ -298,7 +298,7 @@ class Index(Protocol):
         """Return the words of members' cells in the tally of a step; their positions and ranks are
         0, or -1 for a member without a cell."""
 
-    def beside(self, key: RankingKey, member: str) -> "Beside | None":
+    def neighbourhood(self, key: RankingKey, member: str) -> "Neighbourhood | None":
         """Return a member with its neighbours, None if it is not ranked."""
 
     def slice(self, key: RankingKey, start: int, stop: int) -> Slice:

@@ -75,11 +75,11 @@ class Plan(Struct, frozen=True):
         for place, route in zip(self.places, self.routes, strict=True):
             if route == LATE or (isinstance(route, array) and LATE in route):
                 events = refused.setdefault(place.window, set())
-                spread = enumerate(_per_event(route, size))
-                events.update([event for event, index in spread if index == LATE])
+                per_event = enumerate(_per_event(route, size))
+                events.update([event for event, index in per_event if index == LATE])
         return [(window, len(events)) for window, events in refused.items()]
 
-    def taken(self, events: Sequence[int]) -> "Plan":
+    def select(self, events: Sequence[int]) -> "Plan":
         """Return the plan of some of the events; its targets are those of the whole batch."""
         place = {event: i for i, event in enumerate(events)}
         return replace(
@@ -111,10 +111,10 @@ class Plan(Struct, frozen=True):
 
 
 def plan_batch(
-    rules: Rules, floors: Floors, batch: Batch, shown: Mapping[str, Period] = {}
+    rules: Rules, floors: Floors, batch: Batch, refreshed_steps: Mapping[str, Period] = {}
 ) -> Plan:
     """Return the plan of a batch; O(places) if its events share their periods and labels, as they
-    mostly do. `shown` are the steps that refreshed windows show."""
+    mostly do. `refreshed_steps` are the steps that refreshed windows show."""
     places, windows = rules.places, rules.windows
     targets: list[Target] = []
     found: dict[str, tuple[int | array[int], list[Target]]] = {}
@@ -122,27 +122,32 @@ def plan_batch(
     scopes: dict[str, dict[int, str | None]] = {}
     for place in places:
         if place.window not in found:
-            own: list[Target] = []
+            periods: list[Target] = []
             floor_ms = floors.get(place.window, MIN_MS)
-            found[place.window] = _route(windows[place.window], floor_ms, batch, own), own
-        route, own = found[place.window]
+            found[place.window] = (
+                _route(windows[place.window], floor_ms, batch, periods),
+                periods,
+            )
+        route, periods = found[place.window]
         if not place.name:
-            routes.append(_moved(route, len(targets), len(own)))
-            targets += own
+            routes.append(_shift_route(route, len(targets), len(periods)))
+            targets += periods
         elif batch.labels is None:
             routes.append(NO_SCOPE)
         else:
             if place.name not in scopes:
                 scopes[place.name] = batch.labels.scopes(place)
-            routes.append(_placed(scopes[place.name], batch.labels.each, route, own, targets))
+            routes.append(
+                _route_scopes(scopes[place.name], batch.labels.each, route, periods, targets)
+            )
     late: tuple[int, ...] = ()
-    if routes and all(_passes_over(route) for route in routes):
+    if routes and all(_has_refusals(route) for route in routes):
         per_event = [_per_event(route, batch.size) for route in routes]
-        late = tuple(i for i, taken in enumerate(zip(*per_event, strict=True)) if max(taken) < 0)
+        late = tuple(i for i, routed in enumerate(zip(*per_event, strict=True)) if max(routed) < 0)
     rolls = {
         name: rolling_state(batch.board, window, batch.now_ms) for name, window in windows.items()
     }
-    for name, step in shown.items():
+    for name, step in refreshed_steps.items():
         if (roll := rolls[name]) is not None:
             rolls[name] = roll._replace(shown=step)
     return Plan(
@@ -155,7 +160,7 @@ def plan_batch(
     )
 
 
-def _moved(route: "int | array[int]", first: int, size: int) -> "int | array[int]":
+def _shift_route(route: "int | array[int]", first: int, size: int) -> "int | array[int]":
     """Return a route whose `size` targets are moved to begin at index `first`."""
     if first == 0 or size == 0:
         return route
@@ -164,7 +169,7 @@ def _moved(route: "int | array[int]", first: int, size: int) -> "int | array[int
     return array("i", [first + index if index >= 0 else index for index in route])
 
 
-def _placed(
+def _route_scopes(
     scopes: Mapping[int, str | None],
     groups: "array[int]",
     route: "int | array[int]",
@@ -188,10 +193,10 @@ def _placed(
     if not isinstance(route, int):
         each = zip(groups, route, strict=True)
         return array("i", [place_of(scopes[group], index) for group, index in each])
-    of_group = {group: place_of(scope, route) for group, scope in scopes.items()}
-    if len(of_group) == 1:
-        return next(iter(of_group.values()))
-    return array("i", map(of_group.__getitem__, groups))
+    by_group = {group: place_of(scope, route) for group, scope in scopes.items()}
+    if len(by_group) == 1:
+        return next(iter(by_group.values()))
+    return array("i", map(by_group.__getitem__, groups))
 
 
 def all_window(rules: Rules) -> int:
@@ -208,7 +213,7 @@ def can_set(rules: Rules) -> bool:
     return all_window(rules) >= 0 or all(column.op != "sum" for column in rules.columns)
 
 
-def _passes_over(route: "int | array[int]") -> bool:
+def _has_refusals(route: "int | array[int]") -> bool:
     """Return whether any event has no target."""
     return route < 0 if isinstance(route, int) else min(route, default=0) < 0
 
@@ -271,9 +276,9 @@ def window_named(rules: Rules, name: str | None) -> Window:
         return rules.windows[name]
     except (KeyError, TypeError):
         pass
-    meant = [window for window in rules.windows.values() if is_text_of(window, name)]
-    if len(meant) == 1:
-        return meant[0]
+    matches = [window for window in rules.windows.values() if is_text_of(window, name)]
+    if len(matches) == 1:
+        return matches[0]
     known = ", ".join(rules.windows)
     raise UnknownWindow(
         f"expected a window of the board ({known}), got {safe_repr(name)}"
@@ -316,9 +321,9 @@ def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
     return expiry_ms
 
 
-def cut(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) -> list[int]:
-    """Return where to cut events in event time, so that each event in a part has the same result as
-    alone.
+def split_points(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) -> list[int]:
+    """Return where to split events in event time, so that each event in a part has the same result
+    as alone.
 
     `nows` is the latest `at` so far, for each event. Returns the end positions of the parts. No
     part crosses the end of a period or step, or the end of a grace period if it has an event that
@@ -329,7 +334,7 @@ def cut(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) ->
     while start < len(nows):
         end = _before(nows, next_boundary(rules, nows[start]), start, len(nows))
         for window in rules.windows.values():
-            end = _cut_at_grace(window, ats, nows, start, end, evenly=evenly)
+            end = _end_at_grace(window, ats, nows, start, end, evenly=evenly)
         ends.append(end)
         start = end
     return ends
@@ -341,7 +346,7 @@ def _before(nows: "array[int]", instant_ms: int, start: int, end: int) -> int:
     return end if nows[end - 1] < instant_ms else bisect_left(nows, instant_ms, start, end)
 
 
-def _cut_at_grace(
+def _end_at_grace(
     window: Window,
     ats: "array[int]",
     nows: "array[int]",
@@ -353,7 +358,7 @@ def _cut_at_grace(
     """Return the end of a part, moved back to the end of a window's grace if the part must not
     cross it."""
     period_end_ms, refused_ms = window.next_refusal(nows[start])
-    taken = _before(nows, refused_ms, start, end)
-    if taken < end and (evenly or bounds(ats[start:taken])[0] < period_end_ms):
-        return taken
+    counted_end = _before(nows, refused_ms, start, end)
+    if counted_end < end and (evenly or bounds(ats[start:counted_end])[0] < period_end_ms):
+        return counted_end
     return end

@@ -106,7 +106,7 @@ class RankingView:
         def finish(results: Sequence[ReadResult], at: Offset) -> Page:
             return self._page(results[0], at, reverse=reverse)
 
-        def look(index: Index, at: Offset) -> Page:
+        def read_index(index: Index, at: Offset) -> Page:
             """Read a slice at known positions, without a search for its first entry."""
             total = index.size(self.key)
             first, last = min(offset, total), min(offset + limit, total)
@@ -114,7 +114,7 @@ class RankingView:
             return self._page(ReadResult(total, [], [part], None, None), at)
 
         is_plain = self._after is None and not reverse and not data
-        return ReadPlan((request,), finish, look if is_plain else None)
+        return ReadPlan((request,), finish, read_index if is_plain else None)
 
     def around(self, member: str, radius: int, data: bool) -> ReadPlan[Page | None]:
         def finish(result: ReadResult, offset: Offset) -> Page | None:
@@ -142,8 +142,8 @@ class RankingView:
             needed = None if needs is None else needs.needed(results[1:])
             return self._standing(result, position, offset, to_rank, needed)
 
-        def look(index: Index, offset: Offset) -> Standing | None:
-            result = index.beside(self.key, member)
+        def read_index(index: Index, offset: Offset) -> Standing | None:
+            result = index.neighbourhood(self.key, member)
             if result is None:
                 return None
             own = result.position - result.part.start
@@ -152,7 +152,7 @@ class RankingView:
         anchors: tuple[Anchor, ...] = (AtMember(member_bytes(member)),)
         if to_rank is None:
             request = ReadRequest(self.key, anchors, _BESIDE, (), data)
-            return ReadPlan((request,), finish, None if data else look)
+            return ReadPlan((request,), finish, None if data else read_index)
         place = min(to_rank, FAR) - 1
         spans = (*_BESIDE, Span(1, place, place + 1))
         request = ReadRequest(self.key, (*anchors, Start()), spans, (), data)
@@ -228,10 +228,10 @@ class RankingView:
         places = self._places(
             list(zip(*words[: self.rules.score_words(self._window)], strict=True))
         )
-        carried: list[Any] = [None] * len(ranked)
+        data_of_members: list[Any] = [None] * len(ranked)
         if result.data is not None:
-            carried = _decoded([result.data[-1][i] for i in order])
-        return list(map(Entry, ranked, ranks, scores, carried, places))
+            data_of_members = _decode_data([result.data[-1][i] for i in order])
+        return list(map(Entry, ranked, ranks, scores, data_of_members, places))
 
     def _places(self, scores: Sequence[tuple[int, ...]]) -> list[int]:
         """Return the ranks among themselves, from 1 and in the board's style, of members whose
@@ -273,7 +273,7 @@ class RankingView:
         rank)."""
         share = percentile_share(percentile)
 
-        def look(total: int) -> ReadPlan[Score | None]:
+        def read_index(total: int) -> ReadPlan[Score | None]:
             place = total - max(1, ceil(share * total))
 
             def finish(result: ReadResult, _: Offset) -> Score | ReadPlan[Score | None] | None:
@@ -282,13 +282,13 @@ class RankingView:
                 wanted = result.total - max(1, ceil(share * result.total))
                 part = result.slices[0]
                 if not part.start <= wanted < part.start + len(part.members):
-                    return look(result.total)
+                    return read_index(result.total)
                 return self._scale.score(words_at(part.words, wanted - part.start))
 
             near = Span(0, place - PERCENTILE_MARGIN, place + PERCENTILE_MARGIN)
             return self._plan(finish, anchors=(Start(),), spans=(near,))
 
-        return self._plan(lambda result, _: look(result.total) if result.total else None)
+        return self._plan(lambda result, _: read_index(result.total) if result.total else None)
 
     def _plan(
         self,
@@ -327,7 +327,7 @@ class RankingView:
             self._as_of(offset),
             self._scale,
             to_rank=None if to_rank is None else self._gap(result, position, to_rank),
-            data=None if result.data is None else _decoded([result.data[0][at]])[0],
+            data=None if result.data is None else _decode_data([result.data[0][at]])[0],
             needed=needed,
         )
 
@@ -351,8 +351,8 @@ class RankingView:
         return Page(listed[::-1] if reverse else listed, result.total, self._as_of(offset), after)
 
     def _entries(self, result: ReadResult) -> list[Entry]:
-        carried = None if result.data is None else _decoded(result.data[0])
-        return entries(result.slices[0], self._scale, carried)
+        data_of_members = None if result.data is None else _decode_data(result.data[0])
+        return entries(result.slices[0], self._scale, data_of_members)
 
     def _cursor(self, part: Slice, i: int, reverse: bool) -> str:
         member = part.members[i].encode()
@@ -397,9 +397,9 @@ def _ranks(result: Sequence[ReadResult], _: Offset) -> list[int | None]:
     return [] if located is None else ranks_or_none(located.ranks)
 
 
-def _decoded(carried: Sequence[bytes | None]) -> list[Any]:
+def _decode_data(data_of_members: Sequence[bytes | None]) -> list[Any]:
     """Return the decoded data of members."""
-    return [None if data is None else msgspec.json.decode(data) for data in carried]
+    return [None if data is None else msgspec.json.decode(data) for data in data_of_members]
 
 
 def _ensure_running(step: int, running: int) -> None:

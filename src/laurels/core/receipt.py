@@ -134,15 +134,15 @@ class Receipts(Plain, Sequence[Receipt]):
         for part in parts:
             self._starts.append(self._starts[-1] + part.folded.batch.size)
         self._order = _order_of(parts, self._starts)
-        self._kept: list[int] | None = None
+        self._accepted: list[int] | None = None
         if errors:
-            kept = iter(range(size))
-            self._kept = [-1 if i in errors else next(kept) for i in range(size)]
+            accepted = iter(range(size))
+            self._accepted = [-1 if i in errors else next(accepted) for i in range(size)]
 
     def share(self, first: int, size: int) -> "Receipts":
         """Return the receipts of `size` events from `first` on, for the caller that submitted
         these. No event of the batch may have been refused before it was counted."""
-        return _Share(self, first, size)
+        return ReceiptSlice(self, first, size)
 
     @property
     def applied(self) -> int:
@@ -234,11 +234,11 @@ class Receipts(Plain, Sequence[Receipt]):
         return codes if self._order is None else bytes([codes[at] for at in self._order])
 
     def _locate(self, i: int) -> tuple[ReceiptSegment, int]:
-        kept = i if self._kept is None else self._kept[i]
+        accepted = i if self._accepted is None else self._accepted[i]
         if self._order is not None:
-            kept = self._order[kept]
-        at = bisect_right(self._starts, kept) - 1
-        return self._parts[at], kept - self._starts[at]
+            accepted = self._order[accepted]
+        at = bisect_right(self._starts, accepted) - 1
+        return self._parts[at], accepted - self._starts[at]
 
     def _receipt(self, i: int) -> Receipt:
         if i in self._errors:
@@ -251,9 +251,9 @@ class Receipts(Plain, Sequence[Receipt]):
                 reason=error.code,
                 message=str(error),
             )
-        return self._built(*self._locate(i))
+        return self._build_receipt(*self._locate(i))
 
-    def _built(self, part: ReceiptSegment, j: int) -> Receipt:
+    def _build_receipt(self, part: ReceiptSegment, j: int) -> Receipt:
         plan = part.folded.plan
         target = plan.ranking(self._place, j)
         status = _STATUS.get(part.folded.outcomes.codes[j], "refused")
@@ -297,18 +297,18 @@ class Receipts(Plain, Sequence[Receipt]):
                 return None
 
 
-class _Share(Receipts):
+class ReceiptSlice(Receipts):
     """The receipts of a part of the events of a commit, for the caller that submitted them."""
 
-    def __init__(self, whole: Receipts, first: int, size: int) -> None:
-        self._whole = whole
+    def __init__(self, receipts: Receipts, first: int, size: int) -> None:
+        self._receipts = receipts
         self._first = first
         self._size = size
-        self.window = whole.window
-        self.offset = whole.offset
+        self.window = receipts.window
+        self.offset = receipts.offset
 
     def share(self, first: int, size: int) -> Receipts:
-        return _Share(self._whole, self._first + first, size)
+        return ReceiptSlice(self._receipts, self._first + first, size)
 
     @property
     def refused(self) -> int:
@@ -316,19 +316,19 @@ class _Share(Receipts):
 
     @property
     def late(self) -> dict[str, int]:
-        if not self._whole.late:
+        if not self._receipts.late:
             return {}
-        events = map(self._whole._locate, range(self._first, self._first + self._size))
+        events = map(self._receipts._locate, range(self._first, self._first + self._size))
         return Counter(name for part, j in events for name in part.folded.plan.refused_by(j))
 
     def error(self, i: int) -> LaurelsError | None:
-        return self._whole.error(self._first + i)
+        return self._receipts.error(self._first + i)
 
     def _count(self, outcome: Outcome) -> int:
-        return self._whole._codes[self._first : self._first + self._size].count(outcome)
+        return self._receipts._codes[self._first : self._first + self._size].count(outcome)
 
     def _receipt(self, i: int) -> Receipt:
-        return self._whole._receipt(self._first + i)
+        return self._receipts._receipt(self._first + i)
 
 
 def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[int] | None:
@@ -347,14 +347,14 @@ def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[in
     return order
 
 
-def _scores(rules: Rules, window: str, batch: Batch, found: Scores | None) -> list[Score | None]:
+def _scores(rules: Rules, window: str, batch: Batch, stored: Scores | None) -> list[Score | None]:
     """Return the scores for words, as shown when each event was accepted; None if there was no
     entry."""
-    if found is None:
+    if stored is None:
         return [None] * batch.size
     if batch.nows is None or rules.weighing(window) is None:
-        scores = scale_of(rules, window, batch.now_ms).scores(found.words)
+        scores = scale_of(rules, window, batch.now_ms).scores(stored.words)
     else:
-        each = zip(batch.nows, zip(*found.words, strict=True), strict=True)
+        each = zip(batch.nows, zip(*stored.words, strict=True), strict=True)
         scores = [scale_of(rules, window, now_ms).score(words) for now_ms, words in each]
-    return [score if ranked else None for ranked, score in zip(found.present, scores, strict=True)]
+    return [score if ranked else None for ranked, score in zip(stored.present, scores, strict=True)]

@@ -261,7 +261,7 @@ def events_of(batch: Batch, version: int) -> Events:
         atomic=batch.atomic,
         position=batch.position,
         weights={each.half_life_ms: _mantissas(weights) for each, weights in batch.weights.items()},
-        labels=None if batch.labels is None else _labels_told(batch.labels),
+        labels=None if batch.labels is None else _encode_labels(batch.labels),
         waits=_waits(batch),
         tag=batch.tag,
     )
@@ -275,7 +275,7 @@ def _waits(batch: Batch) -> bytes | None:
     return pack(differences(batch.now_ms, batch.nows))
 
 
-def _labels_told(labels: Labels) -> tuple[tuple[str, ...], tuple[Values, ...], bytes]:
+def _encode_labels(labels: Labels) -> tuple[tuple[str, ...], tuple[Values, ...], bytes]:
     return labels.names, labels.groups, pack(labels.each)
 
 

@@ -23,7 +23,7 @@ from .index import COUNTED, Index, Outcomes
 from .lifecycle import NEVER, Refreshed
 from .plan import Plan
 
-AT_ONCE = 4_096
+UNBUILT_CELLS = 4_096
 """The most cells that a commit adds up for refreshes that were not built ahead: a millisecond or
 so."""
 MOST = 100
@@ -54,13 +54,13 @@ class Refreshes:
     def __init__(
         self,
         index: Index,
-        numbered: Callable[[int], BoardState | None],
+        find_by_number: Callable[[int], BoardState | None],
         time_of: Callable[[BoardState], int],
         advance: Callable[[BoardState, int], bool],
         advance_scopes: Callable[[BoardState, Iterable[str], int], bool],
     ) -> None:
         self._index = index
-        self._numbered = numbered
+        self._find_by_number = find_by_number
         self._time_of = time_of
         self._advance = advance
         self._advance_scopes = advance_scopes
@@ -82,7 +82,7 @@ class Refreshes:
         for name in state.rules.refreshed:
             current = state.refreshed.get(name, NEVER)
             if not current.waiting and _counts_in(name, plan, outcomes):
-                self._become(state, name, replace(current, waiting=True))
+                self._set_state(state, name, replace(current, waiting=True))
 
     def changed(self, state: BoardState, offset: int) -> None:
         """Note that a log entry changed the lists of refreshed windows."""
@@ -94,9 +94,11 @@ class Refreshes:
     def refreshed(self, state: BoardState, window: str, now_ms: int, offset: int) -> None:
         """Refresh a window of a board that has been advanced. O(1) if its build is complete;
         otherwise all scopes, which have to be advanced before, are refreshed here."""
-        show = self._index.show_built if self.is_built(state, window) else self._index.refresh
+        refresh = (
+            self._index.switch_to_built if self.is_built(state, window) else self._index.refresh
+        )
         self._builds.pop((state.number, window), None)
-        self._become(state, window, Refreshed(offset, now_ms, show(state.number, window)))
+        self._set_state(state, window, Refreshed(offset, now_ms, refresh(state.number, window)))
 
     def is_built(self, state: BoardState, window: str) -> bool:
         """Return whether nothing is left to build in any scope."""
@@ -110,7 +112,7 @@ class Refreshes:
         for each in [each for each in self._builds if each[0] == number]:
             del self._builds[each]
 
-    def _become(self, state: BoardState, name: str, refreshed: Refreshed) -> None:
+    def _set_state(self, state: BoardState, name: str, refreshed: Refreshed) -> None:
         state.refreshed[name] = refreshed
         self._push(state, name)
         self._index.touch(state.number)
@@ -130,7 +132,7 @@ class Refreshes:
             state = self._state(number)
             if len(found) < MOST and self.is_built(state, window):
                 found.append((state, window))
-        room = AT_ONCE
+        room = UNBUILT_CELLS
         kept: list[tuple[int, int, str]] = []
         while self._due and self._due[0][0] <= now_ms and len(found) < MOST and room >= 0:
             due = heapq.heappop(self._due)
@@ -140,8 +142,8 @@ class Refreshes:
             if due_ms > self._time_of(self._state(number)):
                 self._parked.setdefault(number, []).append(due)
                 continue
-            cost = self._index.refresh_cost(number, window, AT_ONCE)
-            if cost > AT_ONCE:
+            cost = self._index.refresh_cost(number, window, UNBUILT_CELLS)
+            if cost > UNBUILT_CELLS:
                 self._builds[number, window] = Build()
                 continue
             kept.append(due)
@@ -154,13 +156,13 @@ class Refreshes:
 
     def _is_stale(self, due: tuple[int, int, str]) -> bool:
         due_ms, number, window = due
-        if (state := self._numbered(number)) is None:
+        if (state := self._find_by_number(number)) is None:
             return True
         current = state.refreshed.get(window, NEVER)
         return current.due_ms(state.rules.refreshed[window]) != due_ms
 
     def _state(self, number: int) -> BoardState:
-        state = self._numbered(number)
+        state = self._find_by_number(number)
         assert state is not None, "the builds of a board go with it"
         return state
 

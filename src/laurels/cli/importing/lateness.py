@@ -12,7 +12,7 @@ from itertools import accumulate
 
 import laurels
 from laurels.core.lifecycle import next_boundary
-from laurels.core.plan import cut
+from laurels.core.plan import split_points
 from laurels.timeline.instants import MIN_MS
 
 from .reading import SourceRow
@@ -73,9 +73,9 @@ class LateEvents:
 class Pieces:
     """Splits a replay into commits.
 
-    On an index server, a batch in event time is carried out in pieces (`plan.cut`), and only the
-    last piece is committed with the position: after a kill in between, the others would be counted
-    again. So each commit is one piece.
+    On an index server, a batch in event time is carried out in pieces (`plan.split_points`), and
+    only the last piece is committed with the position: after a kill in between, the others would be
+    counted again. So each commit is one piece.
     """
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
@@ -91,6 +91,6 @@ class Pieces:
             return len(rows)
         ats = array("q", [row.event[2] or 0 for row in rows])
         nows = array("q", accumulate(ats[1:], max, initial=max(self._now_ms, ats[0])))
-        size = cut(self._rules, ats, nows, evenly=False)[0]
+        size = split_points(self._rules, ats, nows, evenly=False)[0]
         self._now_ms = nows[size - 1]
         return size

@@ -10,7 +10,7 @@ from laurels.core import record
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.fold import Fold, Folded
 from laurels.core.index import Offset
-from laurels.core.plan import Plan, cut
+from laurels.core.plan import Plan, split_points
 from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Ranks, Receipts, ReceiptSegment
 from laurels.engine.batch.intake import MISSING, Columns
@@ -141,7 +141,7 @@ class Submission:
     def before(self, fold: Fold, piece: int) -> None:
         if self._position_record is not None:
             return
-        fold.see(self.board, self._batches[piece].now_ms)
+        fold.move_time(self.board, self._batches[piece].now_ms)
         fold.advance(self.board)
         fold.advance_scopes(self.board, self._plans[piece].scopes)
         if self._ranks:
@@ -248,7 +248,7 @@ class Submission:
         nows = array("q", accumulate(batch.ats[1:], max, initial=max(now_ms, batch.ats[0])))
         if self._batch.atomic:
             return [msgspec.structs.replace(batch, now_ms=nows[-1])]
-        ends = cut(self.board.rules, batch.ats, nows, evenly=self._ranks)
+        ends = split_points(self.board.rules, batch.ats, nows, evenly=self._ranks)
         return batch.split(ends, nows)
 
     def _without_refused(self, batch: Batch) -> Batch:

@@ -178,7 +178,7 @@ class Removal(Single):
 
     def fold(self, fold: Fold, piece: int) -> None:
         assert isinstance(self._record, record.Remove)
-        fold.see(fold.by_number(self._record.board), self._record.now_ms)
+        fold.move_time(fold.by_number(self._record.board), self._record.now_ms)
         fold.by_number(self._record.board).changes += 1
         self.settle(fold.remove(self._record, self._scan.scopes))
 

@@ -48,7 +48,7 @@ class RecoveredRecorder(ChangeRecorder, Protocol):
         """Get the boards after the log was folded."""
 
 
-def recovered(
+def recover(
     log: Log,
     snapshots: Sequence[SnapshotFile],
     new_index: NewIndex,
@@ -81,12 +81,12 @@ def recovered(
     return Recovered(fold, None, _follow(log, fold, recorder), damaged)
 
 
-def refolded(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> Fold:
+def refold(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> Fold:
     """Return another fold of the log for comparison: from its beginning, or, if it was trimmed,
     from the oldest snapshot."""
     if log.first == 1:
-        return recovered(log, [], new_index).fold
-    return recovered(log, snapshots[::-1], new_index).fold
+        return recover(log, [], new_index).fold
+    return recover(log, snapshots[::-1], new_index).fold
 
 
 def _follow(log: Log, fold: Fold, recorder: RecoveredRecorder | None) -> int:

@@ -84,7 +84,7 @@ from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .copies import LocalCopies
-from .recovery import recovered, refolded
+from .recovery import recover, refold
 from .snapshot_scheduler import SnapshotScheduler
 from .verify import compare
 from .write_failures import WriteFailures
@@ -135,7 +135,7 @@ class Service(Paced):
         self._observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
         self._changes = ChangeLog(MemoryChanges() if changes is None else changes)
         self._on_close.append(self._changes.close)
-        found = recovered(log, self._snapshots(), new_index, self._changes)
+        found = recover(log, self._snapshots(), new_index, self._changes)
         self._fold = found.fold
         self._snapshot_scheduler = SnapshotScheduler(found)
         for snapshot in found.damaged:
@@ -632,7 +632,7 @@ class Service(Paced):
         while not advanced:
             with self._lock:
                 self._advance_clock()
-                state = self._fold.numbered(board.number)
+                state = self._fold.find_by_number(board.number)
                 advanced = state is None or (
                     self._fold.advance(state, SHARE)
                     and self._fold.advance_scopes(state, scopes, SHARE)
@@ -774,7 +774,7 @@ class Service(Paced):
             _log.warning("no snapshot was taken at the end, so the next start is slower: %s", error)
 
     def _refolded(self) -> Fold:
-        return refolded(self._log, self._snapshots(), self._new_index)
+        return refold(self._log, self._snapshots(), self._new_index)
 
     def check(self) -> CheckReport:
         """Check every structure, and compare the index with a fold of the log, as far as that is
@@ -808,7 +808,7 @@ class Service(Paced):
         fold.event_time = self._event_time
         fold.advance_clock(self._fold.clock_ms)
         for state in self._fold.boards.values():
-            fold.see(fold.by_number(state.number), state.now_ms)
+            fold.move_time(fold.by_number(state.number), state.now_ms)
         fold.advance_all()
         return fold
 

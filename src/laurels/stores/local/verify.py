@@ -12,44 +12,50 @@ from laurels.model.labels import ALL
 _CHUNK = 10_000
 
 
-def compare(live: Fold, other: Fold) -> CheckReport:
+def compare(live: Fold, rebuilt: Fold) -> CheckReport:
     """Compare two folds completely. CheckFailed names the first difference."""
-    _same("offset", live.offset, other.offset)
-    _same("time", live.now_ms, other.now_ms)
-    _same("board names", sorted(live.boards), sorted(other.boards))
+    _ensure_equal("offset", live.offset, rebuilt.offset)
+    _ensure_equal("time", live.now_ms, rebuilt.now_ms)
+    _ensure_equal("board names", sorted(live.boards), sorted(rebuilt.boards))
     rankings = entries = 0
     for name, state in live.boards.items():
-        _same_board(live, other, state, other.boards[name])
+        _compare_board(live, rebuilt, state, rebuilt.boards[name])
         for scope in _scopes(live, state.number):
             keys = sorted(live.index.keys(state.number, scope))
-            mirrored = sorted(other.index.keys(state.number, scope))
-            _same(f"rankings of {name!r} {scope}", keys, mirrored)
+            rebuilt_keys = sorted(rebuilt.index.keys(state.number, scope))
+            _ensure_equal(f"rankings of {name!r} {scope}", keys, rebuilt_keys)
             rankings += len(keys)
-            entries += sum(_same_ranking(live, other, key) for key in keys)
-            _same_tallies(live, other, name, state.number, scope)
-        _same(
+            entries += sum(_compare_ranking(live, rebuilt, key) for key in keys)
+            _compare_tallies(live, rebuilt, name, state.number, scope)
+        _ensure_equal(
             f"scopes of {name!r}",
-            *[sum(1 for _ in _scopes(f, state.number)) for f in (live, other)],
+            *[sum(1 for _ in _scopes(f, state.number)) for f in (live, rebuilt)],
         )
     return CheckReport(len(live.boards), rankings, entries, live.offset)
 
 
-def _same_board(live: Fold, other: Fold, state: BoardState, mirror: BoardState) -> None:
+def _compare_board(live: Fold, rebuilt: Fold, state: BoardState, rebuilt_state: BoardState) -> None:
     name = state.board.name
     compared = ("number", "board", "version", "created_ms", "floors", "positions", "refreshed")
-    for what in compared:
-        _same(f"{what} of {name!r}", getattr(state, what), getattr(mirror, what))
+    for field in compared:
+        _ensure_equal(f"{field} of {name!r}", getattr(state, field), getattr(rebuilt_state, field))
     number = state.number
-    _same(f"ids of {name!r}", live.index.ids(number), other.index.ids(number))
-    _same(f"member data of {name!r}", live.index.all_data(number), other.index.all_data(number))
+    _ensure_equal(f"ids of {name!r}", live.index.ids(number), rebuilt.index.ids(number))
+    _ensure_equal(
+        f"member data of {name!r}", live.index.all_data(number), rebuilt.index.all_data(number)
+    )
 
 
-def _same_ranking(live: Fold, other: Fold, key: RankingKey) -> int:
+def _compare_ranking(live: Fold, rebuilt: Fold, key: RankingKey) -> int:
     size = live.index.size(key)
-    _same(f"size of {key}", size, other.index.size(key))
+    _ensure_equal(f"size of {key}", size, rebuilt.index.size(key))
     for start in range(0, size, _CHUNK):
-        one = live.index.slice(key, start, start + _CHUNK)
-        _same(f"{key} from position {start}", one, other.index.slice(key, start, start + _CHUNK))
+        entries = live.index.slice(key, start, start + _CHUNK)
+        _ensure_equal(
+            f"{key} from position {start}",
+            entries,
+            rebuilt.index.slice(key, start, start + _CHUNK),
+        )
     return size
 
 
@@ -61,14 +67,16 @@ def _scopes(fold: Fold, number: int) -> Iterator[str]:
         place = found[-1]
 
 
-def _same_tallies(live: Fold, other: Fold, name: str, number: int, scope: str) -> None:
+def _compare_tallies(live: Fold, rebuilt: Fold, name: str, number: int, scope: str) -> None:
     keys = sorted(live.index.tallies(number, scope))
-    _same(f"tallies of {name!r} {scope}", keys, sorted(other.index.tallies(number, scope)))
+    _ensure_equal(
+        f"tallies of {name!r} {scope}", keys, sorted(rebuilt.index.tallies(number, scope))
+    )
     for key in keys:
-        _same(f"the tally {key}", live.index.digest(key), other.index.digest(key))
+        _ensure_equal(f"the tally {key}", live.index.digest(key), rebuilt.index.digest(key))
 
 
-def _same(what: str, one: object, other: object) -> None:
-    if one != other:
-        differs = f"the index has {str(one)[:200]}, the log says {str(other)[:200]}"
-        raise CheckFailed(f"{what}: {differs}")
+def _ensure_equal(name: str, live: object, rebuilt: object) -> None:
+    if live != rebuilt:
+        differs = f"the index has {str(live)[:200]}, the log says {str(rebuilt)[:200]}"
+        raise CheckFailed(f"{name}: {differs}")

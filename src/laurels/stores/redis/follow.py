@@ -41,7 +41,7 @@ class Follower:
         offset = await self._present.index.changes(opened_as(state))
         if offset < self._offsets.get(state.number, 0):  # another process deleted the board
             await self._present.registry.load()
-        if self._present.boards.numbered(state.number) is None:
+        if self._present.boards.find_by_number(state.number) is None:
             self._offsets.pop(state.number, None)
         else:
             self._offsets[state.number] = offset

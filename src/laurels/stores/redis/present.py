@@ -92,12 +92,12 @@ class BoardCatalog:
     async def refresh(self, state: BoardState) -> None:
         """Read the definitions again, and register this board on the server if it still exists."""
         await self.registry.load()
-        before = self.boards.numbered(state.number)
+        before = self.boards.find_by_number(state.number)
         if before is None:
             return
         await self.index.open(opened_as(before))
         await self.registry.load()
-        if self.boards.numbered(state.number) is None:  # deleted meanwhile: undo the registration
+        if self.boards.find_by_number(state.number) is None:  # deleted meanwhile: undo it
             await self.index.close(opened_as(before))
 
     async def clear(self) -> None:
@@ -143,7 +143,7 @@ class BoardCatalog:
         return state.now_ms if self.event_time else self.now()
 
     def _time_on(self, number: int) -> int:
-        state = self.boards.numbered(number)
+        state = self.boards.find_by_number(number)
         return self.latest_ms if state is None else self.time_of(state)
 
     def see(self, state: BoardState, now_ms: int) -> None:
@@ -257,7 +257,7 @@ class BoardCatalog:
         members are left."""
         left = 0
         for place in self.registry.refreshing.due(self.now(), MOST_DUE, self._time_on):
-            state = self.boards.numbered(place[0])
+            state = self.boards.find_by_number(place[0])
             large = self.registry.refreshing.is_large(place)
             most = calls if large else max(calls, AT_ONCE)
             if state is None or not most:

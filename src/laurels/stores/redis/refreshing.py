@@ -88,7 +88,7 @@ class Refreshing:
     def interval_ms(self, boards: Boards) -> int:
         """Return the shortest refresh interval of the windows whose refresh a commit has begun but
         not completed; MAX_MS if there are none."""
-        states = [(boards.numbered(number), window) for number, window in self._large]
+        states = [(boards.find_by_number(number), window) for number, window in self._large]
         found = [
             state.rules.refreshed[window].interval_ms
             for state, window in states

@@ -135,7 +135,7 @@ class Writer:
     async def _ensure_there(self, write: Submission) -> None:
         """Raise UnknownBoard if the board was deleted, NotReady if another process has created it
         again, since the events were checked against the old definition."""
-        if self._present.boards.numbered(write.board.number) is not None:
+        if self._present.boards.find_by_number(write.board.number) is not None:
             return
         name = write.board.board.name
         await self._present.know(name)
@@ -182,7 +182,7 @@ class Writer:
                     return applied.offset
                 left = set(applied.left)
                 done = [i for i in range(batch.size) if i not in left]
-                folded = Folded(batch.take(done), plan.taken(done), applied.outcomes)
+                folded = Folded(batch.take(done), plan.select(done), applied.outcomes)
                 write.add_result(folded, both_ranks, [places[i] for i in done])
                 places = [places[i] for i in applied.left]
                 batch = batch.take(applied.left)
@@ -248,7 +248,7 @@ class Writer:
             case records.Remove():
                 state = self._present.boards.by_number(record.board)
                 await self._present.pass_boundary(state, record.now_ms)
-                current = self._present.boards.numbered(record.board)
+                current = self._present.boards.find_by_number(record.board)
                 if current is None:
                     return False
                 opened = opened_as(current)

@@ -26,7 +26,7 @@ from laurels.model.labels import ALL
 from laurels.model.score import stamps_of
 from laurels.model.windows.weighing import Weighing
 
-from .board_store import BoardStore, changed_with
+from .board_store import BoardStore, changed_structures
 from .remembered import key_of
 
 
@@ -100,23 +100,25 @@ class BatchApplication:
             self._count(0, self._batch.size)
         else:
             self._count_once(self._batch.ids)
-        outcomes = Outcomes(self._codes, _joined(self._before), _joined(self._after), self._trace)
+        outcomes = Outcomes(
+            self._codes, _concatenated(self._before), _concatenated(self._after), self._trace
+        )
         if self._journal is not None and outcomes.refused:
-            self._put_back(self._journal)
+            self._undo(self._journal)
             outcomes = Outcomes(self._codes)
         return outcomes
 
-    def touched(self) -> "Iterator[tuple[str, array[int], list[RankedSet | Tally]]]":
+    def changes_by_scope(self) -> "Iterator[tuple[str, array[int], list[RankedSet | Tally]]]":
         """Return the members and the structures that may have changed, by scope."""
         structures: dict[str, list[RankedSet | Tally]] = {}
         best = self._board_store.rules.best
         for target, store, rolling in zip(
             self._plan.targets, self._stores, self._rollings, strict=True
         ):
-            of_scope = structures.setdefault(target.key.scope, [])
-            of_scope.append(store)
+            changed = structures.setdefault(target.key.scope, [])
+            changed.append(store)
             if rolling is not None:
-                of_scope += changed_with(rolling, best=best)
+                changed += changed_structures(rolling, best=best)
         if not self._board_store.rules.scoped:
             yield ALL, self._members, structures.get(ALL, [])
             return
@@ -141,7 +143,7 @@ class BatchApplication:
             self._plan.targets, self._stores, self._rollings, strict=True
         ):
             if rolling is not None and rolling.deferred:
-                self._board_store.prefetch(target.key.window, target.key.scope)
+                self._board_store.schedule(target.key.window, target.key.scope)
             live = rolling is not None and not rolling.deferred
             if not len(store) or (live and rolling is not None and not len(rolling.live)):
                 self._board_store.drop_empty(target.key.scope)
@@ -220,7 +222,7 @@ class BatchApplication:
                 self._added.append(key)
         run.clear()
 
-    def _put_back(self, journal: fold.Journal) -> None:
+    def _undo(self, journal: fold.Journal) -> None:
         """Undo the whole batch."""
         journal.undo()
         self._board_store.remembered.undo(self._added)
@@ -247,7 +249,7 @@ def _weights(weighing: Weighing | None, batch: Batch) -> Any:
     return weights.exponents, weights.mantissas
 
 
-def _joined(runs: list[tuple[bytearray, list["array[int]"]]]) -> Scores | None:
+def _concatenated(runs: list[tuple[bytearray, list["array[int]"]]]) -> Scores | None:
     if not runs:
         return None
     present, words = runs[0]

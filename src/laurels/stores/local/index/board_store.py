@@ -39,8 +39,8 @@ class ScopeStore(Struct, eq=False, gc=False):
     @property
     def nbytes(self) -> int:
         """The memory of all rankings and tallies, in bytes. O(windows * steps)."""
-        of_rankings = sum([ranking.nbytes for ranking in self.rankings.values()])
-        return of_rankings + sum([rolling.nbytes for rolling in self.rolling.values()])
+        rankings_nbytes = sum([ranking.nbytes for ranking in self.rankings.values()])
+        return rankings_nbytes + sum([rolling.nbytes for rolling in self.rolling.values()])
 
     def holds(self, id: int) -> bool:
         """Return whether a member is in any ranking, or in a tally of a refreshed window, which
@@ -48,9 +48,9 @@ class ScopeStore(Struct, eq=False, gc=False):
         rankings = chain(self.rankings.values(), [each.live for each in self.rolling.values()])
         if any(ranking.rank(id, ORDINAL) >= 0 for ranking in rankings):
             return True
-        one = array("I", [id])
+        ids = array("I", [id])
         deferred = [each for each in self.rolling.values() if each.deferred]
-        return any(tally.words(one)[0][0] for each in deferred for tally in tallies_of(each))
+        return any(tally.words(ids)[0][0] for each in deferred for tally in tallies_of(each))
 
     def keys(self, board: int, scope: str) -> list[RankingKey]:
         """Return the keys of the rankings with members; for a rolling window that of the running
@@ -163,7 +163,7 @@ class BoardStore(Struct, eq=False):
             if number > part.refreshes and window in part.rolling
         ]
 
-    def prefetch(self, window: str, scope: str) -> None:
+    def schedule(self, window: str, scope: str) -> None:
         """Note whether the next refresh of a window, if one is being built, will have members in a
         scope. To be called whenever the scope got its first cell or lost cells. O(steps)."""
         if (listed := self.building.get(window)) is None:
@@ -223,7 +223,7 @@ def tallies_of(rolling: RollingSet) -> list[Tally]:
     return [tally for tally in found if tally is not None]
 
 
-def changed_with(rolling: RollingSet, *, best: bool) -> list[RankedSet | Tally]:
+def changed_structures(rolling: RollingSet, *, best: bool) -> list[RankedSet | Tally]:
     """Return the structures that an event may change besides the tally of its step: the live
     ranking, and with best columns the tallies of other steps, whose cells may be beaten. In a
     deferred set there are none."""

@@ -44,7 +44,7 @@ CHUNK = 4_096
 """The number of rows in a piece: about a millisecond for contiguous rows."""
 SCATTERED = 8
 """How many contiguous rows take as long as one row that is looked up by its member."""
-LITTLE = 2_048
+FINISH_MOST = 2_048
 """The most rows or boards that are left for `finish`."""
 MOST_ROUNDS = 12
 _BOARDS = 64
@@ -134,7 +134,7 @@ class Copying:
         self._followed = followed
         self._roster = roster
         self._flags = bytearray(len(roster))
-        self._named_to = 0
+        self._named_count = 0
         self._numbers: dict[Structure, int] = {}
         self._next_number = 0
         self._touched: dict[Unit, Touched] = {}
@@ -143,7 +143,7 @@ class Copying:
         self._listing: dict[int, None] = dict.fromkeys(boards)
         self._round: dict[Unit, Touched] = {}
         self._rounds = 1
-        self._renewed = 0
+        self._rows_again = 0
         self._work: Iterator[list[Section]] | None = None
 
     # Writes during the copy
@@ -172,21 +172,21 @@ class Copying:
             if not scope and (store := self._store_of(board)) is not None:
                 store.remembered.unfollow()
 
-    def look_again(self, board: int) -> None:
+    def list_again(self, board: int) -> None:
         """Note that the scopes of a board may show other rankings."""
         self._listing[board] = None
 
-    def renew(self, structure: Structure) -> None:
+    def copy_again(self, structure: Structure) -> None:
         """Note that a whole structure may have changed, so that it is copied again."""
         self._numbers.pop(structure, None)
-        self._renewed += len(structure)
+        self._rows_again += len(structure)
 
     # Pieces
 
     def step(self, describe: Describe) -> list[Section] | None:
         """Return the next piece, of about `CHUNK` rows; None when little is left for `finish`."""
         if self._work is None:
-            if self._is_little():
+            if self._is_nearly_done():
                 return None
             self._work = self._pieces(describe)
         piece = next(self._work, None)
@@ -203,34 +203,34 @@ class Copying:
             or self._waiting
             or self._listing
             or self._touched
-            or self._unnamed()
+            or self._has_unnamed()
         ):
             for piece in self._work or self._pieces(describe):
                 sections += piece
             self._work = None
         return sections
 
-    def _is_little(self) -> bool:
+    def _is_nearly_done(self) -> bool:
         if self._rounds > MOST_ROUNDS:
             return True
         if self._listing or self._waiting:
             return False
         if any(unit not in self._followed_units for unit in self._touched):
             return False
-        rows = self._renewed + sum(
+        rows = self._rows_again + sum(
             len(each.ids) * len(each.structures) + len(each.data) for each in self._touched.values()
         )
-        unnamed = len(self._roster) - self._named_to
-        return len(self._touched) < LITTLE and rows < LITTLE and unnamed < LITTLE
+        unnamed = len(self._roster) - self._named_count
+        return len(self._touched) < FINISH_MOST and rows < FINISH_MOST and unnamed < FINISH_MOST
 
-    def _unnamed(self) -> bool:
-        return 1 in self._flags or self._named_to < len(self._flags)
+    def _has_unnamed(self) -> bool:
+        return 1 in self._flags or self._named_count < len(self._flags)
 
     def _pieces(self, describe: Describe) -> Iterator[list[Section]]:
         """Yield the pieces of one round: boards that are new or touched, then the names of members
         that are new in rows."""
         self._rounds += 1
-        self._renewed = 0
+        self._rows_again = 0
         self._round, self._touched = self._touched, {}
         self._waiting.extend(unit for unit in self._round if unit not in self._followed_units)
         again = [unit for unit in self._round if unit in self._followed_units]
@@ -279,9 +279,9 @@ class Copying:
         self._followed_units.add(unit)
         for structure in [] if part is None else part.structures():
             if structure not in self._numbers:
-                yield from self._whole(structure)
+                yield from self._all_rows(structure)
             elif touched is not None and structure in touched.structures:
-                yield from self._again(structure, touched.ids)
+                yield from self._rows_of_members(structure, touched.ids)
         if not scope:
             yield from self._of_board(number, touched, first=first)
         yield self._contents(unit, describe(number)), _BOARDS
@@ -307,7 +307,7 @@ class Copying:
     def _part(self, unit: Unit) -> ScopeStore | None:
         return None if self._store_of(unit[0]) is None else self._followed(*unit)
 
-    def _whole(self, structure: Structure) -> Iterator[tuple[Section, int]]:
+    def _all_rows(self, structure: Structure) -> Iterator[tuple[Section, int]]:
         """Yield all rows of a structure."""
         self._numbers[structure] = number = self._next_number
         self._next_number += 1
@@ -326,16 +326,20 @@ class Copying:
             yield ids, words
             start = ranking.bound(key, last, right=True)
 
-    def _again(self, structure: Structure, ids: set[int]) -> Iterator[tuple[Section, int]]:
+    def _rows_of_members(
+        self, structure: Structure, ids: set[int]
+    ) -> Iterator[tuple[Section, int]]:
         """Yield the rows of members that were written."""
         number = self._numbers[structure]
         rest = iter(ids)
         while chunk := array("I", islice(rest, CHUNK // SCATTERED)):
             present, words = structure.words(chunk)
             if 0 in present:
-                gone = array("I", [chunk[i] for i, is_there in enumerate(present) if not is_there])
+                removed = array(
+                    "I", [chunk[i] for i, is_there in enumerate(present) if not is_there]
+                )
                 places = [i for i, is_there in enumerate(present) if is_there]
-                yield (ROWS, _encode(Rows(number, gone.tobytes(), []))), SCATTERED * len(gone)
+                yield (ROWS, _encode(Rows(number, removed.tobytes(), []))), SCATTERED * len(removed)
                 chunk = array("I", [chunk[i] for i in places])
                 words = [array("q", [column[i] for i in places]) for column in words]
             if chunk:
@@ -374,7 +378,7 @@ class Copying:
 
     def _names(self) -> Iterator[Section]:
         """Yield the names of members that rows have referred to since the last round."""
-        self._named_to = len(self._flags)
+        self._named_count = len(self._flags)
         for start in range(0, len(self._flags), CHUNK):
             if 1 in self._flags[start : start + CHUNK]:
                 ids, arena, lengths = self._roster.export(self._flags, start, start + CHUNK)

@@ -37,7 +37,7 @@ class Deferred:
         rolling = self._deferred(board, window, scope)
         if rolling is not None:
             rolling.build(limit)
-            self._boards[board].prefetch(window, scope)
+            self._boards[board].schedule(window, scope)
         return self.build_left(board, window, scope)
 
     def build_left(self, board: int, window: str, scope: str = "") -> int:
@@ -67,14 +67,14 @@ class Deferred:
             store.drop_empty(scope)
         return anybody
 
-    def show_built(self, board: int, window: str) -> bool:
+    def switch_to_built(self, board: int, window: str) -> bool:
         store = self._boards[board]
         listed = store.building.pop(window)
         self._dropped.append(listed)
         store.refreshes += 1
         store.refreshed[window] = store.refreshes
         if self._copying is not None:
-            self._copying.look_again(board)
+            self._copying.list_again(board)
         self._followed(board, ALL)
         return bool(listed)
 
@@ -95,7 +95,7 @@ class Deferred:
         """Make a window show the ranking built in a scope."""
         self._dropped.append(rolling.refresh())
         if self._copying is not None:
-            self._copying.renew(rolling.live)
+            self._copying.copy_again(rolling.live)
             self._copying.touch(board, scope)
 
     def _deferred(self, board: int, window: str, scope: str) -> RollingSet | None:

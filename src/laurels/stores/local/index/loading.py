@@ -57,7 +57,7 @@ class Loading:
         self._roster = roster
         self._contents: dict[Unit, Contents] = {}
         self._numbers = array("I")
-        self._same = True
+        self._has_same_ids = True
         self._rankings: dict[int, RankedSet] = {}
         self._live: dict[int, RollingSet] = {}
         self._tallies: dict[int, tuple[RollingSet, int]] = {}
@@ -110,7 +110,7 @@ class Loading:
         elif kind == IDS:
             self._remember(_ids.decode(body))
         elif kind == DATA:
-            self._give(_data.decode(body))
+            self._load_data(_data.decode(body))
 
     def finish(self) -> None:
         """Raise SnapshotDamaged if a structure does not have the expected size."""
@@ -134,7 +134,7 @@ class Loading:
         if not len(self._roster):
             reserve(self._roster, self._least_members())
         numbers = self._roster.intern(names.arena, names.lengths)
-        self._same = self._same and ids == numbers
+        self._has_same_ids = self._has_same_ids and ids == numbers
         if ids and most - ids[0] == len(ids):  # without gaps, since ids ascend
             self._numbers[ids[0] : most] = numbers
             return
@@ -173,7 +173,7 @@ class Loading:
         ):
             return
         ids = array("I", rows.ids)
-        if not self._same:
+        if not self._has_same_ids:
             ids = renumber(ids, self._numbers)
         if not rows.columns:
             self._discard(number, ids)
@@ -212,7 +212,7 @@ class Loading:
                 for key in keys:
                     remembered.add(key, accepted_ms)
 
-    def _give(self, data: Data) -> None:
+    def _load_data(self, data: Data) -> None:
         if (store := self._boards.get(data.board)) is not None:
             for member, value in data.items:
                 if value is None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import eq
 
 from laurels.core.contents import EventIds, MemberValues, Piece, Rows
-from laurels.core.index import Beside, Located, Outcome, Outcomes, Slice
+from laurels.core.index import Located, Neighbourhood, Outcome, Outcomes, Slice
 from laurels.core.lifecycle import RollingState
 from laurels.core.plan import Plan
 from laurels.core.ranking_key import RankingKey
@@ -71,7 +71,7 @@ class MemoryIndex(Deferred):
         application = BatchApplication(store, self._roster, batch, plan, watch)
         outcomes = application.run()
         if self._copying is not None:
-            for scope, ids, structures in application.touched():
+            for scope, ids, structures in application.changes_by_scope():
                 self._copying.touch(batch.board, scope, ids, structures)
         application.settle()
         return outcomes
@@ -83,12 +83,12 @@ class MemoryIndex(Deferred):
             return False
         one = array("I", [id])
         found = 0
-        for scope in self.holding(board, member, (ALL, *scopes)):
+        for scope in self.scopes_with_member(board, member, (ALL, *scopes)):
             part = store.parts[scope]
             of_part = sum([ranking.discard(one) for ranking in part.rankings.values()])
             of_part += sum([rolling.discard(one) for rolling in part.rolling.values()])
             for window in part.rolling:
-                store.prefetch(window, scope)
+                store.schedule(window, scope)
             if self._copying is not None:
                 self._copying.touch(board, scope, one, part.structures())
             found += of_part
@@ -145,7 +145,7 @@ class MemoryIndex(Deferred):
         self._touch(key.board, key.scope)
         if rolling.deferred:
             self._dropped += rolling.jump_to(roll.running)
-            self._boards[key.board].prefetch(key.window, key.scope)
+            self._boards[key.board].schedule(key.window, key.scope)
             part.drop_empty()
             return True
         if roll.running - rolling.running >= roll.steps:
@@ -156,7 +156,7 @@ class MemoryIndex(Deferred):
                 return False
             rolling.rotate_step()
             if self._copying is not None:
-                self._copying.renew(rolling.live)
+                self._copying.copy_again(rolling.live)
         if not len(rolling.live):
             self._dropped.append(part.rolling.pop(key.window))
         return True
@@ -165,7 +165,7 @@ class MemoryIndex(Deferred):
         part = self._boards[board].parts.get(scope)
         return 0 if part is None else part.generation
 
-    def holding(self, board: int, member: bytes, scopes: Iterable[str]) -> list[str]:
+    def scopes_with_member(self, board: int, member: bytes, scopes: Iterable[str]) -> list[str]:
         if (id := self._roster.find(member)) < 0:
             return []
         parts = {scope: self._followed(board, scope) for scope in scopes if not is_by(scope)}
@@ -336,14 +336,14 @@ class MemoryIndex(Deferred):
         ranking = _ranked(store, key)
         return -1 if ranking is None else ranking.rank_of(member, _STYLES[store.rules.rank])
 
-    def beside(self, key: RankingKey, member: str) -> Beside | None:
+    def neighbourhood(self, key: RankingKey, member: str) -> Neighbourhood | None:
         store = self._boards[key.board]
         ranking = _ranked(store, key)
         if ranking is None or (position := ranking.rank_of(member, ORDINAL)) < 0:
             return None
         start = position - 1 if position else 0
         members, ranks, words = ranking.list_entries(start, position + 2, _STYLES[store.rules.rank])
-        return Beside(len(ranking), position, Slice(start, members, ranks, words))
+        return Neighbourhood(len(ranking), position, Slice(start, members, ranks, words))
 
     def locate(self, key: RankingKey, members: Sequence[str], *, whole: bool = False) -> Located:
         rules = self._boards[key.board].rules

@@ -37,41 +37,41 @@ class Folder:
         except OSError as error:
             raise StorageFailed(f"{path} cannot be used as a folder: {error}") from error
         # Also when this object is garbage, for instance in a notebook that opens the folder again.
-        self.take_dropped = weakref.finalize(self, os.close, self._lock)
-        self._take()
-        _held.add(self)
+        self.close_lock = weakref.finalize(self, os.close, self._lock)
+        self._acquire_lock()
+        _open_folders.add(self)
         tighten_folder(path)
 
     @property
     def log_path(self) -> Path:
         return self.path / LOG_NAME
 
-    def _take(self) -> None:
+    def _acquire_lock(self) -> None:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             holder = os.pread(self._lock, 20, 0).decode(errors="replace").strip()
-            self.take_dropped()
+            self.close_lock()
             if error.errno not in (errno.EAGAIN, errno.EACCES):
                 raise StorageFailed(f"{self.path} cannot be locked: {error}") from error
             pid = int(holder) if holder.isdigit() else None
-            raise self._locked(pid) from error
+            raise self._locked_error(pid) from error
         with suppress(OSError):  # the lock is acquired; the pid is only for the message to others
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 
-    def _locked(self, pid: int | None) -> Locked:
-        what = f"{self.path} is in use by process {pid or '?'}"
+    def _locked_error(self, pid: int | None) -> Locked:
+        text = f"{self.path} is in use by process {pid or '?'}"
         with suppress(OSError):
             holder, _, address = (self.path / _SERVED_NAME).read_text().strip().partition(" ")
             if holder == str(pid):
-                return Locked(f"{what}, which serves it at {address}: use --at {address}", pid=pid)
-        return Locked(what, pid=pid)
+                return Locked(f"{text}, which serves it at {address}: use --at {address}", pid=pid)
+        return Locked(text, pid=pid)
 
     def close(self) -> None:
-        _held.discard(self)
+        _open_folders.discard(self)
         fcntl.flock(self._lock, fcntl.LOCK_UN)
-        self.take_dropped()
+        self.close_lock()
 
 
 def announce(path: Path, address: str | None) -> None:
@@ -85,13 +85,13 @@ def announce(path: Path, address: str | None) -> None:
                 file.write(f"{os.getpid()} {address}\n".encode())
 
 
-_held: weakref.WeakSet[Folder] = weakref.WeakSet()
+_open_folders: weakref.WeakSet[Folder] = weakref.WeakSet()
 
 
-def _let_go_in_child() -> None:
-    for folder in list(_held):
-        folder.take_dropped()
-    _held.clear()
+def _close_in_child() -> None:
+    for folder in list(_open_folders):
+        folder.close_lock()
+    _open_folders.clear()
 
 
-os.register_at_fork(after_in_child=_let_go_in_child)
+os.register_at_fork(after_in_child=_close_in_child)

@@ -45,62 +45,62 @@ def _write(file: BinaryIO, kind: bytes, body: bytes) -> int:
     return file.write(head + _CRC.pack(zlib.crc32(body, zlib.crc32(head)))) + file.write(body)
 
 
-def read_sections(file: BinaryIO, called: str) -> Iterator[Section]:
+def read_sections(file: BinaryIO, name: str) -> Iterator[Section]:
     """Yield the sections of a snapshot without its end, each verified; afterwards the file is
     positioned after the end.
 
     Raises SnapshotDamaged if a byte is wrong or missing, FormatTooNew; the messages name the file
-    `called`.
+    `name`.
     """
-    _judge(_exactly(file, len(MAGIC) + _VERSION.size, called), called)
+    _ensure_format(_read_exactly(file, len(MAGIC) + _VERSION.size, name), name)
     count = 0
     while True:
-        kind, body = _read(file, called)
+        kind, body = _read_section(file, name)
         if kind == END:
             break
         yield kind, body
         count += 1
-    _judge_count(body, count, called)
+    _ensure_count(body, count, name)
 
 
-def _judge(head: bytes, called: str) -> None:
+def _ensure_format(head: bytes, name: str) -> None:
     if not head.startswith(MAGIC):
-        raise SnapshotDamaged(f"{called} does not begin as a snapshot does")
+        raise SnapshotDamaged(f"{name} does not begin as a snapshot does")
     (version,) = _VERSION.unpack(head[len(MAGIC) :])
     if version < 1:
-        raise SnapshotDamaged(f"{called} is in format {version}, which never existed")
+        raise SnapshotDamaged(f"{name} is in format {version}, which never existed")
     if version > FORMAT:
-        raise FormatTooNew(f"{called} is in format {version}, this version reads up to {FORMAT}")
+        raise FormatTooNew(f"{name} is in format {version}, this version reads up to {FORMAT}")
 
 
-def _judge_count(body: bytes, count: int, called: str) -> None:
+def _ensure_count(body: bytes, count: int, name: str) -> None:
     if body != _COUNT.pack(count):
-        raise SnapshotDamaged(f"{called} has {count} sections, which is not what its end says")
+        raise SnapshotDamaged(f"{name} has {count} sections, which is not what its end says")
 
 
-def _read(file: BinaryIO, called: str) -> Section:
-    head = _exactly(file, _HEAD.size, called)
-    (crc,) = _CRC.unpack(_exactly(file, _CRC.size, called))
+def _read_section(file: BinaryIO, name: str) -> Section:
+    head = _read_exactly(file, _HEAD.size, name)
+    (crc,) = _CRC.unpack(_read_exactly(file, _CRC.size, name))
     kind, length = _HEAD.unpack(head)
-    body = _exactly(file, length, called)
-    _judge_section(head, crc, body, called)
+    body = _read_exactly(file, length, name)
+    _ensure_checksum(head, crc, body, name)
     return kind, body
 
 
-def _judge_section(head: bytes, crc: int, body: bytes, called: str) -> None:
+def _ensure_checksum(head: bytes, crc: int, body: bytes, name: str) -> None:
     if zlib.crc32(body, zlib.crc32(head)) != crc:
-        raise SnapshotDamaged(f"a section of {called} is not what was written")
+        raise SnapshotDamaged(f"a section of {name} is not what was written")
 
 
-def _exactly(file: BinaryIO, length: int, called: str) -> bytes:
+def _read_exactly(file: BinaryIO, length: int, name: str) -> bytes:
     read = file.read(length)
     if len(read) != length:
-        raise _ended(called)
+        raise _truncated(name)
     return read
 
 
-def _ended(called: str) -> SnapshotDamaged:
-    return SnapshotDamaged(f"{called} ends before its end")
+def _truncated(name: str) -> SnapshotDamaged:
+    return SnapshotDamaged(f"{name} ends before its end")
 
 
 class FilePosition(NamedTuple):
@@ -121,47 +121,47 @@ class FilePosition(NamedTuple):
         return int(_HEAD.unpack_from(self.head)[1])
 
 
-def find_sections(file: int, called: str) -> list[FilePosition]:
+def find_sections(file: int, name: str) -> list[FilePosition]:
     """Return the positions of the sections of a snapshot without its end, given a file descriptor.
 
     Their bodies are not read: the file is valid if `read_at` succeeds for each of them. Raises the
     errors of `read_sections`.
     """
     at = len(MAGIC) + _VERSION.size
-    _judge(_exactly_at(file, at, 0, called), called)
+    _ensure_format(_read_exactly_at(file, at, 0, name), name)
     places: list[FilePosition] = []
     size = _HEAD.size + _CRC.size
     while True:
         found = os.pread(file, size + _BEGINS, at)
         if len(found) < size:
-            raise _ended(called)
+            raise _truncated(name)
         place = FilePosition(at, found[:size], found[size:])
         if place.length <= _BEGINS:
-            read_at(file, place, called)  # without this, zeros would look like many sections
+            read_at(file, place, name)  # without this, zeros would look like many sections
         if place.kind == END:
             break
         places.append(place)
         at += size + place.length
-    _judge_count(read_at(file, place, called), len(places), called)
+    _ensure_count(read_at(file, place, name), len(places), name)
     return places
 
 
-def read_at(file: int, place: FilePosition, called: str) -> bytes:
+def read_at(file: int, place: FilePosition, name: str) -> bytes:
     """Return the verified body of a section; several threads may read concurrently. Raises
     SnapshotDamaged."""
     (crc,) = _CRC.unpack_from(place.head, _HEAD.size)
-    body = _exactly_at(file, place.length, place.at + len(place.head), called)
-    _judge_section(place.head[: _HEAD.size], crc, body, called)
+    body = _read_exactly_at(file, place.length, place.at + len(place.head), name)
+    _ensure_checksum(place.head[: _HEAD.size], crc, body, name)
     return body
 
 
-def _exactly_at(file: int, length: int, at: int, called: str) -> bytes:
+def _read_exactly_at(file: int, length: int, at: int, name: str) -> bytes:
     """Return `length` bytes from a position on, by several reads if they are 2 GiB or more."""
     read = os.pread(file, length, at)
     while len(read) < length and (more := os.pread(file, length - len(read), at + len(read))):
         read += more
     if len(read) != length:
-        raise _ended(called)
+        raise _truncated(name)
     return read
 
 

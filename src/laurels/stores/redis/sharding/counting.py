@@ -185,7 +185,7 @@ class Counting:
         if self._measures:
             await self._measure(share.events[0])
         if len(share.events) < batch.size:
-            batch, plan = batch.take(share.events), plan.taken(share.events)
+            batch, plan = batch.take(share.events), plan.select(share.events)
         if self._measures:  # forget ids as of the time of this share, not of later events
             batch = replace(batch, now_ms=self._batch.accepted_at(share.events[-1]))
         if self._room is not None:
