@@ -80,6 +80,8 @@ def send(
         if child.poll() is None:
             child.kill()
             child.wait()
+    if child.returncode == -signal.SIGINT:
+        raise NothingAnswered("wrk was ended before it had begun")
     return _read(said)
 
 

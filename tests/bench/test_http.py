@@ -1,6 +1,7 @@
 """The bench of the service runs, and what it sent is what the scores say afterwards."""
 
 import os
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from importlib.util import find_spec
@@ -16,7 +17,7 @@ from bench.http.effort import HttpEffort
 from bench.http.feed import Assembled, measure_feed
 from bench.http.lifetimes import measure_lifetimes
 from bench.http.peers import Handler, HttpPeer, Laurels, RedisPeer, RedisService, ask
-from bench.http.process import on_core, two_cores
+from bench.http.process import HOST, on_core, two_cores
 from bench.http.rounds import Case, Rounds, Watched
 from bench.http.traffic import totals, written
 from bench.peers.redis_server import installed
@@ -27,7 +28,7 @@ NOW_MS = 1_700_000_000_000
 TINY = HttpEffort(
     members=1_000,
     rounds=1,
-    seconds=0.2,
+    seconds=0.4,
     warm_seconds=0,
     lines=500,
     batch_lines=4,
@@ -224,6 +225,15 @@ def test_a_process_is_started_where_it_belongs() -> None:
     with on_core(CORE):
         assert os.sched_getaffinity(0) == {CORE}
     assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.3])
+def test_a_load_that_is_ended_before_an_answer_says_so(tmp_path: Path, seconds: float) -> None:
+    """Also where the load generator is stopped before it takes signals."""
+    with socket.create_server((HOST, 0)) as silent_server:
+        port = silent_server.getsockname()[1]
+        with pytest.raises(wrk.NothingAnswered):
+            wrk.send(traffic.same(tmp_path), port, "/", core=CORE, connections=1, seconds=seconds)
 
 
 def test_a_load_that_nothing_answers_is_made_again(
