@@ -158,7 +158,7 @@ def _escapes(path: Path) -> Iterator[tuple[int, str]]:
         if _called(node) == "cast" and "io" not in _names(node):
             yield node.lineno, "cast"
         of_store = _called(node) == "isinstance" and STORE_NAMES & _names(node.args[1])
-        if of_store and path.name != "config.py":
+        if of_store and path.parent.name != "config":
             yield node.lineno, "isinstance"
 
 

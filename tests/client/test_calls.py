@@ -327,7 +327,7 @@ def test_a_client_does_not_outlive_a_fork() -> None:
 
 
 def test_without_httpx_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("laurels.config.find_spec", lambda _: None)
+    monkeypatch.setattr("laurels.config.service.find_spec", lambda _: None)
     with pytest.raises(LaurelsError, match=r"pip install '.\[client\]'"):
         laurels.open("http://boards")
 

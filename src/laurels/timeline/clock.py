@@ -1,6 +1,6 @@
 """Clocks: one per deployment, which is passed to the code that needs it.
 
-Times are integer milliseconds since 1970-01-01T00:00Z. Nothing below `config.py` reads the host's
+Times are integer milliseconds since 1970-01-01T00:00Z. Nothing below `config` reads the host's
 clock; it uses the clock passed to it.
 """
 

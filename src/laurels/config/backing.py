@@ -1,0 +1,77 @@
+"""Opening what a server needs: its store, its key store and its audit log."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from laurels.stores.base import Backing
+from laurels.stores.local.log.folder import Folder
+from laurels.stores.local.log.sqlite import SqliteLog
+from laurels.timeline.clock import Clock
+
+from .index_server import direct_beside, direct_here
+from .local import connect
+from .service import new_key
+from .urls import folder_of, folder_with_files, is_direct
+
+if TYPE_CHECKING:
+    from laurels.wire.keys import KeyStore
+
+
+@contextmanager
+def key_store_of(url: str, warned: Callable[[str], None]) -> "Iterator[KeyStore]":
+    """Open the store of the keys of a folder, which is held meanwhile, or of an index server;
+    `warned` is called with what an operator should know of them.
+
+    Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked where a server holds it.
+    """
+    from laurels.stores.local.key_file import FolderKeyStore  # noqa: PLC0415
+    from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
+
+    with ExitStack() as stack:
+        store: KeyStore
+        if is_direct(url):
+            service = direct_beside(url, create=False)
+            stack.callback(service.close)
+            store = ServerKeyStore(service.keys, service.run, new_key)
+        else:
+            folder = Folder(folder_with_files(url), create=True)
+            stack.callback(folder.close)
+            log = SqliteLog(folder.log_path)
+            stack.callback(log.close)
+            store = FolderKeyStore(folder.path, log, warned)
+        yield store
+
+
+async def servable(
+    url: str,
+    clock: str | Clock | None = None,
+    *,
+    max_clock_step: str | int | None,
+    warn: Callable[[str], None],
+) -> Backing:
+    """Open what a server stands on, creating what is not there, on the loop that runs; `warn` is
+    told what is wrong with its files. Raises as `connect` and `direct`."""
+    from laurels.stores.local.audit import FolderAudit  # noqa: PLC0415
+    from laurels.stores.local.key_file import FolderKeyStore  # noqa: PLC0415
+    from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
+    from laurels.wire.audit_entry import MemoryAudit  # noqa: PLC0415 (only the service)
+    from laurels.wire.keys import MemoryKeyStore  # noqa: PLC0415
+
+    if is_direct(url):
+        direct = await direct_here(url, clock, create=True, max_clock_step=max_clock_step)
+        stored = ServerKeyStore(direct.keys, direct.run, new_key)
+        return Backing(direct, stored, direct.audit, stored)
+    service = await asyncio.to_thread(
+        connect, url, clock, create=True, max_clock_step=max_clock_step
+    )
+    if (folder := folder_of(url)) is None:
+        return Backing(service, MemoryKeyStore(), MemoryAudit())
+    try:
+        keys = FolderKeyStore(folder, service, warn)
+        audit = await asyncio.to_thread(FolderAudit, folder)
+    except BaseException:
+        await asyncio.to_thread(service.close)
+        raise
+    return Backing(service, keys, audit)

@@ -1,0 +1,50 @@
+"""The clock of this machine, guarded against leaps."""
+
+import time
+from pathlib import Path
+
+from laurels.errors import BoardInvalid, InvalidClock
+from laurels.model.durations import duration_ms
+from laurels.model.validation import safe_repr
+from laurels.stores.local.clock_file import ClockFile
+from laurels.timeline.clock_guard import DEFAULT_MAX_STEP_MS, ClockGuard, GuardedClock
+
+CLOCKS = ("system", "event")
+MIN_STEP_MS = 1_000
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def guarded_clock(max_step_ms: int, file: ClockFile | None) -> GuardedClock:
+    """The clock of this machine, held against the time since it was started."""
+    known = None if file is None else file.load()
+    guard = ClockGuard(max_step_ms, _boot_id(), known, None if file is None else file.save)
+    return GuardedClock(time.time_ns, boot_ns, guard)
+
+
+def boot_ns() -> int:
+    """Nanoseconds since the machine was started, suspension included. Where there is no
+    CLOCK_BOOTTIME (macOS) the monotonic clock counts suspension."""
+    return time.clock_gettime_ns(_BOOT_CLOCK)
+
+
+def _boot_id() -> str:
+    """What tells this boot of this machine from others; "" where the system has no such thing."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def parse_max_step(max_clock_step: str | int | None) -> int:
+    """Milliseconds of the longest step of the clock that is followed at once."""
+    if max_clock_step is None:
+        return DEFAULT_MAX_STEP_MS
+    try:
+        step_ms = duration_ms(max_clock_step)
+    except BoardInvalid as error:
+        raise InvalidClock(f"max_clock_step: {error.what}") from error
+    if step_ms < MIN_STEP_MS:
+        raise InvalidClock(
+            f"expected 1s or more for max_clock_step, got {safe_repr(max_clock_step)}"
+        )
+    return step_ms

@@ -1,0 +1,189 @@
+"""Opening a store on an index server."""
+
+import asyncio
+import secrets
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from laurels.api.aio import AsyncLeaderboards
+from laurels.api.leaderboards import Leaderboards
+from laurels.errors import DataAtRisk, InvalidClock
+from laurels.model.validation import safe_repr
+from laurels.timeline.clock import Clock, EventClock
+from laurels.timeline.clock_guard import ClockGuard
+
+from .clocks import CLOCKS, boot_ns, parse_max_step
+
+if TYPE_CHECKING:
+    from laurels.stores.redis.connection.connection import Connection
+    from laurels.stores.redis.index.definitions import RedisDefinitions
+    from laurels.stores.redis.index.index import RedisIndex
+    from laurels.stores.redis.store import Direct
+
+
+def direct(
+    url: str,
+    clock: str | Clock | None = None,
+    *,
+    create: bool = True,
+    log_keep: object = None,
+    max_clock_step: str | int | None = None,
+) -> Leaderboards:
+    """The verbs over an index server, on a loop in a thread. How the server may lose what was
+    counted is told as a warning, DataAtRisk.
+
+    Raises MissingRedis, UnknownUrl, InvalidClock, and where the server cannot be used.
+    """
+    service = direct_beside(
+        url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
+    )
+    _warn_of(service)
+    return Leaderboards(service)
+
+
+async def direct_async(
+    url: str,
+    clock: str | Clock | None = None,
+    *,
+    create: bool = True,
+    log_keep: object = None,
+    max_clock_step: str | int | None = None,
+) -> AsyncLeaderboards:
+    """The same on the loop that runs."""
+    service = await direct_here(
+        url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
+    )
+    _warn_of(service)
+    return AsyncLeaderboards(service)
+
+
+def direct_beside(
+    url: str,
+    clock: str | Clock | None = None,
+    *,
+    create: bool,
+    log_keep: object = None,
+    max_clock_step: str | int | None = None,
+) -> "Direct":
+    """The service over an index server on a loop in a thread, which ends with it."""
+    from laurels.stores.redis.connection.loop import LoopThread  # noqa: PLC0415 (the package is optional)
+
+    thread = LoopThread()
+    try:
+        service = thread.run(
+            direct_here(url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step)
+        )
+    except BaseException:
+        thread.close()
+        raise
+    service.on_close(thread.close)
+    return service
+
+
+async def direct_here(
+    url: str,
+    clock: str | Clock | None = None,
+    *,
+    create: bool,
+    log_keep: object = None,
+    max_clock_step: str | int | None = None,
+) -> "Direct":
+    """The service over an index server on the loop that runs."""
+    from laurels.stores.redis.connection.connection import connect as connect_to  # noqa: PLC0415
+    from laurels.stores.redis.connection.connection import redis_address  # noqa: PLC0415
+    from laurels.stores.redis.index.audit import RedisAudit  # noqa: PLC0415
+    from laurels.stores.redis.index.definitions import RedisDefinitions  # noqa: PLC0415
+    from laurels.stores.redis.index.keys import RedisKeys  # noqa: PLC0415
+    from laurels.stores.redis.registry import Registry  # noqa: PLC0415 (needs an optional package)
+    from laurels.stores.redis.retry import Calls  # noqa: PLC0415
+    from laurels.stores.redis.sharding.sharded import Sharded  # noqa: PLC0415
+    from laurels.stores.redis.store import Direct  # noqa: PLC0415
+
+    if log_keep is not None:
+        raise InvalidClock(f"log_keep is {safe_repr(log_keep)}, but an index server keeps no log")
+    address = redis_address(url)
+    with _opening_counts_nothing():
+        connection = await connect_to(address)
+    try:
+        definitions = RedisDefinitions(connection, address.prefix)
+        guard = ClockGuard(parse_max_step(max_clock_step))
+        registry = Registry(definitions)
+        with _opening_counts_nothing():
+            await definitions.ensure_readable(create=create)
+            followed = await _followed(clock, connection, definitions, guard, create=create)
+            await registry.load()
+        return Direct(
+            Sharded(_redis_index(connection, address.prefix, followed)),
+            registry,
+            followed,
+            asyncio.get_running_loop(),
+            connection.close,
+            RedisKeys(connection, address.prefix),
+            Calls(secrets.token_hex(8)),
+            connection.warnings,
+            RedisAudit(connection, address.prefix),
+        )
+    except BaseException:
+        await connection.close()
+        raise
+
+
+@contextmanager
+def _opening_counts_nothing() -> Iterator[None]:
+    """Have no error of opening an index server say that something may have been applied."""
+    from laurels.errors.index_server import IndexUnavailable  # noqa: PLC0415
+
+    try:
+        yield
+    except IndexUnavailable as error:
+        error.clear_doubt()
+        raise
+
+
+async def _followed(
+    clock: str | Clock | None,
+    connection: "Connection",
+    definitions: "RedisDefinitions",
+    guard: ClockGuard,
+    *,
+    create: bool,
+) -> Clock:
+    """The clock asked for, else the one the boards on a server run by, which is noted when
+    somebody comes who may create some."""
+    from laurels.stores.redis.index.node_clock import NodeClock  # noqa: PLC0415 (needs an optional package)
+
+    if isinstance(clock, Clock) and not isinstance(clock, type):
+        return clock
+    kept = await definitions.note("clock")
+    name = clock or kept or "system"
+    if not isinstance(name, str) or name not in CLOCKS:
+        raise InvalidClock(f"expected system or event as the clock, got {safe_repr(name)}")
+    if kept is None and create:
+        kept = await definitions.first_note("clock", name)
+    if kept not in (None, name):
+        raise InvalidClock("the boards already run on another clock")
+    if name == "event":
+        return EventClock()
+    followed = NodeClock(connection, definitions.key, boot_ns, guard, notes=definitions)
+    await followed.start()
+    return followed
+
+
+def _redis_index(connection: "Connection", prefix: str, clock: Clock) -> "RedisIndex":
+    """The index on a server; under the server's own clock the keys of its periods expire."""
+    from laurels.stores.redis.index.index import RedisIndex  # noqa: PLC0415 (needs an optional package)
+    from laurels.stores.redis.index.node_clock import NodeClock  # noqa: PLC0415
+
+    return RedisIndex(connection, prefix, _wall_clock(clock), expires=isinstance(clock, NodeClock))
+
+
+def _wall_clock(clock: Clock) -> Clock | None:
+    """A clock that goes on by itself; None for one that only events move."""
+    return None if isinstance(clock, EventClock) else clock
+
+
+def _warn_of(service: "Direct") -> None:
+    for risk in service.risks:
+        warnings.warn(risk, DataAtRisk, stacklevel=4)

@@ -1,0 +1,101 @@
+"""Opening a store in this process: its log in a folder or in memory, its index in memory."""
+
+import secrets
+import time
+from collections.abc import Callable
+from functools import partial
+from os import PathLike, fspath
+
+from laurels.errors import InvalidClock
+from laurels.model.validation import safe_repr
+from laurels.stores.local.changes.file import ChangeFile
+from laurels.stores.local.clock_file import ClockFile
+from laurels.stores.local.index.memory import MemoryIndex
+from laurels.stores.local.log.base import Log
+from laurels.stores.local.log.folder import Folder
+from laurels.stores.local.log.memory import MemoryLog
+from laurels.stores.local.log.sqlite import SqliteLog
+from laurels.stores.local.snapshot.files import SnapshotFiles
+from laurels.stores.local.store import Service
+from laurels.timeline.clock import Clock, EventClock
+
+from .clocks import CLOCKS, guarded_clock, parse_max_step
+from .urls import folder_path
+
+CHANGES_NAME = "changes.db"
+
+
+def connect(
+    url: str | PathLike[str],
+    clock: str | Clock | None,
+    *,
+    create: bool,
+    log_keep: bool | None = None,
+    max_clock_step: str | int | None = None,
+) -> Service:
+    """Opens the deployment a URL names, as a service recovered from its snapshots and its log."""
+    max_step_ms = parse_max_step(max_clock_step)
+    url = fspath(url) if isinstance(url, PathLike) else url
+    if url == "memory:":
+        return _compose(MemoryLog(), clock, None, partial(guarded_clock, max_step_ms, None))
+    folder = Folder(folder_path(url), create=create)
+    try:
+        log = SqliteLog(folder.log_path)
+        try:
+            if log_keep is not None:
+                log.set_note("log_keep", "all" if log_keep else "snapshots")
+            snapshots = SnapshotFiles(folder.path)
+            snapshots.clear_unfinished()
+            guarded = partial(guarded_clock, max_step_ms, ClockFile(folder.path))
+            changes = ChangeFile(folder.path / CHANGES_NAME)
+            service = _compose(log, clock, snapshots, guarded, changes)
+        except BaseException:
+            log.close()
+            raise
+    except BaseException:
+        folder.close()
+        raise
+    service.on_close(folder.close)
+    return service
+
+
+def _compose(
+    log: Log,
+    clock: str | Clock | None,
+    snapshots: SnapshotFiles | None,
+    system_clock: Callable[[], Clock],
+    changes: ChangeFile | None = None,
+) -> Service:
+    """A service on the clock asked for, else the one the log was last written by.
+
+    Boards go over to event time only while nothing has happened: later, time would go back.
+    """
+    if isinstance(clock, Clock) and not isinstance(clock, type):
+        return Service(
+            log,
+            _new_index,
+            clock,
+            snapshots=snapshots,
+            rest=_rest,
+            stopwatch=time.perf_counter,
+            changes=changes,
+        )
+    kept = log.note("clock")
+    name = clock or kept or "system"
+    if not isinstance(name, str) or name not in CLOCKS:
+        raise InvalidClock(f"expected system or event as the clock, got {safe_repr(name)}")
+    chosen = system_clock() if name == "system" else EventClock()
+    service = Service(log, _new_index, chosen, name, snapshots, _rest, time.perf_counter, changes)
+    if name == "event" and kept != "event" and service.has_records:
+        service.close()
+        raise InvalidClock("the boards already run on another clock")
+    return service
+
+
+def _rest() -> None:
+    """Lets other threads run: one that only lets go of the interpreter gets it back at once."""
+    time.sleep(0.0005)
+
+
+def _new_index() -> MemoryIndex:
+    return MemoryIndex(secrets.randbits(64))

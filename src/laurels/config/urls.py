@@ -1,0 +1,51 @@
+"""The URLs that name a store: which kind each is, and which folder it is."""
+
+from os import PathLike
+from pathlib import Path
+
+from laurels.errors import NothingToBackUp, UnknownUrl
+from laurels.model.validation import is_unicode, safe_repr
+
+DEFAULT_URL = "laurels-data"
+_INDEX_SERVERS = ("redis", "rediss", "redis+cluster", "rediss+cluster")
+
+
+def is_remote(url: str | PathLike[str]) -> bool:
+    """Whether a URL names a server."""
+    return isinstance(url, str) and url.lower().startswith(("http://", "https://"))
+
+
+def is_direct(url: str | PathLike[str]) -> bool:
+    """Whether a URL names an index server."""
+    scheme, found, _ = url.partition("://") if isinstance(url, str) else ("", "", "")
+    return bool(found) and scheme.lower() in _INDEX_SERVERS
+
+
+def without_login(url: str) -> str:
+    """A URL as it may be shown: without what lets one in."""
+    return without_key(url) if "://" in url else url
+
+
+def without_key(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+def folder_of(url: str) -> Path | None:
+    """The folder that holds the files of a deployment, None where it has none. UnknownUrl."""
+    return None if url == "memory:" or is_direct(url) else folder_path(url)
+
+
+def folder_with_files(url: str) -> Path:
+    """The folder that holds the files of a deployment."""
+    if url == "memory:":
+        raise NothingToBackUp("the store is in memory: it has no files")
+    if is_direct(url):
+        raise NothingToBackUp("the boards are on an index server, which keeps them its own way")
+    return folder_path(url)
+
+
+def folder_path(url: object) -> Path:
+    if not isinstance(url, str) or not url or "://" in url or "\0" in url or not is_unicode(url):
+        raise UnknownUrl(f"expected the URL of a deployment, got {safe_repr(url)}")
+    return Path(url.removeprefix("file:"))
