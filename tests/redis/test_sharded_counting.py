@@ -13,6 +13,7 @@ from laurels import config
 from laurels.errors import AtomicAcrossShards, LaurelsError, PartlyCounted, PositionDiffers
 from laurels.errors.index_server import IndexDenied, IndexUnavailable
 from laurels.stores.redis import retry
+from laurels.stores.redis.present import opened_as
 from laurels.stores.redis.remote import DefinitionOutdated, Opened, PlanExpired, StepNotReady
 from laurels.stores.redis.sharding.sharded import Sharded
 from laurels.stores.redis.sharding.shards import shard_of
@@ -165,6 +166,14 @@ def test_an_import_that_was_interrupted_goes_on_exactly(
     assert lb.position("b", "file") == "1"
     lb.submit_many("b", [(MEMBERS[0], 1)], position=("file", "2"))
     assert scores(lb)[MEMBERS[0]] == 9
+
+
+def test_claims_are_no_positions(lb: laurels.Leaderboards) -> None:
+    store: Any = lb._store
+    for i in range(20):
+        lb.submit_many("b", [(MEMBERS[i % 12], 1)], position=(f"s{i}", "1", None))
+    opened = opened_as(store._present.boards.named("b"))
+    assert store.run(store._present.index.positions(opened)) == {f"s{i}": "1" for i in range(20)}
 
 
 def test_all_or_nothing_stays_in_one_shard(lb: laurels.Leaderboards) -> None:

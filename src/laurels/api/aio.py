@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from laurels.core.changes.answers import ChangePage
-from laurels.core.commands import Command, SubmitMany
+from laurels.core.commands import Command, SourcePosition, SubmitMany
 from laurels.core.queries import Query
 from laurels.core.receipt import Receipts
 from laurels.core.standing import Entry
@@ -161,7 +161,7 @@ class AsyncLeaderboards:
         ranks: bool = False,
         all_or_nothing: bool = False,
         key: str | None = None,
-        position: tuple[str, str] | None = None,
+        position: SourcePosition | None = None,
         scope: Sequence[str] | None = None,
     ) -> Receipts:
         command = SubmitMany(board, events, window, ranks, all_or_nothing, key, position, scope)

@@ -16,6 +16,7 @@ from laurels.core.commands import (
     Mend,
     RemoveMember,
     SetData,
+    SourcePosition,
     Submit,
     SubmitMany,
 )
@@ -137,7 +138,7 @@ class Leaderboards:
         ranks: bool = False,
         all_or_nothing: bool = False,
         key: str | None = None,
-        position: tuple[str, str] | None = None,
+        position: SourcePosition | None = None,
         scope: Sequence[str] | None = None,
     ) -> Receipts:
         """Report up to 100,000 scores in one commit: tuples (member, value[, at[, id[, labels]]]),
@@ -149,7 +150,9 @@ class Leaderboards:
         event refuses the whole batch (BatchRefused). A batch `key` gives events without an id the
         ids key#0, key#1, …. `ranks` adds the ranks before and after the commit. `position`, a pair
         (source, text), is committed with the batch and returned by `position()`, so that an import
-        continues there and counts nothing twice.
+        continues there and counts nothing twice. As (source, text, before) it is committed only
+        where `before` is stored, None for nothing; otherwise PositionMoved is raised, and nothing
+        is counted.
         """
         command = SubmitMany(board, events, window, ranks, all_or_nothing, key, position, scope)
         receipts = self._store.write(command)

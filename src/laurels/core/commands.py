@@ -18,6 +18,11 @@ class Command(Struct, Generic[T], frozen=True):
     """A write with a result of type T."""
 
 
+SourcePosition = tuple[str, str] | tuple[str, str, str | None]
+"""How far a source has been counted: its name, a text of its own and, if the write has to follow
+another one, the text that must be stored before, None for none."""
+
+
 class Submit(Command[Receipt], frozen=True):
     """One event: (member, value, at, id, labels). With `absolute` its value is the member's new
     score."""
@@ -38,7 +43,7 @@ class SubmitMany(Command[Receipts], frozen=True):
     ranks: bool = False
     all_or_nothing: bool = False
     key: str | None = None
-    position: tuple[str, str] | None = None
+    position: SourcePosition | None = None
     scope: Sequence[str] | None = None
 
 

@@ -375,7 +375,10 @@ class InvalidPosition(InvalidInput):
     """The position of an import is not valid."""
 
     code = "invalid_position"
-    advice = "give a source and a text, each of up to 4,096 characters"
+    advice = (
+        "give a source, a text and, if another must be stored before, that one, each of up to "
+        "4,096 characters"
+    )
 
 
 class BatchTooLarge(TooLarge):
@@ -442,6 +445,13 @@ class PositionDiffers(Conflict):
     def __init__(self, what: str, ends_at: str | None = None) -> None:
         super().__init__(what)
         self.ends_at = ends_at
+
+
+class PositionMoved(Conflict):
+    """Another writer moved the position that a batch was to follow; nothing was counted."""
+
+    code = "position_moved"
+    advice = "read the position, and continue behind it; run each import once at a time"
 
 
 class DedupeFull(Unavailable):

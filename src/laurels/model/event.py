@@ -80,6 +80,7 @@ class Batch(Struct, frozen=True):
     every window accepts and refuses the same events at all of them.
 
     `position` is the progress of an import after these events: a source and a text of its own.
+    `follows` is what must be stored for that source before, "" for nothing, None for anything.
     `tag` is the random number of their log record, if the board keeps changes. `weights` are the
     weights at the events' instants, as far as they have been computed. Without `labels` no event
     has any.
@@ -100,6 +101,7 @@ class Batch(Struct, frozen=True):
     labels: Labels | None = None
     nows: "array[int] | None" = None
     tag: int = 0
+    follows: str | None = None
 
     def member(self, i: int) -> bytes:
         """Return the id of event i's member; O(i)."""

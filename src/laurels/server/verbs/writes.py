@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from laurels.core.commands import SubmitMany
+from laurels.core.commands import SourcePosition, SubmitMany
 from laurels.core.mending import RankingEntries
 from laurels.core.receipt import Receipt, Receipts
 from laurels.errors import BatchRefused, BoardExists, LaurelsError
@@ -38,7 +38,8 @@ MEND_VALUES, MEND_BYTES = 200_000, 4 << 20
 class ScoresQuery(Struct, forbid_unknown_fields=True):
     """`receipts`: which receipts of a batch to list. They have the score and rank in the scope by
     the labels in `scope` (`zone,gender`), by default the board's first. A `position` is committed
-    with the batch."""
+    with the batch; with `position_before` only where that text is stored for the source, empty for
+    none."""
 
     window: str | None = None
     ranks: bool = False
@@ -46,6 +47,7 @@ class ScoresQuery(Struct, forbid_unknown_fields=True):
     receipts: Literal["all", "refused", "none"] = "all"
     position_source: str | None = None
     position: str | None = None
+    position_before: str | None = None
     scope: str | None = None
 
 
@@ -71,11 +73,7 @@ async def scores(ask: RequestContext, query: ScoresQuery) -> object:
     batch is 200 with a receipt for each event; a refused event does not affect the others, except
     with `all_or_nothing` (409). The answer is sent when everything is on the disk."""
     found, single = await ask.server.decoder.elements(ask.raw, ask.media_type, requests.events)
-    if (query.position is None) != (query.position_source is None):
-        raise InvalidQuery("expected position and position_source together, got one of them")
-    position = None
-    if query.position is not None and query.position_source is not None:
-        position = query.position_source, query.position
+    position = _position_of(query)
     scope = read_label_names(query.scope)
     if ask.caller.submission is not None:
         if not single or position is not None:
@@ -107,6 +105,16 @@ async def scores(ask: RequestContext, query: ScoresQuery) -> object:
     if len(found) > ON_LOOP:
         return await asyncio.to_thread(batch_answer, receipts, query.receipts)
     return batch_answer(receipts, query.receipts)
+
+
+def _position_of(query: ScoresQuery) -> SourcePosition | None:
+    """Return the position of a query. Raises InvalidQuery where only a part of it is there."""
+    source, text, before = query.position_source, query.position, query.position_before
+    if source is None and text is None and before is None:
+        return None
+    if source is None or text is None:
+        raise InvalidQuery("expected position and position_source together, got one of them")
+    return (source, text) if before is None else (source, text, before)
 
 
 def _counted(ask: RequestContext, receipts: Receipts, place: int) -> Receipt:

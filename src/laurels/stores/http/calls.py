@@ -155,7 +155,8 @@ def batch_calls(command: SubmitMany) -> SubmissionCalls:
             f"expected at most {MAX_BATCH:,} events of one commit over HTTP, got {len(events):,}"
         )
     sent = batch(events, command.key)
-    source, text = position or (None, None)
+    source, text = (None, None) if position is None else position[:2]
+    before = None if position is None or len(position) == 2 else position[2] or ""
     path = target(
         board_path(command.board, "scores"),
         window=command.window,
@@ -163,6 +164,7 @@ def batch_calls(command: SubmitMany) -> SubmissionCalls:
         all_or_nothing=True if command.all_or_nothing else None,
         position_source=source,
         position=text,
+        position_before=before,
         scope=write_label_names(command.scope),
     )
     calls = [

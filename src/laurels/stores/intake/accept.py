@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from laurels.core.board_state import BoardState
+from laurels.core.commands import SourcePosition
 from laurels.core.plan import can_set, place_named
 from laurels.core.receipt import Receipt, Receipts
 from laurels.engine.batch.intake import Columns
@@ -42,7 +43,7 @@ class SubmitOptions(TypedDict, total=False):
     absolute: bool
     atomic: bool
     key: str | None
-    position: tuple[str, str] | None
+    position: SourcePosition | None
     scope: Sequence[str] | None
 
 
@@ -56,7 +57,7 @@ def submission(
     absolute: bool = False,
     atomic: bool = False,
     key: str | None = None,
-    position: tuple[str, str] | None = None,
+    position: SourcePosition | None = None,
     scope: Sequence[str] | None = None,
     watched: RankingSpec | None = None,
 ) -> Submission:
@@ -78,7 +79,8 @@ def submission(
         event_time=event_time,
         absolute=absolute,
         atomic=atomic,
-        position=position,
+        position=None if position is None else position[:2],
+        follows=None if position is None or len(position) == 2 else position[2] or "",
     )
 
 
@@ -168,16 +170,37 @@ def data_bytes(data: Any) -> bytes | None:
     return encoded
 
 
+def successive(tickets: Iterable[Ticket]) -> Iterator[list[Ticket]]:
+    """Divide tickets into groups that may be committed together: no two writes of a group move the
+    position of the same source, since the later one is validated against the earlier."""
+    group: list[Ticket] = []
+    moved = set[tuple[int, str]]()
+    for ticket in tickets:
+        moves = None if ticket.write is None else ticket.write.moves
+        if moves in moved:
+            yield group
+            group, moved = [], set()
+        group.append(ticket)
+        if moves is not None:
+            moved.add(moves)
+    yield group
+
+
 def ensure_position(position: object) -> None:
-    """Raise an error unless a position is None or a pair of a source and a text, each a str of up
-    to 4 KiB."""
+    """Raise an error unless a position is None, or a source, a text and perhaps the text before it
+    or None, each a str of up to 4 KiB."""
     if position is None:
         return
-    if not isinstance(position, tuple) or len(position) != 2:
+    if not isinstance(position, tuple) or len(position) not in (2, 3):
         raise InvalidPosition(
-            f"expected a position as a source and a text, got {safe_repr(position)}"
+            "expected a position as a source, a text and perhaps the text before it, got "
+            f"{safe_repr(position)}"
         )
-    for part in position:
+    if len(position) == 3 and position[1] == (position[2] or ""):
+        raise InvalidPosition(
+            f"expected a text other than the one before it, got {safe_repr(position[1])}"
+        )
+    for part in position if position[-1] is not None else position[:2]:
         if type(part) is not str or not is_unicode(part) or len(part) > MAX_POSITION:
             raise InvalidPosition(
                 f"expected text of up to {MAX_POSITION:,} characters, got {safe_repr(part)}"

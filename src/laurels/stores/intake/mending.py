@@ -36,6 +36,7 @@ class Mending:
 
     exclusive = True
     kind = None
+    moves = None
 
     def __init__(
         self, board: BoardState, rankings: Sequence[RankingEntries], at_ms: int | None

@@ -15,7 +15,7 @@ from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Ranks, Receipts, ReceiptSegment
 from laurels.engine.batch.intake import MISSING, Columns
 from laurels.engine.batch.packing import bounds
-from laurels.errors import AtInFuture, AtRequired, BatchRefused, LaurelsError
+from laurels.errors import AtInFuture, AtRequired, BatchRefused, LaurelsError, PositionMoved
 from laurels.model.event import AHEAD_MS, Batch, batch_of
 from laurels.model.labels import concatenate
 from laurels.model.rules import RankingSpec
@@ -48,12 +48,14 @@ class Submission:
         absolute: bool = False,
         atomic: bool = False,
         position: tuple[str, str] | None = None,
+        follows: str | None = None,
     ) -> None:
         self.board = state
         self._watched = watched
         self._ranks = ranks
         self._event_time = event_time
         self._position = position
+        self._follows = follows
         self._errors = errors
         self._size = columns.n + len(errors)
         self._origin: Sequence[int] = columns.kept or range(columns.n)
@@ -71,6 +73,11 @@ class Submission:
             return None
         return self.board.number, self._watched, self._ranks
 
+    @property
+    def moves(self) -> tuple[int, str] | None:
+        """The board and the source whose position the submission commits; None without one."""
+        return None if self._position is None else (self.board.number, self._position[0])
+
     def accept(self, boards: Boards, now_ms: int) -> None:
         """Accept the events at `now_ms`, as batches; raise the error if all of them are refused."""
         self.board = boards.current(self.board)
@@ -85,7 +92,9 @@ class Submission:
         if self.board.rules.changes_ms:
             self._batches = [msgspec.structs.replace(b, tag=new_tag()) for b in self._batches]
         if self._batches:
-            last = msgspec.structs.replace(self._batches[-1], position=self._position)
+            last = msgspec.structs.replace(
+                self._batches[-1], position=self._position, follows=self._follows
+            )
             self._batches[-1] = last
         elif self._position is not None:
             state = self.board
@@ -98,6 +107,10 @@ class Submission:
             )
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
+        if self._position is not None and self._follows is not None:
+            source, _ = self._position
+            stored = boards.current(self.board).positions.get(source)
+            ensure_follows(source, stored, self._follows)
         self.accept(boards, now_ms)
         if self._position_record is not None:
             return [self._position_record]
@@ -115,6 +128,11 @@ class Submission:
     def position_record(self) -> record.Position | None:
         """The position of a submission without any accepted event."""
         return self._position_record
+
+    @property
+    def follows(self) -> str | None:
+        """What must be stored before the position, "" for nothing; None for anything."""
+        return self._follows
 
     @property
     def scopes(self) -> set[str]:
@@ -254,6 +272,15 @@ class Submission:
     def _without_refused(self, batch: Batch) -> Batch:
         kept = [i for i in range(batch.size) if self._origin[i] not in self._errors]
         return batch if len(kept) == batch.size else batch.take(kept)
+
+
+def ensure_follows(source: str, stored: str | None, follows: str) -> None:
+    """Raise PositionMoved unless the stored position of a source is the one that a write follows.
+    An empty position is the same as none."""
+    if (stored or "") != follows:
+        raise PositionMoved(
+            f"expected the position {follows!r} of {source!r} before this batch, got {stored!r}"
+        )
 
 
 class JoinedSubmission(Submission):

@@ -41,6 +41,10 @@ class FoldedWrite(Protocol):
     def kind(self) -> object:
         """A key shared by the writes that may be joined; None for a write that is not joined."""
 
+    @property
+    def moves(self) -> tuple[int, str] | None:
+        """The board and the source whose position the write commits; None for another write."""
+
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
         """Return the records to log; raise the error, without any effect, if the write is
         refused."""
@@ -77,6 +81,7 @@ class Task:
     board = None
     scopes = ()
     kind = None
+    moves = None
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work = work
@@ -119,6 +124,7 @@ class Single:
     board = None
     scopes = ()
     kind = None
+    moves = None
 
     def __init__(
         self, propose: Callable[[Boards, int], record.Record | None], *, exclusive: bool = False

@@ -58,7 +58,13 @@ from laurels.errors import (
 )
 from laurels.model.board import Board
 from laurels.model.validation import safe_repr
-from laurels.stores.intake.accept import SubmitOptions, is_plain, join_writes, submission
+from laurels.stores.intake.accept import (
+    SubmitOptions,
+    is_plain,
+    join_writes,
+    submission,
+    successive,
+)
 from laurels.stores.intake.commands import (
     ON_LOOP,
     copy_event,
@@ -512,9 +518,10 @@ class Service(Paced):
         with self._lock:
             self._committing_ms = self._now()
         try:
-            if self._commit_at(self._committing_ms, tickets):
-                with suppress(StorageFailed):  # the refreshes stay due
-                    self._refresh()
+            for group in successive(tickets):
+                if self._commit_at(self._committing_ms, group):
+                    with suppress(StorageFailed):  # the refreshes stay due
+                        self._refresh()
         finally:
             self._committing_ms = None
         if self._observed is not None:

@@ -93,6 +93,14 @@ class CallId(Struct, frozen=True):
     number: int
 
 
+class PositionWrite(Struct, frozen=True):
+    """Texts to store for sources, and those that must be stored before, "" for none; otherwise the
+    call raises PositionMoved and changes nothing."""
+
+    stores: dict[str, str]
+    follows: dict[str, str] = {}
+
+
 class Applied(Struct, frozen=True):
     """The result of counting a batch, as of an offset. The ranks are those of the events' members
     before and after it, from 0, or -1 for a member that is not ranked; None if they were not
@@ -191,8 +199,9 @@ class RemoteIndex(Protocol):
     ) -> None: ...
 
     async def set_position(
-        self, board: Opened, source: str, text: str, recorded: WriteBlock | None = None
-    ) -> None: ...
+        self, board: Opened, write: PositionWrite, recorded: WriteBlock | None = None
+    ) -> None:
+        """Store the position of a source. Raises PositionMoved."""
 
     async def position(self, board: Opened, source: str) -> str | None: ...
 
@@ -310,8 +319,10 @@ class ShardIndex(RemoteIndex, Protocol):
         due_ms: int,
         call: CallId | None = None,
         feed: bytes | None = None,
+        positions: PositionWrite | None = None,
     ) -> Applied:
-        """Count a batch as planned; `feed` is appended to the feed in the same step."""
+        """Count a batch as planned; `feed` is appended to the feed, and `positions` are stored
+        instead of that of the batch, in the same step. Raises PositionMoved."""
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
         """Return the next entries of a shard's feed after a place; delete those up to it."""

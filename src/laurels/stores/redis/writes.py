@@ -39,7 +39,7 @@ from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECOND
 from laurels.timeline.instants import MIN_MS
 
 from .present import ATTEMPTS, BoardCatalog, opened_as
-from .remote import DefinitionOutdated, Opened, PlanExpired, StepNotReady
+from .remote import DefinitionOutdated, Opened, PlanExpired, PositionWrite, StepNotReady
 from .retry import Attempts, Calls, after
 
 CALL_MOST = 1_000
@@ -109,10 +109,12 @@ class Writer:
         if write.position_record is not None:
             position_record = write.position_record
             source, text = position_record.position
+            follows = {} if write.follows is None else {source: write.follows}
+            stored = PositionWrite({source: text}, follows)
 
             async def position(state: BoardState) -> None:
                 await self._present.index.set_position(
-                    opened_as(state), source, text, position_block(position_record)
+                    opened_as(state), stored, position_block(position_record)
                 )
 
             await self._present.again(write.board.board.name, position)

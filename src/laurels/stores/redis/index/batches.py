@@ -15,6 +15,7 @@ from laurels.model.labels import Labels
 from laurels.model.rules import RankingSpec
 from laurels.model.score import stamps_of
 from laurels.model.windows.weighing import Weighing
+from laurels.stores.redis.remote import PositionWrite
 
 from .coding import BoardEncoding, encode_rolling_state
 from .sums import Sums, sums_of
@@ -42,8 +43,6 @@ def encode_batch(
         "atomic": batch.atomic,
         "forget": rules.dedupe_ms,
     }
-    if batch.position is not None:
-        arguments["position"] = batch.position
     sums = sums_of(rules, batch, plan, event_members, len(slots), stamps) if added_up else None
     if sums is not None:
         arguments |= sums.encode()
@@ -187,3 +186,20 @@ class _Scopes:
             own = of_group[group]
             places.append(0 if own is None else own.setdefault(slot, len(own) + 1))
         return places
+
+
+def positions_of(batch: Batch) -> PositionWrite | None:
+    """Return the position that is stored together with a batch."""
+    if batch.position is None:
+        return None
+    source, text = batch.position
+    follows = {} if batch.follows is None else {source: batch.follows}
+    return PositionWrite({source: text}, follows)
+
+
+def encode_positions(write: PositionWrite) -> dict[str, Any]:
+    """Encode positions for the scripts, as flat lists."""
+    return {
+        "position": [part for each in write.stores.items() for part in each],
+        "follows": [part for each in write.follows.items() for part in each],
+    }

@@ -34,8 +34,6 @@ def encode_batch_changes(
 ) -> dict[str, Any]:
     """Encode the part of a batch's block that is known before it is counted."""
     rules = board.rules
-    if rules.shards > 1:  # such a board stores its position in another way
-        batch = replace(batch, position=None)
     begun = begin_block(rules, batch, plan)
     return _encoded(rules, begun, batch.tag, expires=expires) | {
         "count": int(batch.position is not None),

@@ -13,7 +13,7 @@ from laurels.core.ranking_key import RankingKey
 from laurels.core.record import Mend
 from laurels.core.requests import ReadRequest
 from laurels.core.stats import BoardLayout
-from laurels.errors import CheckFailed
+from laurels.errors import CheckFailed, PositionMoved
 from laurels.model.event import Batch
 from laurels.model.rules import Rules
 from laurels.stores.redis.connection.connection import Connection
@@ -24,6 +24,7 @@ from laurels.stores.redis.remote import (
     FeedConflict,
     Opened,
     PlanExpired,
+    PositionWrite,
     Reading,
     RefreshStates,
     ScopesNotReady,
@@ -35,7 +36,7 @@ from laurels.stores.redis.sharding.feed import FEED_START, FeedPlace, Pending, d
 from laurels.stores.redis.sources import script_of
 from laurels.timeline.clock import Clock
 
-from .batches import encode_batch
+from .batches import encode_batch, encode_positions, positions_of
 from .changes import decode_changes, encode_batch_changes, encode_write_changes
 from .coding import (
     AnswerReader,
@@ -140,9 +141,11 @@ class RedisIndex:
         due_ms: int,
         call: CallId | None = None,
         feed: bytes | None = None,
+        positions: PositionWrite | None = None,
     ) -> Applied:
-        """Count a batch as planned; `watch` is an index into the plan's routes, and `feed` is
-        appended to the shard's feed in the same step."""
+        """Count a batch as planned; `watch` is an index into the plan's routes. `feed` is appended
+        to the shard's feed, and `positions` are stored instead of the batch's own, in the same
+        step."""
         encoding, shard = self._encoding(board), (board.number, board.shard)
         each = self._each.pop(shard, 0)
         if each > 1:
@@ -161,6 +164,8 @@ class RedisIndex:
             more["call"] = [call.token, call.number]
         if feed is not None:
             more["feed"] = as_text(feed)
+        if (stored := positions or positions_of(batch)) is not None:
+            more |= encode_positions(stored)
         if keeps_changes:
             more["changes"] = encode_batch_changes(board, batch, plan, expires=self._expires)
         answer = await self._call(_COUNT, board, arguments | more)
@@ -382,10 +387,10 @@ class RedisIndex:
         await self._operate("set_data", board, member=member.decode(), text=text, **more)
 
     async def set_position(
-        self, board: Opened, source: str, text: str, recorded: WriteBlock | None = None
+        self, board: Opened, write: PositionWrite, recorded: WriteBlock | None = None
     ) -> None:
         more = self._recording(board, recorded)
-        await self._operate("set_position", board, source=source, text=text, **more)
+        await self._operate("set_position", board, **encode_positions(write), **more)
 
     async def position(self, board: Opened, source: str) -> str | None:
         found = await self._command(board, b"HGET", b"p", source.encode())
@@ -577,6 +582,10 @@ def _answer(packed: bytes) -> list[Any]:
             raise FeedConflict(map(_feed_place, answer[1]))
         case "scopes_not_ready":
             raise ScopesNotReady(answer[1])
+        case "position_moved":
+            raise PositionMoved(
+                f"the position of {answer[1]!r} is {answer[2]!r}, not the one this batch follows"
+            )
     return answer
 
 

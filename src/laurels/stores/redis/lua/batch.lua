@@ -9,6 +9,7 @@
 --     member i)
 --   values (a list for each column, signed); ats, stamps (a number or a list); ids (texts or false, or
 --     nil); late (positions of events)
+--   position (source, text, …: what to store); follows: see `position_conflict`
 --   absolute, atomic, all, watch, ranks, forget, most_ids, call {token, number}
 --   instead of values, ats, ids, late and event_members, if sums suffice: events (how many), and for
 --     each member sums, stamps, and the least and most of the prefix sums (nil: the same as the sums)
@@ -75,7 +76,7 @@ for t, target in ipairs(targets) do
   end
 end
 
-local refused = refusal(rolling_windows) or feed_conflict()
+local refused = refusal(rolling_windows) or feed_conflict() or position_conflict()
 if refused then return cmsgpack.pack(refused) end
 
 local function store_of(w, event)

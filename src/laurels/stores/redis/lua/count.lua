@@ -358,7 +358,7 @@ else
   end
   send('HSET', KEYS[1], new_fields)
   if forms then register_scopes() end
-  if A.position then call('HSET', P .. 'p', A.position[1], A.position[2]) end
+  if A.position then call('HSET', P .. 'p', unpack(A.position)) end
   if A.changes and results.counted + A.changes.count > 0 then
     record(results.counted + A.changes.count, A.now, cmsgpack.pack({codes, traced, added}))
   end

@@ -4,9 +4,9 @@
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
 --   arguments of the op:
 --   open; close; rotate_step (window, limit); advance_pass (window, limit); remove_member (member);
---   set_data (member, text or false); set_position (source, text); keys (cursor, empty: include rankings
---   without members); drop (names, few); expire (names, lives or nil); forget (before); for others see
---   scopes.lua, refresh.lua and mend.lua
+--   set_data (member, text or false); set_position (position, follows: as in batch.lua); keys (cursor,
+--   empty: include rankings without members); drop (names, few); expire (names, lives or nil); forget
+--   (before); for others see scopes.lua, refresh.lua and mend.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether it was the
 -- last one.
 -- Rankings here are those of all events; the operations in scopes.lua go through the scopes.
@@ -84,7 +84,9 @@ local function set_data()
 end
 
 local function set_position()
-  call('HSET', P .. 'p', A.source, A.text)
+  local refused = position_conflict()
+  if refused then return refused end
+  call('HSET', P .. 'p', unpack(A.position))
   if A.changes then record(1, A.time, '') end
   return {'done'}
 end

@@ -303,6 +303,16 @@ local function refusal(more)
   return #stale_scopes > 0 and {'step_not_ready', stale_scopes} or nil
 end
 
+-- Returns nil if the stored positions are those that the caller expects (A.follows: source, text, …, the
+-- empty text for none), else the reply that refuses the call.
+local function position_conflict()
+  local follows = A.follows or {}
+  for i = 1, #follows, 2 do
+    local stored = call('HGET', P .. 'p', follows[i]) or ''
+    if stored ~= follows[i + 1] then return {'position_moved', follows[i], stored} end
+  end
+end
+
 -- Appends a change to the stream of changes; returns its number.
 local function append_change(kind, value)
   local seq = call('HINCRBY', KEYS[1], 'seq', '1')

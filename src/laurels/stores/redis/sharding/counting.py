@@ -8,12 +8,10 @@ several shards, so three things need care:
   the error says that the call may have been carried out, and the caller repeats it under its id:
   shards that have counted it give the same answer again. If the outcome is still unknown then, or
   if another error follows after some shards have counted, PartlyCounted is raised.
-- Every shard stores a position together with its share, as the pair of the previous position and
-  this one. One shard, which counts last, also stores it for the source as a whole. A caller that
-  was interrupted reads the previous position and sends the same batch again, and the shards that
-  have the pair skip it. If a shard has a pair with the same beginning and another end, it belongs
-  to a batch that was divided differently; then the state of single events is unknown, and
-  PositionDiffers is raised.
+- Every shard stores a position together with its share: see positions.py. A caller that was
+  interrupted reads the previous position and sends the same batch again, and the shards that have
+  counted their share skip it. A batch that was divided differently raises PositionDiffers, one that
+  follows a position which is no longer stored PositionMoved.
 - The bound on remembered ids holds for the whole board. If all ids of a batch certainly fit, the
   shards count concurrently, otherwise one after the other, in the order of the events.
 """
@@ -23,17 +21,24 @@ from array import array
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 
-import msgspec
 from msgspec.structs import replace
 
 from laurels.core.index import COUNTED, Offset, Outcome, Outcomes, Scores, changes
 from laurels.core.plan import Plan
-from laurels.errors import AtomicAcrossShards, PartlyCounted, PositionDiffers
+from laurels.errors import AtomicAcrossShards, PartlyCounted, PositionMoved
 from laurels.errors.index_server import IndexUnavailable
 from laurels.model.event import Batch
-from laurels.stores.redis.remote import Applied, CallId, Opened, RefreshStates, ShardIndex
+from laurels.stores.redis.remote import (
+    Applied,
+    CallId,
+    Opened,
+    PositionWrite,
+    RefreshStates,
+    ShardIndex,
+)
 
 from .feed import encode_feed_payload
+from .positions import StoredPositions, not_ready, stored_positions
 from .shards import REFUSED, gather, shard_of, shards, worst
 
 Ranks = Callable[[Batch, Plan, int], Awaitable["array[int]"]]
@@ -46,7 +51,7 @@ class _Share:
     def __init__(self, shard: int, events: list[int]) -> None:
         self.shard = shard
         self.events = events
-        self.position: tuple[str, str] | None = None
+        self.positions: PositionWrite | None = None
         self.passed = False
         self.applied: Applied | None = None
         self.error: BaseException | None = None
@@ -83,6 +88,7 @@ class Counting:
                 f"the members of the batch are in {len(touched)} of the board's {count} shards"
             )
         self._shares = [_Share(shard, touched[shard]) for shard in sorted(touched)]
+        self._stored: StoredPositions | None = None
         self._remembered = [0] * count
         self._room: int | None = None
         self._measures = False
@@ -99,6 +105,8 @@ class Counting:
             await asyncio.gather(*[self._carry_out(share, due_ms) for share in stage])
             if any(share.error for share in stage) or self._rolled_back:
                 break
+        if self._stored is not None and self._rolled_back:
+            await self._stored.release_claim(self._index, self._shards)
         left = self._left()
         events = sorted(event for share in self._done for event in share.events)
         ranks_wanted = ranks if before is not None else None
@@ -125,6 +133,8 @@ class Counting:
         tight = self._room is not None and -in_event_time < self._room < wanted
         if self._batch.position is not None:
             *others, last = await self._positioned(*self._batch.position)
+            if self._is_counted:
+                return [[last], others]
             if self._batch.atomic:
                 bare = [share for share in others if not share.events]
                 own = [share for share in others if share.events]
@@ -151,21 +161,32 @@ class Counting:
         self._room = max(0, self._board.rules.dedupe_max - sum(self._remembered))
 
     async def _positioned(self, source: str, text: str) -> list[_Share]:
-        """Return a share for every shard, with the position to store; the last one is that of the
-        shard that stores the position of the source."""
-        home = position_shard(source, len(self._shards))
-        positions = await gather(self._index.position(shard, source) for shard in self._shards)
-        before = positions[home]
-        pair = _encode((before, text))
+        """Return a share for every shard, with what to store there; the last one is that of the
+        keeper of the source's position. Claim the position that the batch follows."""
+        follows = self._batch.follows
+        stored = self._stored = await stored_positions(self._index, self._shards, source)
+        stored.ensure_none_in_part(text, follows)
+        if follows is not None and not self._is_counted:
+            await stored.take_claim(self._index, self._shards, text, follows)
+        before = stored.before if follows is None else follows or None
         events = {share.shard: share.events for share in self._shares}
-        order = [shard for shard in range(len(positions)) if shard != home] + [home]
+        shards = range(len(self._shards))
+        order = [shard for shard in shards if shard != stored.keeper] + [stored.keeper]
         self._shares = [_Share(shard, events.get(shard, [])) for shard in order]
+        writes = stored.writes(text, follows)
         for share in self._shares:
-            share.position = (source, text if share.shard == home else pair)
-        ensure_none_in_part(source, positions, home, text)
+            share.positions = writes[share.shard]
         for share in self._shares[:-1] if before != text else []:
-            share.passed = _pair(positions[share.shard]) == (before, text)
+            share.passed = stored.pair(share.shard) == (before, text)
         return self._shares
+
+    @property
+    def _is_counted(self) -> bool:
+        """Whether the keeper has the position of a batch that follows another: the call is repeated
+        and gets its first answer again, or comes too late."""
+        if self._stored is None or self._batch.position is None or self._batch.follows is None:
+            return False
+        return self._stored.before == self._batch.position[1]
 
     async def _carry_out(self, share: _Share, due_ms: int) -> None:
         if share.passed:
@@ -174,9 +195,13 @@ class Counting:
         try:
             if share.events:
                 share.applied = await self._counted(share, due_ms)
-            elif share.position is not None:
-                await self._index.set_position(self._shards[share.shard], *share.position)
+            elif share.positions is not None:
+                await self._index.set_position(self._shards[share.shard], share.positions)
             share.ended = True
+        except PositionMoved as error:
+            share.error = error
+            if self._stored is not None and share.shard != self._stored.keeper:
+                share.error = not_ready(error, self._stored.source)
         except Exception as error:
             share.error = error
 
@@ -191,7 +216,7 @@ class Counting:
         if self._room is not None:
             most = self._remembered[share.shard] + self._room
             board = replace(board, rules=replace(board.rules, dedupe_max=most))
-        batch = replace(batch, position=share.position)
+        batch = replace(batch, position=None)
         feed = encode_feed_payload(board.rules, batch, plan, share.events, self._number)
         applied = await self._index.apply(
             board,
@@ -202,6 +227,7 @@ class Counting:
             due_ms=due_ms,
             call=self._call,
             feed=feed,
+            positions=share.positions,
         )
         if self._room is not None and batch.ids is not None:
             codes = applied.outcomes.codes
@@ -294,36 +320,6 @@ class Counting:
             if not isinstance(offset, BaseException):
                 offsets[shard.shard] = changes(offset)
         return tuple(offsets)
-
-
-def position_shard(source: str, count: int) -> int:
-    """Return the shard that stores the position of a source."""
-    return shard_of(source.encode(), count)
-
-
-def ensure_none_in_part(source: str, positions: Sequence[str | None], home: int, text: str) -> None:
-    """Raise PositionDiffers where shards, whose positions these are, have counted their share of a
-    batch that ends elsewhere than at `text`, and the one that stores the position has not."""
-    before = positions[home]
-    for shard, stored in enumerate(positions):
-        kept = None if shard == home else _pair(stored)
-        if kept is not None and kept[0] == before and kept[1] not in (before, text):
-            raise PositionDiffers(
-                f"a batch of {source!r} up to {kept[1]!r} was counted in part, this one goes "
-                f"up to {text!r}",
-                ends_at=kept[1],
-            )
-
-
-_pairs = msgspec.json.Decoder(tuple[str | None, str])
-
-
-def _encode(pair: tuple[str | None, str]) -> str:
-    return msgspec.json.encode(pair).decode()
-
-
-def _pair(text: str | None) -> tuple[str | None, str] | None:
-    return None if not text else _pairs.decode(text)
 
 
 def _chosen(

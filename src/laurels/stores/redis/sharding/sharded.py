@@ -19,7 +19,7 @@ from laurels.core.ranking_key import RankingKey
 from laurels.core.record import Mend
 from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.stats import BoardLayout
-from laurels.errors import NotReady
+from laurels.errors import NotReady, PositionMoved
 from laurels.model.event import Batch
 from laurels.model.labels import is_by
 from laurels.model.rules import Rules
@@ -27,15 +27,17 @@ from laurels.stores.redis.remote import (
     Applied,
     CallId,
     Opened,
+    PositionWrite,
     Reading,
     RefreshStates,
     ShardChanges,
     ShardIndex,
 )
 
-from .counting import Counting, ensure_none_in_part, position_shard
+from .counting import Counting
 from .label_replicator import LabelReplicator
 from .merging import NEAR, merged, next_of
+from .positions import CLAIM, not_ready, position_shard, stored_positions
 from .seeking import seek
 from .shards import gather, home, label_replica, mends_by_shard, parts_of, shards
 
@@ -214,17 +216,30 @@ class Sharded:
         await self._index.set_data(home(board, member), member, data, recorded)
 
     async def set_position(
-        self, board: Opened, source: str, text: str, recorded: WriteBlock | None = None
+        self, board: Opened, write: PositionWrite, recorded: WriteBlock | None = None
     ) -> None:
-        """Set the position in the shard that stores it, after the others have forgotten the earlier
-        batches. Raises PositionDiffers where they have counted a part of a batch that ends
-        elsewhere: forgotten, it would be counted again."""
-        keeper = position_shard(source, board.rules.shards)
-        positions = await gather(self._index.position(shard, source) for shard in shards(board))
-        ensure_none_in_part(source, positions, keeper, text)
-        others = [shard for shard in shards(board) if shard.shard != keeper]
-        await gather(self._index.set_position(shard, source, "") for shard in others)
-        await self._index.set_position(replace(board, shard=keeper), source, text, recorded)
+        """Set the position of a source in its keeper, after the other shards have noted a batch
+        without events up to there or, where the position follows no other, have forgotten the
+        earlier batches. Raises PositionMoved, and PositionDiffers where a batch that ends elsewhere
+        was counted in part: forgotten, it would be counted again."""
+        ((source, text),) = write.stores.items()
+        follows = write.follows.get(source)
+        parts = shards(board)
+        stored = await stored_positions(self._index, parts, source)
+        stored.ensure_none_in_part(text, follows)
+        writes = stored.writes(text, follows)
+        others = [shard for shard in parts if shard.shard != stored.keeper]
+        if follows is None:
+            forgotten = PositionWrite({source: ""})
+            await gather(self._index.set_position(shard, forgotten) for shard in others)
+        else:
+            await stored.take_claim(self._index, parts, text, follows)
+            left = [part for part in others if stored.pair(part.shard) != (follows or None, text)]
+            try:
+                await gather(self._index.set_position(shard, writes[shard.shard]) for shard in left)
+            except PositionMoved as error:
+                raise not_ready(error, source) from error
+        await self._index.set_position(parts[stored.keeper], writes[stored.keeper], recorded)
 
     async def position(self, board: Opened, source: str) -> str | None:
         keeper = position_shard(source, board.rules.shards)
@@ -237,7 +252,7 @@ class Sharded:
             source: text
             for shard, positions in enumerate(found)
             for source, text in positions.items()
-            if position_shard(source, len(found)) == shard
+            if position_shard(source, len(found)) == shard and not source.startswith(CLAIM)
         }
 
     async def time(self, board: Opened) -> int | None:

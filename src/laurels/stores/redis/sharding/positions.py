@@ -1,0 +1,141 @@
+"""Positions of sources on a board in several shards.
+
+No step spans several shards, so a batch that comes with a position is counted in an order in which
+it can be continued after any interruption, by whoever comes next:
+
+- One shard, the keeper, stores the position of the source. Every other shard stores a position
+  together with its share, as the pair of the previous position and this one. The keeper counts
+  last. A shard that has the pair already skips its share.
+- A batch that follows a position (`Batch.follows`) first claims it: the keeper notes the pair
+  before any shard counts, if the position is still the previous one. From then on only this batch
+  may be counted, by this process or another one; a batch with another end is refused as
+  PositionDiffers, which names the end. The claim ends with the position.
+- Each step of such a batch is carried out only where the shard still stores what was read before
+  the claim. So a process that was paused in the middle counts nothing after another has gone on.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from laurels.errors import NotReady, PositionDiffers, PositionMoved
+from laurels.stores.redis.remote import Opened, PositionWrite, ShardIndex
+
+from .shards import gather, shard_of
+
+Pair = tuple[str | None, str]
+CLAIM = "\0claim\0"
+"""What the name of a claim begins with, before that of its source."""
+_pairs = msgspec.json.Decoder(Pair)
+
+
+class StoredPositions(Struct):
+    """What the shards of a board store of a source: a text each, and the keeper's claim."""
+
+    source: str
+    keeper: int
+    texts: Sequence[str | None]
+    claim: str | None
+
+    @property
+    def before(self) -> str | None:
+        """The position of the source, None for none."""
+        return self.texts[self.keeper] or None
+
+    def pair(self, shard: int) -> Pair | None:
+        """Return the positions between which a shard other than the keeper counted last."""
+        return _pair(self.texts[shard])
+
+    def ensure_none_in_part(self, text: str, follows: str | None) -> None:
+        """Raise PositionDiffers where a batch was begun that ends elsewhere than at `text`. A write
+        that follows no position ends a claim under which no shard has counted yet."""
+        pairs = [_pair(t) for shard, t in enumerate(self.texts) if shard != self.keeper]
+        for kept in pairs if follows is None else [*pairs, _pair(self.claim)]:
+            if kept is not None and kept[0] == self.before and kept[1] not in (self.before, text):
+                raise PositionDiffers(
+                    f"a batch of {self.source!r} up to {kept[1]!r} was counted in part, this one "
+                    f"goes up to {text!r}",
+                    ends_at=kept[1],
+                )
+
+    def writes(self, text: str, follows: str | None) -> list[PositionWrite]:
+        """Return what each shard stores together with its share of a batch up to `text`."""
+        claim = CLAIM + self.source
+        if follows is None:
+            pair = encode_pair((self.before, text))
+            found = [PositionWrite({self.source: pair}) for _ in self.texts]
+            found[self.keeper] = PositionWrite({self.source: text, claim: ""})
+            return found
+        pair = encode_pair((follows or None, text))
+        found = [PositionWrite({self.source: pair}, {self.source: t or ""}) for t in self.texts]
+        found[self.keeper] = PositionWrite({self.source: text, claim: ""}, {self.source: follows})
+        return found
+
+    async def take_claim(
+        self, index: ShardIndex, shards: Sequence[Opened], text: str, follows: str
+    ) -> None:
+        """Claim the position that a batch follows. Raises PositionMoved, and NotReady where another
+        process claims it at this moment."""
+        if (self.before or "") != follows:
+            raise PositionMoved(
+                f"expected the position {follows!r} of {self.source!r} before this batch, got "
+                f"{self.before!r}"
+            )
+        pair = encode_pair((follows or None, text))
+        if self.claim == pair:
+            return
+        name = CLAIM + self.source
+        before = {self.source: follows, name: self.claim or ""}
+        try:
+            await index.set_position(shards[self.keeper], PositionWrite({name: pair}, before))
+        except PositionMoved as error:
+            raise _busy(self.source) from error
+        self.claim = pair
+
+    async def release_claim(self, index: ShardIndex, shards: Sequence[Opened]) -> None:
+        """End the claim of a batch of which nothing was counted."""
+        name = CLAIM + self.source
+        if self.claim:
+            released = PositionWrite({name: ""}, {name: self.claim})
+            await index.set_position(shards[self.keeper], released)
+
+
+async def stored_positions(
+    index: ShardIndex, shards: Sequence[Opened], source: str
+) -> StoredPositions:
+    """Read what the shards of a board store of a source."""
+    keeper = position_shard(source, len(shards))
+    *texts, claim = await gather(
+        [
+            *[index.position(shard, source) for shard in shards],
+            index.position(shards[keeper], CLAIM + source),
+        ]
+    )
+    return StoredPositions(source, keeper, texts, claim)
+
+
+def position_shard(source: str, count: int) -> int:
+    """Return the shard that stores the position of a source, its keeper."""
+    return shard_of(source.encode(), count)
+
+
+def not_ready(error: PositionMoved, source: str) -> NotReady:
+    """Return the error of a shard other than the keeper that stores something else than was
+    read."""
+    busy = _busy(source)
+    busy.__cause__ = error
+    return busy
+
+
+def encode_pair(pair: Pair) -> str:
+    """Return the text of a pair of positions."""
+    return msgspec.json.encode(pair).decode()
+
+
+def _busy(source: str) -> NotReady:
+    return NotReady(f"another process counts a batch of {source!r} at this moment")
+
+
+def _pair(text: str | None) -> Pair | None:
+    return None if not text else _pairs.decode(text)

@@ -1,0 +1,105 @@
+"""A position that follows another one: of several writers of one source, each batch counts once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+import laurels
+from laurels.errors import (
+    InvalidPosition,
+    NotReady,
+    PartlyCounted,
+    PositionDiffers,
+    PositionMoved,
+)
+from tests.contract.reading import scores
+
+EVENTS = 240
+MEMBERS = 12
+
+
+def test_a_position_is_committed_only_behind_the_one_it_follows(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    lb.submit_many("b", [("ann", 1)], position=("s", "1", None))
+    for before in (None, "", "0", "2"):
+        with pytest.raises(PositionMoved):
+            lb.submit_many("b", [("ann", 10)], position=("s", "3", before))
+        with pytest.raises(PositionMoved):
+            lb.submit_many("b", [], position=("s", "3", before))
+    assert (scores(lb.top("b")), lb.position("b", "s")) == ({"ann": 1}, "1")
+    lb.submit_many("b", [("bob", 2)], position=("s", "2", "1"))
+    lb.submit_many("b", [], position=("s", "3", "2"))
+    lb.submit_many("b", [("ann", 1)], position=("other", "1", ""))
+    assert (scores(lb.top("b")), lb.position("b", "s")) == ({"ann": 2, "bob": 2}, "3")
+
+
+def test_a_batch_counts_once_however_often_it_is_sent(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    events = [(f"m{i}", 1) for i in range(MEMBERS)]
+    lb.submit_many("b", events, position=("s", "1", None))
+    for _ in range(3):
+        with pytest.raises(PositionMoved):
+            lb.submit_many("b", events, position=("s", "1", None))
+    assert scores(lb.top("b", limit=50)) == {f"m{i}": 1 for i in range(MEMBERS)}
+
+
+def test_positions_may_go_there_and_back(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    for i, (before, text) in enumerate([("", "1"), ("1", "2"), ("2", "1"), ("1", "2"), ("2", "3")]):
+        events = [(f"m{j}", 1) for j in range(MEMBERS)]
+        lb.submit_many("b", events if i != 2 else [], position=("s", text, before))
+    assert scores(lb.top("b", limit=50)) == {f"m{j}": 4 for j in range(MEMBERS)}
+    lb.submit_many("b", [("m0", 1)], position=("s", "1"))
+    lb.submit_many("b", [("m0", 1)], position=("s", "2", "1"))
+    assert scores(lb.top("b"))["m0"] == 6
+
+
+def test_a_batch_that_is_refused_as_a_whole_leaves_the_position_free(
+    lb: laurels.Leaderboards,
+) -> None:
+    lb.create(laurels.Board("b"))
+    with pytest.raises(laurels.errors.BatchRefused):
+        lb.submit_many(
+            "b", [("ann", 1), ("ann", 2**53 - 1)], all_or_nothing=True, position=("s", "1", None)
+        )
+    assert lb.position("b", "s") is None
+    lb.submit_many("b", [("bob", 1)], position=("s", "5", None))
+    assert scores(lb.top("b")) == {"bob": 1}
+
+
+def test_a_position_follows_another_one(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    for text, before in (("1", "1"), ("", None), ("", "")):
+        with pytest.raises(InvalidPosition):
+            lb.submit_many("b", [("ann", 1)], position=("s", text, before))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_writers_of_one_source_count_each_event_once(lb: laurels.Leaderboards, seed: int) -> None:
+    """Several writers read the same events and cut them differently, each as fast as it can."""
+    lb.create(laurels.Board("b"))
+
+    def write(at: int, end: int) -> None:
+        events = [(f"m{i % MEMBERS}", 1) for i in range(at, end)]
+        lb.submit_many("b", events, position=("s", str(end), str(at) if at else None))
+
+    def run(number: int) -> int:
+        rng, counted = Random(seed * 100 + number), 0
+        while (at := int(lb.position("b", "s") or 0)) < EVENTS:
+            with suppress(PositionMoved, PartlyCounted, NotReady):
+                try:
+                    write(at, min(EVENTS, at + rng.randint(1, 40)))
+                except PositionDiffers as error:
+                    write(at, int(error.ends_at or 0))
+                counted += 1
+        return counted
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(run, range(4))) > 0
+    assert scores(lb.top("b", limit=50)) == {f"m{i}": EVENTS // MEMBERS for i in range(MEMBERS)}
+    assert lb.position("b", "s") == str(EVENTS)
+    lb.check()
