@@ -26,6 +26,7 @@ from laurels.model.board_patterns import reaches
 
 from .backoff import Backoff, Sleep
 from .figures import BoardFigures, SinkFigures
+from .positions import move_position
 from .target import BEGIN_AGAIN, POSITION_PREFIX, SinkPage, SinkTarget, is_own
 
 T = TypeVar("T")
@@ -269,7 +270,8 @@ class _BoardReader:
         else:
             figures.parked += len(changes)
         if not self._target.keeps_positions:
-            await self._call(lambda: self._store(cursor))
+            before = self._stored
+            await self._call(lambda: self._store(before, cursor))
         self._stored, self._restarts = cursor, False
         figures.waiting, figures.waiting_since_ms = 0, None
 
@@ -296,11 +298,9 @@ class _BoardReader:
         async with self._sink._turn:
             await self._target.deliver(page)
 
-    async def _store(self, cursor: str) -> None:
+    async def _store(self, before: str | None, cursor: str) -> None:
         """Keep the position in the store."""
-        await self._sink._boards.submit_many(
-            self._board, [], position=(self._options.source, cursor)
-        )
+        await move_position(self._sink._boards, self._board, self._options.source, before, cursor)
 
     async def _tell_store(self, *, at_end: bool) -> None:
         """Tell the store how far a sink is whose target keeps the position: now and then, for
@@ -313,7 +313,8 @@ class _BoardReader:
             self._reported_ms = now_ms
             stored = self._stored
             try:
-                if await self._sink._boards.position(self._board, self._options.source) != stored:
-                    await self._store(stored)
+                told = await self._sink._boards.position(self._board, self._options.source)
+                if told != stored:
+                    await self._store(told, stored)
             except LaurelsError as error:
                 self._sink._report(f"{self._board}: the position was not noted: {error}")

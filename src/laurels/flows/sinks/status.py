@@ -8,6 +8,7 @@ from laurels.core.changes.cursor import NOW, decode_cursor
 from laurels.errors import ChangesExpired, CursorDiverged
 from laurels.model.board_patterns import reaches
 
+from .positions import set_position
 from .runner import SinkOptions, position_of
 from .target import BEGIN_AGAIN, SinkTarget, is_own
 
@@ -51,7 +52,7 @@ async def reset(
         if target.keeps_positions:
             await target.reset(name, position)
         else:
-            await boards.submit_many(name, [], position=(options.source, position))
+            await set_position(boards, name, options.source, position)
     return names
 
 

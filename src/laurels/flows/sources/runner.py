@@ -8,9 +8,8 @@ Reading begins after the least position of all boards that the source may feed; 
 position begins at the beginning of the stream. So that a board that gets few messages does not hold
 the others back, positions of such boards are moved now and then.
 
-A batch whose outcome is not known (the store did not answer) is decided by the position that the
-store has then: the batch counted if and only if its position did. A board in several shards may
-have counted a batch in part: it is sent again as it was cut (`PositionDiffers` names its end).
+A board in several shards may have counted a batch in part: it is sent again as it was cut
+(`PositionDiffers` names its end).
 """
 
 import asyncio
@@ -29,8 +28,9 @@ from laurels.errors import (
     TooLarge,
     UnknownBoard,
 )
-from laurels.errors.sources import SourceDiverged, SourceExpired, SourceOvertaken
+from laurels.errors.sources import SourceDiverged, SourceExpired
 
+from .commits import Commits
 from .dedupe_room import DedupeRoom
 from .figures import Figures
 from .mapping import EventMapping, Foreign, MappedEvent, fields_of
@@ -98,6 +98,7 @@ class SourceRunner:
         self._stopping = StopSignal()
         self._patience = Patience(self._stopping.pausing(sleep), waiting)
         self._positions: dict[str, StreamPosition] = {}
+        self._commits = Commits(lb, settings.key, self._patience)
         self._room = DedupeRoom(lb)
         self._at = ZERO
         self._idle = 0
@@ -165,7 +166,7 @@ class SourceRunner:
         return first
 
     async def _stored(self, board: str) -> StoredPosition | None:
-        text = await self._patience.answer(partial(self._lb.position, board, self._settings.key))
+        text = await self._commits.learn(board)
         return None if text is None else decode_position(text)
 
     # What is read
@@ -284,7 +285,7 @@ class SourceRunner:
             except PositionDiffers as error:
                 rows = self._after(rows, await self._finish(board, error))
             except UnknownBoard:  # deleted meanwhile
-                self._positions.pop(board, None)
+                self._forget(board)
                 self.figures.skip_unknown(board, len(rows))
                 return
             else:
@@ -315,36 +316,13 @@ class SourceRunner:
     async def _submitted(
         self, board: str, rows: Sequence[Row], text: str, *, whole: bool = False
     ) -> Receipts | None:
-        """Submit events, with `whole` all or nothing, until it is known that they counted; return
-        None where the receipts are lost."""
-        events = [row.event for row in rows]
-        before = self._positions[board]
-        doubtful = False
+        """Submit the events of rows; see `Commits.submit`."""
+        return await self._commits.submit(board, [row.event for row in rows], text, whole=whole)
 
-        async def attempt() -> Receipts | None:
-            nonlocal doubtful
-            stored = await self._lb.position(board, self._settings.key)
-            if doubtful and stored == text:
-                return None
-            self._ensure_unmoved(board, before, stored)
-            try:
-                position = (self._settings.key, text)
-                return await self._lb.submit_many(
-                    board, events, position=position, all_or_nothing=whole
-                )
-            except LaurelsError as error:
-                doubtful = error.retryable
-                raise
-
-        return await self._patience.answer(attempt)
-
-    def _ensure_unmoved(self, board: str, before: StreamPosition, stored: str | None) -> None:
-        """Raise SourceOvertaken where the position of a board is not where this run left it."""
-        found = None if stored is None else decode_position(stored)
-        if found is not None and found.stream == self._stream and found.position != before:
-            raise SourceOvertaken(
-                f"{board!r} was at {before} of {self._reader.name} and is at {found.at} now"
-            )
+    def _forget(self, board: str) -> None:
+        """Forget a board that was deleted."""
+        self._positions.pop(board, None)
+        self._commits.forget(board)
 
     async def _finish(self, board: str, error: PositionDiffers) -> StreamPosition:
         """Send again, as it was cut, a batch that some shards of a board have counted."""
@@ -413,9 +391,9 @@ class SourceRunner:
     async def _commit_position(self, board: str, position: StreamPosition) -> None:
         """Move the position of a board without counting anything."""
         try:
-            await self._commit_text(board, self._text(position))
+            await self._submitted(board, (), self._text(position))
         except UnknownBoard:
-            self._positions.pop(board, None)
+            self._forget(board)
         except PositionDiffers as error:
             await self._finish(board, error)
         else:
@@ -425,16 +403,12 @@ class SourceRunner:
         """Move the position of a board to another stream; what some shards have counted of a last
         batch stays as it is."""
         try:
-            await self._commit_text(board, self._text(position))
+            await self._submitted(board, (), self._text(position))
         except PositionDiffers as error:
             if error.ends_at is None:
                 raise
-            await self._commit_text(board, error.ends_at)
-            await self._commit_text(board, self._text(position))
-
-    async def _commit_text(self, board: str, text: str) -> None:
-        stored = (self._settings.key, text)
-        await self._patience.answer(partial(self._lb.submit_many, board, (), position=stored))
+            await self._submitted(board, (), error.ends_at)
+            await self._submitted(board, (), self._text(position))
 
     def _text(self, position: StreamPosition) -> str:
         return msgspec.json.encode(self._reader.stored(position)).decode()

@@ -1,0 +1,32 @@
+"""The position of a sink, where the store keeps it."""
+
+from laurels.api.aio import AsyncLeaderboards
+from laurels.errors import PositionDiffers, PositionMoved
+from laurels.errors.sinks import SinkOvertaken
+
+
+async def move_position(
+    boards: AsyncLeaderboards, board: str, source: str, before: str | None, cursor: str
+) -> None:
+    """Move a position on from the one before. Raises SinkOvertaken where another is stored."""
+    try:
+        await boards.submit_many(board, [], position=(source, cursor, before))
+    except PositionDiffers as error:  # a move that was interrupted on a board in several shards
+        if error.ends_at is None:
+            raise
+        await boards.submit_many(board, [], position=(source, error.ends_at, before))
+        await boards.submit_many(board, [], position=(source, cursor, error.ends_at))
+    except PositionMoved as error:
+        if await boards.position(board, source) != cursor:  # else this call was repeated
+            raise SinkOvertaken(f"{board!r}: {error.what}") from error
+
+
+async def set_position(boards: AsyncLeaderboards, board: str, source: str, text: str) -> None:
+    """Set a position, whatever is stored."""
+    try:
+        await boards.submit_many(board, [], position=(source, text))
+    except PositionDiffers as error:
+        if error.ends_at is None:
+            raise
+        await boards.submit_many(board, [], position=(source, error.ends_at))
+        await boards.submit_many(board, [], position=(source, text))

@@ -1,0 +1,69 @@
+"""Commits of a source: events together with the position behind them, each exactly once.
+
+Each commit names the position that it follows, and the store refuses it where another one is
+stored. So a run that was paused and overtaken by another one counts nothing and moves nothing, even
+with a request that was under way. A batch whose outcome is not known (the store did not answer) is
+decided by the position that the store has then: the batch counted if and only if its position did.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from laurels.api.aio import AsyncLeaderboards
+from laurels.core.receipt import Receipts
+from laurels.errors import LaurelsError, PositionMoved
+from laurels.errors.sources import SourceOvertaken
+
+from .mapping import MappedEvent
+from .patience import Patience
+
+
+class Commits:
+    """The commits of one run. `key` is the name under which boards store the source's position."""
+
+    def __init__(self, lb: AsyncLeaderboards, key: str, patience: Patience) -> None:
+        self._lb = lb
+        self._key = key
+        self._patience = patience
+        self._stored: dict[str, str | None] = {}
+
+    async def learn(self, board: str) -> str | None:
+        """Return the position that a board stores, None for none; the next commit follows it."""
+        read = partial(self._lb.position, board, self._key)
+        stored = self._stored[board] = await self._patience.answer(read) or None
+        return stored
+
+    def forget(self, board: str) -> None:
+        """Forget a board that was deleted."""
+        self._stored.pop(board, None)
+
+    async def submit(
+        self, board: str, events: Sequence[MappedEvent], text: str, *, whole: bool = False
+    ) -> Receipts | None:
+        """Submit events, with `whole` all or nothing, until it is known that they counted; return
+        None where the receipts are lost. Raises SourceOvertaken."""
+        before = self._stored.get(board)
+        if not events and text == before:
+            return None
+        doubtful = False
+
+        async def attempt() -> Receipts | None:
+            nonlocal doubtful
+            if doubtful and await self._lb.position(board, self._key) == text:
+                return None
+            try:
+                return await self._lb.submit_many(
+                    board, events, position=(self._key, text, before), all_or_nothing=whole
+                )
+            except PositionMoved as error:
+                # A repeat below this call may have counted the batch, or a run that cut alike.
+                if await self._lb.position(board, self._key) == text:
+                    return None
+                raise SourceOvertaken(f"{board!r}: {error.what}") from error
+            except LaurelsError as error:
+                doubtful = error.retryable
+                raise
+
+        receipts = await self._patience.answer(attempt)
+        self._stored[board] = text
+        return receipts
