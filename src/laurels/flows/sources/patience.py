@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from laurels.errors import LaurelsError
+from laurels.errors.service import BodyTimedOut
 
 T = TypeVar("T")
 
@@ -12,6 +13,12 @@ FIRST_SECONDS = 0.25
 MOST_SECONDS = 15.0
 
 Sleep = Callable[[float], Awaitable[object]]
+
+
+def passes(error: LaurelsError) -> bool:
+    """Return whether the same call may succeed later. A body that did not arrive in time is that of
+    a process that was paused while it sent."""
+    return error.retryable or isinstance(error, BodyTimedOut)
 
 
 class Patience:
@@ -29,7 +36,7 @@ class Patience:
             try:
                 return await call()
             except LaurelsError as error:
-                if not error.retryable:
+                if not passes(error):
                     raise
                 self._waiting(error, seconds)
             await self._sleep(seconds)
