@@ -9,6 +9,7 @@ import laurels.cli.failures
 import laurels.errors.client
 import laurels.errors.copies
 import laurels.errors.index_server
+import laurels.errors.ledger
 import laurels.errors.service
 import laurels.errors.sinks
 import laurels.errors.sources
@@ -42,6 +43,7 @@ def page() -> str:
     service = [row for row in rows if _module(row).startswith(SERVICE)]
     server = [row for row in rows if _module(row) == "laurels.errors.index_server"]
     copies = [row for row in rows if _module(row) == "laurels.errors.copies"]
+    ledger = [row for row in rows if _module(row) == "laurels.errors.ledger"]
     sinks = [row for row in rows if _module(row) == "laurels.errors.sinks"]
     sources = [row for row in rows if _module(row) == "laurels.errors.sources"]
     library = [row for row in rows if _module(row) == "laurels.errors"]
@@ -50,6 +52,7 @@ def page() -> str:
         f"\n## Of an index server alone\n\n{_lines(server)}"
         f"\n## Of imports and sources alone\n\n{_lines(sources)}"
         f"\n## Of sinks alone\n\n{_lines(sinks)}"
+        f"\n## Of entries and ledgers alone\n\n{_lines(ledger)}"
         f"\n## Of copies alone\n\n{_lines(copies)}"
         f"\n## Of the command line alone\n\n{_lines(shell)}"
     )
