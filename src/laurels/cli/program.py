@@ -18,7 +18,7 @@ import typer
 import laurels
 from laurels.cli.boards import applying, scoping
 from laurels.cli.boards import commands as boards
-from laurels.cli.flows import sink, source
+from laurels.cli.flows import reconcile, sink, source
 from laurels.cli.importing import command as import_command
 from laurels.errors import CheckFailed, LaurelsError, LaurelsWarning
 
@@ -58,6 +58,7 @@ command(app, "scopes")(scoping.scopes)
 command(app, "watch")(watch.watch)
 command(app, "changes")(changes.changes)
 command(app, "audit")(auditing.audit)
+command(app, "reconcile")(reconcile.reconcile)
 command(app, "check")(upkeep.check)
 command(app, "rebuild")(upkeep.rebuild)
 command(app, "snapshot")(upkeep.snapshot)

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
+from laurels.errors.ledger import NoLedger
 from laurels.errors.sinks import InvalidTarget, MissingDriver, TargetRefused, TargetUnavailable
 
 CONNECT_SECONDS = 10
@@ -40,7 +41,8 @@ class Dialect(Protocol):
 
     def connect(self, *, create: bool = True) -> Any:
         """Return a connection that commits only when it is told to. A database that is a file is
-        made when it is not there, if `create`. Raises TargetUnavailable."""
+        made when it is not there; without `create` that raises NoLedger. Raises
+        TargetUnavailable."""
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         """Carry out a statement and return its cursor."""
@@ -65,6 +67,10 @@ class Dialect(Protocol):
 
     def score(self, value: Any, scale: int) -> Any:
         """Return a number as it was written: an int, or a Decimal with the places of its column."""
+
+    def kept(self, value: Any) -> Any:
+        """Return a number as it is when it comes back, where the database cannot keep it
+        exactly."""
 
     def errors(self) -> Any:
         """Return a context in which the driver's errors are raised as those of laurels."""
@@ -190,6 +196,9 @@ class PostgreSQL:
     def score(self, value: Any, scale: int) -> Any:
         return int(value) if not scale else value
 
+    def kept(self, value: Any) -> Any:
+        return value
+
     def errors(self) -> Any:
         passing = (self._driver.OperationalError, self._driver.InterfaceError)
         return _named_errors(passing, self._driver.Error)
@@ -312,6 +321,9 @@ class MariaDB:
     def score(self, value: Any, scale: int) -> Any:
         return int(value) if not scale else round(value, scale)
 
+    def kept(self, value: Any) -> Any:
+        return value
+
     def errors(self) -> Any:
         passing = (
             self._driver.OperationalError,
@@ -336,6 +348,8 @@ class SQLite:
 
     def connect(self, *, create: bool = True) -> Any:
         with self.errors():
+            if not create and not self._path.exists():
+                raise NoLedger(f"there is no file {self._path}")
             url = f"{self._path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
             connection = sqlite3.connect(url, timeout=10.0, check_same_thread=False, uri=True)
             connection.execute("PRAGMA journal_mode = WAL")
@@ -373,6 +387,11 @@ class SQLite:
 
     def score(self, value: Any, scale: int) -> Any:
         return int(value) if not scale else Decimal(f"{value:.{scale}f}")
+
+    def kept(self, value: Any) -> Any:
+        if not isinstance(value, Decimal):
+            return value
+        return self.score(float(value), -int(value.as_tuple().exponent))
 
     def errors(self) -> Any:
         return _named_errors((sqlite3.OperationalError,), sqlite3.Error)

@@ -1,6 +1,7 @@
 """Reading a ledger: the boards that it has, and their entries as a store has them."""
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from .rows import COLUMNS, RankingName, is_cut, labels_in, restored, scope_text
 from .tables import VERSION, Tables
 
 PAGE = 10_000
-_ENTRY = ", ".join(
+ENTRY = ", ".join(
     [
         "member, window_name, period, scope",
         *[f"score_{i + 1}" for i in range(COLUMNS)],
@@ -49,8 +50,12 @@ class EntryReader:
 
     def entry(self, row: Row) -> StoredEntry:
         """Return the entry in a row."""
+        values = row[4 : 4 + len(self._scales)]
+        if None in values:  # not written by a sink
+            return StoredEntry(restored(row[0]))
         parts = [
-            self._score(value, scale) for value, scale in zip(row[4:], self._scales, strict=False)
+            self._score(value, scale) if scale or value == int(value) else Decimal(str(value))
+            for value, scale in zip(values, self._scales, strict=True)
         ]
         score = parts[0] if len(parts) == 1 else tuple(parts)
         return StoredEntry(restored(row[0]), score, row[-2], row[-1])
@@ -170,7 +175,7 @@ class LedgerReader:
         """Yield the rows of all entries of a board, in pages. On a board with scopes those of a
         ranking follow each other."""
         order = " ORDER BY window_name, period, scope" if board.definition.rules().scoped else ""
-        statement = f"SELECT {_ENTRY} FROM {self._name('scores')} WHERE board = %s{order}"
+        statement = f"SELECT {ENTRY} FROM {self._name('scores')} WHERE board = %s{order}"
         yield from self._stream(statement, board.definition.name)
 
     def _pairs(self, table: str, columns: str, board: str) -> list[Row]:

@@ -1,0 +1,84 @@
+"""`reconcile`: compares a board with its ledger, and mends one by the other."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import typer
+
+import laurels
+from laurels import config
+from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, BoardName, Url
+from laurels.cli.recording import Recorder
+from laurels.cli.show import Side, put_json, put_line, put_table
+from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.reconcile import Difference, Reconciled, Reconciling, sentence
+
+NO = 1
+
+_COLUMNS: Sequence[tuple[str, Side]] = (
+    ("member", "left"),
+    ("ranking", "left"),
+    ("ledger", "right"),
+    ("store", "right"),
+)
+
+
+def reconcile(
+    board: BoardName,
+    ledger: Annotated[
+        str,
+        typer.Option(
+            "--with",
+            metavar="LEDGER",
+            help="The ledger: postgresql://, mysql:// or sqlite:///FILE.",
+            rich_help_panel=CONNECTION,
+        ),
+    ],
+    mend: Annotated[
+        Literal["ledger", "store"] | None,
+        typer.Option("--mend", help="The side that is wrong and gets the entries of the other."),
+    ] = None,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Compare a board with its ledger, entry by entry, while writes go on.
+
+    What the ledger's sink has not written yet is no difference. With --mend the entries of the
+    other side are put in place. Ends with 1 where differences remain.
+
+    \b
+    Examples:
+      laurels reconcile gifts --with postgresql://app@localhost/boards
+      laurels reconcile gifts --with sqlite:///ledger.db --mend ledger
+    """
+    dialect, prefix = dialect_of(ledger)
+
+    async def run() -> Reconciled:
+        async with laurels.open_async(at, create=False) as lb:
+            return await Reconciling(lb, dialect, prefix, mend).run(board)
+
+    with Recorder(at) as record:
+        if mend is None:
+            result = asyncio.run(run())
+        else:
+            request = {"with": config.without_login(ledger), "mend": mend}
+            with record.call("reconcile", board=board, request=request):
+                result = asyncio.run(run())
+    if json:
+        put_json(result)
+    else:
+        _put(result)
+    return NO if result.remaining else 0
+
+
+def _put(result: Reconciled) -> None:
+    if result.differences:
+        put_table(_COLUMNS, map(_row, result.differences))
+    put_line(sentence(result))
+
+
+def _row(each: Difference) -> tuple[str, ...]:
+    ranking = " ".join(filter(None, [each.window, each.period, each.scope]))
+    sides = ["-" if side is None else str(side.score) for side in (each.ledger, each.store)]
+    return each.member, ranking, *sides

@@ -1,0 +1,131 @@
+"""Rows of some members of a board, read and written while its sink waits."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec import Struct
+
+from laurels.core.changes.beginning import is_initial
+from laurels.core.mending import StoredEntry
+from laurels.errors.ledger import LedgerIncomplete, NoLedger
+from laurels.model.rules import Rules
+
+from .dialects import Dialect, Row
+from .reading import ENTRY
+from .rows import COLUMNS, GENERATION_BITS, RankingName, bucket_of, escaped
+from .tables import Tables
+
+
+class LedgerPlace(Struct, frozen=True):
+    """Where the sink of a board stands."""
+
+    sink: str
+    position: str
+    generation: int
+
+
+class LockedRows:
+    """The rows of a board, in transactions in which its sink cannot go on. Every method may
+    block."""
+
+    def __init__(self, dialect: Dialect, prefix: str, board: str, rules: Rules) -> None:
+        self._dialect = dialect
+        self._tables = Tables(dialect, prefix)
+        self._board = board
+        self._rules = rules
+        self._connection: Any = None
+
+    def lock(self) -> LedgerPlace:
+        """Begin a transaction, and return where the sink stands until its end. Raises NoLedger,
+        LedgerIncomplete."""
+        sinks = self._tables.name("sinks")
+        with self._transaction():
+            if self._connection is None:
+                self._connection = self._dialect.connect(create=False)
+            # A write of the row that a sink moves on makes it wait, in every database.
+            self._execute(
+                f"UPDATE {sinks} SET updated_at = updated_at WHERE board = %s", self._board
+            )
+            found = self._execute(
+                f"SELECT sink, position, generation FROM {sinks} WHERE board = %s", self._board
+            ).fetchall()
+            if not found:
+                raise NoLedger(f"the ledger has no board {self._board!r}")
+            sink, position, generation = found[0]
+            if position is None or is_initial(position):
+                raise LedgerIncomplete(
+                    f"the sink {sink!r} has not written every present entry of {self._board!r}"
+                )
+            return LedgerPlace(sink, position, int(generation))
+
+    def rows(self, members: Sequence[str]) -> list[Row]:
+        """Return the rows of members."""
+        places = ", ".join(["%s"] * len(members))
+        with self._transaction():
+            return list(
+                self._execute(
+                    f"SELECT {ENTRY} FROM {self._tables.name('scores')} "
+                    f"WHERE board = %s AND member IN ({places})",
+                    *(self._board, *map(escaped, members)),
+                ).fetchall()
+            )
+
+    def write(self, name: RankingName, entries: Sequence[StoredEntry], generation: int) -> None:
+        """Put entries of a ranking in place of its rows."""
+        window, period, scope = name
+        start_ms = None
+        if period:
+            start_ms = self._rules.windows[window].period(period).start_ms
+        rows: list[Row] = []
+        for entry in entries:
+            parts = entry.score if isinstance(entry.score, tuple) else (entry.score,)
+            scores = (*parts, *[None] * (COLUMNS - len(parts)))
+            rows.append(
+                (
+                    *(self._board, escaped(entry.member), window, period, scope, *scores),
+                    *(entry.reached_ms, entry.last_ms, start_ms, bucket_of(entry.member)),
+                    generation << GENERATION_BITS,
+                )
+            )
+        with self._transaction():
+            # Rows of higher versions would stay as they are.
+            self.delete([(entry.member, name) for entry in entries])
+            table, types = self._tables.name("scores"), self._tables.scores
+            self._dialect.upsert(self._connection, table, types, 5, rows)
+
+    def delete(self, keys: Sequence[tuple[str, RankingName]]) -> None:
+        """Delete the rows of members in rankings."""
+        with self._transaction():
+            self._dialect.delete(
+                self._connection,
+                self._tables.name("scores"),
+                ("board", "member", "window_name", "period", "scope"),
+                [(self._board, escaped(member), *name) for member, name in keys],
+            )
+
+    def unlock(self) -> None:
+        """End the transaction; what was written holds."""
+        if self._connection is not None:
+            with self._transaction():
+                self._connection.commit()
+
+    def close(self) -> None:
+        """Close the connection; what was written without `unlock` is gone."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with self._dialect.errors():
+                connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Close the connection after an error, so that the sink goes on."""
+        try:
+            with self._dialect.errors():
+                yield
+        except BaseException:
+            self.close()
+            raise
+
+    def _execute(self, statement: str, *row: Any) -> Any:
+        return self._dialect.execute(self._connection, statement, row)
