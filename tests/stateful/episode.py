@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import laurels
-from laurels.stores.local import store
+from laurels.stores.local import committing, reading, store
 from tests.comparison import everything
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 from tests.stateful import choices
@@ -35,7 +35,11 @@ class Tally:
 def shares(rng: Random) -> Iterator[None]:
     """Makes a write do so small a share of overdue work that few members take many writes."""
     after_write, at_once = rng.choice([-2, -1, 0, 256]), rng.choice([1, 3, 4096])
-    with patch.object(store, "SHARE_LEAST", after_write), patch.object(store, "SHARE", at_once):
+    with (
+        patch.object(store, "SHARE_LEAST", after_write),
+        patch.object(reading, "SHARE", at_once),
+        patch.object(committing, "SHARE", at_once),
+    ):
         yield
 
 

@@ -73,8 +73,9 @@ def test_a_question_is_asked_as_of_the_commit_that_is_on_its_way() -> None:
 def test_a_large_pass_is_done_by_whoever_asks_share_by_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("laurels.stores.local.store.SHARE", 100)
-    monkeypatch.setattr("laurels.stores.local.store.MOST", 300)
+    monkeypatch.setattr("laurels.stores.local.reading.SHARE", 100)
+    monkeypatch.setattr("laurels.stores.local.committing.SHARE", 100)
+    monkeypatch.setattr("laurels.stores.local.reading.MOST", 300)
     monkeypatch.setattr("laurels.stores.local.store.SHARE_LEAST", -(10**6))
     clock = laurels.ManualClock(NOON)
     lb = store(MemoryLog(), clock)

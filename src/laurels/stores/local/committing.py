@@ -1,0 +1,227 @@
+"""Commits of the local store: each is one entry of the log, folded once it is durable."""
+
+import asyncio
+from asyncio import Future
+from collections import deque
+from collections.abc import Collection
+from contextlib import suppress
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+
+from laurels.core import record as records
+from laurels.core.board_state import BoardState
+from laurels.errors import (
+    Closed,
+    LaurelsError,
+    StorageFailed,
+)
+from laurels.stores.intake.accept import (
+    join_writes,
+    successive,
+)
+from laurels.stores.intake.commit import Committer, Ticket, Write, build_writes
+from laurels.stores.intake.shares import SHARE
+from laurels.stores.intake.writes import FoldedWrite, Task
+from laurels.timeline.clock import EventClock
+
+from .reading import LocalReads
+
+
+class LocalCommits(LocalReads):
+    """A store of one process, for committing writes."""
+
+    _committer: Committer
+
+    def commit(self, write: Write) -> Any:
+        """Commit a write and return its result; raise the error that refused it."""
+        self.ensure_usable()
+        return self._committer.submit(write)
+
+    def commit_async(self, write: Write) -> Future[Any]:
+        """Commit a write for a caller on an event loop; return a future of its result."""
+        self.ensure_usable()
+        return self._committer.submit_async(write)
+
+    def pace(self, limit: int) -> tuple[int, int]:
+        """Do a share of the due work, like `work`, and write the refreshes that are due. Must not
+        be called under the lock or in the committing thread."""
+        left, until_ms = self.work(limit)
+        with self.reading():
+            ready = not self._paused and bool(self._fold.refreshes.ready(self._fold.now_ms))
+            until_ms = min(until_ms, self._fold.refreshes.interval_ms)
+        if ready:
+            self.commit(Task(self._refresh))
+        return max(left, int(ready)), until_ms
+
+    def _commit(self, tickets: list[Ticket]) -> None:
+        """Append a group of writes to the log as one entry, and fold it."""
+        if self._unusable_reason is not None:
+            raise Closed(self._unusable_reason)
+        began = 0.0 if self._observed is None else self._observed[1]()
+        with self._lock:
+            self._committing_ms = self._now()
+        try:
+            for group in successive(tickets):
+                if self._commit_at(self._committing_ms, group):
+                    with suppress(StorageFailed):  # the refreshes stay due
+                        self._refresh()
+        finally:
+            self._committing_ms = None
+        if self._observed is not None:
+            observer, clock = self._observed
+            observer(sum([ticket.weight for ticket in tickets]), clock() - began)
+
+    def _refresh(self) -> None:
+        """Write the refreshes that are due and ready, as an entry of their own.
+
+        A commit does this right after its own entry, before its writers are answered, so that their
+        next reads show the result. Called by the committing thread, while time stands still.
+        """
+        with self._lock:
+            self._advance_clock()
+            drafted = [
+                records.Refresh(state.number, state.version, self._fold.time_of(state), window)
+                for state, window in self._fold.refreshes.ready(self._fold.now_ms)
+            ]
+        if not drafted:
+            return
+        body = self._encode_entry([records.encode_one(record) for record in drafted])
+        with self._unusable_on_failure():
+            self._append(body)
+            with self._lock:
+                for record in drafted:
+                    self._fold.apply(record)
+                self._fold.offset = self._fold.entry
+
+    def _encode_entry(self, encoded: list[msgspec.Raw]) -> bytes:
+        """Return the bytes of a log entry of these records."""
+        return records.encode(encoded, own_times=self._event_time)
+
+    def _append(self, body: bytes) -> int:
+        """Append an entry to the log; return its offset."""
+        try:
+            self._note_clock()
+            self._fold.entry = offset = self._log.append(body)
+        except StorageFailed as error:
+            self.write_failures.failed(error)
+            raise
+        self.write_failures.succeeded()
+        self._snapshot_scheduler.add_log_bytes(len(body))
+        return offset
+
+    def _note_clock(self) -> None:
+        """Note the name of the clock in the log, before the first entry with that clock's time."""
+        if self._clock_to_note is not None:
+            self._log.set_note("clock", self._clock_to_note)
+            self._clock_to_note = None
+
+    def set_note(self, key: str, value: str) -> None:
+        """Store a note in the log beside its entries; it is durable when this returns."""
+        self.commit(Task(partial(self._log.set_note, key, value)))
+
+    def ensure_writable(self) -> None:
+        """Raise StorageFailed if the disk refused the last write and still refuses writes."""
+        if self.write_failures.reason is not None:
+            self.commit(Task(self._try_to_write))
+        self.write_failures.ensure_none()
+
+    def _try_to_write(self) -> None:
+        """Write an entry without effect, to test the disk. Called by the committing thread."""
+        try:
+            self._log.set_note("writable", "yes")
+        except StorageFailed as error:
+            self.write_failures.failed(error)
+        else:
+            self.write_failures.succeeded()
+
+    async def ensure_healthy(self) -> None:
+        """Raise StorageFailed if the disk refused the last write and still refuses writes."""
+        if self.write_failures.reason is not None:
+            await asyncio.to_thread(self.ensure_writable)
+
+    def _commit_at(self, now_ms: int, tickets: list[Ticket]) -> bool:
+        """Commit a group of writes; return whether there was anything to log."""
+        accepted: list[tuple[list[Ticket], FoldedWrite]] = []
+        logged: list[msgspec.Raw] = []
+        self._fold.drafted_ms.clear()
+        waiting = deque(join_writes(build_writes(tickets)))
+        while waiting:
+            gathered, write = waiting.popleft()
+            try:
+                drafted = write.records(self._fold, now_ms)
+                encoded = [records.encode_one(record) for record in drafted]
+                write.plan(self._fold)
+            except Exception as error:  # the error of one write must not affect the others
+                parts = [each for ticket in gathered for each in ticket.split()]
+                if len(parts) == 1:
+                    parts[0].fail(error)
+                else:
+                    waiting.extendleft([([each], each.write) for each in build_writes(parts)][::-1])
+                continue
+            logged += encoded
+            if drafted and self._event_time:
+                self._fold.drafted_ms[drafted[-1].board] = drafted[-1].now_ms
+            accepted.append((gathered, write))
+        body = self._encode_entry(logged) if logged else None
+        with self._unusable_on_failure():
+            offset = self._fold.offset
+            if body is not None:
+                offset = self._append(body)
+            for _, write in accepted:
+                self._prepare(write)
+            with self._lock:
+                self._fold_all(accepted, offset)
+        if isinstance(self._clock, EventClock):
+            self._clock.observe(self._fold.now_ms)
+        return body is not None
+
+    def _prepare(self, write: FoldedWrite) -> None:
+        """Do the part of the work before folding a write that can be done in shares."""
+        scanned = False
+        while not scanned:
+            with self._lock:
+                scanned = write.scan(self._fold)
+        if write.board is not None:
+            self._advance_board(write.board, write.scopes)
+
+    def _advance_board(self, board: BoardState, scopes: Collection[str]) -> None:
+        """Advance a board and some of its scopes to the commit's time, in shares, so that readers
+        can run in between."""
+        advanced = False
+        while not advanced:
+            with self._lock:
+                self._advance_clock()
+                state = self._fold.find_by_number(board.number)
+                advanced = state is None or (
+                    self._fold.advance(state, SHARE)
+                    and self._fold.advance_scopes(state, scopes, SHARE)
+                )
+
+    def _fold_all(self, accepted: list[tuple[list[Ticket], FoldedWrite]], offset: int) -> None:
+        """Fold the writes of a commit, piece by piece; pieces with the same `now` count
+        together."""
+        pieces = [
+            (now_ms, write, piece)
+            for _, write in accepted
+            for piece, now_ms in enumerate(write.pieces())
+        ]
+        for _, group in groupby(pieces, key=itemgetter(0)):
+            same_time = list(group)
+            for _, write, piece in same_time:
+                write.before(self._fold, piece)
+            for _, write, piece in same_time:
+                write.fold(self._fold, piece)
+            for _, write, piece in same_time:
+                write.after(self._fold, piece)
+        self._fold.offset = offset
+        for tickets, write in accepted:
+            try:
+                for ticket, result in zip(tickets, write.results(offset), strict=True):
+                    ticket.succeed(result)
+            except LaurelsError as error:
+                for ticket in tickets:
+                    ticket.fail(error)

@@ -1,0 +1,247 @@
+"""Reads of the local store: queries, changes and statistics, from the index and under its lock."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from laurels.core.board_state import BoardState, time_token
+from laurels.core.changes import beginning
+from laurels.core.changes.answers import ChangePage
+from laurels.core.changes.cursor import NOW
+from laurels.core.fold import Fold
+from laurels.core.index import Index
+from laurels.core.queries import Query
+from laurels.core.query_context import QueryContext
+from laurels.core.ranking_key import RankingKey
+from laurels.core.reads import cached_view
+from laurels.core.requests import ReadRequest
+from laurels.core.stats import (
+    BoardStats,
+    Stats,
+    StoreFigures,
+    board_stats,
+    figures_of,
+    store_stats,
+)
+from laurels.errors import (
+    NotReady,
+)
+from laurels.model.board import Board
+from laurels.stores.intake.commands import (
+    ON_LOOP,
+)
+from laurels.stores.intake.shares import MOST, SHARE
+from laurels.timeline.instants import MAX_MS
+
+from .state import LocalState
+
+BOARDS_SHOWN = 1_000
+"""The most boards with metrics of their own: more label values would overload a metrics
+collector."""
+
+T = TypeVar("T")
+
+
+class LocalReads(LocalState):
+    """A store of one process, for reading."""
+
+    def position(self, board: str, source: str) -> str | None:
+        """Return the last committed position of a source, None if there is none."""
+        return self.named(board).positions.get(source)
+
+    async def follow(self, boards: Collection[str]) -> None:
+        """Do nothing: change tokens are exact."""
+
+    def change_token(self, board: str) -> tuple[int, int, int, bool]:
+        """Return a token that changes whenever the board's lists may have changed.
+
+        It consists of the board's number, its number of changes, the next end of a period or step,
+        and whether that has passed. On a board with decay it changes every second. Takes no lock;
+        O(1).
+        """
+        state = self.named(board)
+        return (state.number, state.changes, *time_token(state, self._time_of(state)))
+
+    def definition(self, name: str) -> Board:
+        """Return the definition of a board."""
+        return self.named(name).board
+
+    def definitions(self) -> list[Board]:
+        """Return all definitions, in the order of their names."""
+        with self.reading():
+            return [self._fold.boards[name].board for name in sorted(self._fold.boards)]
+
+    def ask(self, board: str, query: Query[T]) -> T:
+        """Return the answer to a query about a board, made from a single state of it.
+
+        If much of a pass is left to do after a boundary, that is done first, in shares, so that
+        other callers are not blocked. Raises NotReady after MOST members: another call continues.
+        """
+        try:
+            return self.try_ask(board, query)
+        except NotReady:
+            pass
+        for _ in range(0, MOST, SHARE):
+            with suppress(NotReady):
+                return self.try_ask(board, query)
+        return self.try_ask(board, query)
+
+    def try_ask(self, board: str, query: Query[T]) -> T:
+        """Return the answer to a query, or raise NotReady if much of a pass has to be done
+        first."""
+        self.ensure_usable()
+        with self._lock:
+            state = self._advanced(board)
+            plan = query.plan(QueryContext(state, self._fold.time_of(state)))
+            if state.rules.scoped and not self._are_scopes_advanced(state, plan.requests):
+                raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
+            return plan.run_local(self._fold.index, self._fold.offset)
+
+    async def ask_async(self, board: str, query: Query[T]) -> T:
+        """Return the answer to a query: on the loop if it is short and nothing blocks it, else from
+        a thread."""
+        if query.size > ON_LOOP:
+            return await asyncio.to_thread(self.ask, board, query)
+        return await self.read_async(
+            lambda may_wait: (self.ask if may_wait else self.try_ask)(board, query)
+        )
+
+    async def read_async(self, read: Callable[[bool], T]) -> T:
+        """Return the result of a short read: `read(False)` on the loop if no commit is being
+        counted and no step prepared, else `read(True)` in a thread."""
+        lock = self.try_lock()
+        if lock is not None:
+            try:
+                return read(False)
+            except NotReady:
+                pass  # the thread does the rest
+            finally:
+                lock.release()
+        return await asyncio.to_thread(read, True)
+
+    def cached_view(
+        self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
+    ) -> T | None:
+        """Return the result of `read` for the ranking of the running period over all events, if its
+        view is cached and no work is due; else None, and `ask` has to answer."""
+        self.ensure_usable()
+        with self._lock:
+            fold = self._fold
+            state = fold.boards.get(board)
+            if state is None or (now_ms := self._time_of(state)) >= state.due_ms:
+                return None
+            view = cached_view(state, window, now_ms)
+            return None if view is None else read(fold.index, view.key)
+
+    def changes(
+        self, board: str, after: str | None, limit: int, *, initial: bool = False
+    ) -> ChangePage:
+        """Return a page of changes after a cursor; with `initial` first of all current entries,
+        then of the changes after these. Blocks that are no longer in memory are read from the disk,
+        without a lock."""
+        if initial or beginning.is_initial(after):
+            cursor = beginning.cursor_of(after, partial(self._end_of_changes, board))
+            state = self.named(board)
+            steps = beginning.page(board, state.uid, state.rules, cursor, limit)
+            page = beginning.run(steps, partial(self.ask, board))
+            if not beginning.is_last(page):
+                return page
+            with self.reading():
+                return beginning.with_positions(page, self._fold.named(board).positions)
+        with self.reading():
+            read = self._changes.read(self._fold.named(board), after, limit)
+        return read.page()
+
+    def _end_of_changes(self, board: str) -> str:
+        return self.changes(board, NOW, 1).cursor
+
+    async def changes_async(
+        self, board: str, after: str | None, limit: int, *, initial: bool = False
+    ) -> ChangePage:
+        """Return a page of changes, read in a thread; see `changes`."""
+        return await asyncio.to_thread(self.changes, board, after, limit, initial=initial)
+
+    def _times(self) -> list[tuple[BoardState, int]]:
+        """Return all boards with their current times. Called under the lock."""
+        return [(state, self._fold.time_of(state)) for state in self._fold.boards.values()]
+
+    def _are_scopes_advanced(self, state: BoardState, requests: Iterable[ReadRequest]) -> bool:
+        """Advance the scopes that are read by a share of work; return whether that was enough."""
+        return self._fold.advance_scopes(
+            state, {request.key.scope for request in requests}, SHARE
+        ) and all(
+            self._fold.advance_listed(state, request.scopes, SHARE)
+            for request in requests
+            if request.scopes is not None
+        )
+
+    def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
+        """Return the statistics of a board. Unless `may_wait`, raise NotReady if much work is to be
+        done first."""
+        for _ in range(0, MOST if may_wait else 0, SHARE):
+            with suppress(NotReady):
+                return self.board_stats(board, may_wait=False)
+        with self.reading():
+            state = self._advanced(board)
+            return board_stats(self._fold, state, self._fold.time_of(state))
+
+    def stats(self) -> Stats:
+        """Return the statistics of the whole store."""
+        with self.reading():
+            kept = self._snapshot_scheduler.recovery_start(self._log.first, self._log.doubt)
+            return store_stats(self._fold, self._log.nbytes(), self.clock_status(), kept)
+
+    def _advanced(self, board: str) -> BoardState:
+        """Return a board, advanced to its current time by a share of work. Raises NotReady if more
+        is needed."""
+        state = self._fold.named(board)
+        self._advance_clock()
+        if not self._fold.advance(state, SHARE):
+            raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
+        return state
+
+    def advanced_fold(self) -> Fold:
+        """Return the fold, with its clock moved to now. Called under the lock of `reading`."""
+        self._advance_clock()
+        return self._fold
+
+    def work(self, limit: int) -> tuple[int, int]:
+        """Do about `limit` members of the work that is due; return what is left and the
+        milliseconds until the next boundary."""
+        with self.reading():
+            self._advance_clock()
+            with self._unusable_on_failure():
+                left = 0 if self._paused else self._fold.work(limit)
+                dropped = self._fold.index.take_dropped()
+            until_ms = MAX_MS if self._event_time else self._fold.next_due_ms - self._fold.clock_ms
+        del dropped
+        return left, max(0, until_ms)
+
+    async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
+        """Return the statistics of the boards that a caller may see; None sees the whole store."""
+        names = [
+            board.name
+            for board in self.definitions()
+            if is_visible is None or is_visible(board.name)
+        ]
+        of_boards = figures_of(map(self.board_stats, names[:BOARDS_SHOWN]))
+        if is_visible is not None:
+            return of_boards
+        store = self.stats()
+        return replace(
+            of_boards,
+            of_boards_only=False,
+            store=store,
+            clock=store.clock,
+            snapshot_taken=self.snapshot_taken(),
+            write_failures=self.write_failures.count,
+            writable=self.write_failures.reason is None,
+        )
+
+    def snapshot_taken(self) -> float | None:
+        """Return the time of the newest snapshot, in seconds since 1970; None without one."""
+        return self._snapshot_scheduler.newest_time()

@@ -1,0 +1,180 @@
+"""The state of the store of one process: its log, the fold of it, its clock, and the lock that
+readers and commits share."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from laurels.core.board_state import BoardState
+from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
+from laurels.core.index import Index
+from laurels.errors import (
+    Closed,
+    Forked,
+    InvalidClock,
+    StorageFailed,
+)
+from laurels.model.validation import safe_repr
+from laurels.stores.intake.forks import forks
+from laurels.stores.intake.pacing import Paced
+from laurels.stores.local.changes.base import ChangeRows
+from laurels.stores.local.changes.log import ChangeLog
+from laurels.stores.local.changes.memory import MemoryChanges
+from laurels.stores.local.log.base import Log
+from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles
+from laurels.timeline.clock import Clock, EventClock
+from laurels.timeline.instants import MAX_MS, MIN_MS
+
+from .recovery import recover
+from .snapshot_scheduler import SnapshotScheduler
+from .write_failures import WriteFailures
+
+_log = logging.getLogger("laurels")
+
+
+class LocalState(Paced):
+    """A log, an index folded from it, and a clock, whose name is noted in the log.
+
+    `rest` lets other threads run; `stopwatch` returns seconds, for measuring commits.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        new_index: Callable[[], Index],
+        clock: Clock,
+        clock_name: str | None = None,
+        snapshots: SnapshotFiles | None = None,
+        rest: Callable[[], None] = lambda: None,
+        stopwatch: Callable[[], float] = lambda: 0.0,
+        changes: ChangeRows | None = None,
+    ) -> None:
+        self._log = log
+        self._new_index = new_index
+        self._files = snapshots
+        self._rest = rest
+        self._clock = clock
+        self._event_time = isinstance(clock, EventClock)
+        self._clock_to_note = None if log.note("clock") == clock_name else clock_name
+        self._lock = threading.RLock()
+        self._forks = forks()
+        self._unusable_reason: str | None = None
+        self._committing_ms: int | None = None
+        self._paused = False
+        self.is_exact = True
+        self.risks: Sequence[str] = ()
+        self._closing = threading.Lock()
+        self._on_close: list[Callable[[], None]] = [log.close]
+        self.write_failures = WriteFailures(stopwatch)
+        self._observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
+        self._changes = ChangeLog(MemoryChanges() if changes is None else changes)
+        self._on_close.append(self._changes.close)
+        found = recover(log, self._snapshots(), new_index, self._changes)
+        self._fold = found.fold
+        self._snapshot_scheduler = SnapshotScheduler(found)
+        for snapshot in found.damaged:
+            snapshot.set_aside()
+        self._fold.event_time = self._event_time
+        if isinstance(clock, EventClock):
+            clock.observe(self._fold.now_ms)
+        self._now()
+        if (problem := self.clock_status().problem) is not None:
+            _log.warning(problem)
+
+    @property
+    def has_records(self) -> bool:
+        """Whether the log has any record other than the creation of boards."""
+        return self._fold.now_ms > MIN_MS
+
+    def on_close(self, action: Callable[[], None]) -> None:
+        """Call `action` when this store is closed, after the log is."""
+        self._on_close.append(action)
+
+    def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
+        """Call `observer` after each commit, in the committing thread, with its number of events
+        and the seconds it took by `clock`."""
+        self._observed = observer, clock
+
+    def note(self, key: str) -> str | None:
+        """Return a note, a small text that is stored in the log beside its entries and in
+        backups."""
+        return self._log.note(key)
+
+    def reading(self) -> threading.RLock:
+        """Return the lock for reads: a commit holds it while it counts, but never during a disk
+        write. Raises an error if the store is unusable."""
+        self.ensure_usable()
+        return self._lock
+
+    def try_lock(self) -> "threading.RLock | None":
+        """Return the same lock, acquired, or None if another thread holds it."""
+        self.ensure_usable()
+        return self._lock if self._lock.acquire(blocking=False) else None
+
+    def ensure_usable(self) -> None:
+        """Raise Forked in a child of the process that opened this store, Closed after `close`."""
+        if self._forks != forks():
+            raise Forked("the store was opened by the process that this one was forked from")
+        if self._unusable_reason is not None:
+            raise Closed(self._unusable_reason)
+
+    def named(self, board: str) -> BoardState:
+        """Return the board of that name, as of the newest commit. Takes no lock."""
+        self.ensure_usable()
+        return self._fold.named(board)
+
+    def clock_status(self) -> ClockStatus:
+        """Return how the store's time relates to its clock."""
+        return clock_status(self._clock, self._fold.now_ms)
+
+    def accept_clock(self) -> ClockStatus:
+        """Follow the clock from now on, however far it has leapt. Raises InvalidClock for a clock
+        without a guard."""
+        accept_clock(self._clock)
+        return self.clock_status()
+
+    def _now(self) -> int:
+        """Return the time of the clock, never before that of the newest record.
+
+        While a commit is being written to the disk, this is the commit's time, also for reads, so
+        that no step ends between the commit's plan and its fold.
+        """
+        if self._committing_ms is not None:
+            return self._committing_ms
+        if self._event_time:
+            return self._fold.now_ms
+        now_ms = self._clock.now_ms()
+        if now_ms == self._fold.now_ms:
+            return self._fold.now_ms
+        if type(now_ms) is not int or not MIN_MS <= now_ms < MAX_MS:
+            raise InvalidClock(
+                f"expected integer milliseconds from the clock, got {safe_repr(now_ms)}"
+            )
+        latest_ms = self._fold.now_ms
+        return now_ms if now_ms > latest_ms else latest_ms
+
+    def _advance_clock(self) -> None:
+        """Move the fold's clock to now. In event time do nothing: a board's time is that of its
+        newest record."""
+        if not self._event_time:
+            self._fold.advance_clock(self._now())
+
+    def _time_of(self, state: BoardState) -> int:
+        """Return the current time of a board."""
+        return state.now_ms if self._event_time else self._now()
+
+    def _snapshots(self) -> list[SnapshotFile]:
+        return [] if self._files is None else self._files.newest_first()
+
+    @contextmanager
+    def _unusable_on_failure(self) -> Iterator[None]:
+        """Make the store unusable if folding an entry of the log fails (for lack of memory, for
+        example), since answers would differ from the log from then on."""
+        try:
+            yield
+        except StorageFailed:
+            raise
+        except BaseException as error:
+            self._unusable_reason = f"a commit was broken off ({error!r})"
+            raise Closed(self._unusable_reason) from error

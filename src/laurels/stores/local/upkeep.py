@@ -1,0 +1,130 @@
+"""Snapshots of the local store, and its comparison with the log."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from laurels.core.fold import Fold
+from laurels.core.stats import (
+    CheckReport,
+)
+from laurels.errors import (
+    NothingToBackUp,
+)
+from laurels.stores.intake.writes import Task
+from laurels.stores.local.snapshot.form import verify
+from laurels.stores.local.snapshot.taking import take
+
+from .committing import LocalCommits
+from .recovery import refold
+from .verify import compare
+
+_log = logging.getLogger("laurels")
+
+
+class LocalUpkeep(LocalCommits):
+    """A store of one process, for snapshots, checks and rebuilding."""
+
+    def snapshot(self) -> int:
+        """Take a snapshot while serving, and trim the log to the previous one; return its offset.
+
+        Raises NothingToBackUp for a store without a folder, StorageFailed if the disk refuses a
+        write.
+        """
+        self.ensure_usable()
+        with self._snapshot_scheduler.exclusive():
+            return self._snapshot_and_trim()
+
+    def _snapshot_and_trim(self) -> int:
+        """Take a snapshot, remove all earlier ones but the last, and trim the log to that one."""
+        offset, until = self._take_snapshot()
+        while until and self.commit(Task(partial(self._log.trim, until))):
+            pass
+        return offset
+
+    def _take_snapshot(self) -> tuple[int, int]:
+        """Take a snapshot and remove all earlier ones but the last; return its offset, and the
+        offset up to which the log may be trimmed."""
+        if self._files is None:
+            raise NothingToBackUp("the store is in memory: it has no snapshots")
+        write_changes = partial(self._changes.write, self._lock, self._times)
+        snapshot = take(self._files, self._fold, self.reading, self._rest, write_changes)
+        self._files.prune()
+        self._snapshot_scheduler.record(snapshot)
+        kept = self._files.newest_first()
+        trims = self._log.note("log_keep") != "all" and len(kept) > 1
+        return snapshot.offset, kept[-1].offset if trims else 0
+
+    def _snapshot_on_close(self) -> None:
+        """Take a snapshot after the last commit, if the next start would otherwise fold for more
+        than about a second. If that fails, the log is unchanged, and the next start takes
+        longer."""
+        if (
+            self._files is None
+            or self._unusable_reason is not None
+            or not self._snapshot_scheduler.is_due_on_close()
+        ):
+            return
+        try:
+            with self._snapshot_scheduler.exclusive():
+                if (
+                    self._snapshot_scheduler.is_due_on_close()
+                ):  # unless the thread took one while we waited for it
+                    _, until = self._take_snapshot()
+                    while until and self._log.trim(until):
+                        pass
+        except Exception as error:
+            _log.warning("no snapshot was taken at the end, so the next start is slower: %s", error)
+
+    def check(self) -> CheckReport:
+        """Check every structure, and compare the index with a fold of the log, as far as that is
+        kept."""
+
+        def compared() -> CheckReport:
+            for snapshot in self._snapshots():
+                verify(snapshot.path)
+            with self._pausing():
+                self._fold.index.check(self._fold.unfinished.states)
+                return compare(self._fold, self._advance_to_own_time(self._refolded()))
+
+        with self._snapshot_scheduler.exclusive():
+            report: CheckReport = self.commit(Task(compared))
+        return report
+
+    def rebuild(self) -> None:
+        """Replace the index by a fold of the log."""
+
+        def exchange() -> None:
+            rebuilt = self._advance_to_own_time(self._refolded())
+            with self._lock:
+                rebuilt.recorder = self._changes
+                self._fold = rebuilt
+
+        with self._snapshot_scheduler.exclusive():
+            self.commit(Task(exchange))
+
+    def _refolded(self) -> Fold:
+        return refold(self._log, self._snapshots(), self._new_index)
+
+    def _advance_to_own_time(self, fold: Fold) -> Fold:
+        """Advance another fold of the same log to the same time as this one, and return it."""
+        fold.event_time = self._event_time
+        fold.advance_clock(self._fold.clock_ms)
+        for state in self._fold.boards.values():
+            fold.move_time(fold.by_number(state.number), state.now_ms)
+        fold.advance_all()
+        return fold
+
+    @contextmanager
+    def _pausing(self) -> Iterator[None]:
+        """Keep the index unchanged inside, like during a commit: every board is advanced to the
+        commit's time, so that reads change nothing, and no pass continues."""
+        with self._lock:
+            self._advance_clock()
+            self._fold.advance_all()
+            self._paused = True
+        try:
+            yield
+        finally:
+            self._paused = False
