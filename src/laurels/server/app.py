@@ -2,15 +2,14 @@
 
 A request to the API is authorized (path, key, rate), its query and body are read, the handler of
 its route is called, and the result is written. Any error becomes a problem document in one place,
-`_problem`. The interface is granian's RSGI: a scope with the request, and a protocol for the
-answer.
+`responses.problem_response`. The interface is granian's RSGI: a scope with the request, and a
+protocol for the answer.
 """
 
 from collections.abc import Awaitable, Callable
 from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
-import msgspec
 import structlog
 from granian.rsgi import (  # type: ignore[attr-defined]
     Headers as Incoming,
@@ -20,38 +19,31 @@ from granian.rsgi import (  # type: ignore[attr-defined]
     ProtocolClosed,
     Scope,
 )
-from msgspec import Struct
 
-from laurels.errors import Fault, LaurelsError, Unavailable
+from laurels.errors import LaurelsError
 from laurels.errors.service import (
-    InternalError,
     InvalidRequestId,
     MethodNotAllowed,
     NoSuchPath,
-    TooManyRequests,
     Unauthorized,
     UrlTooLong,
 )
 from laurels.server.audit.auditing import AuditedCall, reason_in
 from laurels.server.auth.caller import LEVEL, UNKNOWN, Caller
 from laurels.server.auth.local_only import ensure_local
-from laurels.server.auth.tokens import TOKEN_PREFIX
 from laurels.wire import requests
 from laurels.wire.answers import (
     EVENT_REFUSED,
-    PROBLEM,
     EventRefused,
     drop_frames,
-    encoded,
-    problem,
-    to_json,
 )
 from laurels.wire.audit_entry import is_recorded
 
 from .admission import Admission
 from .answer_cache import AnswerCache
-from .asking import RequestContext, Response, Server, Streamed
+from .asking import RequestContext, Server, Streamed
 from .cors import PREFLIGHT, Headers, Origins
+from .credentials import secret_of, without_token
 from .flow import Flow
 from .limits import Rates
 from .metrics import CONTENT_TYPE, Exposed, exposition
@@ -60,6 +52,7 @@ from .openapi import openapi
 from .pages import PAGES, Asset
 from .peers import PeerDescriptors
 from .replays import Answered, Replays, judged_key
+from .responses import Written, encode_answer, failure_response, problem_response
 from .route import NO_CONTENT, Route
 from .router import RouteMatch, Router
 from .routes import ROUTES
@@ -67,7 +60,6 @@ from .streaming import Reader, send_stream
 from .tracing import trace_fields, trace_headers, trace_of
 
 NOT_MODIFIED = 304
-_RETRY_SECONDS = "1"
 _PATHS = 1_024
 """How many paths are cached."""
 _LONGEST_REQUEST_ID = 128
@@ -75,17 +67,6 @@ _UNKEPT: Headers = [("cache-control", "no-store"), ("x-content-type-options", "n
 """Headers of every answer that is not a file: do not cache it, do not guess its type."""
 _ALIVE, _READY, _NOT_READY = b"alive\n", b"ready\n", b"not ready\n"
 _log = structlog.get_logger("laurels")
-
-
-class Written(Struct, frozen=True):
-    """An encoded answer."""
-
-    content: bytes
-    kind: str
-    status: int = 200
-    headers: Headers = []
-    is_asset: bool = False
-    """Whether the answer brings its own caching headers, as files do."""
 
 
 class ResponseSent(Exception):  # noqa: N818 (an answer that was sent while it was made)
@@ -151,11 +132,11 @@ class Application:
                 written = answered if isinstance(answered, Written) else await answered
         except LaurelsError as error:
             request_id = request_id or self._new_request_id()
-            written = _problem(error, error.status, request_id)
+            written = problem_response(error, error.status, request_id)
         except (ResponseSent, ProtocolClosed):
             return
         except Exception as error:
-            written = _failure(error, scope.path, request_id)
+            written = failure_response(error, scope.path, request_id)
         headers = [*trace_headers(sent.get("traceparent"), request_id), *written.headers]
         if not written.is_asset:
             headers += _UNKEPT
@@ -241,27 +222,27 @@ class Application:
                 await self._read(row, ask, scope.headers, protocol)
             raw_query = scope.query_string
             if row.streams and "token=" in raw_query:
-                raw_query = _without_token(raw_query)
+                raw_query = without_token(raw_query)
             if row.audited and "reason=" in raw_query:
                 ask.reason, raw_query = reason_in(raw_query)
             query = requests.query_of(raw_query, row.query)
             if row.plain and ask.key is None:
                 accept = scope.headers.get("accept")
-                written = Written(*_encoded(row, await row.handler(ask, query), accept))
+                written = Written(*encode_answer(row, await row.handler(ask, query), accept))
             else:
                 written = await self._asking(row, ask, query, scope, protocol, request_id)
         except EventRefused as refused:
-            written = _problem(refused.error, EVENT_REFUSED, request_id)
+            written = problem_response(refused.error, EVENT_REFUSED, request_id)
             drop_frames(refused)
         except LaurelsError as error:
-            written = _problem(error, error.status, request_id)
+            written = problem_response(error, error.status, request_id)
         except ResponseSent:
             self._note(row, scope, 200, began, caller, request_id)
             raise
         except ProtocolClosed:
             raise
         except Exception as error:
-            written = _failure(error, scope.path, request_id)
+            written = failure_response(error, scope.path, request_id)
         finally:
             if ask is not None and ask.raw:
                 self._server.bodies.release(caller.name, len(ask.raw))
@@ -315,7 +296,7 @@ class Application:
         """Return the caller. An unknown key may have just been created by another process, so the
         keys are read again before it is refused."""
         self._admission.take_request(scope)
-        secret = _secret(scope, in_query=in_query)
+        secret = secret_of(scope, in_query=in_query)
         try:
             return self._server.keys.caller(secret)
         except Unauthorized:
@@ -361,7 +342,7 @@ class Application:
         if isinstance(answered, Streamed):
             await self._stream(answered, ask.caller, scope, protocol, request_id)
             raise ResponseSent
-        return Written(*_encoded(row, answered, accept))
+        return Written(*encode_answer(row, answered, accept))
 
     async def _shared(
         self, row: Route, ask: RequestContext, query: Any, scope: Scope, accept: str | None
@@ -371,7 +352,7 @@ class Application:
         change_token = self._server.store.change_token(ask.board)
         written: Written | None = self._kept.find(question, change_token)
         if written is None:
-            written = Written(*_encoded(row, await row.handler(ask, query), accept))
+            written = Written(*encode_answer(row, await row.handler(ask, query), accept))
             self._kept.keep(question, change_token, written, len(written.content))
         return written
 
@@ -383,7 +364,7 @@ class Application:
         assert ask.key is not None
 
         async def first() -> Answered:
-            return _encoded(row, await row.handler(ask, query), accept)
+            return encode_answer(row, await row.handler(ask, query), accept)
 
         place = (ask.caller.identity, f"{row.method} {scope.path}", ask.key)
         request = (scope.query_string.encode(), ask.raw, (accept or "").encode())
@@ -418,7 +399,7 @@ class Application:
         token = of_token[0].name if of_token else None
         with (
             self._server.admission.streaming(of_key.name, token),
-            self._open_streams.opened(_secret(scope, in_query=True)),
+            self._open_streams.opened(secret_of(scope, in_query=True)),
         ):
             await send_stream(answered, headers, reader, protocol)
 
@@ -464,69 +445,3 @@ def _asset(asset: Asset) -> Beside:
         return Written(asset.content, asset.content_type, 200, headers, is_asset=True)
 
     return answer
-
-
-def _encoded(row: Route, answered: object, accept: str | None) -> Answered:
-    status = row.status
-    if isinstance(answered, Response):
-        status, answered = answered.status, answered.value
-    if status == NO_CONTENT:
-        return b"", "", status
-    try:
-        content, kind = encoded(answered, accept)
-    except msgspec.MsgspecError as error:
-        raise InternalError(f"the answer could not be written ({error})") from error
-    return content, kind, status
-
-
-def _problem(error: LaurelsError, status: int, request_id: str) -> Written:
-    """Return the problem document for an error; all error answers are made here."""
-    if isinstance(error, Fault):
-        _log.error("fault", code=error.code, what=error.what, request_id=request_id)
-    headers: Headers = []
-    if isinstance(error, TooManyRequests):
-        headers.append(("retry-after", str(error.retry_after)))
-    elif isinstance(error, Unavailable):
-        headers.append(("retry-after", _RETRY_SECONDS))
-    elif isinstance(error, Unauthorized):
-        headers.append(("www-authenticate", "Bearer"))
-    elif isinstance(error, MethodNotAllowed):
-        headers.append(("allow", ", ".join(error.methods)))
-    content = to_json.encode(problem(error, status, request_id))
-    drop_frames(error)
-    return Written(content, PROBLEM, status, headers)
-
-
-def _failure(error: Exception, path: str, request_id: str) -> Written:
-    """Return the answer to an unexpected error, which is logged and not shown to the caller."""
-    _log.error("failed", path=path, request_id=request_id, exc_info=error)
-    drop_frames(error)
-    internal = InternalError("the server failed at this request")
-    return _problem(internal, internal.status, request_id)
-
-
-def _secret(scope: Scope, *, in_query: bool = False) -> str | None:
-    """Return the key or token of a request.
-
-    A stream may have its token in the query string, since browsers cannot set headers for event
-    sources. A key may not be there, since URLs end up in logs.
-    """
-    authorization: str | None = scope.headers.get("authorization")
-    if authorization is not None:
-        scheme, _, secret = authorization.partition(" ")
-        return secret.strip() if scheme.lower() == "bearer" else authorization
-    if in_query and "token=" in (query := scope.query_string):
-        for part in query.split("&"):
-            if part.startswith("token="):
-                return _token(part.removeprefix("token="))
-    return None
-
-
-def _token(secret: str) -> str:
-    if not secret.startswith(TOKEN_PREFIX):
-        raise Unauthorized("only a token may stand in an address, and this is none")
-    return secret
-
-
-def _without_token(query: str) -> str:
-    return "&".join([part for part in query.split("&") if not part.startswith("token=")])

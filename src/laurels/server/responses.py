@@ -1,0 +1,67 @@
+"""Encoded answers: of handlers, of errors as problem documents, and of unexpected failures."""
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from laurels.errors import Fault, LaurelsError, Unavailable
+from laurels.errors.service import InternalError, MethodNotAllowed, TooManyRequests, Unauthorized
+from laurels.wire.answers import PROBLEM, drop_frames, encoded, problem, to_json
+
+from .asking import Response
+from .cors import Headers
+from .replays import Answered
+from .route import NO_CONTENT, Route
+
+_RETRY_SECONDS = "1"
+_log = structlog.get_logger("laurels")
+
+
+class Written(Struct, frozen=True):
+    """An encoded answer."""
+
+    content: bytes
+    kind: str
+    status: int = 200
+    headers: Headers = []
+    is_asset: bool = False
+    """Whether the answer brings its own caching headers, as files do."""
+
+
+def encode_answer(row: Route, answered: object, accept: str | None) -> Answered:
+    status = row.status
+    if isinstance(answered, Response):
+        status, answered = answered.status, answered.value
+    if status == NO_CONTENT:
+        return b"", "", status
+    try:
+        content, kind = encoded(answered, accept)
+    except msgspec.MsgspecError as error:
+        raise InternalError(f"the answer could not be written ({error})") from error
+    return content, kind, status
+
+
+def problem_response(error: LaurelsError, status: int, request_id: str) -> Written:
+    """Return the problem document for an error; all error answers are made here."""
+    if isinstance(error, Fault):
+        _log.error("fault", code=error.code, what=error.what, request_id=request_id)
+    headers: Headers = []
+    if isinstance(error, TooManyRequests):
+        headers.append(("retry-after", str(error.retry_after)))
+    elif isinstance(error, Unavailable):
+        headers.append(("retry-after", _RETRY_SECONDS))
+    elif isinstance(error, Unauthorized):
+        headers.append(("www-authenticate", "Bearer"))
+    elif isinstance(error, MethodNotAllowed):
+        headers.append(("allow", ", ".join(error.methods)))
+    content = to_json.encode(problem(error, status, request_id))
+    drop_frames(error)
+    return Written(content, PROBLEM, status, headers)
+
+
+def failure_response(error: Exception, path: str, request_id: str) -> Written:
+    """Return the answer to an unexpected error, which is logged and not shown to the caller."""
+    _log.error("failed", path=path, request_id=request_id, exc_info=error)
+    drop_frames(error)
+    internal = InternalError("the server failed at this request")
+    return problem_response(internal, internal.status, request_id)
