@@ -68,7 +68,7 @@ def broken(url: str, failure: Callable[[Any], Exception | None]) -> Boards:
     @asynccontextmanager
     async def opened() -> AsyncIterator[laurels.AsyncLeaderboards]:
         store = await config.direct_here(url, create=True)
-        store._present.index = Sharded(Failing(store._present.index._index, failure))  # type: ignore[attr-defined]
+        store._catalog.index = Sharded(Failing(store._catalog.index._index, failure))  # type: ignore[attr-defined]
         async with laurels.AsyncLeaderboards(store) as lb:
             yield lb
 

@@ -21,7 +21,7 @@ import laurels
 from laurels import config
 from laurels.errors import NotReady
 from laurels.errors.index_server import IndexDenied
-from laurels.stores.redis.present import BoardCatalog
+from laurels.stores.redis.catalog import BoardCatalog
 from laurels.stores.redis.sharding import label_replicator
 from laurels.stores.redis.sharding.sharded import Sharded
 from laurels.stores.redis.sharding.shards import shard_of
@@ -286,7 +286,7 @@ def test_who_asks_at_once_shares_a_look(url: str, clock: laurels.ManualClock) ->
             stop_pacing(lb)  # it looks, too
             await lb.create(board())
             await lb.submit_many("b", in_room("a", *MEMBERS))
-            index: Any = lb._store._present.index  # type: ignore[attr-defined]
+            index: Any = lb._store._catalog.index  # type: ignore[attr-defined]
             with patch.object(
                 index._replicator, "_feed", side_effect=index._replicator._feed
             ) as looked:
@@ -332,8 +332,8 @@ def test_nothing_is_lost_or_doubled_whatever_call_is_the_last(
     lb.submit_many("b", in_room("a", *MEMBERS))
     with config.direct(url, clock) as dying:
         dying.boards()
-        present: Any = dying._store._present  # type: ignore[attr-defined]
-        present.index = Sharded(Dying(present.index._index, last, done=done))
+        catalog: Any = dying._store._catalog  # type: ignore[attr-defined]
+        catalog.index = Sharded(Dying(catalog.index._index, last, done=done))
         for room in "bab":
             try:
                 dying.submit_many("b", in_room(room, *MEMBERS))

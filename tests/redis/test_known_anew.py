@@ -113,8 +113,8 @@ def change_before(
     """Has the other add a scope to the board right before the first such call of the one."""
     one, other = both
     scopes = [*one.get("b").scopes, [*labels]]
-    present: Any = one._store._present  # type: ignore[attr-defined]
-    carried_out = getattr(present.index, call)
+    catalog: Any = one._store._catalog  # type: ignore[attr-defined]
+    carried_out = getattr(catalog.index, call)
     changes = iter([lambda: other.change("b", scopes=scopes)])
 
     async def changed_first(*args: Any, **named: Any) -> Any:
@@ -122,7 +122,7 @@ def change_before(
             await asyncio.to_thread(change)
         return await carried_out(*args, **named)
 
-    monkeypatch.setattr(present.index, call, changed_first)
+    monkeypatch.setattr(catalog.index, call, changed_first)
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 import laurels
 from laurels.core.lifecycle import next_boundary
 from laurels.model.board import Board
-from laurels.stores.redis import present
+from laurels.stores.redis import catalog
+from laurels.stores.redis.catalog import opened_as
 from laurels.stores.redis.index import index
-from laurels.stores.redis.present import opened_as
 from laurels.stores.redis.refreshing import Refreshing
 from tests.conftest import Scaled
 
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("emptied")
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """No write refreshes anything, and a share is of a few members."""
     monkeypatch.setattr(index, "_CELLS", 80)
-    monkeypatch.setattr(present, "MOST_DUE", 0)
+    monkeypatch.setattr(catalog, "MOST_DUE", 0)
 
 
 @pytest.fixture
@@ -67,10 +67,10 @@ def share(lb: laurels.Leaderboards) -> int:
     """One call for the refresh of the window; what is left."""
     service: Any = lb._store
     state = service.named("b")
-    now_ms = service._present.now()
+    now_ms = service._catalog.now()
 
     async def refresh() -> int:
-        left, _ = await service._present.index.refresh(
+        left, _ = await service._catalog.index.refresh(
             opened_as(state), "r", now_ms=now_ms, due_ms=next_boundary(state.rules, now_ms)
         )
         return int(left)

@@ -15,8 +15,8 @@ import pytest
 
 import laurels
 from laurels import config
+from laurels.stores.redis.catalog import opened_as
 from laurels.stores.redis.index import index
-from laurels.stores.redis.present import opened_as
 from tests.conftest import Scaled
 from tests.counts import covering
 from tests.internals import remote
@@ -250,7 +250,7 @@ def test_no_call_goes_through_all_scopes(fresh: Server) -> None:
             was, left = left, behind(fresh, clock.now_ms())
             assert was - left <= 60
         assert left == 0
-        assert service.run(service._present.index.scope_count(opened(lb), "room")) == 400
+        assert service.run(service._catalog.index.scope_count(opened(lb), "room")) == 400
         assert lb.remove("b", "m5")
         lb.delete("b")
         left_over = fresh.call("KEYS", f"{PREFIX}*")

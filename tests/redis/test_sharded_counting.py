@@ -13,7 +13,7 @@ from laurels import config
 from laurels.errors import AtomicAcrossShards, LaurelsError, PartlyCounted, PositionDiffers
 from laurels.errors.index_server import IndexDenied, IndexUnavailable
 from laurels.stores.redis import retry
-from laurels.stores.redis.present import opened_as
+from laurels.stores.redis.catalog import opened_as
 from laurels.stores.redis.remote import DefinitionOutdated, Opened, PlanExpired, StepNotReady
 from laurels.stores.redis.sharding.sharded import Sharded
 from laurels.stores.redis.sharding.shards import shard_of
@@ -61,13 +61,13 @@ def lb(server: Server, request: pytest.FixtureRequest) -> Iterator[laurels.Leade
 
 def failing(lb: laurels.Leaderboards, failure: Callable[[Opened], Exception | None]) -> None:
     """Has calls of shards fail from here on."""
-    present: Any = lb._store._present  # type: ignore[attr-defined]
-    present.index = Sharded(Failing(present.index._index, failure))
+    catalog: Any = lb._store._catalog  # type: ignore[attr-defined]
+    catalog.index = Sharded(Failing(catalog.index._index, failure))
 
 
 def healed(lb: laurels.Leaderboards) -> None:
-    present: Any = lb._store._present  # type: ignore[attr-defined]
-    present.index = Sharded(present.index._index._index)
+    catalog: Any = lb._store._catalog  # type: ignore[attr-defined]
+    catalog.index = Sharded(catalog.index._index._index)
 
 
 def members_of(shard: int) -> list[str]:
@@ -172,8 +172,8 @@ def test_claims_are_no_positions(lb: laurels.Leaderboards) -> None:
     store: Any = lb._store
     for i in range(20):
         lb.submit_many("b", [(MEMBERS[i % 12], 1)], position=(f"s{i}", "1", None))
-    opened = opened_as(store._present.boards.named("b"))
-    assert store.run(store._present.index.positions(opened)) == {f"s{i}": "1" for i in range(20)}
+    opened = opened_as(store._catalog.boards.named("b"))
+    assert store.run(store._catalog.index.positions(opened)) == {f"s{i}": "1" for i in range(20)}
 
 
 def test_all_or_nothing_stays_in_one_shard(lb: laurels.Leaderboards) -> None:

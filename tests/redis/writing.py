@@ -19,7 +19,7 @@ from unittest.mock import patch
 import laurels
 from laurels import config
 from laurels.errors.index_server import IndexUnavailable
-from laurels.stores.redis import gather, questions, retry, writes
+from laurels.stores.redis import gather, query_runner, retry, writes
 from laurels.stores.redis.connection.connection import connect
 
 from .programs import need_server
@@ -50,7 +50,7 @@ def patient() -> Iterator[None]:
         patch.dict(connect.__kwdefaults__, timeout_ms=60_000),
         patch.object(retry, "REPEATS_SECONDS", 60.0),
         patch.object(gather, "VERB_SECONDS", 60.0),
-        patch.object(questions, "VERB_SECONDS", 60.0),
+        patch.object(query_runner, "VERB_SECONDS", 60.0),
         patch.object(writes, "VERB_SECONDS", 60.0),
     ):
         yield
@@ -62,7 +62,7 @@ def hasty() -> Iterator[None]:
     with (
         patch.object(retry, "REPEATS_SECONDS", 0.3),
         patch.object(gather, "VERB_SECONDS", 1.0),
-        patch.object(questions, "VERB_SECONDS", 1.0),
+        patch.object(query_runner, "VERB_SECONDS", 1.0),
         patch.object(writes, "VERB_SECONDS", 1.0),
     ):
         yield

@@ -10,7 +10,7 @@ from laurels.core.changes.blocks import Block
 from laurels.core.changes.cursor import NOW, BlockPlace, decode_cursor
 from laurels.core.changes.pages import ChangeContext, ensure_cursor, ensure_kept, make_page
 
-from .present import BoardCatalog, opened_as
+from .catalog import BoardCatalog, opened_as
 from .remote import ShardChanges
 from .retry import read_only
 
@@ -21,8 +21,8 @@ _BEYOND = 2**53 - 1
 class ChangeReader:
     """Reads a board's changes page by page."""
 
-    def __init__(self, present: BoardCatalog) -> None:
-        self._present = present
+    def __init__(self, catalog: BoardCatalog) -> None:
+        self._catalog = catalog
 
     async def end(self, board: str) -> str:
         """Return the cursor after the last change."""
@@ -31,11 +31,11 @@ class ChangeReader:
     async def page(self, board: str, after: str | None, limit: int) -> ChangePage:
         """Return a page of changes after a cursor. Raises ChangesNotKept, ChangesExpired,
         CursorDiverged, InvalidCursor."""
-        state = await self._present.know(board)
+        state = await self._catalog.know(board)
         cursor = None if after in (None, NOW) else decode_cursor(after)
         if not state.rules.changes_ms or (cursor is not None and cursor.uid != state.uid):
-            await self._present.registry.load()
-            state = self._present.boards.named(board)
+            await self._catalog.registry.load()
+            state = self._catalog.boards.named(board)
         ensure_kept(state)
         count = state.rules.shards
         sequences = [_BEYOND if after == NOW else 0] * count
@@ -43,12 +43,12 @@ class ChangeReader:
             sequences = [min(place.sequence, _BEYOND) for place in cursor.places]
 
         async def read(current: BoardState) -> list[ShardChanges]:
-            found: list[ShardChanges] = await self._present.index.read_changes(
+            found: list[ShardChanges] = await self._catalog.index.read_changes(
                 opened_as(current), sequences, limit
             )
             return found
 
-        shards = await read_only(self._present.again)(board, read)
+        shards = await read_only(self._catalog.again)(board, read)
         floors, newest = [each.floor for each in shards], [each.newest for each in shards]
         places: Sequence[BlockPlace] = newest if after == NOW else floors
         if cursor is not None:

@@ -9,39 +9,39 @@ from collections.abc import Collection
 
 from laurels.core.board_state import BoardState, time_token
 
-from .present import BoardCatalog, opened_as
+from .catalog import BoardCatalog, opened_as
 from .retry import read_only
 
 
 class Follower:
     """The offsets of boards as last read."""
 
-    def __init__(self, present: BoardCatalog) -> None:
-        self._present = present
+    def __init__(self, catalog: BoardCatalog) -> None:
+        self._catalog = catalog
         self._offsets: dict[int, int] = {}
 
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
         """Return a token that changes whenever the board's lists may have changed. It consists of
         the board's number and offset, the end of the periods and steps that it was advanced for,
         and whether that has passed. O(1). Raises UnknownBoard."""
-        state = self._present.boards.named(board)
+        state = self._catalog.boards.named(board)
         offset = self._offsets.get(state.number, -1)
-        return (state.number, offset, *time_token(state, self._present.time_of(state)))
+        return (state.number, offset, *time_token(state, self._catalog.time_of(state)))
 
     @read_only
     async def look(self, boards: Collection[str]) -> None:
         """Read the offsets of boards concurrently."""
-        names = self._present.boards.boards
+        names = self._catalog.boards.boards
         if any(board not in names for board in boards):
-            await self._present.registry.load()
+            await self._catalog.registry.load()
         states = [names[board] for board in boards if board in names]
         await asyncio.gather(*map(self._look, states))
 
     async def _look(self, state: BoardState) -> None:
-        offset = await self._present.index.changes(opened_as(state))
+        offset = await self._catalog.index.changes(opened_as(state))
         if offset < self._offsets.get(state.number, 0):  # another process deleted the board
-            await self._present.registry.load()
-        if self._present.boards.find_by_number(state.number) is None:
+            await self._catalog.registry.load()
+        if self._catalog.boards.find_by_number(state.number) is None:
             self._offsets.pop(state.number, None)
         else:
             self._offsets[state.number] = offset

@@ -9,7 +9,7 @@ from laurels.core.requests import ReadRequest
 from laurels.core.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
 from laurels.timeline.instants import MIN_MS
 
-from .present import BoardCatalog, opened_as
+from .catalog import BoardCatalog, opened_as
 from .retry import read_only
 
 MEASURED = 10
@@ -22,26 +22,26 @@ NAMED = 5
 class BoardStatistics:
     """Computes figures and checks over everything in the index, while other calls continue."""
 
-    def __init__(self, present: BoardCatalog) -> None:
-        self._present = present
+    def __init__(self, catalog: BoardCatalog) -> None:
+        self._catalog = catalog
 
     @read_only
     async def of_board(self, board: str) -> BoardStats:
         """Return the figures of a board."""
-        return await self._present.again(board, self._board_stats)
+        return await self._catalog.again(board, self._board_stats)
 
     async def _board_stats(self, state: BoardState) -> BoardStats:
-        opened, now_ms = opened_as(state), self._present.time_of(state)
-        await self._present.rotate_step(state, now_ms)
-        keys = await self._present.index.keys(opened)
-        sizes = {key: await self._present.index.nbytes(opened, key) for key in keys}
+        opened, now_ms = opened_as(state), self._catalog.time_of(state)
+        await self._catalog.rotate_step(state, now_ms)
+        keys = await self._catalog.index.keys(opened)
+        sizes = {key: await self._catalog.index.nbytes(opened, key) for key in keys}
         asks = [
             ReadRequest(ranking_key(state.number, window, window.period_at(now_ms)))
             for window in state.rules.windows.values()
         ]
         due_ms = next_boundary(state.rules, now_ms)
-        read = await self._present.index.read(opened, asks, now_ms=now_ms, due_ms=due_ms)
-        self._present.note(state, read.refresh_states)
+        read = await self._catalog.index.read(opened, asks, now_ms=now_ms, due_ms=due_ms)
+        self._catalog.note(state, read.refresh_states)
         windows = [
             WindowStats(
                 window=name,
@@ -58,15 +58,15 @@ class BoardStatistics:
             version=state.version,
             created_ms=state.created_ms,
             windows=windows,
-            remembered=await self._present.index.remembered(opened, now_ms),
+            remembered=await self._catalog.index.remembered(opened, now_ms),
             nbytes=sum(sizes.values()) + scopes_nbytes,
             offset=read.offset,
-            layout=self._present.index.layout(state.rules),
-            left_out=await self._present.index.left_out(opened),
+            layout=self._catalog.index.layout(state.rules),
+            left_out=await self._catalog.index.left_out(opened),
             scopes=scopes,
             scopes_nbytes=scopes_nbytes,
             now_ms=now_ms,
-            event_time=self._present.event_time,
+            event_time=self._catalog.event_time,
         )
 
     async def _scopes(self, state: BoardState, now_ms: int) -> tuple[dict[str, int], int]:
@@ -76,8 +76,8 @@ class BoardStatistics:
         by_label = {place.name for place in state.rules.places if place.by}
         nbytes = sum([await self._nbytes(state, scope, now_ms) for scope in by_label])
         for form in [",".join(labels) for labels in state.rules.scopes if labels]:
-            counts[form] = await self._present.index.scope_count(opened, form)
-            if some := await self._present.index.scopes(opened, form, "", MEASURED):
+            counts[form] = await self._catalog.index.scope_count(opened, form)
+            if some := await self._catalog.index.scopes(opened, form, "", MEASURED):
                 of_some = sum([await self._nbytes(state, scope, now_ms) for scope in some])
                 nbytes += of_some * counts[form] // len(some)
         return counts, nbytes
@@ -86,7 +86,7 @@ class BoardStatistics:
         """Return about how many bytes of memory the rankings of a scope take."""
         opened = opened_as(state)
         sizes = [
-            await self._present.index.nbytes(
+            await self._catalog.index.nbytes(
                 opened, ranking_key(state.number, window, period, scope)
             )
             for window in state.rules.windows.values()
@@ -97,9 +97,9 @@ class BoardStatistics:
     @read_only
     async def of_all(self) -> Stats:
         """Return the figures of all boards."""
-        await self._present.registry.load()
+        await self._catalog.registry.load()
         boards = [
-            await self._present.again(name, self._board_stats) for name in self._board_names()
+            await self._catalog.again(name, self._board_stats) for name in self._board_names()
         ]
         return Stats(
             boards=len(boards),
@@ -107,9 +107,9 @@ class BoardStatistics:
             nbytes=sum(each.nbytes for each in boards),
             log_nbytes=0,
             offset=sum(changes(each.offset) for each in boards),
-            now_ms=self._present.now(),
+            now_ms=self._catalog.now(),
             kept=Kept(log_from=1),
-            clock=clock_status(self._present.clock, self._present.latest_ms),
+            clock=clock_status(self._catalog.clock, self._catalog.latest_ms),
         )
 
     @read_only
@@ -119,32 +119,32 @@ class BoardStatistics:
 
     async def audit(self, *, repair: bool) -> CheckReport:
         """Compare every ranking with the data it is derived from, and with `repair` correct it."""
-        await self._present.registry.load()
+        await self._catalog.registry.load()
         rankings = entries = offset = 0
         unverified: dict[str, list[str]] = {}
 
         async def look(state: BoardState) -> None:
             nonlocal rankings, entries, offset
             opened = opened_as(state)
-            await self._present.rotate_step(state, self._present.time_of(state))
-            for key in await self._present.index.keys(opened, empty=True):
-                entries += await self._present.index.audit(opened, key, repair=repair)
+            await self._catalog.rotate_step(state, self._catalog.time_of(state))
+            for key in await self._catalog.index.keys(opened, empty=True):
+                entries += await self._catalog.index.audit(opened, key, repair=repair)
                 rankings += 1
             if state.rules.scoped:
-                of_scopes = await self._present.index.audit_scopes(opened, repair=repair)
+                of_scopes = await self._catalog.index.audit_scopes(opened, repair=repair)
                 rankings, entries = rankings + of_scopes[0], entries + of_scopes[1]
-            offset += changes(await self._present.index.offset(opened))
-            for what in self._present.index.unverified(state.rules):
+            offset += changes(await self._catalog.index.offset(opened))
+            for what in self._catalog.index.unverified(state.rules):
                 unverified.setdefault(what, []).append(state.board.name)
 
         names = self._board_names()
         for name in names:
-            await self._present.again(name, look)
+            await self._catalog.again(name, look)
         problems = [f"{_listed(boards)}: {what}" for what, boards in unverified.items()]
         return CheckReport(len(names), rankings, entries, offset, problems)
 
     def _board_names(self) -> list[str]:
-        return sorted(self._present.boards.boards)
+        return sorted(self._catalog.boards.boards)
 
 
 def _listed(boards: list[str]) -> str:

@@ -34,12 +34,12 @@ from laurels.stores.intake.writes import FoldedWrite
 from laurels.timeline.clock import Clock
 from laurels.wire.audit_entry import AuditStore, MemoryAudit
 
+from .catalog import BoardCatalog, opened_as
 from .changes import ChangeReader
 from .follow import Follower
 from .gather import Gatherer
 from .keys import ServerKeys
-from .present import BoardCatalog, opened_as
-from .questions import Questions
+from .query_runner import QueryRunner
 from .registry import Registry
 from .remote import FollowedIndex
 from .retry import Calls, read_only
@@ -98,12 +98,12 @@ class Direct(Paced):
         self.keys = keys
         self.risks = risks
         self.is_exact = False
-        self._present = BoardCatalog(index, registry, clock)
-        self._questions = Questions(self._present)
-        self._changes = ChangeReader(self._present)
-        self._statistics = BoardStatistics(self._present)
-        self._follower = Follower(self._present)
-        self._writer = Writer(self._present, calls)
+        self._catalog = BoardCatalog(index, registry, clock)
+        self._queries = QueryRunner(self._catalog)
+        self._changes = ChangeReader(self._catalog)
+        self._statistics = BoardStatistics(self._catalog)
+        self._follower = Follower(self._catalog)
+        self._writer = Writer(self._catalog, calls)
         self._gatherer = Gatherer(self._writer.carry_out)
         self._clock = clock
         self._loop = loop
@@ -163,15 +163,15 @@ class Direct(Paced):
 
     def named(self, board: str) -> BoardState:
         """Return the board of that name."""
-        if board not in self._present.boards.boards:
-            self.run(self._present.registry.load())
-        return self._present.boards.named(board)
+        if board not in self._catalog.boards.boards:
+            self.run(self._catalog.registry.load())
+        return self._catalog.boards.named(board)
 
     def newest(self, board: str) -> BoardState:
         """Return the board of that name as the server has it now, including changes by other
         processes."""
-        self.run(self._present.registry.load())
-        return self._present.boards.named(board)
+        self.run(self._catalog.registry.load())
+        return self._catalog.boards.named(board)
 
     def definition(self, name: str) -> Board:
         """Return the definition of a board as the server has it now."""
@@ -179,8 +179,8 @@ class Direct(Paced):
 
     def definitions(self) -> list[Board]:
         """Return all definitions as the server has them now, in the order of their names."""
-        self.run(self._present.registry.load())
-        boards = self._present.boards.boards
+        self.run(self._catalog.registry.load())
+        boards = self._catalog.boards.boards
         return [boards[name].board for name in sorted(boards)]
 
     def submission(
@@ -195,7 +195,7 @@ class Direct(Paced):
         state = self.named(board)
         if is_newer(state, batch, window, options.get("scope")):
             state = self.newest(board)
-        return submission(state, batch, window, event_time=self._present.event_time, **options)
+        return submission(state, batch, window, event_time=self._catalog.event_time, **options)
 
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
@@ -207,7 +207,7 @@ class Direct(Paced):
 
     def position(self, board: str, source: str) -> str | None:
         """Return the last committed position of a source."""
-        position = read_only(self._present.index.position)
+        position = read_only(self._catalog.index.position)
         found: str | None = self.run(position(opened_as(self.newest(board)), source))
         return found
 
@@ -237,7 +237,7 @@ class Direct(Paced):
     def work(self, limit: int) -> tuple[int, int]:
         """Do a share of the work that is due; return what is left, and the milliseconds until more
         work falls due."""
-        done: tuple[int, int] = self.run(self._present.work(limit))
+        done: tuple[int, int] = self.run(self._catalog.work(limit))
         return done
 
     def pace(self, limit: int) -> tuple[int, int]:
@@ -277,7 +277,7 @@ class Direct(Paced):
         the server would have to add up are in `stats`."""
         if is_visible is not None:
             return StoreFigures(of_boards_only=True)
-        count = len(self._present.boards.boards)
+        count = len(self._catalog.boards.boards)
         try:
             await self.ensure_healthy()
         except Unavailable:
@@ -302,7 +302,7 @@ class Direct(Paced):
     def clock_status(self) -> ClockStatus:
         """Return how this process's time relates to the clock of the index server."""
         self.ensure_usable()
-        return clock_status(self._clock, self._present.latest_ms)
+        return clock_status(self._clock, self._catalog.latest_ms)
 
     def accept_clock(self) -> ClockStatus:
         """Make all processes follow the clock of the index server, however far it has leapt: this
@@ -315,25 +315,25 @@ class Direct(Paced):
     async def ensure_healthy(self) -> None:
         """Raise an error if the index server does not answer."""
         self.ensure_usable()
-        await self._present.registry.answers()
+        await self._catalog.registry.answers()
 
     # On the loop
 
     async def newest_async(self, board: str) -> BoardState:
         """Return the board as the server has it now; see `newest`."""
         self.ensure_usable()
-        await self._present.registry.load()
-        return self._present.boards.named(board)
+        await self._catalog.registry.load()
+        return self._catalog.boards.named(board)
 
     async def know(self, board: str) -> BoardState:
         """Return the board of that name."""
-        return await self._present.know(board)
+        return await self._catalog.know(board)
 
     def ask_async(self, board: str, query: Query[T]) -> Coroutine[Any, Any, T]:
         """Return a coroutine for the answer to a query about a board, made from a single state of
         it."""
         self.ensure_usable()
-        return self._questions.ask(board, query)
+        return self._queries.ask(board, query)
 
     async def changes_async(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
@@ -349,7 +349,7 @@ class Direct(Paced):
         page = await beginning.run_async(steps, partial(self.ask_async, board))
         if not beginning.is_last(page):
             return page
-        positions = read_only(self._present.index.positions)
+        positions = read_only(self._catalog.index.positions)
         return beginning.with_positions(page, await positions(opened_as(state)))
 
     async def read_async(self, read: Callable[[bool], T]) -> T:

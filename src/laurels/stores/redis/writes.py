@@ -38,7 +38,7 @@ from laurels.stores.intake.writes import FoldedWrite, Single
 from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
 from laurels.timeline.instants import MIN_MS
 
-from .present import ATTEMPTS, BoardCatalog, opened_as
+from .catalog import ATTEMPTS, BoardCatalog, opened_as
 from .remote import DefinitionOutdated, Opened, PlanExpired, PositionWrite, StepNotReady
 from .retry import Attempts, Calls, after
 
@@ -52,8 +52,8 @@ SWEEP = 200
 class Writer:
     """Carries writes out."""
 
-    def __init__(self, present: BoardCatalog, calls: Calls) -> None:
-        self._present = present
+    def __init__(self, catalog: BoardCatalog, calls: Calls) -> None:
+        self._catalog = catalog
         self._calls = calls
         self.paced = False
         """Whether a task does what falls due; otherwise submissions do."""
@@ -72,7 +72,7 @@ class Writer:
         assert isinstance(write, Single)
         with ends_in(inf, anew=True):  # on a board with many scopes one record takes many calls
             if await self._record(write):
-                await self._present.refresh_due(paced=self.paced)
+                await self._catalog.refresh_due(paced=self.paced)
         return write.results(0)
 
     async def _follow_up(self, write: Submission) -> None:
@@ -80,31 +80,31 @@ class Writer:
         error here is ignored, and the next read or write continues the work."""
         if write.board.rules.has_label_replica and any(batch.labels for batch in write.batches):
             with suppress(LaurelsError):
-                await self._present.feed(write.board.board.name)
+                await self._catalog.feed(write.board.board.name)
         if not self.paced:
             with suppress(LaurelsError):
                 await self._share(write.board)
         if write.batches or write.position_record is not None:
-            await self._present.refresh_due(paced=self.paced)
+            await self._catalog.refresh_due(paced=self.paced)
 
     async def _share(self, state: BoardState) -> None:
         """Do a share of the work that is due for a board."""
-        now_ms = self._present.time_of(state)
+        now_ms = self._catalog.time_of(state)
         try:
             if state.due_ms <= now_ms:
-                await self._present.pass_boundary(state, now_ms)
-            await self._present.sweep(state, now_ms, SWEEP)
+                await self._catalog.pass_boundary(state, now_ms)
+            await self._catalog.sweep(state, now_ms, SWEEP)
         except DefinitionOutdated:
-            await self._present.refresh(state)
+            await self._catalog.refresh(state)
 
     async def _submit(self, write: Submission) -> Offset:
-        boards = self._present.boards
+        boards = self._catalog.boards
         await self._ensure_there(write)
-        if self._present.event_time:
-            await self._present.learn_time(boards.current(write.board))
-        write.accept(boards, self._present.now())
+        if self._catalog.event_time:
+            await self._catalog.learn_time(boards.current(write.board))
+        write.accept(boards, self._catalog.now())
         offset = (
-            await self._present.index.offset(opened_as(write.board)) if not write.batches else 0
+            await self._catalog.index.offset(opened_as(write.board)) if not write.batches else 0
         )
         if write.position_record is not None:
             position_record = write.position_record
@@ -113,11 +113,11 @@ class Writer:
             stored = PositionWrite({source: text}, follows)
 
             async def position(state: BoardState) -> None:
-                await self._present.index.set_position(
+                await self._catalog.index.set_position(
                     opened_as(state), stored, position_block(position_record)
                 )
 
-            await self._present.again(write.board.board.name, position)
+            await self._catalog.again(write.board.board.name, position)
         first, counted = 0, False
         for batch in write.batches:
             for share, call in _calls(batch, write.board.rules):
@@ -131,16 +131,16 @@ class Writer:
                     offset = await self._count(write, call, places, attempts)
                 counted = True
             first += batch.size
-            self._present.see(write.board, batch.now_ms)
+            self._catalog.see(write.board, batch.now_ms)
         return offset
 
     async def _ensure_there(self, write: Submission) -> None:
         """Raise UnknownBoard if the board was deleted, NotReady if another process has created it
         again, since the events were checked against the old definition."""
-        if self._present.boards.find_by_number(write.board.number) is not None:
+        if self._catalog.boards.find_by_number(write.board.number) is not None:
             return
         name = write.board.board.name
-        await self._present.know(name)
+        await self._catalog.know(name)
         raise NotReady(f"the board {name!r} was made anew meanwhile; send the events again")
 
     async def _count(
@@ -152,12 +152,12 @@ class Writer:
         size = batch.size
         for _ in range(ATTEMPTS):
             await self._ensure_there(write)
-            state = write.board = self._present.boards.current(write.board)
+            state = write.board = self._catalog.boards.current(write.board)
             batch = msgspec.structs.replace(batch, weights={}).weighed(state.rules.weighings)
-            plan = self._present.boards.plan(batch)
+            plan = self._catalog.boards.plan(batch)
             try:
                 apply = partial(
-                    self._present.index.apply,
+                    self._catalog.index.apply,
                     opened_as(state),
                     batch,
                     plan,
@@ -167,15 +167,15 @@ class Writer:
                 )
                 applied = await attempts.answer(apply)
             except DefinitionOutdated:
-                await self._present.refresh(state)
+                await self._catalog.refresh(state)
             except PlanExpired as stale:
                 batch = batch.accepted_from(stale.now_ms)
             except StepNotReady as stale:
-                await self._present.advance(state, batch.now_ms, stale)
+                await self._catalog.advance(state, batch.now_ms, stale)
             else:
                 if state.rules.refreshed:
-                    self._present.note(state, applied.refresh_states)
-                    plan = self._present.boards.plan(batch)  # with the step now shown
+                    self._catalog.note(state, applied.refresh_states)
+                    plan = self._catalog.boards.plan(batch)  # with the step now shown
                 both_ranks = None
                 if applied.ranks_before is not None and applied.ranks_after is not None:
                     both_ranks = Ranks(applied.ranks_before, applied.ranks_after)
@@ -198,19 +198,19 @@ class Writer:
         """Replace entries of rankings, each ranking in calls of its own; all are replaced again if
         another process has changed the board meanwhile."""
         for _ in range(ATTEMPTS):
-            if self._present.event_time:
-                await self._present.learn_time(self._present.boards.named(write.name))
+            if self._catalog.event_time:
+                await self._catalog.learn_time(self._catalog.boards.named(write.name))
             write.done = 0
             try:
-                for record in write.mends(self._present.boards, self._present.now()):
-                    state = self._present.boards.by_number(record.board)
-                    self._present.see(state, record.now_ms)
-                    await self._present.pass_boundary(state, record.now_ms)
-                    due = self._present.due(state, record.now_ms)
+                for record in write.mends(self._catalog.boards, self._catalog.now()):
+                    state = self._catalog.boards.by_number(record.board)
+                    self._catalog.see(state, record.now_ms)
+                    await self._catalog.pass_boundary(state, record.now_ms)
+                    due = self._catalog.due(state, record.now_ms)
                     for part in parts_of_mend(record, CALL_MOST):
-                        write.done += await self._present.index.mend(opened_as(state), part, due)
+                        write.done += await self._catalog.index.mend(opened_as(state), part, due)
             except DefinitionOutdated:
-                await self._present.registry.load()
+                await self._catalog.registry.load()
             else:
                 return
         raise NotReady(f"the board {write.name!r} kept changing while its entries were replaced")
@@ -222,15 +222,15 @@ class Writer:
         reread = False
         for _ in range(ATTEMPTS):
             try:
-                proposed = write.records(self._present.boards, self._present.now())
+                proposed = write.records(self._catalog.boards, self._catalog.now())
                 if not proposed or await self._done(write, proposed[0]):
                     return bool(proposed)
             except DefinitionOutdated:
-                await self._present.registry.load()
+                await self._catalog.registry.load()
             except Unavailable:
                 raise
             except LaurelsError:
-                if reread or not await self._present.registry.load():
+                if reread or not await self._catalog.registry.load():
                     raise
                 reread = True
         raise NotReady("the boards kept changing while a change of one was written")
@@ -243,24 +243,24 @@ class Writer:
             case records.Redefine():
                 return await self._change(record)
             case records.Delete():
-                state = self._present.boards.by_number(record.board)
-                if not await self._present.registry.delete(state):
+                state = self._catalog.boards.by_number(record.board)
+                if not await self._catalog.registry.delete(state):
                     return False
-                await self._present.clear()
+                await self._catalog.clear()
             case records.Remove():
-                state = self._present.boards.by_number(record.board)
-                await self._present.pass_boundary(state, record.now_ms)
-                current = self._present.boards.find_by_number(record.board)
+                state = self._catalog.boards.by_number(record.board)
+                await self._catalog.pass_boundary(state, record.now_ms)
+                current = self._catalog.boards.find_by_number(record.board)
                 if current is None:
                     return False
                 opened = opened_as(current)
-                due = self._present.due(current, max(record.now_ms, self._present.time_of(current)))
+                due = self._catalog.due(current, max(record.now_ms, self._catalog.time_of(current)))
                 block = write_block(record, "remove", record.member)
-                write.settle(await self._present.index.remove(opened, record.member, due, block))
+                write.settle(await self._catalog.index.remove(opened, record.member, due, block))
             case records.MemberData():
-                opened = opened_as(self._present.boards.by_number(record.board))
+                opened = opened_as(self._catalog.boards.by_number(record.board))
                 block = write_block(record, "data", record.member, record.data)
-                await self._present.index.set_data(opened, record.member, record.data, block)
+                await self._catalog.index.set_data(opened, record.member, record.data, block)
         return True
 
     async def _create(self, record: records.Create) -> bool:
@@ -275,30 +275,30 @@ class Writer:
             due_ms=MIN_MS,
             uid=record.uid,
         )
-        if not await self._present.registry.create(kept, board.name):
+        if not await self._catalog.registry.create(kept, board.name):
             return False
         opened = Opened(record.board, record.version, board.rules())
         block = write_block(record, "create", None, record.definition)
-        await self._present.index.open(opened, block)
+        await self._catalog.index.open(opened, block)
         return True
 
     async def _change(self, record: records.Redefine) -> bool:
-        state = self._present.boards.by_number(record.board)
+        state = self._catalog.boards.by_number(record.board)
         changed = msgspec.structs.replace(state)
         board = Board.from_json(record.definition)
-        if not self._present.index.keeps_layout(state.rules, board.rules()):
+        if not self._catalog.index.keeps_layout(state.rules, board.rules()):
             raise BoardInvalid(
                 "with these windows an index server would lay out the rankings of the board "
                 "otherwise: create another board with them"
             )
-        now_ms = self._present.now()
-        await self._present.index.outlive(opened_as(state), board.rules(), now_ms)
+        now_ms = self._catalog.now()
+        await self._catalog.index.outlive(opened_as(state), board.rules(), now_ms)
         redefine(changed, board, record.version, record.now_ms)
-        if not await self._present.registry.change(state, record_of(changed)):
+        if not await self._catalog.registry.change(state, record_of(changed)):
             return False
         block = write_block(record, "change", None, record.definition)
         restarts = board.rules().changes_ms > 0 and not state.rules.changes_ms
-        await self._present.index.open(
+        await self._catalog.index.open(
             opened_as(changed), block, restart_tag=record.tag if restarts else 0
         )
         return True
