@@ -78,9 +78,9 @@ def test_what_is_large_is_paced_by_its_interval(boards: Boards) -> None:
     refreshing, state = Refreshing(), opened(boards)
     place = state.number, "r"
     assert not refreshing.is_large(place)
-    refreshing.went(place, 10)
+    refreshing.note_progress(place, 10)
     assert refreshing.is_large(place)
     assert refreshing.interval_ms(boards) == HOUR
-    refreshing.went(place, 0)
+    refreshing.note_progress(place, 0)
     assert not refreshing.is_large(place)
     assert refreshing.interval_ms(boards) > HOUR

@@ -71,7 +71,7 @@ class BoardCatalog:
         registry.boards.event_time = self.event_time
         self.latest_ms = MIN_MS
         """The newest time seen so far."""
-        self._prepared: dict[tuple[int, str], int] = {}
+        self._complete_passes: dict[tuple[int, str], int] = {}
         """The step in which the pass of a rolling window was found complete."""
         self._swept: dict[int, tuple[int, int]] = {}
         """For each board the definition version and the boundary for which no stale scope is
@@ -83,13 +83,13 @@ class BoardCatalog:
 
     # Boards
 
-    async def know(self, board: str) -> BoardState:
+    async def find_board(self, board: str) -> BoardState:
         """Return the board of that name, reading the definitions again if it is unknown."""
         if board not in self.boards.boards:
             await self.registry.load()
         return self.boards.named(board)
 
-    async def refresh(self, state: BoardState) -> None:
+    async def reload_board(self, state: BoardState) -> None:
         """Read the definitions again, and register this board on the server if it still exists."""
         await self.registry.load()
         before = self.boards.find_by_number(state.number)
@@ -100,32 +100,32 @@ class BoardCatalog:
         if self.boards.find_by_number(state.number) is None:  # deleted meanwhile: undo it
             await self.index.close(opened_as(before))
 
-    async def clear(self) -> None:
+    async def remove_deleted(self) -> None:
         """Remove the remaining data of deleted boards."""
         for body, opened in await self.registry.deleted():
             await self.index.close(opened)
             await self.registry.cleared(body)
 
-    async def again(self, board: str, look: Callable[[BoardState], Awaitable[T]]) -> T:
-        """Return the result of `look` for a board; while the index refuses this process's copy,
-        update it and call `look` again."""
+    async def retry_outdated(self, board: str, action: Callable[[BoardState], Awaitable[T]]) -> T:
+        """Return the result of `action` for a board; while the index refuses this process's copy,
+        update it and call `action` again."""
         reread = False
         for _ in range(ATTEMPTS):
-            state = self.boards.boards.get(board) or await self.know(board)
+            state = self.boards.boards.get(board) or await self.find_board(board)
             try:
                 if self.event_time:
-                    await self.learn_time(state)
-                return await look(state)
+                    await self.read_time(state)
+                return await action(state)
             except (UnknownWindow, UnknownScope):
                 if reread or not await self.registry.load():
                     raise
                 reread = True
             except DefinitionOutdated:
-                await self.refresh(state)
-            except PlanExpired as stale:
-                self.see(state, stale.now_ms)
-            except StepNotReady as stale:
-                await self.advance(state, self.time_of(state), stale)
+                await self.reload_board(state)
+            except PlanExpired as refusal:
+                self.note_time(state, refusal.now_ms)
+            except StepNotReady as refusal:
+                await self.advance(state, self.time_of(state), refusal)
             except RefreshChanged:
                 continue
         raise NotReady(f"the board {board!r} kept changing while it was read")
@@ -142,21 +142,21 @@ class BoardCatalog:
         have seen."""
         return state.now_ms if self.event_time else self.now()
 
-    def _time_on(self, number: int) -> int:
+    def _time_of_number(self, number: int) -> int:
         state = self.boards.find_by_number(number)
         return self.latest_ms if state is None else self.time_of(state)
 
-    def see(self, state: BoardState, now_ms: int) -> None:
+    def note_time(self, state: BoardState, now_ms: int) -> None:
         """Note that a board has reached a time."""
         state.now_ms = max(state.now_ms, now_ms)
         self.latest_ms = max(self.latest_ms, now_ms)
         if isinstance(self.clock, EventClock):
             self.clock.observe(now_ms)
 
-    async def learn_time(self, state: BoardState) -> None:
+    async def read_time(self, state: BoardState) -> None:
         """Read the time that a board has reached by events of other processes."""
         if (now_ms := await self.index.time(opened_as(state))) is not None:
-            self.see(state, now_ms)
+            self.note_time(state, now_ms)
 
     async def rotate_step(self, state: BoardState, now_ms: int) -> None:
         """Rotate the rolling windows of a board to the running step."""
@@ -170,28 +170,28 @@ class BoardCatalog:
             else:
                 raise _not_ready(state)
 
-    async def advance(self, state: BoardState, now_ms: int, stale: StepNotReady) -> None:
+    async def advance(self, state: BoardState, now_ms: int, refusal: StepNotReady) -> None:
         """Advance the scopes that the index reported as stale. Raises NotReady after MOST members.
         If the definition has changed meanwhile, read it again and return, so that the caller tries
         again."""
         try:
             with ends_in(inf, anew=True):  # it makes progress as long as the server answers
-                await self._advance(state, now_ms, stale)
+                await self._advance(state, now_ms, refusal)
         except DefinitionOutdated:
-            await self.refresh(state)
+            await self.reload_board(state)
 
-    async def _advance(self, state: BoardState, now_ms: int, stale: StepNotReady) -> None:
-        if ALL in stale.scopes:
+    async def _advance(self, state: BoardState, now_ms: int, refusal: StepNotReady) -> None:
+        if ALL in refusal.scopes:
             await self.rotate_step(state, now_ms)
-        scopes = [scope for scope in stale.scopes if scope]
-        full = isinstance(stale, ScopesNotReady)
-        opened, due = opened_as(state), self.due(state, now_ms)
+        scopes = [scope for scope in refusal.scopes if scope]
+        full = isinstance(refusal, ScopesNotReady)
+        opened, due = opened_as(state), self.due_work(state, now_ms)
         if scopes and not await self.index.advance_scopes(opened, scopes, due, MOST, full=full):
             raise _not_ready(state)
         if full:  # the empty ones of these are gone, and there may be many others
             await self.index.sweep(opened, due, SHARE)
 
-    def due(self, state: BoardState, now_ms: int) -> Due:
+    def due_work(self, state: BoardState, now_ms: int) -> Due:
         """Return the work that is due for the scopes of a board."""
         return due_of(state.number, state.rules, state.floors, now_ms)
 
@@ -206,16 +206,16 @@ class BoardCatalog:
                     await self.pass_boundary(state, now_ms)
                     if state.rules.has_label_replica:  # a process that failed may have left entries
                         left += not await self.feed(state.board.name)
-                left += await self._prepare(state, now_ms, limit)
+                left += await self._advance_passes(state, now_ms, limit)
                 left += await self.sweep(state, now_ms, limit)
             except DefinitionOutdated:
-                await self.refresh(state)
+                await self.reload_board(state)
             except (Unavailable, Closed, Forked):
                 raise
             except LaurelsError:  # the error of one board does not delay others
                 continue
         refreshing = self.registry.refreshing
-        left += await self._refresh_due(AT_ONCE)
+        left += await self._refresh_due_windows(AT_ONCE)
         now_ms = self.now()
         due = [state.due_ms for state in self.boards.boards.values()]
         if (next_ms := refreshing.next_ms()) > now_ms:
@@ -225,7 +225,7 @@ class BoardCatalog:
 
     # Refreshed windows
 
-    def note(self, state: BoardState, refresh_states: RefreshStates) -> None:
+    def note_refresh_states(self, state: BoardState, refresh_states: RefreshStates) -> None:
         """Note the refresh states of a board's windows."""
         if state.rules.refreshed:
             self.registry.refreshing.note(state, refresh_states, self.time_of(state))
@@ -238,7 +238,7 @@ class BoardCatalog:
     ) -> None:
         """Raise RefreshChanged if a refreshed window shows another refresh than `before`: in its
         rankings of members or, if the board has a label replica, in those by a label."""
-        self.note(state, states)
+        self.note_refresh_states(state, states)
         by = state.rules.has_label_replica and state.rules.shards in states
         for window in state.rules.refreshed:
             own = {shard: windows[window] for shard, windows in states.items()}
@@ -246,17 +246,17 @@ class BoardCatalog:
             if was is None or (was.offset, was.now_ms) != (found.offset, found.now_ms):
                 raise RefreshChanged
 
-    async def refresh_due(self, *, paced: bool) -> None:
+    async def refresh_due_windows(self, *, paced: bool) -> None:
         """Refresh the windows that are due, before the writer is answered. Of a large refresh only
         a share is done, or nothing if a background task does it (`paced`)."""
         with suppress(LaurelsError):  # the work stays due
-            await self._refresh_due(0 if paced else 1)
+            await self._refresh_due_windows(0 if paced else 1)
 
-    async def _refresh_due(self, calls: int) -> int:
+    async def _refresh_due_windows(self, calls: int) -> int:
         """Continue the refreshes that are due, large ones by `calls` calls; return about how many
         members are left."""
         left = 0
-        for place in self.registry.refreshing.due(self.now(), MOST_DUE, self._time_on):
+        for place in self.registry.refreshing.due(self.now(), MOST_DUE, self._time_of_number):
             state = self.boards.find_by_number(place[0])
             large = self.registry.refreshing.is_large(place)
             most = calls if large else max(calls, AT_ONCE)
@@ -264,7 +264,7 @@ class BoardCatalog:
                 continue
             refresh = partial(self._refresh_window, place, most)
             try:
-                left += await self.again(state.board.name, refresh)
+                left += await self.retry_outdated(state.board.name, refresh)
             except (Unavailable, Closed, Forked):
                 raise
             except LaurelsError:  # the error of one board does not delay others
@@ -280,27 +280,30 @@ class BoardCatalog:
         due_ms = next_boundary(state.rules, now_ms)
         if not state.refreshed.get(window, NEVER).waiting:
             read = await self.index.read(opened, [], now_ms=now_ms, due_ms=due_ms)
-            self.note(state, read.refresh_states)
+            self.note_refresh_states(state, read.refresh_states)
         for _ in range(calls if self.registry.refreshing.is_due(place, now_ms) else 0):
             left, states = await self.index.refresh(opened, window, now_ms=now_ms, due_ms=due_ms)
-            self.note(state, states)
+            self.note_refresh_states(state, states)
             if not left:
                 self._swept.pop(number, None)  # some scopes may be empty now
                 break
-        self.registry.refreshing.went(place, left)
+        self.registry.refreshing.note_progress(place, left)
         return left
 
-    async def _prepare(self, state: BoardState, now_ms: int, limit: int) -> int:
+    async def _advance_passes(self, state: BoardState, now_ms: int, limit: int) -> int:
         """Do a share of the passes of a board that are not known to be complete; return what is
         left."""
         left = 0
         for window in state.rules.windows.values():
             roll = rolling_state(state.number, window, now_ms)
-            if roll is None or self._prepared.get((state.number, window.name)) == roll.running:
+            if (
+                roll is None
+                or self._complete_passes.get((state.number, window.name)) == roll.running
+            ):
                 continue
             of_window = await self.index.advance_pass(opened_as(state), window.name, limit)
             if not of_window:
-                self._prepared[state.number, window.name] = roll.running
+                self._complete_passes[state.number, window.name] = roll.running
             left += of_window
         return left
 
@@ -310,7 +313,7 @@ class BoardCatalog:
         before = state.version, state.due_ms
         if not state.rules.scoped or self._swept.get(state.number) == before:
             return 0
-        if await self.index.sweep(opened_as(state), self.due(state, now_ms), limit):
+        if await self.index.sweep(opened_as(state), self.due_work(state, now_ms), limit):
             self._swept[state.number] = before
             return 0
         return 1
@@ -319,10 +322,10 @@ class BoardCatalog:
         """Count in the rankings by a label what the shards of a board have counted; return False if
         that did not finish."""
 
-        async def look(state: BoardState) -> bool:
+        async def feed(state: BoardState) -> bool:
             return await self.index.feed(opened_as(state), self.time_of(state))
 
-        return await self.again(board, look)
+        return await self.retry_outdated(board, feed)
 
     async def pass_boundary(self, state: BoardState, now_ms: int) -> None:
         """Do the work that the end of a period or step has made due for a board."""
@@ -337,7 +340,7 @@ class BoardCatalog:
             await self.index.expire(opened_as(state), kept, now_ms)
             await self.index.forget(opened_as(state), now_ms)
         except DefinitionOutdated:
-            await self.refresh(state)
+            await self.reload_board(state)
         state.due_ms = next_boundary(state.rules, now_ms)
 
 

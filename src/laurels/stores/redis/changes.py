@@ -31,7 +31,7 @@ class ChangeReader:
     async def page(self, board: str, after: str | None, limit: int) -> ChangePage:
         """Return a page of changes after a cursor. Raises ChangesNotKept, ChangesExpired,
         CursorDiverged, InvalidCursor."""
-        state = await self._catalog.know(board)
+        state = await self._catalog.find_board(board)
         cursor = None if after in (None, NOW) else decode_cursor(after)
         if not state.rules.changes_ms or (cursor is not None and cursor.uid != state.uid):
             await self._catalog.registry.load()
@@ -48,7 +48,7 @@ class ChangeReader:
             )
             return found
 
-        shards = await read_only(self._catalog.again)(board, read)
+        shards = await read_only(self._catalog.retry_outdated)(board, read)
         floors, newest = [each.floor for each in shards], [each.newest for each in shards]
         places: Sequence[BlockPlace] = newest if after == NOW else floors
         if cursor is not None:

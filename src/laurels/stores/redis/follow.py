@@ -29,15 +29,15 @@ class Follower:
         return (state.number, offset, *time_token(state, self._catalog.time_of(state)))
 
     @read_only
-    async def look(self, boards: Collection[str]) -> None:
+    async def poll(self, boards: Collection[str]) -> None:
         """Read the offsets of boards concurrently."""
         names = self._catalog.boards.boards
         if any(board not in names for board in boards):
             await self._catalog.registry.load()
         states = [names[board] for board in boards if board in names]
-        await asyncio.gather(*map(self._look, states))
+        await asyncio.gather(*map(self._poll, states))
 
-    async def _look(self, state: BoardState) -> None:
+    async def _poll(self, state: BoardState) -> None:
         offset = await self._catalog.index.changes(opened_as(state))
         if offset < self._offsets.get(state.number, 0):  # another process deleted the board
             await self._catalog.registry.load()

@@ -42,7 +42,7 @@ class QueryRunner:
     async def ask(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query about a board."""
         with ends_in(VERB_SECONDS):
-            return await self._catalog.again(board, partial(self._answer, query))
+            return await self._catalog.retry_outdated(board, partial(self._answer, query))
 
     async def _answer(self, query: Query[T], state: BoardState) -> T:
         now_ms = self._catalog.time_of(state)

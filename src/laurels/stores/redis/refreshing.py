@@ -100,7 +100,7 @@ class Refreshing:
         """Return whether a commit has begun a refresh of the window but not completed it."""
         return place in self._large
 
-    def went(self, place: Place, left: int) -> None:
+    def note_progress(self, place: Place, left: int) -> None:
         """Note how many members a refresh has left."""
         if left:
             self._large.add(place)

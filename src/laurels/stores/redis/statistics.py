@@ -28,7 +28,7 @@ class BoardStatistics:
     @read_only
     async def of_board(self, board: str) -> BoardStats:
         """Return the figures of a board."""
-        return await self._catalog.again(board, self._board_stats)
+        return await self._catalog.retry_outdated(board, self._board_stats)
 
     async def _board_stats(self, state: BoardState) -> BoardStats:
         opened, now_ms = opened_as(state), self._catalog.time_of(state)
@@ -41,7 +41,7 @@ class BoardStatistics:
         ]
         due_ms = next_boundary(state.rules, now_ms)
         read = await self._catalog.index.read(opened, asks, now_ms=now_ms, due_ms=due_ms)
-        self._catalog.note(state, read.refresh_states)
+        self._catalog.note_refresh_states(state, read.refresh_states)
         windows = [
             WindowStats(
                 window=name,
@@ -99,7 +99,8 @@ class BoardStatistics:
         """Return the figures of all boards."""
         await self._catalog.registry.load()
         boards = [
-            await self._catalog.again(name, self._board_stats) for name in self._board_names()
+            await self._catalog.retry_outdated(name, self._board_stats)
+            for name in self._board_names()
         ]
         return Stats(
             boards=len(boards),
@@ -123,7 +124,7 @@ class BoardStatistics:
         rankings = entries = offset = 0
         unverified: dict[str, list[str]] = {}
 
-        async def look(state: BoardState) -> None:
+        async def audit_board(state: BoardState) -> None:
             nonlocal rankings, entries, offset
             opened = opened_as(state)
             await self._catalog.rotate_step(state, self._catalog.time_of(state))
@@ -139,7 +140,7 @@ class BoardStatistics:
 
         names = self._board_names()
         for name in names:
-            await self._catalog.again(name, look)
+            await self._catalog.retry_outdated(name, audit_board)
         problems = [f"{_listed(boards)}: {what}" for what, boards in unverified.items()]
         return CheckReport(len(names), rankings, entries, offset, problems)
 

@@ -297,7 +297,7 @@ class Direct(Paced):
     async def follow(self, boards: Collection[str]) -> None:
         """Update the change tokens of boards concurrently; unknown boards are skipped."""
         self.ensure_usable()
-        await self._follower.look(boards)
+        await self._follower.poll(boards)
 
     def clock_status(self) -> ClockStatus:
         """Return how this process's time relates to the clock of the index server."""
@@ -325,9 +325,9 @@ class Direct(Paced):
         await self._catalog.registry.load()
         return self._catalog.boards.named(board)
 
-    async def know(self, board: str) -> BoardState:
+    async def find_board(self, board: str) -> BoardState:
         """Return the board of that name."""
-        return await self._catalog.know(board)
+        return await self._catalog.find_board(board)
 
     def ask_async(self, board: str, query: Query[T]) -> Coroutine[Any, Any, T]:
         """Return a coroutine for the answer to a query about a board, made from a single state of
@@ -344,7 +344,7 @@ class Direct(Paced):
             return await self._changes.page(board, after, limit)
         end = "" if beginning.is_initial(after) else await self._changes.end(board)
         cursor = beginning.cursor_of(after, lambda: end)
-        state = await self.know(board)
+        state = await self.find_board(board)
         steps = beginning.page(board, state.uid, state.rules, cursor, limit)
         page = await beginning.run_async(steps, partial(self.ask_async, board))
         if not beginning.is_last(page):
@@ -382,18 +382,18 @@ class Direct(Paced):
         """Check a command and turn it into a write; if it names something unknown here, read the
         board's definition again first."""
         if isinstance(command, Submit):
-            await self._know_labels(command.board, [command.event], command)
+            await self._find_labels(command.board, [command.event], command)
         elif isinstance(command, SubmitMany):
             events = batch_list(command.events)  # read it only once: it may be an iterator
-            await self._know_labels(command.board, events, command)
+            await self._find_labels(command.board, events, command)
             command = replace(command, events=events)
         elif isinstance(command, SetData | RemoveMember):
-            await self.know(command.board)
+            await self.find_board(command.board)
         accept = partial(to_write, self, command)
         return await asyncio.to_thread(accept) if is_long(command) else accept()
 
-    async def _know_labels(
+    async def _find_labels(
         self, board: str, events: Sequence[Any], options: Submit | SubmitMany
     ) -> None:
-        if is_newer(await self.know(board), events, options.window, options.scope):
+        if is_newer(await self.find_board(board), events, options.window, options.scope):
             await self.newest_async(board)

@@ -72,7 +72,7 @@ class Writer:
         assert isinstance(write, Single)
         with ends_in(inf, anew=True):  # on a board with many scopes one record takes many calls
             if await self._record(write):
-                await self._catalog.refresh_due(paced=self.paced)
+                await self._catalog.refresh_due_windows(paced=self.paced)
         return write.results(0)
 
     async def _follow_up(self, write: Submission) -> None:
@@ -85,7 +85,7 @@ class Writer:
             with suppress(LaurelsError):
                 await self._share(write.board)
         if write.batches or write.position_record is not None:
-            await self._catalog.refresh_due(paced=self.paced)
+            await self._catalog.refresh_due_windows(paced=self.paced)
 
     async def _share(self, state: BoardState) -> None:
         """Do a share of the work that is due for a board."""
@@ -95,13 +95,13 @@ class Writer:
                 await self._catalog.pass_boundary(state, now_ms)
             await self._catalog.sweep(state, now_ms, SWEEP)
         except DefinitionOutdated:
-            await self._catalog.refresh(state)
+            await self._catalog.reload_board(state)
 
     async def _submit(self, write: Submission) -> Offset:
         boards = self._catalog.boards
         await self._ensure_there(write)
         if self._catalog.event_time:
-            await self._catalog.learn_time(boards.current(write.board))
+            await self._catalog.read_time(boards.current(write.board))
         write.accept(boards, self._catalog.now())
         offset = (
             await self._catalog.index.offset(opened_as(write.board)) if not write.batches else 0
@@ -117,7 +117,7 @@ class Writer:
                     opened_as(state), stored, position_block(position_record)
                 )
 
-            await self._catalog.again(write.board.board.name, position)
+            await self._catalog.retry_outdated(write.board.board.name, position)
         first, counted = 0, False
         for batch in write.batches:
             for share, call in _calls(batch, write.board.rules):
@@ -131,7 +131,7 @@ class Writer:
                     offset = await self._count(write, call, places, attempts)
                 counted = True
             first += batch.size
-            self._catalog.see(write.board, batch.now_ms)
+            self._catalog.note_time(write.board, batch.now_ms)
         return offset
 
     async def _ensure_there(self, write: Submission) -> None:
@@ -140,7 +140,7 @@ class Writer:
         if self._catalog.boards.find_by_number(write.board.number) is not None:
             return
         name = write.board.board.name
-        await self._catalog.know(name)
+        await self._catalog.find_board(name)
         raise NotReady(f"the board {name!r} was made anew meanwhile; send the events again")
 
     async def _count(
@@ -167,14 +167,14 @@ class Writer:
                 )
                 applied = await attempts.answer(apply)
             except DefinitionOutdated:
-                await self._catalog.refresh(state)
-            except PlanExpired as stale:
-                batch = batch.accepted_from(stale.now_ms)
-            except StepNotReady as stale:
-                await self._catalog.advance(state, batch.now_ms, stale)
+                await self._catalog.reload_board(state)
+            except PlanExpired as refusal:
+                batch = batch.accepted_from(refusal.now_ms)
+            except StepNotReady as refusal:
+                await self._catalog.advance(state, batch.now_ms, refusal)
             else:
                 if state.rules.refreshed:
-                    self._catalog.note(state, applied.refresh_states)
+                    self._catalog.note_refresh_states(state, applied.refresh_states)
                     plan = self._catalog.boards.plan(batch)  # with the step now shown
                 both_ranks = None
                 if applied.ranks_before is not None and applied.ranks_after is not None:
@@ -199,14 +199,14 @@ class Writer:
         another process has changed the board meanwhile."""
         for _ in range(ATTEMPTS):
             if self._catalog.event_time:
-                await self._catalog.learn_time(self._catalog.boards.named(write.name))
+                await self._catalog.read_time(self._catalog.boards.named(write.name))
             write.done = 0
             try:
                 for record in write.mends(self._catalog.boards, self._catalog.now()):
                     state = self._catalog.boards.by_number(record.board)
-                    self._catalog.see(state, record.now_ms)
+                    self._catalog.note_time(state, record.now_ms)
                     await self._catalog.pass_boundary(state, record.now_ms)
-                    due = self._catalog.due(state, record.now_ms)
+                    due = self._catalog.due_work(state, record.now_ms)
                     for part in parts_of_mend(record, CALL_MOST):
                         write.done += await self._catalog.index.mend(opened_as(state), part, due)
             except DefinitionOutdated:
@@ -246,7 +246,7 @@ class Writer:
                 state = self._catalog.boards.by_number(record.board)
                 if not await self._catalog.registry.delete(state):
                     return False
-                await self._catalog.clear()
+                await self._catalog.remove_deleted()
             case records.Remove():
                 state = self._catalog.boards.by_number(record.board)
                 await self._catalog.pass_boundary(state, record.now_ms)
@@ -254,7 +254,9 @@ class Writer:
                 if current is None:
                     return False
                 opened = opened_as(current)
-                due = self._catalog.due(current, max(record.now_ms, self._catalog.time_of(current)))
+                due = self._catalog.due_work(
+                    current, max(record.now_ms, self._catalog.time_of(current))
+                )
                 block = write_block(record, "remove", record.member)
                 write.settle(await self._catalog.index.remove(opened, record.member, due, block))
             case records.MemberData():
