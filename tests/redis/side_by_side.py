@@ -314,7 +314,7 @@ async def compare(pair: Pair) -> None:
         for place in pair.rules.places if pair.rules.scoped else ():
             said_count = await pair.redis.scope_count(pair.opened, place.name)
             assert said_count >= pair.memory.scope_count(pair.number, place.name)
-    for ask, found in zip(asks, read.found, strict=True):
+    for ask, found in zip(asks, read.results, strict=True):
         expected = find(pair.memory, ask)
         width = pair.rules.order_words(ask.key.window)
         said, due = shown(found, width), shown(expected, width)

@@ -11,7 +11,7 @@ import laurels
 from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import ReadRequest, ReadResult, Span, Start
 from laurels.errors.index_server import IndexUnavailable
-from laurels.stores.redis.index.reads import LEAST, UNDER_WAY, WEIGHT_MOST, Reads
+from laurels.stores.redis.index.reads import CALLS_MOST, READS_LEAST, WEIGHT_MOST, Reads
 from laurels.stores.redis.remote import DefinitionOutdated, Opened, Reading
 
 RULES = laurels.Board("b").rules()
@@ -29,9 +29,9 @@ class Held:
         self.fails_on: int | None = None
 
     async def read(
-        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
+        self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading:
-        asked = [ask.key.instance for ask in asks]
+        asked = [ask.key.instance for ask in requests]
         self.calls.append(asked)
         self.nows.append(now_ms)
         await self.letting.acquire()
@@ -52,7 +52,7 @@ def asking(
 
 
 async def told(reading: asyncio.Future[Reading]) -> list[int]:
-    return [found.total for found in (await reading).found]
+    return [found.total for found in (await reading).results]
 
 
 async def turns() -> None:
@@ -64,7 +64,7 @@ async def turns() -> None:
 async def occupied(reads: Reads) -> list[asyncio.Future[Reading]]:
     """Lone questions, 0 and up, until no other call is made."""
     first = []
-    for i in range(UNDER_WAY):
+    for i in range(CALLS_MOST):
         first.append(asking(reads, ask(i)))
         await turns()
     return first
@@ -79,18 +79,18 @@ def test_a_lone_question_goes_at_once_and_what_comes_meanwhile_goes_together() -
     async def main() -> None:
         held, reads = made()
         first = await occupied(reads)
-        assert held.calls == [[i] for i in range(UNDER_WAY)]
+        assert held.calls == [[i] for i in range(CALLS_MOST)]
         later = [asking(reads, ask(10 * i), ask(10 * i + 1), now_ms=i) for i in range(1, 5)]
         await turns()
-        assert len(held.calls) == UNDER_WAY
-        for _ in range(UNDER_WAY + 1):
+        assert len(held.calls) == CALLS_MOST
+        for _ in range(CALLS_MOST + 1):
             held.letting.release()
-        assert [await told(each) for each in first] == [[i] for i in range(UNDER_WAY)]
+        assert [await told(each) for each in first] == [[i] for i in range(CALLS_MOST)]
         assert [await told(each) for each in later] == [[10 * i, 10 * i + 1] for i in range(1, 5)]
-        assert held.calls[UNDER_WAY:] == [[10, 11, 20, 21, 30, 31, 40, 41]]
+        assert held.calls[CALLS_MOST:] == [[10, 11, 20, 21, 30, 31, 40, 41]]
         assert held.nows[-1] == 4
         await turns()
-        assert not reads._lines
+        assert not reads._queues
 
     asyncio.run(main())
 
@@ -98,9 +98,9 @@ def test_a_lone_question_goes_at_once_and_what_comes_meanwhile_goes_together() -
 @pytest.mark.parametrize(
     ("questions", "sizes"),
     [
-        (LEAST, [LEAST]),
-        (2 * LEAST + 1, [LEAST, LEAST, 1]),
-        (UNDER_WAY * LEAST * 2, [2 * LEAST] * UNDER_WAY),
+        (READS_LEAST, [READS_LEAST]),
+        (2 * READS_LEAST + 1, [READS_LEAST, READS_LEAST, 1]),
+        (CALLS_MOST * READS_LEAST * 2, [2 * READS_LEAST] * CALLS_MOST),
     ],
 )
 def test_what_is_asked_at_once_is_divided_over_the_calls(questions: int, sizes: list[int]) -> None:
@@ -147,7 +147,7 @@ def test_what_is_for_many_entries_or_of_another_time_goes_alone() -> None:
         for _ in range(10):
             held.letting.release()
         await asyncio.gather(*first, *later, other)
-        alone = [*range(UNDER_WAY), 10, 11, 12, 13, 20]
+        alone = [*range(CALLS_MOST), 10, 11, 12, 13, 20]
         assert sorted(held.calls) == [[i] for i in alone]
 
     asyncio.run(main())
@@ -171,7 +171,7 @@ def test_a_refusal_is_told_to_all_that_went_together_and_to_nobody_else() -> Non
         after = asking(reads, ask(13))
         assert await told(after) == [13]
         await turns()
-        assert not reads._lines
+        assert not reads._queues
 
     asyncio.run(main())
 

@@ -80,7 +80,7 @@ class Both:
         for board in (self.whole, self.parts):
             own = [replace(ask, key=ask.key._replace(board=board.number)) for ask in asks]
             read = await self.index.read(board, own, now_ms=NOW, due_ms=MAX_MS)
-            found.append(read.found)
+            found.append(read.results)
         for ask, one, several in zip(asks, *found, strict=True):
             assert one == several, ask
         return found[0]
@@ -220,7 +220,7 @@ def test_a_deep_place_takes_few_entries(server: Server) -> None:
                 now_ms=NOW,
                 due_ms=MAX_MS,
             )
-            assert found.found[0].slices[0].start == 15_000
+            assert found.results[0].slices[0].start == 15_000
             assert counted.entries < 3_000
             assert counted.calls <= 3 * 10
 
@@ -242,7 +242,7 @@ class Counted:
     ) -> Any:
         read = await self._index.read(board, asks, now_ms=now_ms, due_ms=due_ms)
         self.calls += 1
-        self.entries += sum(len(part.members) for each in read.found for part in each.slices)
+        self.entries += sum(len(part.members) for each in read.results for part in each.slices)
         return read
 
 
@@ -314,7 +314,7 @@ def test_a_list_and_its_total_agree_while_others_write(server: Server) -> None:
                     both.parts, [whole, middle, deep], now_ms=NOW, due_ms=MAX_MS
                 )
                 assert isinstance(read.offset, tuple)
-                everyone, around, one = read.found
+                everyone, around, one = read.results
                 members = everyone.slices[0].members
                 assert len(members) == len(set(members)) == everyone.total
                 own = around.slices[0]

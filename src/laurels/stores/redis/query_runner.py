@@ -55,7 +55,7 @@ class QueryRunner:
             )
             if state.rules.refreshed:
                 self._catalog.ensure_unchanged(state, before, read.refresh_states)
-            result = plan.finish(read.found, read.offset)
+            result = plan.finish(read.results, read.offset)
             if not isinstance(result, ReadPlan):
                 return result
             plan = result

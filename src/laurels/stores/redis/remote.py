@@ -132,7 +132,7 @@ class ShardChanges(Struct, frozen=True):
 class Reading(Struct, frozen=True, gc=False):
     """Results of reads, all from the state at one offset, with the refresh states at that time."""
 
-    found: list[ReadResult]
+    results: list[ReadResult]
     offset: Offset
     refresh_states: RefreshStates = {}
 
@@ -168,7 +168,7 @@ class RemoteIndex(Protocol):
         """
 
     def read(
-        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
+        self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
         """Answer all requests from one state."""
 

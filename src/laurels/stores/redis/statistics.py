@@ -35,12 +35,12 @@ class BoardStatistics:
         await self._catalog.rotate_step(state, now_ms)
         keys = await self._catalog.index.keys(opened)
         sizes = {key: await self._catalog.index.nbytes(opened, key) for key in keys}
-        asks = [
+        requests = [
             ReadRequest(ranking_key(state.number, window, window.period_at(now_ms)))
             for window in state.rules.windows.values()
         ]
         due_ms = next_boundary(state.rules, now_ms)
-        read = await self._catalog.index.read(opened, asks, now_ms=now_ms, due_ms=due_ms)
+        read = await self._catalog.index.read(opened, requests, now_ms=now_ms, due_ms=due_ms)
         self._catalog.note_refresh_states(state, read.refresh_states)
         windows = [
             WindowStats(
@@ -50,7 +50,7 @@ class BoardStatistics:
                 rankings=sum(key.window == name for key in keys),
                 nbytes=sum(size for key, size in sizes.items() if key.window == name),
             )
-            for (name, window), found in zip(state.rules.windows.items(), read.found, strict=True)
+            for (name, window), found in zip(state.rules.windows.items(), read.results, strict=True)
         ]
         scopes, scopes_nbytes = await self._scopes(state, now_ms)
         return BoardStats(

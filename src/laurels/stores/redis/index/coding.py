@@ -199,20 +199,20 @@ def _scores(columns: Any) -> Scores | None:
 # Reading
 
 
-def encode_read(encoding: BoardEncoding, ask: ReadRequest) -> list[Any]:
-    if (listing := ask.scopes) is not None:
+def encode_read(encoding: BoardEncoding, request: ReadRequest) -> list[Any]:
+    if (listing := request.scopes) is not None:
         return [False, listing.form, listing.after, listing.limit]
-    if ask.tally:
-        return [True, scoped_name(ask.key), ask.key.instance, ask.members]
+    if request.tally:
+        return [True, scoped_name(request.key), request.key.instance, request.members]
     return [
-        scoped_name(ask.key),
-        ask.key.instance,
-        encoding.rules.windows[ask.key.window].steps > 0,
-        [_anchor(encoding, anchor) for anchor in ask.anchors],
-        [_span(span) for span in ask.spans],
-        ask.members,
-        ask.data,
-        ask.whole,
+        scoped_name(request.key),
+        request.key.instance,
+        encoding.rules.windows[request.key.window].steps > 0,
+        [_anchor(encoding, anchor) for anchor in request.anchors],
+        [_span(span) for span in request.spans],
+        request.members,
+        request.data,
+        request.whole,
     ]
 
 
@@ -268,20 +268,22 @@ class AnswerReader:
         return self._texts[self._place - count : self._place]
 
 
-def decode_result(encoding: BoardEncoding, ask: ReadRequest, reader: AnswerReader) -> ReadResult:
+def decode_result(
+    encoding: BoardEncoding, request: ReadRequest, reader: AnswerReader
+) -> ReadResult:
     """Decode the result of one read."""
-    if ask.scopes is not None:
+    if request.scopes is not None:
         return ReadResult(0, [], [], None, None, list(reader.next()))
-    width = encoding.rules.order_words(ask.key.window)
-    columns = encoding.rules.score_words(ask.key.window)
-    if ask.tally:
+    width = encoding.rules.order_words(request.key.window)
+    columns = encoding.rules.score_words(request.key.window)
+    if request.tally:
         return ReadResult(0, [], [], _located(encoding, reader, width), None)
     total = reader.next()
-    positions = [reader.next() for _ in ask.anchors]
-    slices = [_slice(encoding, reader, columns, width) for _ in ask.spans]
-    stored = width + (ask.whole and encoding.rules.is_stamped)
-    located = _located(encoding, reader, stored) if ask.members else None
-    data = [_data(reader.next()) for _ in range(len(slices) + 1)] if ask.data else None
+    positions = [reader.next() for _ in request.anchors]
+    slices = [_slice(encoding, reader, columns, width) for _ in request.spans]
+    stored = width + (request.whole and encoding.rules.is_stamped)
+    located = _located(encoding, reader, stored) if request.members else None
+    data = [_data(reader.next()) for _ in range(len(slices) + 1)] if request.data else None
     return ReadResult(total, positions, slices, located, data)
 
 

@@ -221,29 +221,31 @@ class RedisIndex:
         return int(await self._command(board, b"HGET", b"m", b"left") or 0)
 
     def read(
-        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
+        self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
         """Answer all requests from one state."""
-        return self._reads.read(board, asks, now_ms=now_ms, due_ms=due_ms)
+        return self._reads.read(board, requests, now_ms=now_ms, due_ms=due_ms)
 
     async def _read(
-        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
+        self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading:
         encoding = self._encoding(board)
         arguments = {
             "now": now_ms,
             "due": due_ms,
-            "rolling": encode_rolling(encoding, board.number, now_ms, [ask.key for ask in asks]),
-            "requests": [encode_read(encoding, ask) for ask in asks],
+            "rolling": encode_rolling(
+                encoding, board.number, now_ms, [request.key for request in requests]
+            ),
+            "requests": [encode_read(encoding, request) for request in requests],
         }
-        if any(ask.scopes is not None for ask in asks):
+        if any(request.scopes is not None for request in requests):
             arguments["since"] = since_ms(board.rules, now_ms)
         if board.feeds:
             arguments["feeds"] = board.feeds
         packed, *texts = await self._run(_READ, board, arguments)
         _, seq, parts, refresh_states = _answer(packed)
         reader = AnswerReader(parts, texts)
-        found = [decode_result(encoding, ask, reader) for ask in asks]
+        found = [decode_result(encoding, request, reader) for request in requests]
         offset = tuple(seq) if board.feeds else seq
         return Reading(found, offset, decode_refresh_states(board, refresh_states))
 

@@ -32,7 +32,7 @@ _ACCEPT_SLACK_MS = 10_000
 _MS = 1_000_000
 
 
-class Asks(Protocol):
+class CommandConnection(Protocol):
     """The part of a connection that the clock needs."""
 
     async def command(self, *parts: bytes, key: bytes | None) -> Any: ...
@@ -81,7 +81,7 @@ class NodeClock:
 
     def __init__(
         self,
-        connection: Asks,
+        connection: CommandConnection,
         key: bytes | None,
         monotonic_ns: Callable[[], int],
         guard: ClockGuard | None = None,
@@ -132,9 +132,9 @@ class NodeClock:
 
     async def sample(self) -> None:
         """Read the node's time a few times and use the best sample."""
-        best = await self._ask()
+        best = await self._read_sample()
         for _ in range(SAMPLES - 1):
-            best = min(best, await self._ask(), key=lambda sample: sample.doubt)
+            best = min(best, await self._read_sample(), key=lambda sample: sample.doubt)
         self._newest, sample = best, self._sample
         offset_ms = _offset_ms(best)
         if self._guard.follow(offset_ms, best.local // _MS) != offset_ms:
@@ -183,7 +183,7 @@ class NodeClock:
         began_ms = node_ms - (HOLD_MS - leap.follow_in_ms)
         return began_ms - _ACCEPT_SLACK_MS <= int(accepted) <= node_ms + _ACCEPT_SLACK_MS
 
-    async def _ask(self) -> Sample:
+    async def _read_sample(self) -> Sample:
         sent = self._monotonic_ns()
         seconds, micros = await self._connection.command(b"TIME", key=self._key)
         answered = self._monotonic_ns()

@@ -24,48 +24,48 @@ from laurels.core.requests import ReadRequest
 from laurels.errors.index_server import IndexUnavailable
 from laurels.stores.redis.remote import Opened, Reading
 
-UNDER_WAY = 4
+CALLS_MOST = 4
 """The most calls in progress for one shard."""
-LEAST = 8
+READS_LEAST = 8
 """The least number of queries in a call before further ones are sent in another call."""
 WEIGHT_MOST = 1_000
 """About the most entries that one call reads: that blocks the server for half a millisecond. A
 query for more is sent alone."""
-ASK_WEIGHT = 20
+REQUEST_WEIGHT = 20
 """The fixed cost of a read request, in entries."""
-AGAIN_SECONDS = 0.5
+RETRY_SECONDS = 0.5
 """A call that failed within this time is repeated once."""
 PAUSE_SECONDS = 0.05
 
 
-class _Wanted(Struct, frozen=True, gc=False):
+class _PendingRead(Struct, frozen=True, gc=False):
     opened: Opened
-    asks: Sequence[ReadRequest]
+    requests: Sequence[ReadRequest]
     now_ms: int
     due_ms: int
     reading: "asyncio.Future[Reading]"
 
-    def goes_with(self, other: "_Wanted") -> bool:
+    def is_compatible(self, other: "_PendingRead") -> bool:
         """Return whether both are for the same version of the board, and valid until the same
         time."""
         return self.due_ms == other.due_ms and self.opened.version == other.opened.version
 
 
-class _Line:
+class _ShardQueue:
     """The waiting queries of one shard, and the number of its calls in progress."""
 
     def __init__(self) -> None:
-        self.waiting: deque[_Wanted] = deque()
-        self.under_way = 0
-        self.called = False
-        """Whether `_look_at` is scheduled for the end of the current iteration of the loop."""
+        self.waiting: deque[_PendingRead] = deque()
+        self.in_progress = 0
+        self.scheduled = False
+        """Whether `_start_calls` is scheduled for the end of the current iteration of the loop."""
 
 
 class Read(Protocol):
     """A function that makes one call."""
 
     async def __call__(
-        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
+        self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading: ...
 
 
@@ -74,69 +74,69 @@ class Reads:
 
     def __init__(self, read: Read) -> None:
         self._read = read
-        self._lines: dict[tuple[int, int], _Line] = {}
+        self._queues: dict[tuple[int, int], _ShardQueue] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def read(
-        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
+        self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> "asyncio.Future[Reading]":
         """Answer all requests from one state. Raises the errors of the index."""
         loop = asyncio.get_running_loop()
         reading: asyncio.Future[Reading] = loop.create_future()
         place = board.number, board.shard
-        line = self._lines.get(place)
-        if line is None:
-            line = self._lines[place] = _Line()
-        line.waiting.append(_Wanted(board, asks, now_ms, due_ms, reading))
-        self._look_at(place, line, loop)
+        queue = self._queues.get(place)
+        if queue is None:
+            queue = self._queues[place] = _ShardQueue()
+        queue.waiting.append(_PendingRead(board, requests, now_ms, due_ms, reading))
+        self._schedule(place, queue, loop)
         return reading
 
-    def _look_at(
-        self, place: tuple[int, int], line: _Line, loop: asyncio.AbstractEventLoop
+    def _schedule(
+        self, place: tuple[int, int], queue: _ShardQueue, loop: asyncio.AbstractEventLoop
     ) -> None:
         """Make calls at the end of this iteration of the loop, if any can be made."""
-        if not line.called and line.under_way < UNDER_WAY:
-            line.called = True
-            loop.call_soon(self._call, place, line)
+        if not queue.scheduled and queue.in_progress < CALLS_MOST:
+            queue.scheduled = True
+            loop.call_soon(self._start_calls, place, queue)
 
-    def _call(self, place: tuple[int, int], line: _Line) -> None:
+    def _start_calls(self, place: tuple[int, int], queue: _ShardQueue) -> None:
         """Divide the waiting queries over the calls that may be made."""
-        line.called = False
-        while line.waiting and line.under_way < UNDER_WAY:
-            share = ceil(len(line.waiting) / (UNDER_WAY - line.under_way))
-            group = _taken(line.waiting, max(LEAST, share))
-            line.under_way += 1
-            task = asyncio.create_task(self._ask(place, line, group))
+        queue.scheduled = False
+        while queue.waiting and queue.in_progress < CALLS_MOST:
+            share = ceil(len(queue.waiting) / (CALLS_MOST - queue.in_progress))
+            group = _next_group(queue.waiting, max(READS_LEAST, share))
+            queue.in_progress += 1
+            task = asyncio.create_task(self._run_call(place, queue, group))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        if not line.under_way:
-            self._lines.pop(place, None)
+        if not queue.in_progress:
+            self._queues.pop(place, None)
 
-    async def _ask(self, place: tuple[int, int], line: _Line, group: "_Group") -> None:
+    async def _run_call(self, place: tuple[int, int], queue: _ShardQueue, group: "_Group") -> None:
         try:
-            read = await self._answer(group)
+            read = await self._read_group(group)
         except BaseException as error:
-            for each in group.wanted:
+            for each in group.reads:
                 if not each.reading.done():
                     each.reading.set_exception(error)
             if not isinstance(error, Exception):
                 raise
         else:
-            for each in group.wanted:
+            for each in group.reads:
                 if not each.reading.done():
-                    found = [read.found[group.asks[ask]] for ask in each.asks]
+                    found = [read.results[group.requests[request]] for request in each.requests]
                     each.reading.set_result(Reading(found, read.offset, read.refresh_states))
         finally:
-            line.under_way -= 1
-            self._look_at(place, line, asyncio.get_running_loop())
+            queue.in_progress -= 1
+            self._schedule(place, queue, asyncio.get_running_loop())
 
-    async def _answer(self, group: "_Group") -> Reading:
-        first = group.wanted[0]
+    async def _read_group(self, group: "_Group") -> Reading:
+        first = group.reads[0]
         read = partial(
             self._read,
             first.opened,
-            list(group.asks),
-            now_ms=max(each.now_ms for each in group.wanted),
+            list(group.requests),
+            now_ms=max(each.now_ms for each in group.reads),
             due_ms=first.due_ms,
         )
         loop = asyncio.get_running_loop()
@@ -144,7 +144,7 @@ class Reads:
         try:
             return await read()
         except IndexUnavailable as error:
-            if not error.may_have_applied or loop.time() - began > AGAIN_SECONDS:
+            if not error.may_have_applied or loop.time() - began > RETRY_SECONDS:
                 raise
         await asyncio.sleep(PAUSE_SECONDS)
         return await read()
@@ -154,35 +154,37 @@ class _Group:
     """Queries that share a call, and their distinct requests, each with its place in the call."""
 
     def __init__(self) -> None:
-        self.wanted: list[_Wanted] = []
-        self.asks: dict[ReadRequest, int] = {}
+        self.reads: list[_PendingRead] = []
+        self.requests: dict[ReadRequest, int] = {}
 
-    def take(self, wanted: _Wanted) -> None:
-        self.wanted.append(wanted)
-        for ask in wanted.asks:
-            self.asks.setdefault(ask, len(self.asks))
+    def add(self, read: _PendingRead) -> None:
+        self.reads.append(read)
+        for request in read.requests:
+            self.requests.setdefault(request, len(self.requests))
 
 
-def _taken(waiting: deque[_Wanted], most: int) -> _Group:
+def _next_group(waiting: deque[_PendingRead], most: int) -> _Group:
     """Take the queries for the next call from those that wait."""
     group = _Group()
-    group.take(waiting.popleft())
-    first = group.wanted[0]
-    weight = sum(map(_weight, group.asks))
-    while waiting and len(group.wanted) < most and first.goes_with(waiting[0]):
-        more = sum([_weight(ask) for ask in waiting[0].asks if ask not in group.asks])
+    group.add(waiting.popleft())
+    first = group.reads[0]
+    weight = sum(map(_weight, group.requests))
+    while waiting and len(group.reads) < most and first.is_compatible(waiting[0]):
+        more = sum(
+            [_weight(request) for request in waiting[0].requests if request not in group.requests]
+        )
         if more and weight + more > WEIGHT_MOST:
             break
         weight += more
-        group.take(waiting.popleft())
+        group.add(waiting.popleft())
     return group
 
 
-def _weight(ask: ReadRequest) -> int:
-    listed = 0 if ask.scopes is None else ask.scopes.limit
+def _weight(request: ReadRequest) -> int:
+    listed = 0 if request.scopes is None else request.scopes.limit
     return (
-        ASK_WEIGHT
+        REQUEST_WEIGHT
         + listed
-        + len(ask.members)
-        + sum([max(0, span.high - span.low) for span in ask.spans])
+        + len(request.members)
+        + sum([max(0, span.high - span.low) for span in request.spans])
     )

@@ -43,13 +43,13 @@ class LabelReplicator:
         self._rounds: dict[int, _Round] = {}
 
     async def read(
-        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
+        self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading:
         """Read rankings by a label, after they have all events that were counted before this
         call."""
         if not await self.feed(board, now_ms):
             raise NotReady("the rankings by a label do not keep up with what is counted")
-        return await self._index.read(label_replica(board), asks, now_ms=now_ms, due_ms=due_ms)
+        return await self._index.read(label_replica(board), requests, now_ms=now_ms, due_ms=due_ms)
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
         """Count all entries that the feeds had before this call; return False if that did not

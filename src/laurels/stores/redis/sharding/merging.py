@@ -58,7 +58,7 @@ class Merged(Protocol):
     """A request for a board in several shards, over the rounds; `far` are the positions of spans
     for which a pivot has to be searched for."""
 
-    ask: ReadRequest
+    request: ReadRequest
     far: dict[int, tuple[int, int]]
 
     def of_shard(self, shard: int) -> ReadRequest:
@@ -71,14 +71,14 @@ class Merged(Protocol):
         """Use a pivot that was found for a span in `far`."""
 
 
-def merged(ask: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> Merged:
+def merged(request: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> Merged:
     """Return a request for a board in `count` shards; a lenient one uses what a round shows without
     another round to confirm it."""
-    if ask.scopes is not None:
-        return _Listed(ask, ask.scopes)
-    if ask.tally:
-        return _Cells(ask, count)
-    return Merging(ask, rules, count, lenient=lenient)
+    if request.scopes is not None:
+        return _Listed(request, request.scopes)
+    if request.tally:
+        return _Cells(request, count)
+    return Merging(request, rules, count, lenient=lenient)
 
 
 def next_of(found: Iterable[Sequence[str]], limit: int) -> list[str]:
@@ -89,13 +89,13 @@ def next_of(found: Iterable[Sequence[str]], limit: int) -> list[str]:
 class _Listed:
     """A request that lists scopes; each scope may be in any number of shards."""
 
-    def __init__(self, ask: ReadRequest, listing: Listing) -> None:
-        self.ask = ask
+    def __init__(self, request: ReadRequest, listing: Listing) -> None:
+        self.request = request
         self.far: dict[int, tuple[int, int]] = {}
         self._limit = listing.limit
 
     def of_shard(self, shard: int) -> ReadRequest:
-        return self.ask
+        return self.request
 
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult:
         scopes = next_of([part.scopes for part in parts], self._limit)
@@ -108,13 +108,13 @@ class _Listed:
 class _Cells:
     """A request for the cells of members, each of which is in the shard of its member."""
 
-    def __init__(self, ask: ReadRequest, count: int) -> None:
-        self.ask = ask
+    def __init__(self, request: ReadRequest, count: int) -> None:
+        self.request = request
         self.far: dict[int, tuple[int, int]] = {}
-        self._homes = [shard_of(member.encode(), count) for member in ask.members]
+        self._homes = [shard_of(member.encode(), count) for member in request.members]
 
     def of_shard(self, shard: int) -> ReadRequest:
-        return self.ask
+        return self.request
 
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult:
         found = [parts[shard].located for shard in self._homes]
@@ -133,29 +133,29 @@ class _Cells:
 class Merging:
     """One request for a board in several shards, over the rounds."""
 
-    def __init__(self, ask: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> None:
-        self.ask = ask
+    def __init__(self, request: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> None:
+        self.request = request
         self.far: dict[int, tuple[int, int]] = {}
         """The positions of spans for which a pivot has to be searched for."""
-        self._columns = rules.score_words(ask.key.window)
-        self._width = rules.order_words(ask.key.window)
-        self._located_width = self._width + (ask.whole and rules.is_stamped)
+        self._columns = rules.score_words(request.key.window)
+        self._width = rules.order_words(request.key.window)
+        self._located_width = self._width + (request.whole and rules.is_stamped)
         self._shares_ranks = rules.rank != "ordinal"
         self._count = count
         self._lenient = lenient
         self._round = 0
-        members = [a.member for a in ask.anchors if isinstance(a, AtMember)]
-        members += [member.encode() for member in ask.members]
+        members = [a.member for a in request.anchors if isinstance(a, AtMember)]
+        members += [member.encode() for member in request.members]
         self._members = list(dict.fromkeys(members))
         self._homes = {member: shard_of(member, count) for member in self._members}
         self._words_of: dict[bytes, Words] = {}
-        self._pivots: list[Pivot | None] = [self._first_pivot(span) for span in ask.spans]
+        self._pivots: list[Pivot | None] = [self._first_pivot(span) for span in request.spans]
 
     # Requests to the shards
 
     def of_shard(self, shard: int) -> ReadRequest:
         """Return this round's request for a shard."""
-        anchors = [self._resolved(anchor) or Start() for anchor in self.ask.anchors]
+        anchors = [self._resolved(anchor) or Start() for anchor in self.request.anchors]
         spans = []
         for pivot in self._pivots:
             if pivot is not None:
@@ -167,18 +167,18 @@ class Merging:
                 anchors += self._bounds(member)
         own = [member.decode() for member in self._members if self._homes[member] == shard]
         return ReadRequest(
-            self.ask.key,
+            self.request.key,
             tuple(anchors),
             tuple(spans),
             tuple(own),
-            self.ask.data,
-            whole=self.ask.whole,
+            self.request.data,
+            whole=self.request.whole,
         )
 
     @property
     def _located(self) -> list[bytes]:
         """The requested members whose position in the order is known."""
-        members = dict.fromkeys(member.encode() for member in self.ask.members)
+        members = dict.fromkeys(member.encode() for member in self.request.members)
         return [member for member in members if member in self._words_of]
 
     def _resolved(self, anchor: Anchor) -> Anchor | None:
@@ -199,7 +199,7 @@ class Merging:
     def _first_pivot(self, span: Span) -> Pivot | None:
         """Return the anchor of a span as its first pivot, if its entries are near; None if that is
         not known yet."""
-        anchor = self._resolved(self.ask.anchors[span.anchor])
+        anchor = self._resolved(self.request.anchors[span.anchor])
         if anchor is None or max(span.low, -span.high) > NEAR:
             return None
         low, high = span.low, span.high
@@ -226,14 +226,14 @@ class Merging:
         self._round += 1
         self.far = {}
         total = sum(part.total for part in parts)
-        positions = [self._position(place, parts) for place in range(len(self.ask.anchors))]
-        located = self._locate(parts) if self.ask.members else None
-        carried = self._carried(parts) if self.ask.data else []
+        positions = [self._position(place, parts) for place in range(len(self.request.anchors))]
+        located = self._locate(parts) if self.request.members else None
+        carried = self._carried(parts) if self.request.data else []
         found = self._slices(parts, positions, total)
         if self._learn(parts) or any(part is None for part in found):
             return None
         slices = [part for part in found if part is not None]
-        data = [*(each for _, each in slices), carried] if self.ask.data else None
+        data = [*(each for _, each in slices), carried] if self.request.data else None
         return ReadResult(total, positions, [part for part, _ in slices], located, data)
 
     def near(self, span: int, place: Anchor, position: int) -> None:
@@ -249,8 +249,8 @@ class Merging:
         before, self._words_of = self._words_of, words_of
         if before == words_of:
             return False
-        for place, span in enumerate(self.ask.spans):
-            anchor = self.ask.anchors[span.anchor]
+        for place, span in enumerate(self.request.spans):
+            anchor = self.request.anchors[span.anchor]
             if isinstance(anchor, AtMember) and before.get(anchor.member) != words_of.get(
                 anchor.member
             ):
@@ -271,7 +271,7 @@ class Merging:
         return rows
 
     def _position(self, place: int, parts: Sequence[ReadResult]) -> int:
-        if self._resolved(self.ask.anchors[place]) is None:
+        if self._resolved(self.request.anchors[place]) is None:
             return -1
         return sum(part.positions[place] for part in parts)
 
@@ -281,7 +281,7 @@ class Merging:
         rows = self._rows(parts)
         positions: dict[bytes, int] = {}
         ranks: dict[bytes, int] = {}
-        nexts = [len(self.ask.anchors) + sum(pivot is not None for pivot in self._pivots)]
+        nexts = [len(self.request.anchors) + sum(pivot is not None for pivot in self._pivots)]
         nexts *= len(parts)
         for member in self._located:
             located, i = rows[member]
@@ -294,7 +294,7 @@ class Merging:
                 if located.positions[i] >= 0:
                     positions[member] += part.positions[at]
                     ranks[member] += part.positions[at + self._shares_ranks]
-        members = [member.encode() for member in self.ask.members]
+        members = [member.encode() for member in self.request.members]
         words = [array("q") for _ in range(self._located_width)]
         for member in members:
             located, i = rows[member]
@@ -310,7 +310,7 @@ class Merging:
         """Return the data of the requested members."""
         rows = self._rows(parts)
         found = []
-        for member in self.ask.members:
+        for member in self.request.members:
             part = parts[self._homes[member.encode()]]
             assert part.data is not None
             found.append(part.data[-1][rows[member.encode()][1]])
@@ -325,13 +325,13 @@ class Merging:
         round's pivot is set."""
         found: list[tuple[Slice, list[bytes | None]] | None] = []
         places: list[tuple[Anchor, int]] = [(Start(), 0), (End(), total)]
-        for anchor, position in zip(self.ask.anchors, positions, strict=True):
+        for anchor, position in zip(self.request.anchors, positions, strict=True):
             place = self._resolved(anchor)
             if place is not None:
                 places.append((place, position))
         read = 0
         for span, pivot in enumerate(self._pivots):
-            low, high = extent(self.ask.spans[span], positions, total)
+            low, high = extent(self.request.spans[span], positions, total)
             region = None
             if pivot is not None:
                 region = Region(parts, len(positions) + read, read, self._width)
@@ -390,7 +390,7 @@ class Merging:
                     ranks[i] = ranks[i - 1]
         words = [array("q", [row.words[i] for row in rows]) for i in range(self._width)]
         carried: list[bytes | None] = []
-        if self.ask.data:
+        if self.request.data:
             for row in rows:
                 data = parts[row.shard].data
                 assert data is not None

@@ -62,9 +62,9 @@ async def seek(
 async def _marks(read: Read, key: RankingKey, width: int, places: Sequence[int]) -> list[_Mark]:
     """Return the entries at these positions in their shards, with their positions on the whole
     board."""
-    asks = [[ReadRequest(key, (Start(),), (Span(0, place, place + 1),))] for place in places]
+    requests = [[ReadRequest(key, (Start(),), (Span(0, place, place + 1),))] for place in places]
     bounds: dict[AtBound, None] = {}
-    for each in await read(asks):
+    for each in await read(requests):
         part = each[0].slices[0]
         if part.members:
             words = tuple([column[0] for column in part.words[:width]])

@@ -98,15 +98,15 @@ class Sharded:
         return await counting.apply(partial(self._ranks, board, due_ms) if ranks else None, due_ms)
 
     def read(
-        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
+        self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
         """Answer all requests from one state of each shard; requests for rankings by a label from
         the label replica, after it has all events that the shards had counted before."""
         if board.rules.shards == 1:
-            return self._index.read(board, asks, now_ms=now_ms, due_ms=due_ms)
-        if board.rules.has_label_replica and any(is_by(ask.key.scope) for ask in asks):
-            return self._replicator.read(board, asks, now_ms=now_ms, due_ms=due_ms)
-        return self._merged(board, asks, now_ms, due_ms)
+            return self._index.read(board, requests, now_ms=now_ms, due_ms=due_ms)
+        if board.rules.has_label_replica and any(is_by(request.key.scope) for request in requests):
+            return self._replicator.read(board, requests, now_ms=now_ms, due_ms=due_ms)
+        return self._merged(board, requests, now_ms, due_ms)
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
         """Rotate a rolling window to the running step; return False if the limit was too low."""
@@ -343,7 +343,7 @@ class Sharded:
     async def _merged(
         self,
         board: Opened,
-        asks: Sequence[ReadRequest],
+        requests: Sequence[ReadRequest],
         now_ms: int,
         due_ms: int,
         *,
@@ -351,21 +351,23 @@ class Sharded:
     ) -> Reading:
         """Answer requests for a board in several shards."""
         parts = shards(board)
-        merging = [merged(ask, board.rules, len(parts), lenient=lenient) for ask in asks]
+        merging = [
+            merged(request, board.rules, len(parts), lenient=lenient) for request in requests
+        ]
         offset: Offset = ()
         refresh_states: RefreshStates = {}
 
-        async def read(requests: list[list[ReadRequest]]) -> list[Sequence[ReadResult]]:
+        async def read(by_shard: list[list[ReadRequest]]) -> list[Sequence[ReadResult]]:
             nonlocal offset, refresh_states
             readings = await gather(
                 self._index.read(shard, of_shard, now_ms=now_ms, due_ms=due_ms)
-                for shard, of_shard in zip(parts, requests, strict=True)
+                for shard, of_shard in zip(parts, by_shard, strict=True)
             )
             offset = _vector([reading.offset for reading in readings])
             refresh_states = {
                 shard: each for of in readings for shard, each in of.refresh_states.items()
             }
-            return [reading.found for reading in readings]
+            return [reading.results for reading in readings]
 
         for _ in range(ROUNDS):
             found = await read([[each.of_shard(i) for each in merging] for i in range(len(parts))])
@@ -373,12 +375,12 @@ class Sharded:
                 each.answer([part[place] for part in found]) for place, each in enumerate(merging)
             ]
             whole = [answer for answer in answers if answer is not None]
-            if len(whole) == len(asks):
+            if len(whole) == len(requests):
                 return Reading(whole, offset, refresh_states)
             for each in merging:
                 for span, (low, _) in each.far.items():
-                    width = board.rules.order_words(each.ask.key.window)
-                    place = await seek(read, each.ask.key, width, len(parts), low, NEAR // 4)
+                    width = board.rules.order_words(each.request.key.window)
+                    place = await seek(read, each.request.key, width, len(parts), low, NEAR // 4)
                     each.near(span, *place)
         raise NotReady("the members asked for kept changing while they were read")
 
@@ -396,14 +398,14 @@ class Sharded:
             target = plan.ranking(watch, event)
             if target is not None:
                 ranks.setdefault(target.key, {}).setdefault(member, 0)
-        asks = [ReadRequest(key, members=tuple(named)) for key, named in ranks.items()]
-        asks += [ReadRequest(key) for key in _rolling(plan) - ranks.keys()]
-        read = await self._merged(board, asks, batch.now_ms, due_ms, lenient=True)
-        for ask, found in zip(asks, read.found, strict=True):
-            if not ask.members:
+        requests = [ReadRequest(key, members=tuple(named)) for key, named in ranks.items()]
+        requests += [ReadRequest(key) for key in _rolling(plan) - ranks.keys()]
+        read = await self._merged(board, requests, batch.now_ms, due_ms, lenient=True)
+        for request, found in zip(requests, read.results, strict=True):
+            if not request.members:
                 continue
             assert found.located is not None
-            ranks[ask.key] = dict(zip(ask.members, found.located.ranks, strict=True))
+            ranks[request.key] = dict(zip(request.members, found.located.ranks, strict=True))
         targets = [plan.ranking(watch, event) for event in range(batch.size)]
         return array(
             "q",
