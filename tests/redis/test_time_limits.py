@@ -129,7 +129,7 @@ def test_a_server_that_answers_just_in_time_holds_no_verb_up_for_longer_than_doc
             await lb.create(laurels.Board("b", windows=["all", "day", "r=rolling:2h/1h"], **fields))
             await lb.submit("b", "ann", 1)
             loop = asyncio.get_running_loop()
-            time, sent = loop.time, Connection._within
+            time, sent = loop.time, Connection._with_timeout
 
             async def slowly(connection: Connection, call: Any) -> Any:
                 nonlocal spent
@@ -148,7 +148,7 @@ def test_a_server_that_answers_just_in_time_holds_no_verb_up_for_longer_than_doc
 
             with monkeypatch.context() as patched:
                 patched.setattr(loop, "time", lambda: time() + spent)
-                patched.setattr(Connection, "_within", slowly)
+                patched.setattr(Connection, "_with_timeout", slowly)
                 for verb in (
                     lambda: lb.submit_many("b", [("bob", 1, None, "1")], ranks=True),
                     lambda: lb.submit("b", "ann", 1),

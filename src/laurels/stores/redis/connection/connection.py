@@ -27,7 +27,7 @@ from laurels.stores.redis.scripts import Script
 
 from .deadline import seconds_left
 from .errors import DENIED_WORDS, unanswered
-from .moving import MOVING_SECONDS, beside, guarded, slot_of
+from .moving import MOVING_SECONDS, guarded, sibling_key, slot_of
 from .server import ServerInfo, server_info, sync_policy
 from .urls import Host, RedisAddress, redis_address
 
@@ -51,15 +51,15 @@ async def connect(address: RedisAddress, *, timeout_ms: int = TIMEOUT_MS) -> "Co
     Raises MissingRedis, IndexUnavailable if there is no answer in time, IndexDenied for a wrong
     user or password, WrongServer for a replica, a database that does not exist, or a cluster
     addressed as a single server or the other way round, and IndexTooOld."""
-    connection = await _unchecked(address, timeout_ms)
+    connection = await _open(address, timeout_ms)
     try:
         policies = await connection.sync_policies()
         for place, info in (await connection.infos()).items():
-            _judge(connection, place, info, policies.get(place))
+            _check_server(connection, place, info, policies.get(place))
     except BaseException as error:
         await connection.close()
         if isinstance(error, IndexUnavailable):
-            await _explain(address, timeout_ms, error)
+            await _raise_reason(address, timeout_ms, error)
         raise
     return connection
 
@@ -86,7 +86,7 @@ class Connection:
         If the server does not know the script, its source is sent. While the slot of the key moves
         to another node of a cluster, no script is run on it. Raises the errors of `command`.
         """
-        return await self._within(self._run(script, key, argument))
+        return await self._with_timeout(self._run(script, key, argument))
 
     async def command(self, *parts: bytes, key: bytes | None) -> Any:
         """Send a command to the node that owns `key`; with None, the client library chooses the
@@ -94,18 +94,18 @@ class Connection:
 
         Raises IndexUnavailable, which may be tried again, IndexDenied, IndexFailed, Closed, Forked.
         """
-        return await self._within(self._wire.send(parts, self._slot(key)))
+        return await self._with_timeout(self._wire.send(parts, self._slot(key)))
 
     async def infos(self) -> dict[str, ServerInfo]:
         """Return the INFO text of every primary, by its address. Raises the errors of `command`."""
-        found = await self._within(self._wire.send_to_primaries(b"INFO"))
+        found = await self._with_timeout(self._wire.send_to_primaries(b"INFO"))
         return {place: server_info(text) for place, text in found.items()}
 
     async def sync_policies(self) -> dict[str, str]:
         """Return the `appendfsync` policy of every primary by its address, without those that this
         user may not ask. Raises the errors of `command`."""
         try:
-            found = await self._within(
+            found = await self._with_timeout(
                 self._wire.send_to_primaries(b"CONFIG", b"GET", b"appendfsync")
             )
         except (IndexDenied, IndexFailed):
@@ -123,7 +123,7 @@ class Connection:
         arguments: list[bytes] = [key, argument]
         if self.address.cluster:
             script = guarded(script)
-            arguments.append(beside(key))
+            arguments.append(sibling_key(key))
         until = asyncio.get_running_loop().time() + self._timeout_ms / 1_000 * _MOVING_SHARE
         while True:
             try:
@@ -142,7 +142,7 @@ class Connection:
         except NoScript:
             return await self._wire.send([b"EVAL", script.source.encode(), b"1", *arguments])
 
-    async def _within(self, call: Coroutine[Any, Any, Any]) -> Any:
+    async def _with_timeout(self, call: Coroutine[Any, Any, Any]) -> Any:
         seconds = seconds_left(self._timeout_ms / 1_000)
         try:
             self._ensure_usable()
@@ -170,7 +170,7 @@ class Connection:
         return None if key is None or not self.address.cluster else slot_of(key)
 
 
-async def _unchecked(address: RedisAddress, timeout_ms: int) -> Connection:
+async def _open(address: RedisAddress, timeout_ms: int) -> Connection:
     if find_spec("glide") is None:
         raise MissingRedis("valkey-glide is not installed")
     from .wire import ServerClient  # noqa: PLC0415 (needs an optional package)
@@ -179,7 +179,9 @@ async def _unchecked(address: RedisAddress, timeout_ms: int) -> Connection:
     return Connection(await ServerClient.open(address, library_ms), address, timeout_ms)
 
 
-def _judge(connection: Connection, place: str, info: ServerInfo, sync_policy: str | None) -> None:
+def _check_server(
+    connection: Connection, place: str, info: ServerInfo, sync_policy: str | None
+) -> None:
     if info.cluster and not connection.address.cluster:
         raise WrongServer(f"{place} is a node of a cluster")
     info.ensure_recent(place)
@@ -187,7 +189,7 @@ def _judge(connection: Connection, place: str, info: ServerInfo, sync_policy: st
     connection.warnings.extend(info.warnings(place, sync_policy))
 
 
-async def _explain(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
+async def _raise_reason(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
     """Raise the reason why an address cannot be reached, if it can be determined."""
     message = str(error.__cause__)
     if any(word in message for word in DENIED_WORDS):
@@ -198,12 +200,12 @@ async def _explain(address: RedisAddress, timeout_ms: int, error: IndexUnavailab
         raise WrongServer(f"{address} is a replica") from error
     if len(address.hosts) > 1 and not address.cluster:
         return
-    await _knock(address.hosts[0], timeout_ms)
+    await _probe_port(address.hosts[0], timeout_ms)
     if address.cluster or address.database:
-        await _compare(address, timeout_ms, error)
+        await _check_address(address, timeout_ms, error)
 
 
-async def _knock(host: Host, timeout_ms: int) -> None:
+async def _probe_port(host: Host, timeout_ms: int) -> None:
     """Raise IndexUnavailable with the reason why a host cannot be reached, if it cannot."""
     try:
         async with asyncio.timeout(timeout_ms / 1_000):
@@ -214,11 +216,11 @@ async def _knock(host: Host, timeout_ms: int) -> None:
     writer.close()
 
 
-async def _compare(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
+async def _check_address(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
     """Raise WrongServer if the first host answers when addressed as a single server with database
     0."""
     plain = msgspec.structs.replace(address, hosts=address.hosts[:1], cluster=False, database=0)
-    probe = await _unchecked(plain, timeout_ms)
+    probe = await _open(plain, timeout_ms)
     try:
         ((place, info),) = (await probe.infos()).items()
     except LaurelsError:

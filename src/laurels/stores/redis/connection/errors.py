@@ -25,7 +25,7 @@ _IN_SCRIPT = re.compile(
     r"Error running script \(call to f_\w+\): (?:@user_script: ?\d+: )+-([A-Z]+) (.*)", re.DOTALL
 )
 
-_NOT_NOW = {
+_TEMPORARY = {
     "BUSY": "it is busy with a script",
     "READONLY": "it is a replica",
     "LOADING": "it is loading what it had written",
@@ -36,13 +36,14 @@ _NOT_NOW = {
     "NOREPLICAS": "it has fewer replicas than it wants",
 }
 """Errors that a server raises before it has changed anything. This holds inside a script, too:
-Redis checks them at the first write only, so no script ends half-way; but see `_AT_ANY_WRITE`."""
+Redis checks them at the first write only, so no script ends half-way; but see
+`_CHECKED_AT_EVERY_WRITE`."""
 
-_AT_ANY_WRITE = {"MISCONF"}
+_CHECKED_AT_EVERY_WRITE = {"MISCONF"}
 """Errors that servers before Redis 7 check at every write, so they may end a script half-way. The
-conditions of the others in `_NOT_NOW` cannot begin while a script runs."""
+conditions of the others in `_TEMPORARY` cannot begin while a script runs."""
 
-_ON_THEIR_WAY = {"TRYAGAIN", "ASK", "MOVED"}
+_SLOT_MOVING = {"TRYAGAIN", "ASK", "MOVED"}
 """Errors for keys of a slot that is being moved, once the client library has given up: under load a
 call may be redirected (ASK) and sent back (MOVED) several times."""
 _FULL = "OOM"
@@ -56,8 +57,8 @@ _CLUSTER_DOWN = "while the cluster is down"
 _DENIED = {"NOAUTH", "WRONGPASS", "NOPERM", "AUTHENTICATIONFAILED", "PERMISSIONDENIED"}
 DENIED_WORDS = ("NOAUTH", "WRONGPASS")
 """Parts of the message when a connection is not authorized."""
-_UNSENT = ("maximum inflight", "No connection found")
-_UNREACHED = "connect failed"
+_NOT_SENT = ("maximum inflight", "No connection found")
+_NOT_CONNECTED = "connect failed"
 
 
 def word_of(message: str) -> str | None:
@@ -70,22 +71,22 @@ def error_of(message: str, place: str) -> LaurelsError:
     """Return the error for a refusal by the server, or for a failure to reach it."""
     found = _WORD.match(unwrapped := _unwrapped(message))
     word, rest = (found[1].upper(), found[2]) if found else ("", message)
-    if word in _NOT_NOW:
-        maybe = unwrapped is not message and word in _AT_ANY_WRITE
-        return IndexUnavailable(f"{place} refuses the call: {_NOT_NOW[word]}", maybe)
+    if word in _TEMPORARY:
+        maybe = unwrapped is not message and word in _CHECKED_AT_EVERY_WRITE
+        return IndexUnavailable(f"{place} refuses the call: {_TEMPORARY[word]}", maybe)
     if word == _FULL:
         return IndexFull(f"{place} refuses the call: its memory is full")
     if word in _DENIED:
         return IndexDenied(f"{place} denies the call ({word}: {_line(rest)})")
-    if word in _ON_THEIR_WAY or _NOT_LOCAL in message:
+    if word in _SLOT_MOVING or _NOT_LOCAL in message:
         return IndexMoving(f"{place} refuses the call: the keys are on their way to another node")
     if _CLUSTER_DOWN in message:
-        return IndexUnavailable(f"{place} refuses the call: {_NOT_NOW['CLUSTERDOWN']}")
+        return IndexUnavailable(f"{place} refuses the call: {_TEMPORARY['CLUSTERDOWN']}")
     if _KILLED in message:
         return IndexUnavailable(f"{place} was told to end the script before it wrote anything")
     if message.startswith(_SIGNALLED) or (found and found[1].isupper()):
         return IndexFailed(f"{place} answered with an error ({_line(message)})")
-    if _UNREACHED in message or any(part in message for part in _UNSENT):
+    if _NOT_CONNECTED in message or any(part in message for part in _NOT_SENT):
         return IndexUnavailable(f"{place} was not asked ({_line(message)})")
     return unanswered(place, _line(message))
 
@@ -96,7 +97,7 @@ def is_lost(error: BaseException, message: str) -> bool:
     if not isinstance(error, IndexUnavailable):
         return False
     word = (word_of(message) or "").upper()
-    return error.may_have_applied or word in _NO_PRIMARY or _UNREACHED in message
+    return error.may_have_applied or word in _NO_PRIMARY or _NOT_CONNECTED in message
 
 
 def unanswered(place: str, why: str) -> IndexUnavailable:

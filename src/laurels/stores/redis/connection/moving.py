@@ -21,7 +21,7 @@ MOVING_SECONDS = 0.05
 """The delay before repeating a call that was refused because its slot moves."""
 
 _SLOTS = 16_384
-_LOOK = "redis.call('EXISTS', KEYS[1], ARGV[2])\n"
+_GUARD = "redis.call('EXISTS', KEYS[1], ARGV[2])\n"
 
 
 def slot_of(key: bytes) -> int:
@@ -31,7 +31,7 @@ def slot_of(key: bytes) -> int:
     return crc_hqx(tag if tag and closed else key, 0) % _SLOTS
 
 
-def beside(key: bytes) -> bytes:
+def sibling_key(key: bytes) -> bytes:
     """Return a key that never exists, in the same slot as `key`."""
     found = key + b"~"
     return found if slot_of(found) == slot_of(key) else b"{%b}~" % key
@@ -40,6 +40,6 @@ def beside(key: bytes) -> bytes:
 @cache
 def guarded(script: Script) -> Script:
     """Return the script, preceded by a check that reads KEYS[1] and the key in ARGV[2]."""
-    source = _LOOK + script.source
+    source = _GUARD + script.source
     sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     return Script(script.name, source, sha)

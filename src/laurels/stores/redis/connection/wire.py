@@ -47,9 +47,9 @@ class ServerClient:
         self._client = client
         self._address = address
         self._timeout_ms = timeout_ms
-        self._several = client is None
+        self._has_replicas = client is None
         self._search: asyncio.Task[Client] | None = None
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
 
     @classmethod
@@ -63,13 +63,13 @@ class ServerClient:
         """Send a command: in a cluster to the primary that owns `slot`; with None the library
         chooses the node by the key in the command. Raises NoScript and the errors of `errors`."""
         route = None if slot is None else glide.SlotIdRoute(glide.SlotType.PRIMARY, slot)
-        return await self._sent(parts, route)
+        return await self._send(parts, route)
 
     async def send_to_primaries(self, *parts: bytes) -> dict[str, Any]:
         """Return the answer of every primary, by its address."""
         if not self._address.cluster:
-            return {str(self._address): await self._sent(parts, None)}
-        found: dict[bytes, Any] = await self._sent(parts, glide.AllPrimaries())
+            return {str(self._address): await self._send(parts, None)}
+        found: dict[bytes, Any] = await self._send(parts, glide.AllPrimaries())
         return {place.decode(): answer for place, answer in found.items()}
 
     async def take_answers_over(self) -> None:
@@ -79,14 +79,14 @@ class ServerClient:
 
     async def close(self) -> None:
         self._closed = True
-        for task in [*self._leaving, *([self._search] if self._search else [])]:
+        for task in [*self._closing, *([self._search] if self._search else [])]:
             task.cancel()
             await asyncio.wait([task])
         if self._client is not None:
             await self._client.close()
         hand_over(asyncio.get_running_loop())
 
-    async def _sent(self, parts: Sequence[bytes], route: glide.Route | None) -> Any:
+    async def _send(self, parts: Sequence[bytes], route: glide.Route | None) -> Any:
         client = self._client or await self._primary()
         ensure_read(asyncio.get_running_loop())
         try:
@@ -95,8 +95,8 @@ class ServerClient:
             return await client.custom_command(list(parts), route)
         except glide.GlideError as error:
             reported = self._error(error)
-            if self._several and is_lost(reported, str(error)):
-                self._leave(client)
+            if self._has_replicas and is_lost(reported, str(error)):
+                self._abandon(client)
             raise reported from error
 
     def _error(self, error: glide.GlideError) -> Exception:
@@ -104,7 +104,7 @@ class ServerClient:
         if isinstance(error, glide.TimeoutError):
             return unanswered(place, f"within {self._timeout_ms} ms")
         if isinstance(error, glide.ClosingError):
-            if self._several and not self._closed:
+            if self._has_replicas and not self._closed:
                 return unanswered(place, "the connection was given up")
             return Closed("the connection to the index server is closed")
         if word_of(str(error)) == NO_SCRIPT:
@@ -117,25 +117,25 @@ class ServerClient:
         """Return a client of the host that is the primary now; concurrent callers share the
         search."""
         if self._search is None:
-            self._search = asyncio.create_task(self._found())
-            self._search.add_done_callback(_heard)
+            self._search = asyncio.create_task(self._search_primary())
+            self._search.add_done_callback(_retrieve_error)
         return await asyncio.shield(self._search)
 
-    async def _found(self) -> Client:
+    async def _search_primary(self) -> Client:
         try:
             self._client = await _primary_of(self._address, self._timeout_ms)
             return self._client
         finally:
             self._search = None
 
-    def _leave(self, client: Client) -> None:
+    def _abandon(self, client: Client) -> None:
         """Stop using a client, and close it when its calls have had time to finish."""
         if self._client is not client:
             return
         self._client = None
         task = asyncio.create_task(self._close_later(client))
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
     async def _close_later(self, client: Client) -> None:
         try:
@@ -151,10 +151,10 @@ async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
     """
     hosts = [msgspec.structs.replace(address, hosts=(host,)) for host in address.hosts]
     clients = [await _client(host, timeout_ms) for host in hosts]
-    probes = [asyncio.create_task(_probed(client)) for client in clients]
+    probes = [asyncio.create_task(_probe(client)) for client in clients]
     chosen = None
     try:
-        await _settled(probes, timeout_ms / 1_000 * 0.8)
+        await _wait_for_primary(probes, timeout_ms / 1_000 * 0.8)
         answers = [probe.result() for probe in probes if probe.done()]
         primaries = [
             client
@@ -162,7 +162,7 @@ async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
             if probe.done() and not probe.result()
         ]
         if len(primaries) != 1:
-            raise _not_one(address, len(primaries), [each for each in answers if each])
+            raise _no_single_primary(address, len(primaries), [each for each in answers if each])
         chosen = primaries[0]
         return chosen
     finally:
@@ -172,7 +172,7 @@ async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
                 await client.close()
 
 
-async def _settled(probes: Sequence["asyncio.Task[str]"], seconds: float) -> None:
+async def _wait_for_primary(probes: Sequence["asyncio.Task[str]"], seconds: float) -> None:
     """Wait until one host has reported to be the primary, and a little longer for the others."""
     results = iter(asyncio.as_completed(probes, timeout=seconds))
     try:
@@ -184,7 +184,7 @@ async def _settled(probes: Sequence["asyncio.Task[str]"], seconds: float) -> Non
         return
 
 
-async def _probed(client: Client) -> str:
+async def _probe(client: Client) -> str:
     """Return why a host cannot be used, or an empty text for a primary; the library connects only
     to primaries."""
     try:
@@ -194,13 +194,15 @@ async def _probed(client: Client) -> str:
     return ""
 
 
-def _heard(search: "asyncio.Task[Client]") -> None:
+def _retrieve_error(search: "asyncio.Task[Client]") -> None:
     """Retrieve the error of a search whose callers may all have been cancelled."""
     if not search.cancelled():
         search.exception()
 
 
-def _not_one(address: RedisAddress, primaries: int, errors: Sequence[str]) -> LaurelsError:
+def _no_single_primary(
+    address: RedisAddress, primaries: int, errors: Sequence[str]
+) -> LaurelsError:
     if primaries:
         return IndexUnavailable(
             f"{primaries} hosts of {address} are primaries: make all but one a replica"
