@@ -52,10 +52,10 @@ class _Share:
         self.shard = shard
         self.events = events
         self.positions: PositionWrite | None = None
-        self.passed = False
+        self.already_counted = False
         self.applied: Applied | None = None
         self.error: BaseException | None = None
-        self.ended = False
+        self.done = False
 
 
 class Counting:
@@ -90,8 +90,8 @@ class Counting:
         self._shares = [_Share(shard, touched[shard]) for shard in sorted(touched)]
         self._stored: StoredPositions | None = None
         self._remembered = [0] * count
-        self._room: int | None = None
-        self._measures = False
+        self._capacity: int | None = None
+        self._remeasures = False
         """Whether ids may be forgotten between the shares, so that the free capacity is determined
         again for each."""
 
@@ -113,8 +113,8 @@ class Counting:
         offset, after = await asyncio.gather(self._offset(), self._ranks_after(ranks_wanted))
         return Applied(
             self._outcomes(events),
-            _chosen(before, events, left),
-            _chosen(after, events, left),
+            _select(before, events, left),
+            _select(after, events, left),
             offset,
             left,
             self._refresh_states(),
@@ -128,11 +128,11 @@ class Counting:
         ids = self._batch.ids
         wanted = 0 if ids is None else sum(id is not None for id in ids)
         if wanted:
-            await self._measure(0)
+            await self._measure_capacity(0)
         in_event_time = self._batch.nows is not None
-        tight = self._room is not None and -in_event_time < self._room < wanted
+        tight = self._capacity is not None and -in_event_time < self._capacity < wanted
         if self._batch.position is not None:
-            *others, last = await self._positioned(*self._batch.position)
+            *others, last = await self._assign_positions(*self._batch.position)
             if self._is_counted:
                 return [[last], others]
             if self._batch.atomic:
@@ -147,20 +147,20 @@ class Counting:
                 key=lambda event: (self._homes[event], self._batch.accepted_at(event)),
             )
             self._shares = [_Share(shard, list(events)) for (shard, _), events in runs]
-            self._measures = in_event_time
+            self._remeasures = in_event_time
             return [[share] for share in self._shares]
         return [self._shares]
 
-    async def _measure(self, event: int) -> None:
+    async def _measure_capacity(self, event: int) -> None:
         """Read how many ids are remembered at the time an event is accepted, and set how many more
         fit."""
         now_ms = self._batch.accepted_at(event)
         self._remembered = await gather(
             self._index.remembered(shard, now_ms) for shard in self._shards
         )
-        self._room = max(0, self._board.rules.dedupe_max - sum(self._remembered))
+        self._capacity = max(0, self._board.rules.dedupe_max - sum(self._remembered))
 
-    async def _positioned(self, source: str, text: str) -> list[_Share]:
+    async def _assign_positions(self, source: str, text: str) -> list[_Share]:
         """Return a share for every shard, with what to store there; the last one is that of the
         keeper of the source's position. Claim the position that the batch follows."""
         follows = self._batch.follows
@@ -177,7 +177,7 @@ class Counting:
         for share in self._shares:
             share.positions = writes[share.shard]
         for share in self._shares[:-1] if before != text else []:
-            share.passed = stored.pair(share.shard) == (before, text)
+            share.already_counted = stored.pair(share.shard) == (before, text)
         return self._shares
 
     @property
@@ -189,15 +189,15 @@ class Counting:
         return self._stored.before == self._batch.position[1]
 
     async def _carry_out(self, share: _Share, due_ms: int) -> None:
-        if share.passed:
-            share.ended = True
+        if share.already_counted:
+            share.done = True
             return
         try:
             if share.events:
-                share.applied = await self._counted(share, due_ms)
+                share.applied = await self._count_share(share, due_ms)
             elif share.positions is not None:
                 await self._index.set_position(self._shards[share.shard], share.positions)
-            share.ended = True
+            share.done = True
         except PositionMoved as error:
             share.error = error
             if self._stored is not None and share.shard != self._stored.keeper:
@@ -205,16 +205,16 @@ class Counting:
         except Exception as error:
             share.error = error
 
-    async def _counted(self, share: _Share, due_ms: int) -> Applied:
+    async def _count_share(self, share: _Share, due_ms: int) -> Applied:
         board, batch, plan = self._shards[share.shard], self._batch, self._plan
-        if self._measures:
-            await self._measure(share.events[0])
+        if self._remeasures:
+            await self._measure_capacity(share.events[0])
         if len(share.events) < batch.size:
             batch, plan = batch.take(share.events), plan.select(share.events)
-        if self._measures:  # forget ids as of the time of this share, not of later events
+        if self._remeasures:  # forget ids as of the time of this share, not of later events
             batch = replace(batch, now_ms=self._batch.accepted_at(share.events[-1]))
-        if self._room is not None:
-            most = self._remembered[share.shard] + self._room
+        if self._capacity is not None:
+            most = self._remembered[share.shard] + self._capacity
             board = replace(board, rules=replace(board.rules, dedupe_max=most))
         batch = replace(batch, position=None)
         feed = encode_feed_payload(board.rules, batch, plan, share.events, self._number)
@@ -229,21 +229,21 @@ class Counting:
             feed=feed,
             positions=share.positions,
         )
-        if self._room is not None and batch.ids is not None:
+        if self._capacity is not None and batch.ids is not None:
             codes = applied.outcomes.codes
             new = sum(
                 id is not None and code in COUNTED
                 for id, code in zip(batch.ids, codes, strict=True)
             )
             self._remembered[share.shard] += new
-            self._room = max(0, self._room - new)
+            self._capacity = max(0, self._capacity - new)
         return applied
 
     # The results
 
     @property
     def _done(self) -> list[_Share]:
-        return [share for share in self._shares if share.ended]
+        return [share for share in self._shares if share.done]
 
     @property
     def _rolled_back(self) -> bool:
@@ -266,7 +266,7 @@ class Counting:
             raise error
         if not isinstance(error, REFUSED):
             raise PartlyCounted(counted) from error
-        return sorted(e for share in self._shares if not share.ended for e in share.events)
+        return sorted(e for share in self._shares if not share.done for e in share.events)
 
     def _outcomes(self, events: Sequence[int]) -> Outcomes:
         """Return the outcomes of these events; skipped ones have been counted by an earlier
@@ -287,8 +287,8 @@ class Counting:
                 codes[i] = code
             if outcomes.before is not None and outcomes.after is not None:
                 has_scores = True
-                _put(before, places, outcomes.before)
-                _put(after, places, outcomes.after)
+                _store_scores(before, places, outcomes.before)
+                _store_scores(after, places, outcomes.after)
         return Outcomes(codes, before, after) if has_scores else Outcomes(codes)
 
     async def _ranks_after(self, ranks: Ranks | None) -> "array[int] | None":
@@ -322,7 +322,7 @@ class Counting:
         return tuple(offsets)
 
 
-def _chosen(
+def _select(
     ranks: "array[int] | None", events: Sequence[int], left: list[int] | None
 ) -> "array[int] | None":
     if ranks is None or left is None:
@@ -334,7 +334,7 @@ def _no_scores(size: int, width: int) -> Scores:
     return Scores(bytearray(size), [array("q", bytes(8 * size)) for _ in range(width)])
 
 
-def _put(scores: Scores, places: Sequence[int], found: Scores) -> None:
+def _store_scores(scores: Scores, places: Sequence[int], found: Scores) -> None:
     for i, present in zip(places, found.present, strict=True):
         scores.present[i] = present
     for column, words in zip(scores.words, found.words, strict=True):

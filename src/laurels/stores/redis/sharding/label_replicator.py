@@ -20,7 +20,7 @@ from laurels.errors import NotReady
 from laurels.stores.redis.remote import FeedConflict, Opened, Reading, ShardIndex
 
 from .feed import FeedPlace, Pending
-from .merged_feed import chosen, merge_feeds
+from .merged_feed import merge_feeds, next_runs
 from .shards import gather, label_replica, shards
 
 ENTRIES = 32
@@ -58,20 +58,20 @@ class LabelReplicator:
         Calls that arrive while a round for the board is running share the next round.
         """
         waiting = self._rounds.get(board.number)
-        if waiting is None or waiting.begun:
+        if waiting is None or waiting.started:
             self._rounds[board.number] = waiting = _Round(waiting, self._feed, board, now_ms)
         waiting.now_ms = max(waiting.now_ms, now_ms)
-        return await waiting.ended()
+        return await waiting.wait()
 
     async def _feed(self, board: Opened, now_ms: int) -> bool:
         goal: list[FeedPlace] | None = None
         for _ in range(ROUNDS):
             found = await self._pending(board)
             goal = goal or [each.last for each in found]
-            if self._has_come(board, goal):
+            if self._has_reached(board, goal):
                 return True
             await self._count(board, found, now_ms)
-            if self._has_come(board, goal):
+            if self._has_reached(board, goal):
                 return True
         return False
 
@@ -80,7 +80,7 @@ class LabelReplicator:
         self._places.pop(board.number, None)
         self._rounds.pop(board.number, None)
 
-    def _has_come(self, board: Opened, goal: Sequence[FeedPlace]) -> bool:
+    def _has_reached(self, board: Opened, goal: Sequence[FeedPlace]) -> bool:
         places = self._places[board.number]
         return all(place >= last for place, last in zip(places, goal, strict=True))
 
@@ -101,21 +101,26 @@ class LabelReplicator:
         places = self._places[board.number]
         home = label_replica(board)
         most = max(1, EVENTS // len(board.rules.rank_by))
-        runs = chosen([each.entries for each in pending], most)
+        runs = next_runs([each.entries for each in pending], most)
         if not runs:  # other processes have counted the entries, and they are deleted
             self._places[board.number] = await self._index.followed(home)
             return
         latest_ms = max(entry.payload.now_ms for run in runs for _, entry in run)
-        fed = merge_feeds(home, runs, places, max(now_ms, latest_ms))
-        due_ms = next_boundary(board.rules, fed.batch.now_ms)
+        feed = merge_feeds(home, runs, places, max(now_ms, latest_ms))
+        due_ms = next_boundary(board.rules, feed.batch.now_ms)
         try:
             await self._index.follow(
-                home, fed.batch, fed.plan, due_ms=due_ms, spans=fed.spans, baselines=fed.baselines
+                home,
+                feed.batch,
+                feed.plan,
+                due_ms=due_ms,
+                spans=feed.spans,
+                baselines=feed.baselines,
             )
-        except FeedConflict as overtaken:
-            self._places[board.number] = overtaken.places
+        except FeedConflict as conflict:
+            self._places[board.number] = conflict.places
         else:
-            for shard, _, last in fed.spans:
+            for shard, _, last in feed.spans:
                 places[shard] = last
 
 
@@ -130,12 +135,12 @@ class _Round:
         board: Opened,
         now_ms: int,
     ) -> None:
-        self.begun = False
+        self.started = False
         self.now_ms = now_ms
         self._task = asyncio.create_task(self._run(before, feed, board))
-        self._task.add_done_callback(_heard)
+        self._task.add_done_callback(_retrieve_error)
 
-    async def ended(self) -> bool:
+    async def wait(self) -> bool:
         """Return whether the round finished; raise its error. Cancelling one waiter does not cancel
         the others."""
         return await asyncio.shield(self._task)
@@ -148,11 +153,11 @@ class _Round:
     ) -> bool:
         if before is not None:
             await asyncio.wait([before._task])
-        self.begun = True
+        self.started = True
         return await feed(board, self.now_ms)
 
 
-def _heard(task: "asyncio.Task[bool]") -> None:
+def _retrieve_error(task: "asyncio.Task[bool]") -> None:
     """Retrieve the error of a round whose callers may all have been cancelled."""
     if not task.cancelled():
         task.exception()

@@ -33,7 +33,9 @@ class MergedFeed(Struct, frozen=True):
     baselines: list[Sequence[int] | bool] | None
 
 
-def chosen(pending: Sequence[Sequence[FeedEntry]], most: int) -> list[list[tuple[int, FeedEntry]]]:
+def next_runs(
+    pending: Sequence[Sequence[FeedEntry]], most: int
+) -> list[list[tuple[int, FeedEntry]]]:
     """Return the entries to count next with their shards, with about `most` events; the entries of
     one call stay together."""
     runs: list[list[tuple[int, FeedEntry]]] = []

@@ -50,7 +50,7 @@ class Pivot(NamedTuple):
 
     place: Anchor
     before: int
-    behind: int
+    after: int
     shared: bool = False
 
 
@@ -159,8 +159,8 @@ class Merging:
         spans = []
         for pivot in self._pivots:
             if pivot is not None:
-                before, behind = self._reach(pivot)
-                spans.append(Span(len(anchors), -before, behind))
+                before, after = self._reach(pivot)
+                spans.append(Span(len(anchors), -before, after))
                 anchors.append(pivot.place)
         for member in self._located:
             if self._homes[member] != shard:
@@ -209,10 +209,10 @@ class Merging:
 
     def _reach(self, pivot: Pivot) -> tuple[int, int]:
         """Return how many entries of each shard are read before and after a pivot."""
-        before, behind = pivot.before, pivot.behind
+        before, after = pivot.before, pivot.after
         if pivot.shared:
-            before, behind = self._part(before), self._part(behind)
-        return before + self._shares_ranks, behind
+            before, after = self._part(before), self._part(after)
+        return before + self._shares_ranks, after
 
     def _part(self, entries: int) -> int:
         """Return how many of the next `entries` entries are in one shard at most, almost always."""
@@ -228,19 +228,19 @@ class Merging:
         total = sum(part.total for part in parts)
         positions = [self._position(place, parts) for place in range(len(self.request.anchors))]
         located = self._locate(parts) if self.request.members else None
-        carried = self._carried(parts) if self.request.data else []
+        data_of_members = self._data_of_members(parts) if self.request.data else []
         found = self._slices(parts, positions, total)
-        if self._learn(parts) or any(part is None for part in found):
+        if self._update_words(parts) or any(part is None for part in found):
             return None
         slices = [part for part in found if part is not None]
-        data = [*(each for _, each in slices), carried] if self.request.data else None
+        data = [*(each for _, each in slices), data_of_members] if self.request.data else None
         return ReadResult(total, positions, [part for part, _ in slices], located, data)
 
     def near(self, span: int, place: Anchor, position: int) -> None:
         """Use a pivot that was found for a span in `far`."""
         self._read_around(span, place, position, *self.far[span])
 
-    def _learn(self, parts: Sequence[ReadResult]) -> bool:
+    def _update_words(self, parts: Sequence[ReadResult]) -> bool:
         """Note where members are in the order; return whether any was not where it was guessed."""
         words_of: dict[bytes, Words] = {}
         for member, (located, i) in self._rows(parts).items():
@@ -306,7 +306,7 @@ class Merging:
             words,
         )
 
-    def _carried(self, parts: Sequence[ReadResult]) -> list[bytes | None]:
+    def _data_of_members(self, parts: Sequence[ReadResult]) -> list[bytes | None]:
         """Return the data of the requested members."""
         rows = self._rows(parts)
         found = []
@@ -347,11 +347,13 @@ class Merging:
                     continue
             if pivot is not None and region is not None:
                 places.insert(0, (pivot.place, region.position))
-            self._aim(span, low, high, places)
+            self._set_pivot(span, low, high, places)
             found.append(None)
         return found
 
-    def _aim(self, span: int, low: int, high: int, places: Sequence[tuple[Anchor, int]]) -> None:
+    def _set_pivot(
+        self, span: int, low: int, high: int, places: Sequence[tuple[Anchor, int]]
+    ) -> None:
         """Set the pivot from which a span is read next: the nearest place whose position is
         known."""
 
@@ -389,10 +391,10 @@ class Merging:
                 if rows[i].words[: self._columns] == rows[i - 1].words[: self._columns]:
                     ranks[i] = ranks[i - 1]
         words = [array("q", [row.words[i] for row in rows]) for i in range(self._width)]
-        carried: list[bytes | None] = []
+        data_of_members: list[bytes | None] = []
         if self.request.data:
             for row in rows:
                 data = parts[row.shard].data
                 assert data is not None
-                carried.append(data[read][row.place])
-        return Slice(low, [row.member.decode() for row in rows], ranks, words), carried
+                data_of_members.append(data[read][row.place])
+        return Slice(low, [row.member.decode() for row in rows], ranks, words), data_of_members

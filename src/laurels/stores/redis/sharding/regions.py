@@ -34,20 +34,20 @@ class Region:
         self._rows = [_rows(part, shard, width) for shard, part in enumerate(self._parts)]
         self.position = sum(part.positions[anchor] for part in parts)
         before: list[RegionRow] = []
-        behind: list[RegionRow] = []
+        after: list[RegionRow] = []
         first: list[RegionRow | None] = []
         last: list[RegionRow | None] = []
         for part, slice, rows in zip(parts, self._parts, self._rows, strict=True):
             middle = part.positions[anchor] - slice.start
             before += rows[:middle]
-            behind += rows[middle:]
+            after += rows[middle:]
             if slice.start > 0:
                 first.append(rows[0] if middle > 0 else None)
             if slice.start + len(rows) < part.total:
                 last.append(rows[-1] if middle < len(rows) else None)
         before = _from(sorted(before), first)
         self.start = self.position - len(before)
-        self.rows = before + _up_to(sorted(behind), last)
+        self.rows = before + _up_to(sorted(after), last)
 
     def cut(self, low: int, high: int) -> list[RegionRow] | None:
         """Return the entries at these positions of the whole board, or None if some were not
