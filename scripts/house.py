@@ -31,7 +31,7 @@ WINDOW_HOMES = ("model/windows/", "model/rules.py", "core/record.py")
 """Where a window kind may be known: its own files, the forms of definitions, the log's encoder."""
 STORE_NAMES = {
     "Service",
-    "Direct",
+    "RedisStore",
     "RemoteStore",
     "AsyncRemoteStore",
     "Leaderboards",

@@ -6,7 +6,7 @@ from laurels.stores.base import BoardCopies
 from laurels.stores.http.store import RemoteStore
 from laurels.stores.http.transport import Wire
 from laurels.stores.local.store import Service
-from laurels.stores.redis.store import Direct
+from laurels.stores.redis.store import RedisStore
 
 Verbs = Leaderboards | AsyncLeaderboards
 
@@ -17,9 +17,9 @@ def local(lb: Verbs) -> Service:
     return lb._store
 
 
-def remote(lb: Verbs) -> Direct:
+def remote(lb: Verbs) -> RedisStore:
     """Return the store of boards that are on an index server."""
-    assert isinstance(lb._store, Direct)
+    assert isinstance(lb._store, RedisStore)
     return lb._store
 
 

@@ -15,7 +15,7 @@ from laurels.errors import AllEventsRefused, LaurelsError
 from laurels.errors.index_server import IndexUnavailable
 from laurels.errors.sources import SourceOvertaken
 from laurels.stores.redis import retry
-from laurels.stores.redis.sharding.sharded import Sharded
+from laurels.stores.redis.sharding.sharded import ShardedIndex
 from tests.redis.servers import Server, free_port
 from tests.redis.test_sharded_counting import Failing
 from tests.serving import Served
@@ -68,7 +68,7 @@ def broken(url: str, failure: Callable[[Any], Exception | None]) -> Boards:
     @asynccontextmanager
     async def opened() -> AsyncIterator[laurels.AsyncLeaderboards]:
         store = await config.direct_here(url, create=True)
-        store._catalog.index = Sharded(Failing(store._catalog.index._index, failure))  # type: ignore[attr-defined]
+        store._catalog.index = ShardedIndex(Failing(store._catalog.index._index, failure))  # type: ignore[attr-defined]
         async with laurels.AsyncLeaderboards(store) as lb:
             yield lb
 

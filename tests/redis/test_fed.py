@@ -23,7 +23,7 @@ from laurels.errors import NotReady
 from laurels.errors.index_server import IndexDenied
 from laurels.stores.redis.catalog import BoardCatalog
 from laurels.stores.redis.sharding import label_replicator
-from laurels.stores.redis.sharding.sharded import Sharded
+from laurels.stores.redis.sharding.sharded import ShardedIndex
 from laurels.stores.redis.sharding.shards import shard_of
 from tests.conftest import Scaled
 from tests.internals import remote, stop_pacing
@@ -333,7 +333,7 @@ def test_nothing_is_lost_or_doubled_whatever_call_is_the_last(
     with config.direct(url, clock) as dying:
         dying.boards()
         catalog: Any = dying._store._catalog  # type: ignore[attr-defined]
-        catalog.index = Sharded(Dying(catalog.index._index, last, done=done))
+        catalog.index = ShardedIndex(Dying(catalog.index._index, last, done=done))
         for room in "bab":
             try:
                 dying.submit_many("b", in_room(room, *MEMBERS))

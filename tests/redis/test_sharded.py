@@ -32,7 +32,7 @@ from laurels.model.rules import Rules
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.index.index import RedisIndex
 from laurels.stores.redis.remote import Opened
-from laurels.stores.redis.sharding.sharded import Sharded
+from laurels.stores.redis.sharding.sharded import ShardedIndex
 from laurels.stores.redis.sharding.shards import shard_of
 from laurels.timeline.instants import MAX_MS, MIN_MS
 from laurels.wire.answers import BatchAnswer
@@ -51,7 +51,7 @@ class Both:
     """The same events on a board in one shard and on one in several."""
 
     def __init__(self, connection: Connection, prefix: str, rules: Rules, shards: int) -> None:
-        self.index = Sharded(RedisIndex(connection, prefix))
+        self.index = ShardedIndex(RedisIndex(connection, prefix))
         self.rules = rules
         self.whole = Opened(WHOLE, 1, replace(rules, shards=1))
         self.parts = Opened(PARTS, 1, replace(rules, shards=shards))
@@ -210,7 +210,7 @@ def test_a_deep_place_takes_few_entries(server: Server) -> None:
                 [ReadRequest(key(), (AtMember(b"m77"),), (Span(0, -5_000, 5_001, fit=True),))]
             )
             counted = Counted(both.index._index)
-            found = await Sharded(counted).read(
+            found = await ShardedIndex(counted).read(
                 both.parts,
                 [
                     ReadRequest(

@@ -15,7 +15,7 @@ from laurels.errors.index_server import IndexDenied, IndexUnavailable
 from laurels.stores.redis import retry
 from laurels.stores.redis.catalog import opened_as
 from laurels.stores.redis.remote import DefinitionOutdated, Opened, PlanExpired, StepNotReady
-from laurels.stores.redis.sharding.sharded import Sharded
+from laurels.stores.redis.sharding.sharded import ShardedIndex
 from laurels.stores.redis.sharding.shards import shard_of
 from tests.comparison import everything
 from tests.redis.conftest import NOW
@@ -62,12 +62,12 @@ def lb(server: Server, request: pytest.FixtureRequest) -> Iterator[laurels.Leade
 def failing(lb: laurels.Leaderboards, failure: Callable[[Opened], Exception | None]) -> None:
     """Has calls of shards fail from here on."""
     catalog: Any = lb._store._catalog  # type: ignore[attr-defined]
-    catalog.index = Sharded(Failing(catalog.index._index, failure))
+    catalog.index = ShardedIndex(Failing(catalog.index._index, failure))
 
 
 def healed(lb: laurels.Leaderboards) -> None:
     catalog: Any = lb._store._catalog  # type: ignore[attr-defined]
-    catalog.index = Sharded(catalog.index._index._index)
+    catalog.index = ShardedIndex(catalog.index._index._index)
 
 
 def members_of(shard: int) -> list[str]:

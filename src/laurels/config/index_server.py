@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from laurels.stores.redis.connection.connection import Connection
     from laurels.stores.redis.index.definitions import RedisDefinitions
     from laurels.stores.redis.index.index import RedisIndex
-    from laurels.stores.redis.store import Direct
+    from laurels.stores.redis.store import RedisStore
 
 
 def direct(
@@ -66,7 +66,7 @@ def direct_beside(
     create: bool,
     log_keep: object = None,
     max_clock_step: str | int | None = None,
-) -> "Direct":
+) -> "RedisStore":
     """The service over an index server on a loop in a thread, which ends with it."""
     from laurels.stores.redis.connection.loop import LoopThread  # noqa: PLC0415 (the package is optional)
 
@@ -89,7 +89,7 @@ async def direct_here(
     create: bool,
     log_keep: object = None,
     max_clock_step: str | int | None = None,
-) -> "Direct":
+) -> "RedisStore":
     """The service over an index server on the loop that runs."""
     from laurels.stores.redis.connection.connection import connect as connect_to  # noqa: PLC0415
     from laurels.stores.redis.connection.connection import redis_address  # noqa: PLC0415
@@ -98,8 +98,8 @@ async def direct_here(
     from laurels.stores.redis.index.keys import RedisKeys  # noqa: PLC0415
     from laurels.stores.redis.registry import Registry  # noqa: PLC0415 (needs an optional package)
     from laurels.stores.redis.retry import Calls  # noqa: PLC0415
-    from laurels.stores.redis.sharding.sharded import Sharded  # noqa: PLC0415
-    from laurels.stores.redis.store import Direct  # noqa: PLC0415
+    from laurels.stores.redis.sharding.sharded import ShardedIndex  # noqa: PLC0415
+    from laurels.stores.redis.store import RedisStore  # noqa: PLC0415
 
     if log_keep is not None:
         raise InvalidClock(f"log_keep is {safe_repr(log_keep)}, but an index server keeps no log")
@@ -114,8 +114,8 @@ async def direct_here(
             await definitions.ensure_readable(create=create)
             followed = await _followed(clock, connection, definitions, guard, create=create)
             await registry.load()
-        return Direct(
-            Sharded(_redis_index(connection, address.prefix, followed)),
+        return RedisStore(
+            ShardedIndex(_redis_index(connection, address.prefix, followed)),
             registry,
             followed,
             asyncio.get_running_loop(),
@@ -184,6 +184,6 @@ def _wall_clock(clock: Clock) -> Clock | None:
     return None if isinstance(clock, EventClock) else clock
 
 
-def _warn_of(service: "Direct") -> None:
+def _warn_of(service: "RedisStore") -> None:
     for risk in service.risks:
         warnings.warn(risk, DataAtRisk, stacklevel=4)

@@ -75,7 +75,7 @@ def _labels_of(event: Any) -> Any:
     return labels if isinstance(labels, dict) else None
 
 
-class Direct(Paced):
+class RedisStore(Paced):
     """The store of boards on an index server.
 
     `keys` and `audit` are the keys and the audit log of a service over it; `risks` are sentences

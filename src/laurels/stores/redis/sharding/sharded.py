@@ -47,7 +47,7 @@ ROUNDS = 40
 """The most rounds of reads for one request before it fails as NotReady."""
 
 
-class Sharded:
+class ShardedIndex:
     """Implementation of `FollowedIndex` over an index that has each shard as a board of its own."""
 
     def __init__(self, index: ShardIndex) -> None:
