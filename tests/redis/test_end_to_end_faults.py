@@ -13,7 +13,7 @@ from redis.exceptions import ResponseError
 import laurels
 from laurels import config
 from laurels.errors.index_server import IndexFull, IndexUnavailable
-from laurels.stores.redis import gather, retry, writes
+from laurels.stores.redis import retry, write_queues, writes
 
 from .asking import ENDLESS, connected
 from .servers import Server, until
@@ -96,7 +96,7 @@ def test_a_pause_shorter_than_the_repeats_is_not_noticed(
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         monkeypatch.setattr(retry, "REPEATS_SECONDS", 60.0)
-        for module in (gather, writes):
+        for module in (write_queues, writes):
             monkeypatch.setattr(module, "VERB_SECONDS", 60.0)
         server.pause()
         resumed = threading.Timer(2.2, server.resume)

@@ -19,7 +19,7 @@ from unittest.mock import patch
 import laurels
 from laurels import config
 from laurels.errors.index_server import IndexUnavailable
-from laurels.stores.redis import gather, query_runner, retry, writes
+from laurels.stores.redis import query_runner, retry, write_queues, writes
 from laurels.stores.redis.connection.connection import connect
 
 from .programs import need_server
@@ -49,7 +49,7 @@ def patient() -> Iterator[None]:
     with (
         patch.dict(connect.__kwdefaults__, timeout_ms=60_000),
         patch.object(retry, "REPEATS_SECONDS", 60.0),
-        patch.object(gather, "VERB_SECONDS", 60.0),
+        patch.object(write_queues, "VERB_SECONDS", 60.0),
         patch.object(query_runner, "VERB_SECONDS", 60.0),
         patch.object(writes, "VERB_SECONDS", 60.0),
     ):
@@ -61,7 +61,7 @@ def hasty() -> Iterator[None]:
     """Have repeats end soon, where a server stays away and a call fails whenever they end."""
     with (
         patch.object(retry, "REPEATS_SECONDS", 0.3),
-        patch.object(gather, "VERB_SECONDS", 1.0),
+        patch.object(write_queues, "VERB_SECONDS", 1.0),
         patch.object(query_runner, "VERB_SECONDS", 1.0),
         patch.object(writes, "VERB_SECONDS", 1.0),
     ):

@@ -37,13 +37,13 @@ from laurels.wire.audit_entry import AuditStore, MemoryAudit
 from .catalog import BoardCatalog, opened_as
 from .changes import ChangeReader
 from .follow import Follower
-from .gather import Gatherer
 from .keys import ServerKeys
 from .query_runner import QueryRunner
 from .registry import Registry
 from .remote import FollowedIndex
 from .retry import Calls, read_only
 from .statistics import BoardStatistics
+from .write_queues import WriteQueues
 from .writes import Writer
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ class RedisStore(Paced):
         self._statistics = BoardStatistics(self._catalog)
         self._follower = Follower(self._catalog)
         self._writer = Writer(self._catalog, calls)
-        self._gatherer = Gatherer(self._writer.carry_out)
+        self._queues = WriteQueues(self._writer.carry_out)
         self._clock = clock
         self._loop = loop
         self._close = close
@@ -264,7 +264,7 @@ class RedisStore(Paced):
 
     async def _finish(self) -> None:
         self._ended = "the store is closed"
-        await self._gatherer.finish()
+        await self._queues.finish()
         stop = getattr(self._clock, "stop", None)
         if stop is not None:
             await stop()
@@ -287,7 +287,7 @@ class RedisStore(Paced):
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
         """Call `observer` after each call that counts, with the number of writes gathered in it and
         the seconds it took by `clock`."""
-        self._gatherer.observed = observer, clock
+        self._queues.observed = observer, clock
 
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
         """Return a token that changes whenever the board's lists may have changed, as of the last
@@ -368,7 +368,7 @@ class RedisStore(Paced):
     async def commit_async(self, write: FoldedWrite) -> Any:
         """Carry out a write and return its result; raise the error that refused it."""
         self.ensure_usable()
-        return await self._gatherer.write(write)
+        return await self._queues.write(write)
 
     async def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None

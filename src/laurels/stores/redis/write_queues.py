@@ -1,4 +1,4 @@
-"""Gather writes: those for one board that arrive during a call are sent together in the next one.
+"""Queue writes: those for one board that arrive during a call are sent together in the next one.
 
 There is no timer: a lone write is sent at once, and the more writes there are, the more of them
 each call carries. Boards do not wait for each other."""
@@ -18,7 +18,7 @@ from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_at
 CarryOut = Callable[[FoldedWrite], Awaitable[Sequence[Any]]]
 
 
-class Gatherer:
+class WriteQueues:
     """Queues of writes, one for each board, and the tasks that empty them."""
 
     def __init__(self, carry_out: CarryOut) -> None:
@@ -41,7 +41,7 @@ class Gatherer:
             self._arrived[number].append(loop.time())
         else:
             self._queues[number], self._arrived[number] = deque([ticket]), deque([loop.time()])
-            task = asyncio.create_task(self._empty(number))
+            task = asyncio.create_task(self._drain(number))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         assert ticket.future is not None
@@ -52,17 +52,17 @@ class Gatherer:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _empty(self, number: int) -> None:
+    async def _drain(self, number: int) -> None:
         """Carry out the writes of a queue. For a write that waited while the index did not answer,
         that wait counts towards its time limit."""
         queue, arrived = self._queues[number], self._arrived[number]
         loop = asyncio.get_running_loop()
         answered = loop.time()
         while queue:
-            group = _taken(queue)
-            came = min([arrived.popleft() for _ in group])
+            group = _next_group(queue)
+            arrived_at = min([arrived.popleft() for _ in group])
             for tickets, write in join_writes(group):
-                with ends_at(max(came, answered) + VERB_SECONDS):
+                with ends_at(max(arrived_at, answered) + VERB_SECONDS):
                     if await self._settle(tickets, write):
                         answered = loop.time()
         del self._queues[number], self._arrived[number]
@@ -95,7 +95,7 @@ def _error_for(ticket: Ticket, error: Exception) -> Exception:
     return error
 
 
-def _taken(queue: deque[Ticket]) -> list[Ticket]:
+def _next_group(queue: deque[Ticket]) -> list[Ticket]:
     """Take the writes that are carried out together next from the queue."""
     group = [queue.popleft()]
     weight = group[0].weight

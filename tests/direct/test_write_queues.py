@@ -16,7 +16,7 @@ from laurels.stores.intake.accept import submission
 from laurels.stores.intake.commit import MAX_EVENTS, Ticket
 from laurels.stores.intake.submission import JoinedSubmission
 from laurels.stores.intake.writes import FoldedWrite, Single
-from laurels.stores.redis.gather import Gatherer, _taken
+from laurels.stores.redis.write_queues import WriteQueues, _next_group
 
 
 class Gate:
@@ -79,15 +79,15 @@ async def begun(*writes: Coroutine[Any, Any, Any]) -> list[asyncio.Task[Any]]:
 def test_a_lone_write_goes_at_once_and_without_a_timer(monkeypatch: pytest.MonkeyPatch) -> None:
     async def check() -> None:
         gate = Gate()
-        gatherer = Gatherer(gate.carry_out)
+        queues = WriteQueues(gate.carry_out)
         (state,) = states()
         monkeypatch.setattr(asyncio, "sleep", None)
         monkeypatch.setattr(asyncio.get_running_loop(), "call_later", None)
         monkeypatch.setattr(asyncio.get_running_loop(), "call_at", None)
         gate.let_through()
-        assert await gatherer.write(events(state, "a")) == 1
+        assert await queues.write(events(state, "a")) == 1
         assert gate.calls == [["a"]]
-        await gatherer.finish()
+        await queues.finish()
 
     asyncio.run(check())
     monkeypatch.undo()
@@ -96,10 +96,10 @@ def test_a_lone_write_goes_at_once_and_without_a_timer(monkeypatch: pytest.Monke
 def test_what_comes_during_a_call_goes_together_in_order() -> None:
     async def check() -> None:
         gate = Gate()
-        gatherer = Gatherer(gate.carry_out)
+        queues = WriteQueues(gate.carry_out)
         (state,) = states()
-        first = await begun(gatherer.write(events(state, "a")))
-        others = await begun(*(gatherer.write(events(state, *m)) for m in ("b", "cd", "e")))
+        first = await begun(queues.write(events(state, "a")))
+        others = await begun(*(queues.write(events(state, *m)) for m in ("b", "cd", "e")))
         gate.let_through(2)
         assert await asyncio.gather(*first, *others) == [1, 1, 2, 1]
         assert gate.calls == [["a"], ["b", "c", "d", "e"]]
@@ -110,14 +110,14 @@ def test_what_comes_during_a_call_goes_together_in_order() -> None:
 def test_only_what_is_of_a_kind_and_adjacent_is_joined() -> None:
     async def check() -> None:
         gate = Gate()
-        gatherer = Gatherer(gate.carry_out)
+        queues = WriteQueues(gate.carry_out)
         (state,) = states()
         tasks = await begun(
-            gatherer.write(events(state, "a")),
-            gatherer.write(events(state, "b")),
-            gatherer.write(events(state, "c", atomic=True)),
-            gatherer.write(events(state, "d")),
-            gatherer.write(events(state, "e")),
+            queues.write(events(state, "a")),
+            queues.write(events(state, "b")),
+            queues.write(events(state, "c", atomic=True)),
+            queues.write(events(state, "d")),
+            queues.write(events(state, "e")),
         )
         gate.let_through(9)
         await asyncio.gather(*tasks)
@@ -129,20 +129,20 @@ def test_only_what_is_of_a_kind_and_adjacent_is_joined() -> None:
 def test_a_failure_is_told_to_those_it_struck_only() -> None:
     async def check() -> None:
         gate = Gate()
-        gatherer = Gatherer(gate.carry_out)
+        queues = WriteQueues(gate.carry_out)
         (state,) = states()
-        first = await begun(gatherer.write(events(state, "a")))
-        struck = await begun(*(gatherer.write(events(state, m)) for m in ("bad", "with it")))
+        first = await begun(queues.write(events(state, "a")))
+        struck = await begun(*(queues.write(events(state, m)) for m in ("bad", "with it")))
         others = await begun(
-            gatherer.write(events(state, "whole", atomic=True)),
-            gatherer.write(events(state, "b")),
+            queues.write(events(state, "whole", atomic=True)),
+            queues.write(events(state, "b")),
         )
         gate.let_through(9)
         for task in struck:
             with pytest.raises(NotReady):
                 await task
         assert await asyncio.gather(*first, *others) == [1, 1, 1]
-        assert await gatherer.write(events(state, "again")) == 1
+        assert await queues.write(events(state, "again")) == 1
         assert gate.calls == [["a"], ["bad", "with it"], ["whole"], ["b"], ["again"]]
 
     asyncio.run(check())
@@ -151,8 +151,8 @@ def test_a_failure_is_told_to_those_it_struck_only() -> None:
 def test_boards_do_not_wait_for_each_other() -> None:
     async def check() -> None:
         gate = Gate()
-        gatherer = Gatherer(gate.carry_out)
-        tasks = await begun(*(gatherer.write(events(state, "a")) for state in states(3)))
+        queues = WriteQueues(gate.carry_out)
+        tasks = await begun(*(queues.write(events(state, "a")) for state in states(3)))
         assert gate.under_way == [1, 2, 3]
         gate.let_through(3)
         assert await asyncio.gather(*tasks) == [1, 1, 1]
@@ -165,16 +165,16 @@ def test_a_write_that_is_alone_shares_no_group() -> None:
     queue = deque(Ticket(named(name, exclusive=name.isupper())) for name in names)
     groups = []
     while queue:
-        groups.append([members_of(ticket.write)[0] for ticket in _taken(queue)])
+        groups.append([members_of(ticket.write)[0] for ticket in _next_group(queue)])
     assert groups == [["a", "b"], ["ALONE"], ["c"], ["ALSO"], ["ALONE TOO"], ["d", "e"]]
 
 
 def test_writes_for_no_board_are_carried_out_in_order() -> None:
     async def check() -> None:
         gate = Gate()
-        gatherer = Gatherer(gate.carry_out)
+        queues = WriteQueues(gate.carry_out)
         names = ["a", "B", "c", "D"]
-        tasks = await begun(*(gatherer.write(named(n, exclusive=n.isupper())) for n in names))
+        tasks = await begun(*(queues.write(named(n, exclusive=n.isupper())) for n in names))
         gate.let_through(4)
         assert await asyncio.gather(*tasks) == [1] * 4
         assert gate.calls == [["a"], ["B"], ["c"], ["D"]]
@@ -185,11 +185,11 @@ def test_writes_for_no_board_are_carried_out_in_order() -> None:
 def test_a_call_carries_so_many_events_and_no_more() -> None:
     async def check() -> None:
         gate = Gate()
-        gatherer = Gatherer(gate.carry_out)
+        queues = WriteQueues(gate.carry_out)
         (state,) = states()
         sizes = [MAX_EVENTS * 2 // 5] * 3 + [MAX_EVENTS, 1, 1]
         tasks = await begun(
-            *(gatherer.write(events(state, *(f"m{i}" for i in range(size)))) for size in sizes)
+            *(queues.write(events(state, *(f"m{i}" for i in range(size)))) for size in sizes)
         )
         gate.let_through(9)
         assert await asyncio.gather(*tasks) == sizes
@@ -201,10 +201,10 @@ def test_a_call_carries_so_many_events_and_no_more() -> None:
 def test_a_caller_who_gives_up_leaves_its_write_and_the_others() -> None:
     async def check() -> None:
         gate = Gate()
-        gatherer = Gatherer(gate.carry_out)
+        queues = WriteQueues(gate.carry_out)
         (state,) = states()
-        (first,) = await begun(gatherer.write(events(state, "a")))
-        given_up, other = await begun(*(gatherer.write(events(state, name)) for name in ("b", "c")))
+        (first,) = await begun(queues.write(events(state, "a")))
+        given_up, other = await begun(*(queues.write(events(state, name)) for name in ("b", "c")))
         given_up.cancel()
         gate.let_through(2)
         assert [await first, await other] == [1, 1]
@@ -217,13 +217,13 @@ def test_a_caller_who_gives_up_leaves_its_write_and_the_others() -> None:
 def test_finishing_waits_for_all_that_is_queued() -> None:
     async def check() -> None:
         gate = Gate()
-        gatherer = Gatherer(gate.carry_out)
-        tasks = await begun(*(gatherer.write(events(s, "a")) for s in states(2) for _ in range(3)))
-        (finishing,) = await begun(gatherer.finish())
+        queues = WriteQueues(gate.carry_out)
+        tasks = await begun(*(queues.write(events(s, "a")) for s in states(2) for _ in range(3)))
+        (finishing,) = await begun(queues.finish())
         assert not finishing.done()
         gate.let_through(4)
         await finishing
         assert await asyncio.gather(*tasks) == [1] * 6
-        await gatherer.finish()
+        await queues.finish()
 
     asyncio.run(check())
