@@ -17,7 +17,7 @@ from typing import Any
 
 import laurels
 from laurels import config
-from laurels.stores.redis.index import index
+from laurels.stores.redis.index.index import RedisIndex
 from tests.internals import remote
 
 
@@ -86,7 +86,7 @@ def label(lb: laurels.Leaderboards, seed: int, until: float) -> dict[str, Any]:
 
 def sweep(url: str, now_ms: int, share: int) -> None:
     """Does what time has made due, until nothing is left."""
-    index.SHARE = share
+    RedisIndex.share = share
     with config.direct(url, laurels.ManualClock(now_ms)) as lb:
         lb.boards()
         while remote(lb).work(share)[0]:

@@ -16,7 +16,7 @@ import pytest
 import laurels
 from laurels import config
 from laurels.stores.redis.catalog import opened_as
-from laurels.stores.redis.index import index
+from laurels.stores.redis.index.index import RedisIndex
 from tests.conftest import Scaled
 from tests.counts import covering
 from tests.internals import remote
@@ -77,7 +77,7 @@ def test_a_server_says_what_one_process_says(
     scaled: Scaled,
 ) -> None:
     rng = Random(seed)
-    monkeypatch.setattr(index, "SHARE", rng.choice([100, 5]))
+    monkeypatch.setattr(RedisIndex, "share", rng.choice([100, 5]))
     clock = laurels.ManualClock(NOW)
     prefix = f"{seed}{layout}{shards}:"
     board = laurels.Board(

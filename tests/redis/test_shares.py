@@ -12,7 +12,6 @@ import laurels
 from laurels.core.lifecycle import rolling_state
 from laurels.core.ranking_key import RankingKey
 from laurels.model.board import Board
-from laurels.stores.redis.index import index
 from laurels.stores.redis.index.index import RedisIndex
 from laurels.stores.redis.remote import Opened
 from tests.internals import remote
@@ -78,7 +77,7 @@ class Window:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> int:
     """As many members in a call."""
-    monkeypatch.setattr(index, "SHARE", 20)
+    monkeypatch.setattr(RedisIndex, "share", 20)
     return 20
 
 

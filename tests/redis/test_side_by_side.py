@@ -9,7 +9,6 @@ from random import Random
 import pytest
 
 from laurels.stores.local.index.memory import MemoryIndex
-from laurels.stores.redis.index import index
 from laurels.stores.redis.index.index import RedisIndex
 from laurels.stores.redis.index.layout import layout_of
 from laurels.stores.redis.remote import Opened
@@ -46,7 +45,7 @@ def test_random_boards_agree_in_every_layout(
     layouts: Counter[str] = Counter()
     with Server() as server:
         for seed in range(first, first + scaled(10, 500)):
-            monkeypatch.setattr(index, "SHARE", _SHARES[seed % len(_SHARES)])
+            monkeypatch.setattr(RedisIndex, "share", _SHARES[seed % len(_SHARES)])
             layouts[asyncio.run(_play(server.url, seed))] += 1
         kept = [key for key in server.call("KEYS", "*") if b":a:" not in key]
     assert set(layouts) == {"plain", "packed", "prefixed"}

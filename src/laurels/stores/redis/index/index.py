@@ -74,9 +74,6 @@ _PARTS = ("shard", "share", "refresh_state", "rolling", "rule", "cells")
 _OPERATE = script_of("operate", *_PARTS, "changes", "pass", "scopes", "refresh", "mend")
 _CHANGES = script_of("changes_read", "shard")
 _AUDIT = script_of("audit", *_PARTS)
-SHARE = 100
-"""Members of a pass, with few candidates each, that one call processes; the server does nothing
-else meanwhile."""
 _CELLS = 2_500
 """Cells of a refresh that one call processes: 1 to 2 ms."""
 _DROP = 100
@@ -97,6 +94,10 @@ class RedisIndex:
     advance the time, and the scripts see them in their order. `expires` means that the clock is the
     server's own, so that the keys of periods can expire there.
     """
+
+    share = 100
+    """Members of a pass, with few candidates each, that one call processes; the server does nothing
+    else meanwhile."""
 
     def __init__(
         self,
@@ -251,8 +252,8 @@ class RedisIndex:
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
         """Rotate a rolling window to the running step; return False if the limit was too low."""
-        arguments = {"window": encode_rolling_state(roll), "now": now_ms, "limit": SHARE}
-        for _ in range(0, limit, SHARE):
+        arguments = {"window": encode_rolling_state(roll), "now": now_ms, "limit": self.share}
+        for _ in range(0, limit, self.share):
             if await self._operate("rotate_step", board, **arguments):
                 return True
         return False
@@ -260,9 +261,9 @@ class RedisIndex:
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
         """Prepare about `limit` members for the next step; return how many are left."""
         left = 0
-        for _ in range(0, limit, SHARE):
+        for _ in range(0, limit, self.share):
             rolling = {"name": window, "steps": board.rules.windows[window].steps}
-            left = int(await self._operate("advance_pass", board, window=rolling, limit=SHARE))
+            left = int(await self._operate("advance_pass", board, window=rolling, limit=self.share))
             if left == 0:
                 break
         return left
@@ -271,9 +272,9 @@ class RedisIndex:
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
         """Advance scopes to the current time; return False if the limit was too low."""
-        arguments = {**_encode_due(due), "full": full, "limit": SHARE}
+        arguments = {**_encode_due(due), "full": full, "limit": self.share}
         left = list(dict.fromkeys(scopes))
-        for _ in range(0, limit, SHARE):
+        for _ in range(0, limit, self.share):
             if not left:
                 break
             done = await self._operate("advance_scopes", board, scopes=left[:_SCOPES], **arguments)
@@ -282,8 +283,8 @@ class RedisIndex:
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
         """Advance a share of the stale scopes; return whether there are no others."""
-        arguments = {**_encode_due(due), "limit": SHARE}
-        for _ in range(0, limit, SHARE):
+        arguments = {**_encode_due(due), "limit": self.share}
+        for _ in range(0, limit, self.share):
             if not await self._operate("sweep", board, **arguments):
                 return True
         return False
@@ -354,7 +355,7 @@ class RedisIndex:
         """Remove a member and its data from every ranking but those by a label: first in scopes,
         then in the rankings of all events. Return whether it was in any."""
         found, cursor = 0, _BEGIN if board.rules.scoped else _END
-        arguments = {**_encode_due(due), "member": member.decode(), "limit": SHARE}
+        arguments = {**_encode_due(due), "member": member.decode(), "limit": self.share}
         while cursor != _END:
             more, cursor = await self._operate(
                 "remove_from_scopes", board, cursor=cursor, **arguments
@@ -369,7 +370,7 @@ class RedisIndex:
     async def mend(self, board: Opened, record: Mend, due: Due) -> int:
         """Replace entries of a ranking; return how many were replaced."""
         if record.scope:
-            while not await self.advance_scopes(board, [record.scope], due, SHARE, full=True):
+            while not await self.advance_scopes(board, [record.scope], due, self.share, full=True):
                 pass
         more = self._recording(board, mend_block(record))
         done = await self._operate(
