@@ -48,7 +48,7 @@ def test_a_write_that_arrives_late_is_not_heard(proxy: Proxy) -> None:
             assert lb.submit(BOARD, member, 7).score == 7
         older, last = proxy.deliver_late()
         assert older.startswith(b"-")
-        assert b"added" in last
+        assert b"by_member" in last
         assert counted(lb) == {"a": 5, "first": 7, "second": 7}
         assert lb.submit(BOARD, "a", 1).offset == 4
 
@@ -124,7 +124,7 @@ def test_a_question_whose_answer_is_lost_is_asked_again(proxy: Proxy) -> None:
     with opened(proxy.url) as lb:
         lb.submit(BOARD, "a", 1)
         for _ in range(3):
-            proxy.cut_after(b"asks")
+            proxy.cut_after(b"requests")
             assert counted(lb) == {"a": 1}
         assert proxy.cut == 3
 
