@@ -228,7 +228,7 @@ def test_a_member_is_found_and_the_card_shows_all_windows(boards: Boards, open_p
     expect(card.locator(".place")).to_have_text("#15of 20")
     expect(card.locator(".badge")).to_have_text("Top 75 %")
     expect(card.locator(".gaps li")).to_have_text(
-        ["10 behind m14", "50 to rank 10", "10 ahead of m16"]
+        ["10 behind m14", "+51 for rank 10", "10 ahead of m16"]
     )
     order(page).to_have_text([f"m{i:02}" for i in range(10, 21)])
     expect(page.locator("tr.own .who")).to_have_text("m15")
