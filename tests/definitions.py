@@ -31,6 +31,7 @@ class ColumnDef:
     scale: int = 0
     min: int | Decimal | None = None
     max: int | Decimal | None = None
+    measures: dict[str, int | Decimal] = field(default_factory=dict)
 
     @property
     def low(self) -> int:

@@ -77,15 +77,49 @@ def _quoted(sign: str) -> str:
 
 def values_of(value: object, columns: Sequence[ColumnDef]) -> Score:
     """The exact units of a score, one per column."""
+    if isinstance(value, dict):
+        return tuple(units_of(part, column) for part, column in weighed(value, columns))
     parts = value if isinstance(value, tuple | list) else (value,)
     if len(parts) != len(columns):
         raise Refusal("wrong_columns")
     return tuple(units_of(part, column) for part, column in zip(parts, columns, strict=True))
 
 
+def weighed(
+    value: dict[str, object], columns: Sequence[ColumnDef]
+) -> list[tuple[object, ColumnDef]]:
+    """What an event of measures reports for each column."""
+    if not value or not any(column.measures for column in columns):
+        raise Refusal("invalid_value")
+    known = {name for column in columns for name in column.measures or (column.name,)}
+    if not known.issuperset(value):
+        raise Refusal("unknown_measure")
+    found: list[tuple[object, ColumnDef]] = []
+    for column in columns:
+        if not column.measures:
+            if column.name not in value and column.op != "sum":
+                raise Refusal("wrong_columns")
+            found.append((value.get(column.name, 0), column))
+            continue
+        total = Fraction(0)
+        for name, weight in column.measures.items():
+            part = value.get(name, 0)
+            wide = ColumnDef(scale=15, min=-(10**40), max=10**40, op="last")
+            total += Fraction(units_of(part, wide), 10**15) * Fraction(weight)
+        units = total * 10**column.scale
+        if units.denominator != 1:
+            raise Refusal("too_many_places")
+        low, high = (-LIMIT, LIMIT) if column.op == "sum" else (column.low, column.high)
+        if not low <= units <= high:
+            raise Refusal("value_out_of_range")
+        found.append((Decimal(int(units)).scaleb(-column.scale), column))
+    return found
+
+
 def ensure_numbers(value: object) -> None:
     """Refuse what no column takes; what is written as text is left to the columns."""
-    for part in value if isinstance(value, tuple | list) else (value,):
+    parts = tuple(value.values()) if isinstance(value, dict) else value
+    for part in parts if isinstance(parts, tuple | list) else (parts,):
         if isinstance(part, str):
             continue
         if isinstance(part, float) and not isfinite(part):

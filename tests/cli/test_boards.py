@@ -130,6 +130,20 @@ def test_delete_asks(shell: Shell, answer: str, code: int, left: int) -> None:
     assert len(shell.json("board", "list")) == left
 
 
+def test_a_column_of_measures(shell: Shell) -> None:
+    column = "hot:scale=1,measure=like,measure=gift*0.2"
+    made = shell.json("board", "create", "b", "--column", column)
+    assert made["columns"][0]["measures"] == {"gift": "0.2", "like": 1}
+    assert "gift times 0.2, like times 1" in shell.ok("board", "show", "b").out
+    (shell.directory / "rows.jsonl").write_text(
+        '{"member": "ann", "value": {"like": 3, "gift": 10}}'
+    )
+    shell.ok("import", "b", "rows.jsonl")
+    assert shell.json("rank", "b", "ann")["score"] == 5.0
+    ran = shell("board", "create", "c", "--column", "hot:measure=like*x")
+    assert (ran.code, "invalid_board" in ran.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     "column",
     ["a:", "a:op", "a:size=3", "a:scale=x", "a:scale=-1", "a:op=sum,op=last", "a:op=sum,"],

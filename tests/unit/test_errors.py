@@ -20,8 +20,8 @@ invalid_value json_too_deep locked log_damaged member_empty member_not_utf8 memb
 no_all_window no_scope not_finite not_live not_ready nothing_to_back_up partly_counted
 period_expired period_future position_differs position_moved snapshot_damaged storage_failed
 too_late too_many_places total_out_of_range unknown_board unknown_column unknown_label
-unknown_period unknown_scope unknown_url unknown_window unsafe_change value_out_of_range
-wrong_columns
+unknown_measure unknown_period unknown_scope unknown_url unknown_window unsafe_change
+value_out_of_range wrong_columns
 """
 
 

@@ -313,6 +313,13 @@ class ValueOutOfRange(InvalidInput):
     advice = "keep values within the column's min and max and ±(2^53-1) units of its last place"
 
 
+class UnknownMeasure(InvalidInput):
+    """No column of the board weighs a measure of that name."""
+
+    code = "unknown_measure"
+    advice = "send only what the board's columns weigh, or the columns' own values"
+
+
 class WrongColumns(InvalidInput):
     """The value does not have one number for each column."""
 

@@ -168,7 +168,8 @@ class Board(Plain, Struct, frozen=True):
         """Return the definition as JSON; equal boards give equal bytes. Fields that earlier
         versions did not know are left out if they have their defaults."""
         windows = [parse_window(text).stored_text for text in self.windows]
-        fields = {"format": FORMAT, **asdict(self), "windows": windows}
+        columns = [_stored_column(column) for column in self.columns]
+        fields = {"format": FORMAT, **asdict(self), "columns": columns, "windows": windows}
         for later, default in _LATER_FIELDS.items():
             if fields[later] == default:
                 del fields[later]
@@ -210,6 +211,15 @@ class Board(Plain, Struct, frozen=True):
 
 _LATER_FIELDS = {"labels": "refuse", "changes": "", "changes_max": MAX_CHANGES_DEFAULT}
 """The fields that earlier versions did not know, with their defaults."""
+
+
+def _stored_column(column: Column) -> dict[str, Any]:
+    """Return the fields of a column as JSON has them: without measures if there are none, as
+    earlier versions wrote it."""
+    fields = asdict(column)
+    if not fields["measures"]:
+        del fields["measures"]
+    return fields
 
 
 def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:

@@ -11,6 +11,7 @@ from laurels.errors import BoardInvalid, InvalidName
 
 from .answer import Plain
 from .definition_errors import DefinitionErrors
+from .measures import judged_measures, weight_units
 from .rules import ColumnRule, Op
 from .score import LIMIT, MAX_SCALE, exact_units, to_value
 from .validation import integer_within, is_name, one_of, safe_repr
@@ -27,7 +28,8 @@ class Column(Plain, Struct, frozen=True):
     the latest `at`, `best` keeps the better whole tuple (all columns of a board or none). `order`
     is which value is better, the greater (`desc`) or the smaller (`asc`). `scale` is the number of
     decimal places, 0 to 15. Values stay within `min` to `max`; an event that would exceed them is
-    refused, never clamped.
+    refused, never clamped. With `measures`, names with their weights, an event may carry these in
+    place of a value: {"like": 3, "gift": 10} counts as the weighted sum.
 
     A column is validated with its board.
     """
@@ -38,6 +40,11 @@ class Column(Plain, Struct, frozen=True):
     scale: int = 0
     min: int | Decimal | str | None = None
     max: int | Decimal | str | None = None
+    measures: Mapping[str, int | Decimal | str] = {}
+
+    def __hash__(self) -> int:
+        own = (getattr(self, field) for field in self.__struct_fields__ if field != "measures")
+        return hash((*own, *self.measures.items()))
 
 
 def rule_of(column: Column) -> ColumnRule:
@@ -49,6 +56,7 @@ def rule_of(column: Column) -> ColumnRule:
         scale=column.scale,
         low=-LIMIT if column.min is None else exact_units(column.min, column.scale, "min"),
         high=LIMIT if column.max is None else exact_units(column.max, column.scale, "max"),
+        measures=weight_units(judged_measures(column.measures)),
     )
 
 
@@ -90,6 +98,7 @@ def _judged(value: object) -> Column:
         scale=scale,
         min=_bound(errors, fields.get("min"), scale, "min"),
         max=_bound(errors, fields.get("max"), scale, "max"),
+        measures=errors.read(judged_measures, fields.get("measures", {}), {}),
     )
     rule = rule_of(column)
     if rule.low > rule.high:

@@ -36,6 +36,7 @@ from laurels.model.windows.weighing import Weighing, Weights
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .labels import Groups, Labels, Values, ensure_label_form
+from .measures import any_measures, units_of_measures
 from .rules import Rules
 from .score import LIMIT, any_number, to_units
 from .validation import integer, safe_repr
@@ -52,7 +53,7 @@ _ROW_LABEL = "Index"
 """The extra field at the front of rows of pandas' `itertuples`; it is not part of the event."""
 
 Number = int | Decimal | str
-Value = Number | tuple[Number, ...]
+Value = Number | tuple[Number, ...] | Mapping[str, Number]
 Fields = tuple[object, object, object, object, object]
 Row = tuple[bytes, tuple[int, ...], int | None, bytes | None, object]
 
@@ -60,10 +61,11 @@ Row = tuple[bytes, tuple[int, ...], int | None, bytes | None, object]
 class Event(Struct, frozen=True):
     """One score report.
 
-    `value` is an int, a Decimal or a decimal string, for several columns a tuple of them;
-    `at` an aware datetime or integer milliseconds, by default the moment of acceptance; an
-    event with an `id` counts once per member and id within the board's `dedupe`. `labels` say in
-    which of the board's scopes it counts, such as {"room": "42"}.
+    `value` is an int, a Decimal or a decimal string, for several columns a tuple of them, or
+    measures of the board by name, such as {"like": 3, "gift": 10}; `at` is an aware datetime or
+    integer milliseconds, by default the moment of acceptance; an event with an `id` counts once per
+    member and id within the board's `dedupe`. `labels` say in which of the board's scopes it
+    counts, such as {"room": "42"}.
     """
 
     member: str
@@ -288,16 +290,22 @@ class EventReader:
         """
         member, value, at, id, labels = event_fields(event)
         own = member_bytes(member)
+        if isinstance(value, Mapping):
+            value = any_measures(value)
+        else:
+            self._ensure_numbers(value)
+        instant_ms, named = at_ms(at), id_bytes(id)
+        if labels is not None:
+            ensure_label_form(labels)
+        return own, self.units(value), instant_ms, named, labels
+
+    def _ensure_numbers(self, value: object) -> None:
         for place, part in enumerate(value if isinstance(value, (tuple, list)) else (value,)):
             try:
                 any_number(part)
             except LaurelsError as error:
                 self._name_column(place, part, error)
                 raise
-        instant_ms, named = at_ms(at), id_bytes(id)
-        if labels is not None:
-            ensure_label_form(labels)
-        return own, self.units(value), instant_ms, named, labels
 
     def _name_column(self, place: int, part: object, error: LaurelsError) -> None:
         """Raise an error with the same code that names the column, if it has a name."""
@@ -310,6 +318,8 @@ class EventReader:
 
     def units(self, value: object) -> tuple[int, ...]:
         """Return the exact integers of a score, one per column of the board."""
+        if isinstance(value, Mapping):
+            return units_of_measures(value, self._columns)
         values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
         if len(values) != len(self._columns):
             names = ", ".join(column.name for column in self._columns)

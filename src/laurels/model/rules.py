@@ -17,7 +17,8 @@ RankStyle = Literal["ordinal", "competition", "dense"]
 class ColumnRule(Struct, frozen=True):
     """One column. `low` and `high` are the plain range in units of 10^-scale.
 
-    `sign` turns a value into its order: -1 where more is better, +1 where less is.
+    `sign` turns a value into its order: -1 where more is better, +1 where less is. `measures` are
+    the names and weights, in units of 10^-15, of what events may report in place of a value.
     """
 
     name: str
@@ -26,6 +27,7 @@ class ColumnRule(Struct, frozen=True):
     scale: int
     low: int
     high: int
+    measures: tuple[tuple[str, int], ...] = ()
 
 
 class RankingSpec(NamedTuple):

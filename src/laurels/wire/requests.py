@@ -85,9 +85,9 @@ def ensure_text(path: str) -> None:
 class EventFields(Struct, forbid_unknown_fields=True):
     """An event in a body.
 
-    `value` is a number, decimal text, or an array of them for several columns; `at` is in
-    milliseconds since 1970 UTC or RFC 3339, by default the time of acceptance; `labels` decide in
-    which of the board's scopes it counts.
+    `value` is a number, decimal text, an array of them for several columns, or an object with
+    measures of the board; `at` is in milliseconds since 1970 UTC or RFC 3339, by default the time
+    of acceptance; `labels` decide in which of the board's scopes it counts.
     """
 
     member: str

@@ -248,6 +248,7 @@ def _column_text(column: laurels.Column) -> str:
     parts = [column.op, column.order, f"scale {column.scale}"]
     parts += [f"min {column.min}"] if column.min is not None else []
     parts += [f"max {column.max}"] if column.max is not None else []
+    parts += [f"{name} times {weight}" for name, weight in column.measures.items()]
     return ", ".join(parts)
 
 

@@ -58,7 +58,8 @@ class DefinitionOptions(OptionGroup, frozen=True):
             "--column",
             metavar="COLUMN",
             help="score, or with options score:op=sum|last|best,order=desc|asc,scale=2,min=0,"
-            "max=100. May be repeated, up to four.",
+            "max=100, or a weighted sum: hot:scale=1,measure=like*1,measure=gift*0.2. May be "
+            "repeated, up to four.",
             rich_help_panel=RANKING,
         ),
     ] = None

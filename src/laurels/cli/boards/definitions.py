@@ -12,7 +12,7 @@ from laurels.model.exact_json import decode_json
 from laurels.model.validation import safe_repr
 from laurels.model.windows.forms import WindowForm, parse_window
 
-_COLUMN_FIELDS = ("op", "order", "scale", "min", "max")
+_COLUMN_FIELDS = ("op", "order", "scale", "min", "max", "measure")
 
 
 def windows_with(existing: Sequence[str], added: Sequence[str]) -> list[str]:
@@ -40,7 +40,8 @@ def _refuse_second(form: WindowForm, existing: Iterable[WindowForm]) -> None:
 
 
 def column_of(text: str) -> Mapping[str, Any]:
-    """Parse a column from `name` or `name:op=…,order=…,scale=…,min=…,max=…`."""
+    """Parse a column from `name` or `name:op=…,order=…,scale=…,min=…,max=…,measure=name*weight`,
+    the last as often as there are measures."""
     name, colon, options = text.partition(":")
     column: dict[str, Any] = {"name": name}
     for option in options.split(",") if colon else ():
@@ -48,6 +49,10 @@ def column_of(text: str) -> Mapping[str, Any]:
         if field not in _COLUMN_FIELDS or not equals:
             expected = ", ".join(f"{field}=…" for field in _COLUMN_FIELDS)
             raise Usage(f"--column {text}: expected {expected}, got {option!r}")
+        if field == "measure":
+            measure, _, weight = value.partition("*")
+            column.setdefault("measures", {})[measure] = weight or "1"
+            continue
         if field in column:
             raise Usage(f"--column {text}: expected {field} once, got it twice")
         column[field] = _scale(text, value) if field == "scale" else value

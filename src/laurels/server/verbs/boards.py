@@ -34,6 +34,7 @@ class ColumnFields(Struct):
     scale: int = 0
     min: int | Decimal | None = None
     max: int | Decimal | None = None
+    measures: dict[str, int | Decimal] = {}
 
 
 class BoardFields(Struct):

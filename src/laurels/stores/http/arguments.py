@@ -12,9 +12,10 @@ from msgspec import Struct
 from laurels.errors import LaurelsError
 from laurels.model.event import at_ms, event_fields, id_bytes, member_bytes, member_of
 from laurels.model.labels import ensure_label_form
+from laurels.model.measures import any_measures
 from laurels.model.score import Number, any_number
 
-SentValue = Number | str | list[Number | str]
+SentValue = Number | str | list[Number | str] | dict[str, Number | str]
 
 
 class SubmittedEvent(Struct, omit_defaults=True):
@@ -96,6 +97,8 @@ def member_text(member: object) -> str:
 
 def values(value: object) -> SentValue:
     """Return a score in the form of JSON. Raises InvalidValue, NotFinite, ValueOutOfRange."""
+    if isinstance(value, Mapping):
+        return any_measures(value)
     return (
         [any_number(each) for each in value]
         if isinstance(value, (tuple, list))
