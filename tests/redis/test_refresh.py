@@ -13,7 +13,7 @@ from laurels.core.lifecycle import next_boundary
 from laurels.model.board import Board
 from laurels.stores.redis import catalog
 from laurels.stores.redis.catalog import opened_as
-from laurels.stores.redis.index import index
+from laurels.stores.redis.index import upkeep
 from laurels.stores.redis.refreshing import Refreshing
 from tests.conftest import Scaled
 
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("emptied")
 @pytest.fixture
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """No write refreshes anything, and a share is of a few members."""
-    monkeypatch.setattr(index, "_CELLS", 80)
+    monkeypatch.setattr(upkeep, "_CELLS", 80)
     monkeypatch.setattr(catalog, "MOST_DUE", 0)
 
 

@@ -20,7 +20,7 @@ from laurels.engine.roster.roster import Roster
 from laurels.engine.tree.ranked_set import RankedSet
 from laurels.errors import LaurelsError
 from laurels.model.rules import Rules
-from laurels.stores.redis.index import index
+from laurels.stores.redis.index import batch_counting
 from laurels.stores.redis.index.coding import board_encoding
 from laurels.stores.redis.index.index import RedisIndex
 from laurels.stores.redis.index.layout import layout_of
@@ -160,11 +160,11 @@ def probed(server_side: bool) -> Iterator[list[tuple[bool, Any]]]:
     async def probing(
         self: RedisIndex, script: Script, board: Opened, arguments: dict[str, Any]
     ) -> Any:
-        if script is index._COUNT:
+        if script is batch_counting.COUNT:
             found.append(msgspec.msgpack.decode(await run(self, probe, board, arguments)))
         return await run(self, script, board, arguments)
 
-    with patch.object(RedisIndex, "_run", probing), patch.object(index, "_EACH_CALLS", 0):
+    with patch.object(RedisIndex, "_run", probing), patch.object(batch_counting, "_EACH_CALLS", 0):
         if not server_side:
             yield found
         else:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.index import Located, Outcomes, Scores, Slice
-from laurels.core.lifecycle import RefreshState, RollingState, rolling_state
+from laurels.core.lifecycle import Due, RefreshState, RollingState, rolling_state
 from laurels.core.ranking_key import RankingKey
 from laurels.core.record import EntryRows, Mend
 from laurels.core.requests import Anchor, AtBound, AtMember, ReadRequest, ReadResult, Span, Start
@@ -137,6 +137,16 @@ def rolling_states(encoding: BoardEncoding, board: int, now_ms: int) -> list[Rol
 def encode_rolling_state(roll: RollingState) -> dict[str, Any]:
     key = roll.ranking.key
     return {"name": scoped_name(key), "steps": roll.steps, "running": roll.running}
+
+
+def encode_due(due: Due) -> dict[str, Any]:
+    """Encode the work due in scopes; its rolling windows replace those that `_operate` sends."""
+    return {
+        "now": due.now_ms,
+        "before": due.since_ms,
+        "oldest": due.oldest_ms,
+        "windows": list(map(encode_rolling_state, due.rolling)),
+    }
 
 
 def decode_applied(board: Opened, answer: list[Any], sums: Sums | None) -> Applied:

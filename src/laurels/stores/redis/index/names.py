@@ -1,7 +1,8 @@
 """Names of rankings on the server: `<window>:<instance>`. In a scope the name of the window
-includes the scope."""
+includes the scope. And the ids of entries of feeds."""
 
 from laurels.core.ranking_key import RankingKey
+from laurels.stores.redis.sharding.feed import FeedPlace
 
 _BESIDE = "\x1f"
 """The separator between a window and a scope: neither can contain control characters."""
@@ -22,3 +23,13 @@ def key_of(board: int, name: str) -> RankingKey:
     scoped, _, instance = name.rpartition(":")
     window, _, scope = scoped.partition(_BESIDE)
     return RankingKey(board, window, int(instance), scope)
+
+
+def feed_place(id: str) -> FeedPlace:
+    """Return the place of an entry in a feed, from its id in the stream."""
+    time, _, number = id.partition("-")
+    return FeedPlace(int(time), int(number))
+
+
+def entry_id(place: FeedPlace) -> str:
+    return f"{place.time}-{place.number}"

@@ -1,0 +1,144 @@
+"""Count batches in a shard: those of callers, and those made from feeds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from laurels.core.plan import Plan
+from laurels.model.event import Batch
+from laurels.stores.redis.connection.connection import Connection
+from laurels.stores.redis.remote import Applied, CallId, Opened, PositionWrite
+from laurels.stores.redis.sharding.feed import FEED_START, FeedPlace, Pending, decode_entry
+from laurels.stores.redis.sources import script_of
+from laurels.timeline.clock import Clock
+
+from .batches import encode_batch, encode_positions, positions_of
+from .calls import ShardCalls, decode_answer
+from .changes import encode_batch_changes
+from .coding import as_text, decode_applied
+from .names import entry_id, feed_place
+
+COUNT = script_of(
+    "count",
+    "shard",
+    "refresh_state",
+    "rolling",
+    "rule",
+    "cells",
+    "changes",
+    "feed",
+    "batch",
+    "merge",
+)
+_PENDING = script_of("pending", "shard")
+_EACH_CALLS = 32
+"""How many calls of a shard send each event after one whose sums were not sufficient."""
+
+
+class BatchCounting(ShardCalls):
+    """Counting of batches, and the feeds of shards."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        prefix: str,
+        clock: Clock | None = None,
+        *,
+        expires: bool = False,
+    ) -> None:
+        super().__init__(connection, prefix, clock, expires=expires)
+        self._each: dict[tuple[int, int], int] = {}
+
+    async def apply(
+        self,
+        board: Opened,
+        batch: Batch,
+        plan: Plan,
+        watch: int | None,
+        *,
+        ranks: bool,
+        due_ms: int,
+        call: CallId | None = None,
+        feed: bytes | None = None,
+        positions: PositionWrite | None = None,
+    ) -> Applied:
+        """Count a batch as planned; `watch` is an index into the plan's routes. `feed` is appended
+        to the shard's feed, and `positions` are stored instead of the batch's own, in the same
+        step."""
+        encoding, shard = self._encoding(board), (board.number, board.shard)
+        each = self._each.pop(shard, 0)
+        if each > 1:
+            self._each[shard] = each - 1
+        keeps_changes = board.rules.changes_ms > 0
+        added_up = feed is None and not each and not keeps_changes
+        arguments, sums = encode_batch(encoding, batch, plan, added_up=added_up)
+        more: dict[str, Any] = {
+            "now": self._sent_at(batch),
+            "due": due_ms,
+            "watch": 0 if watch is None else watch + 1,
+            "ranks": ranks and watch is not None,
+            "most_ids": board.rules.dedupe_max,
+        }
+        if call is not None:
+            more["call"] = [call.token, call.number]
+        if feed is not None:
+            more["feed"] = as_text(feed)
+        if (stored := positions or positions_of(batch)) is not None:
+            more |= encode_positions(stored)
+        if keeps_changes:
+            more["changes"] = encode_batch_changes(board, batch, plan, expires=self._expires)
+        answer = await self._call(COUNT, board, arguments | more)
+        if answer[0] == "events_needed":
+            self._each[shard] = _EACH_CALLS
+            arguments, sums = encode_batch(encoding, batch, plan)
+            answer = await self._call(COUNT, board, arguments | more)
+        return decode_applied(board, answer, sums)
+
+    def _sent_at(self, batch: Batch) -> int:
+        """Return the time to send with a call, by which its script refuses an expired plan. A plan
+        can expire while the call waits for others, or before it is repeated."""
+        return batch.now_ms if self._clock is None else max(batch.now_ms, self._clock.now_ms())
+
+    async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
+        """Return the next entries of a shard's feed after a place; delete those up to it."""
+        arguments = {"after": entry_id(after), "limit": limit}
+        packed, *texts = await self._run(_PENDING, board, arguments)
+        _, last, ids = decode_answer(packed)
+        entries = [
+            decode_entry(feed_place(id), batch, but)
+            for id, batch, but in zip(ids, texts[::2], texts[1::2], strict=True)
+        ]
+        return Pending(entries, feed_place(last))
+
+    async def follow(
+        self,
+        board: Opened,
+        batch: Batch,
+        plan: Plan,
+        *,
+        due_ms: int,
+        spans: Sequence[tuple[int, FeedPlace, FeedPlace]],
+        baselines: Sequence[Sequence[int] | bool] | None,
+    ) -> None:
+        """Count a batch made from entries of feeds, and note these as counted."""
+        arguments, _ = encode_batch(self._encoding(board), batch, plan)
+        arguments |= {
+            "due": due_ms,
+            "watch": 0,
+            "most_ids": 0,
+            "feeds": board.feeds,
+            "spans": [[shard, *map(entry_id, ends)] for shard, *ends in spans],
+        }
+        if baselines is not None:
+            arguments["baselines"] = baselines
+        await self._call(COUNT, board, arguments)
+
+    async def followed(self, board: Opened) -> list[FeedPlace]:
+        """Return the place of the last counted entry of each feed."""
+        fields = [f"fed:{shard}".encode() for shard in range(board.feeds)]
+        found = await self._command(board, b"HMGET", b"m", *fields)
+        return [FEED_START if id is None else feed_place(bytes(id).decode()) for id in found]
+
+    async def left_out(self, board: Opened) -> int:
+        """Return the number of events from feeds that were left out because a total would have left
+        the range."""
+        return int(await self._command(board, b"HGET", b"m", b"left") or 0)

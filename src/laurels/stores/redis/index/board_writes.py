@@ -1,0 +1,78 @@
+"""Write to a board something other than events: members, their data, positions of sources."""
+
+from typing import Any
+
+from laurels.core.changes.blocks import MendBlock, WriteBlock, mend_block
+from laurels.core.lifecycle import Due
+from laurels.core.record import Mend
+from laurels.stores.redis.remote import Opened, PositionWrite
+
+from .batches import encode_positions
+from .calls import BEGIN, END
+from .changes import encode_write_changes
+from .coding import encode_due, encode_mend
+from .upkeep import Upkeep
+
+
+class BoardWrites(Upkeep):
+    """Writes that a board may record among its changes."""
+
+    async def remove(
+        self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
+    ) -> bool:
+        """Remove a member and its data from every ranking but those by a label: first in scopes,
+        then in the rankings of all events. Return whether it was in any."""
+        found, cursor = 0, BEGIN if board.rules.scoped else END
+        arguments = {**encode_due(due), "member": member.decode(), "limit": self.share}
+        while cursor != END:
+            more, cursor = await self._operate(
+                "remove_from_scopes", board, cursor=cursor, **arguments
+            )
+            found += more
+        more = self._recording(board, recorded)
+        in_all = await self._operate(
+            "remove_member", board, member=member.decode(), found=found, **more
+        )
+        return bool(in_all + found)
+
+    async def mend(self, board: Opened, record: Mend, due: Due) -> int:
+        """Replace entries of a ranking; return how many were replaced."""
+        if record.scope:
+            while not await self.advance_scopes(board, [record.scope], due, self.share, full=True):
+                pass
+        more = self._recording(board, mend_block(record))
+        done = await self._operate("mend", board, **encode_mend(record), **(encode_due(due) | more))
+        return sum(map(int, done))
+
+    async def set_data(
+        self,
+        board: Opened,
+        member: bytes,
+        data: bytes | None,
+        recorded: WriteBlock | None = None,
+    ) -> None:
+        text = False if data is None else data.decode()
+        more = self._recording(board, recorded)
+        await self._operate("set_data", board, member=member.decode(), text=text, **more)
+
+    async def set_position(
+        self, board: Opened, write: PositionWrite, recorded: WriteBlock | None = None
+    ) -> None:
+        more = self._recording(board, recorded)
+        await self._operate("set_position", board, **encode_positions(write), **more)
+
+    async def position(self, board: Opened, source: str) -> str | None:
+        found = await self._command(board, b"HGET", b"p", source.encode())
+        return None if found is None else bytes(found).decode()
+
+    async def positions(self, board: Opened) -> dict[str, str]:
+        """Return the positions of all sources."""
+        found = await self._command(board, b"HGETALL", b"p")
+        return {bytes(source).decode(): bytes(text).decode() for source, text in found.items()}
+
+    def _recording(self, board: Opened, recorded: WriteBlock | MendBlock | None) -> dict[str, Any]:
+        """Return the arguments by which a script records a write, if the board keeps changes."""
+        if recorded is None or not board.rules.changes_ms:
+            return {}
+        changes = encode_write_changes(board, recorded, expires=self._expires)
+        return {"changes": changes, "time": recorded.now_ms}

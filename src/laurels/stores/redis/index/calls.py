@@ -1,0 +1,103 @@
+"""Calls to the slot of a shard: scripts and commands on the keys of one board."""
+
+from typing import Any
+
+import msgspec
+
+from laurels.errors import PositionMoved
+from laurels.stores.redis.connection.connection import Connection
+from laurels.stores.redis.remote import (
+    DefinitionOutdated,
+    FeedConflict,
+    Opened,
+    PlanExpired,
+    ScopesNotReady,
+    StepNotReady,
+)
+from laurels.stores.redis.scripts import Script
+from laurels.stores.redis.sources import script_of
+from laurels.timeline.clock import Clock
+
+from .coding import BoardEncoding, board_encoding
+from .names import feed_place
+
+SCRIPT_PARTS = ("shard", "share", "refresh_state", "rolling", "rule", "cells")
+"""The files that scripts on all of a board's rankings begin with."""
+_OPERATE = script_of("operate", *SCRIPT_PARTS, "changes", "pass", "scopes", "refresh", "mend")
+BEGIN, END = "0:", "0"
+"""The cursors of a scan in shares, at its beginning and at its end: see share.lua."""
+
+
+class ShardCalls:
+    """The calls that all parts of `RedisIndex` are made of."""
+
+    share = 100
+    """Members of a pass, with few candidates each, that one call processes; the server does nothing
+    else meanwhile."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        prefix: str,
+        clock: Clock | None = None,
+        *,
+        expires: bool = False,
+    ) -> None:
+        self._connection = connection
+        self._prefix = prefix
+        self._clock = clock
+        self._expires = expires
+        self._encodings: dict[int, tuple[int, BoardEncoding]] = {}
+
+    def _encoding(self, board: Opened) -> BoardEncoding:
+        version, encoding = self._encodings.get(board.number, (None, None))
+        if encoding is None or version != board.version:
+            encoding = board_encoding(board, expires=self._expires)
+            self._encodings[board.number] = board.version, encoding
+        return encoding
+
+    async def _operate(self, op: str, board: Opened, **more: Any) -> Any:
+        windows = [
+            {"name": each.name, "steps": each.steps} for each in self._encoding(board).rolling
+        ]
+        answer = await self._call(_OPERATE, board, {"op": op, "windows": windows, **more})
+        return answer[1] if len(answer) > 1 else None
+
+    async def _call(self, script: Script, board: Opened, arguments: dict[str, Any]) -> list[Any]:
+        return decode_answer(await self._run(script, board, arguments))
+
+    async def _run(self, script: Script, board: Opened, arguments: dict[str, Any]) -> Any:
+        arguments["board"] = self._encoding(board).payload
+        argument = msgspec.msgpack.encode(arguments)
+        return await self._connection.script(script, self._key(board, b"m"), argument)
+
+    async def _command(
+        self, board: Opened, command: bytes, name: bytes, *rest: bytes, before: bytes | None = None
+    ) -> Any:
+        key = self._key(board, name)
+        parts = (command, key, *rest) if before is None else (command, before, key, *rest)
+        return await self._connection.command(*parts, key=key)
+
+    def _key(self, board: Opened, name: bytes) -> bytes:
+        return f"{self._prefix}{{{board.number}.{board.shard}}}:".encode() + name
+
+
+def decode_answer(packed: bytes) -> list[Any]:
+    """Decode a script's answer; raise the error if the answer is one."""
+    answer: list[Any] = msgspec.msgpack.decode(packed)
+    match answer[0]:
+        case "definition_outdated":
+            raise DefinitionOutdated
+        case "plan_expired":
+            raise PlanExpired(int(answer[1]))
+        case "step_not_ready":
+            raise StepNotReady(answer[1])
+        case "feed_conflict":
+            raise FeedConflict(map(feed_place, answer[1]))
+        case "scopes_not_ready":
+            raise ScopesNotReady(answer[1])
+        case "position_moved":
+            raise PositionMoved(
+                f"the position of {answer[1]!r} is {answer[2]!r}, not the one this batch follows"
+            )
+    return answer

@@ -1,0 +1,77 @@
+"""List the rankings of a shard, and remove those of periods or let them expire."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from laurels.core.ranking_key import RankingKey
+from laurels.model.rules import Rules
+from laurels.stores.redis.remote import Opened
+
+from .calls import BEGIN, END, ShardCalls
+from .coding import lifetimes
+from .names import key_of, name_of
+
+_DROP = 100
+"""Maximum number of rankings that one call drops."""
+
+
+class PeriodExpiry(ShardCalls):
+    """The stored rankings, and how long those of periods are stored."""
+
+    async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
+        """Return the keys of the rankings with members, or with `empty` of all registered ones; for
+        a rolling window those of the running step."""
+        found: dict[str, None] = {}
+        cursor = BEGIN
+        while cursor != END:
+            names, cursor = await self._operate("keys", board, empty=empty, cursor=cursor)
+            found |= dict.fromkeys(names)
+        return [key_of(board.number, name) for name in found]
+
+    async def nbytes(self, board: Opened, key: RankingKey) -> int:
+        """Return about how many bytes of the server's memory a ranking takes; in a refreshed window
+        including the one being built."""
+        window = board.rules.windows[key.window]
+        instances = [key.instance]
+        if window.steps:
+            instances = [0, 1] if window.interval_ms else [key.instance % 2]
+        names = [name_of(key._replace(instance=each)).encode() for each in instances]
+        sizes = [
+            await self._command(board, b"MEMORY", kind + name, before=b"USAGE")
+            for name in names
+            for kind in (b"r:", b"k:")
+        ]
+        return sum(size or 0 for size in sizes)
+
+    async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
+        """Set when rankings of periods expire, if the server's clock is used."""
+        if self._expires:
+            await self._expire(board, keys, {"now": now_ms})
+
+    async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
+        """Extend the expiry of all rankings of periods to what these rules need, before the rules
+        take effect."""
+        lives = lifetimes(rules) if self._expires else {}
+        before = lifetimes(board.rules)
+        longer = {name: ms for name, ms in lives.items() if ms > before.get(name, ms)}
+        if not longer:
+            return
+        arguments = {"lives": longer, "now": now_ms}
+        keys = [key for key in await self.keys(board) if key.window in longer]
+        await self._expire(board, keys, arguments)
+        cursor = BEGIN if board.rules.scoped else END
+        while cursor != END:
+            cursor = await self._operate("expire_scopes", board, cursor=cursor, **arguments)
+
+    async def _expire(
+        self, board: Opened, keys: Sequence[RankingKey], arguments: dict[str, Any]
+    ) -> None:
+        names = [name_of(key) for key in keys]
+        for first in range(0, len(names), _DROP):
+            await self._operate("expire", board, names=names[first : first + _DROP], **arguments)
+
+    async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
+        """Remove rankings of periods."""
+        names = [name_of(key) for key in keys]
+        for first in range(0, len(names), _DROP):
+            await self._operate("drop", board, names=names[first : first + _DROP])

@@ -1,0 +1,70 @@
+"""Compare rankings with the data they are derived from, and correct them."""
+
+from typing import Any
+
+from laurels.core.ranking_key import RankingKey
+from laurels.errors import CheckFailed
+from laurels.stores.redis.remote import Opened
+from laurels.stores.redis.sources import script_of
+
+from .calls import BEGIN, END, SCRIPT_PARTS, ShardCalls
+from .names import key_of, name_of, scoped_name
+
+_AUDIT = script_of("audit", *SCRIPT_PARTS)
+
+
+class RankingAudit(ShardCalls):
+    """Audits of rankings and scopes."""
+
+    async def audit(self, board: Opened, key: RankingKey, *, repair: bool) -> int:
+        """Compare a ranking with the data it is derived from, and with `repair` correct it; return
+        the number of its entries. CheckFailed names the first member that differs.
+
+        If only the score in a sorted set is stored of a member, a calendar ranking is not derived
+        from any other data: then only states that no event can produce are found. If a score is
+        stored twice, the entries decide: see audit.lua.
+        """
+        arguments: dict[str, Any] = {"name": name_of(key), "repair": repair}
+        checks: list[dict[str, Any]] = []
+        own = [{"check": "rows"}]
+        window = board.rules.windows[key.window]
+        if not self._encoding(board).layout.scored:
+            own.insert(1 if window.steps else 0, {"check": "entries"})
+        if board.rules.rank == "dense":
+            own += [{"check": "score_counts"}, {"check": "distinct_scores"}]
+        if window.steps:
+            arguments["window"] = {"name": scoped_name(key), "steps": window.steps}
+            first = key.instance - window.steps + 1
+            checks += [{"check": "cells", "step": first + i} for i in range(window.steps)]
+            if window.interval_ms:
+                checks = [{**check, "built": True} for check in (*checks, *own)]
+        checks += own
+        entries = 0
+        for check in checks:
+            checked = await self._audit_check(board, key, {**arguments, **check})
+            entries = max(entries, checked)
+        return entries
+
+    async def audit_scopes(self, board: Opened, *, repair: bool) -> tuple[int, int]:
+        """Audit every ranking of every scope; return the number of rankings, and of their
+        entries."""
+        rankings = entries = 0
+        cursor = BEGIN
+        while cursor != END:
+            names, cursor = await self._operate("keys_of_scopes", board, cursor=cursor)
+            for key in dict.fromkeys(key_of(board.number, name) for name in names):
+                rankings, entries = (
+                    rankings + 1,
+                    entries + await self.audit(board, key, repair=repair),
+                )
+        return rankings, entries
+
+    async def _audit_check(self, board: Opened, key: RankingKey, arguments: dict[str, Any]) -> int:
+        entries, cursor = 0, BEGIN
+        while cursor != END:
+            share = {**arguments, "cursor": cursor}
+            _, cursor, checked, member = await self._call(_AUDIT, board, share)
+            entries += int(checked)
+            if member:
+                raise CheckFailed(f"{member!r} differs in {key}")
+        return entries

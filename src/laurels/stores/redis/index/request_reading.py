@@ -1,0 +1,88 @@
+"""Answer read requests, list scopes, and read changes, each from one state of a shard."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+
+from laurels.core.lifecycle import since_ms
+from laurels.core.requests import ReadRequest
+from laurels.stores.redis.connection.connection import Connection
+from laurels.stores.redis.remote import Opened, Reading, ShardChanges
+from laurels.stores.redis.sources import script_of
+from laurels.timeline.clock import Clock
+
+from .calls import ShardCalls, decode_answer
+from .changes import decode_changes
+from .coding import (
+    AnswerReader,
+    decode_refresh_states,
+    decode_result,
+    encode_read,
+    encode_rolling,
+)
+from .reads import Reads
+
+_READ = script_of("read", "shard", "refresh_state")
+_CHANGES = script_of("changes_read", "shard")
+
+
+class RequestReading(ShardCalls):
+    """Reads of rankings, scopes and changes."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        prefix: str,
+        clock: Clock | None = None,
+        *,
+        expires: bool = False,
+    ) -> None:
+        super().__init__(connection, prefix, clock, expires=expires)
+        self._reads = Reads(self._read)
+
+    def read(
+        self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
+    ) -> Awaitable[Reading]:
+        """Answer all requests from one state."""
+        return self._reads.read(board, requests, now_ms=now_ms, due_ms=due_ms)
+
+    async def _read(
+        self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
+    ) -> Reading:
+        encoding = self._encoding(board)
+        arguments = {
+            "now": now_ms,
+            "due": due_ms,
+            "rolling": encode_rolling(
+                encoding, board.number, now_ms, [request.key for request in requests]
+            ),
+            "requests": [encode_read(encoding, request) for request in requests],
+        }
+        if any(request.scopes is not None for request in requests):
+            arguments["since"] = since_ms(board.rules, now_ms)
+        if board.feeds:
+            arguments["feeds"] = board.feeds
+        packed, *texts = await self._run(_READ, board, arguments)
+        _, seq, parts, refresh_states = decode_answer(packed)
+        reader = AnswerReader(parts, texts)
+        found = [decode_result(encoding, request, reader) for request in requests]
+        offset = tuple(seq) if board.feeds else seq
+        return Reading(found, offset, decode_refresh_states(board, refresh_states))
+
+    async def scope_count(self, board: Opened, form: str) -> int:
+        """Return the number of scopes of a form."""
+        return int(await self._command(board, b"ZCARD", f"l:{form}".encode()))
+
+    async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
+        """Return the next scopes of a form, after one of them."""
+        first = b"(" + after.encode() if after else b"-"
+        span = (first, b"+", b"LIMIT", b"0", b"%d" % limit)
+        found = await self._command(board, b"ZRANGEBYLEX", f"l:{form}".encode(), *span)
+        return [bytes(scope).decode() for scope in found]
+
+    async def read_changes(self, board: Opened, after: int, limit: int) -> ShardChanges:
+        """Return the block with the sequence number `after`, if it is kept, and those after it
+        until they have more than `limit` changes."""
+        arguments = {"after": after, "limit": limit}
+        packed, *parts = await self._run(_CHANGES, board, arguments)
+        _, *ends = decode_answer(packed)
+        return await asyncio.to_thread(decode_changes, board.rules, list(map(int, ends)), parts)

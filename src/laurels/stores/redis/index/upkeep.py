@@ -1,0 +1,84 @@
+"""Do in shares the work that falls due: rotate windows, advance scopes, refresh, forget ids."""
+
+from collections.abc import Sequence
+
+from laurels.core.lifecycle import Due, RollingState, rolling_state
+from laurels.stores.redis.remote import Opened, RefreshStates
+
+from .calls import ShardCalls
+from .coding import decode_refresh_states, encode_due, encode_rolling_state
+
+_CELLS = 2_500
+"""Cells of a refresh that one call processes: 1 to 2 ms."""
+_SCOPES = 1_000
+"""Maximum number of scopes that one call advances."""
+_FORGET_CALLS = 20
+
+
+class Upkeep(ShardCalls):
+    """Work that falls due as time passes."""
+
+    async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
+        """Rotate a rolling window to the running step; return False if the limit was too low."""
+        arguments = {"window": encode_rolling_state(roll), "now": now_ms, "limit": self.share}
+        for _ in range(0, limit, self.share):
+            if await self._operate("rotate_step", board, **arguments):
+                return True
+        return False
+
+    async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
+        """Prepare about `limit` members for the next step; return how many are left."""
+        left = 0
+        for _ in range(0, limit, self.share):
+            rolling = {"name": window, "steps": board.rules.windows[window].steps}
+            left = int(await self._operate("advance_pass", board, window=rolling, limit=self.share))
+            if left == 0:
+                break
+        return left
+
+    async def advance_scopes(
+        self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
+    ) -> bool:
+        """Advance scopes to the current time; return False if the limit was too low."""
+        arguments = {**encode_due(due), "full": full, "limit": self.share}
+        left = list(dict.fromkeys(scopes))
+        for _ in range(0, limit, self.share):
+            if not left:
+                break
+            done = await self._operate("advance_scopes", board, scopes=left[:_SCOPES], **arguments)
+            left = left[done:]
+        return not left
+
+    async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
+        """Advance a share of the stale scopes; return whether there are no others."""
+        arguments = {**encode_due(due), "limit": self.share}
+        for _ in range(0, limit, self.share):
+            if not await self._operate("sweep", board, **arguments):
+                return True
+        return False
+
+    async def refresh(
+        self, board: Opened, window: str, *, now_ms: int, due_ms: int
+    ) -> tuple[int, RefreshStates]:
+        """Continue the refresh of a window by one call; return about how many members are left, and
+        the states of the windows."""
+        refreshed = board.rules.refreshed[window]
+        roll = rolling_state(board.number, refreshed, now_ms)
+        assert roll is not None
+        left, refresh_states = await self._operate(
+            "refresh",
+            board,
+            rolling=[encode_rolling_state(roll)],
+            now=now_ms,
+            due=due_ms,
+            before=refreshed.due_by(now_ms),
+            forms=list(dict.fromkeys(place.name for place in board.rules.places if place.name)),
+            limit=_CELLS,
+        )
+        return int(left), decode_refresh_states(board, refresh_states)
+
+    async def forget(self, board: Opened, now_ms: int) -> None:
+        """Forget a share of the ids that are no longer remembered at `now_ms`."""
+        for _ in range(_FORGET_CALLS):
+            if await self._operate("forget", board, before=now_ms - board.rules.dedupe_ms) == 0:
+                return
