@@ -34,7 +34,7 @@ MAY_ASK_THE_WORLD = {
     "laurels.timeline.clock",
     "laurels.server.serving",
     "laurels.server.auth.at_rest",
-    "laurels.flows.sinks.backoff",  # jitter between attempts
+    "laurels.flows.retries",  # jitter between attempts
     "laurels.stores.intake.tags",  # which names a record or board gets changes no answer
 }
 WORLD_ABOVE = ("laurels.cli.", "laurels.config.")

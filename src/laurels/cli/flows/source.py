@@ -23,10 +23,10 @@ from laurels.cli.options import DEFAULT_URL, OUTPUT, READING, AsJson, Url
 from laurels.cli.show import complain, put_json, put_line, put_table
 from laurels.errors import LaurelsError
 from laurels.errors.sources import SourceUnreadable
+from laurels.flows.retries import RetryPolicy
 from laurels.flows.sources.figures import Figures
 from laurels.flows.sources.mapping import DEFAULT, parse_mapping
 from laurels.flows.sources.opening import open_reader
-from laurels.flows.sources.patience import Patience
 from laurels.flows.sources.reader import StreamReader, decode_position
 from laurels.flows.sources.rejects import JsonRejects
 from laurels.flows.sources.runner import SourceRunner
@@ -222,7 +222,7 @@ async def _run(
     """Run a source over the boards at an address; return its figures, and whether by Ctrl-C."""
     interrupted = False
     opening = asyncio.ensure_future(
-        Patience(asyncio.sleep, _complain_of_waiting).answer(
+        RetryPolicy(asyncio.sleep, _complain_of_waiting).call(
             partial(laurels.open_async, at, create=False)
         )
     )

@@ -21,10 +21,10 @@ from laurels.errors import (
     LaurelsError,
     UnknownBoard,
 )
-from laurels.errors.sinks import SinkBehind, TargetRefused, TargetUnavailable
+from laurels.errors.sinks import SinkBehind, TargetRefused
+from laurels.flows.retries import Backoff, RetryPolicy, Sleep
 from laurels.model.board_patterns import reaches
 
-from .backoff import Backoff, Sleep
 from .figures import BoardFigures, SinkFigures
 from .positions import move_position
 from .target import BEGIN_AGAIN, POSITION_PREFIX, SinkPage, SinkTarget, is_own
@@ -158,23 +158,20 @@ class SinkRunner:
 
     async def _patiently(self, call: Callable[[], Awaitable[T]], figures: BoardFigures | None) -> T:
         """Return what a call returns; try again for as long as it fails with what may pass."""
-        backoff = Backoff(self._sleep)
-        while True:
-            try:
-                result = await call()
-            except LaurelsError as error:
-                if not error.retryable:
-                    raise
-                if figures is not None:
-                    figures.error = str(error)
-                if backoff.failures == 0:
-                    self._report(str(error))
-                wait = error.wait_seconds if isinstance(error, TargetUnavailable) else 0.0
-                await backoff.wait(wait)
-            else:
-                if figures is not None:
-                    figures.error = None
-                return result
+        has_failed = False
+
+        def waiting(error: LaurelsError, _seconds: float) -> None:
+            nonlocal has_failed
+            if figures is not None:
+                figures.error = str(error)
+            if not has_failed:
+                self._report(str(error))
+            has_failed = True
+
+        result = await RetryPolicy(self._sleep, waiting).call(call)
+        if figures is not None:
+            figures.error = None
+        return result
 
 
 class _BoardReader:

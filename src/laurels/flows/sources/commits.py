@@ -13,24 +13,24 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.core.receipt import Receipts
 from laurels.errors import LaurelsError, PositionMoved
 from laurels.errors.sources import SourceOvertaken
+from laurels.flows.retries import RetryPolicy
 
 from .mapping import MappedEvent
-from .patience import Patience
 
 
 class Commits:
     """The commits of one run. `key` is the name under which boards store the source's position."""
 
-    def __init__(self, lb: AsyncLeaderboards, key: str, patience: Patience) -> None:
+    def __init__(self, lb: AsyncLeaderboards, key: str, retries: RetryPolicy) -> None:
         self._lb = lb
         self._key = key
-        self._patience = patience
+        self._retries = retries
         self._stored: dict[str, str | None] = {}
 
     async def learn(self, board: str) -> str | None:
         """Return the position that a board stores, None for none; the next commit follows it."""
         read = partial(self._lb.position, board, self._key)
-        stored = self._stored[board] = await self._patience.answer(read) or None
+        stored = self._stored[board] = await self._retries.call(read) or None
         return stored
 
     def forget(self, board: str) -> None:
@@ -64,6 +64,6 @@ class Commits:
                 doubtful = error.retryable
                 raise
 
-        receipts = await self._patience.answer(attempt)
+        receipts = await self._retries.call(attempt)
         self._stored[board] = text
         return receipts

@@ -7,7 +7,7 @@ import asyncio
 import os
 import stat
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from laurels.errors.sources import SourceDiverged, SourceUnreadable
+from laurels.flows.retries import Sleep
 
 from .reader import MESSAGE_LIMIT, ZERO, Message, StoredPosition, StreamPosition, StreamState
 
@@ -26,8 +27,6 @@ _CHUNK = 1 << 18
 _HEAD = 1_024
 """Bytes at the beginning of a file by which it is known again."""
 _BOM = b"\xef\xbb\xbf"
-
-Sleep = Callable[[float], Awaitable[object]]
 
 
 class LineBuffer:

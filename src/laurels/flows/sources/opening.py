@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from laurels.errors.sources import InvalidStream
+from laurels.flows.retries import Sleep
 
-from .lines import FileReader, PipeReader, Sleep, is_pipe
+from .lines import FileReader, PipeReader, is_pipe
 from .reader import StreamReader
 
 STDIN = "-"

@@ -29,12 +29,12 @@ from laurels.errors import (
     UnknownBoard,
 )
 from laurels.errors.sources import SourceDiverged, SourceExpired
+from laurels.flows.retries import RetryPolicy, Sleep
 
 from .commits import Commits
 from .dedupe_room import DedupeRoom
 from .figures import Figures
 from .mapping import EventMapping, Foreign, MappedEvent, fields_of
-from .patience import Patience, Sleep
 from .reader import (
     ZERO,
     Message,
@@ -96,9 +96,9 @@ class SourceRunner:
         self._now_ms = now_ms
         self._progress = progress
         self._stopping = StopSignal()
-        self._patience = Patience(self._stopping.pausing(sleep), waiting)
+        self._retries = RetryPolicy(self._stopping.pausing(sleep), waiting)
         self._positions: dict[str, StreamPosition] = {}
-        self._commits = Commits(lb, settings.key, self._patience)
+        self._commits = Commits(lb, settings.key, self._retries)
         self._room = DedupeRoom(lb)
         self._at = ZERO
         self._idle = 0
@@ -124,9 +124,9 @@ class SourceRunner:
     # Where to begin
 
     async def _begin(self) -> None:
-        state = await self._patience.answer(self._reader.open)
+        state = await self._retries.call(self._reader.open)
         self._stream = state.identity
-        boards = await self._patience.answer(self._lb.boards)
+        boards = await self._retries.call(self._lb.boards)
         names = [board.name for board in boards if self._settings.takes(board.name)]
         for first in range(0, len(names), BOARDS_AT_ONCE):
             share = names[first : first + BOARDS_AT_ONCE]
@@ -178,7 +178,7 @@ class SourceRunner:
         async def attempt() -> Sequence[Message]:
             return await self._stopping.unless(read())
 
-        return await self._patience.answer(attempt)
+        return await self._retries.call(attempt)
 
     async def _count(self, messages: Sequence[Message]) -> None:
         """Count a batch and go on behind it."""
@@ -238,7 +238,7 @@ class SourceRunner:
         if not new:
             return
         if len(new) > _ASKED_SINGLY:
-            there = {board.name for board in await self._patience.answer(self._lb.boards)}
+            there = {board.name for board in await self._retries.call(self._lb.boards)}
         else:
             there = {board for board in new if await self._is_there(board)}
         for board in new:
@@ -252,7 +252,7 @@ class SourceRunner:
 
     async def _is_there(self, board: str) -> bool:
         try:
-            await self._patience.answer(partial(self._lb.get, board))
+            await self._retries.call(partial(self._lb.get, board))
         except LaurelsError as error:
             if error.status != UnknownBoard.status and error.status != 400:
                 raise
@@ -269,7 +269,7 @@ class SourceRunner:
 
     async def _feed(self, board: str, rows: list[Row], end: StreamPosition) -> None:
         """Submit the events of a board, with the end of the batch as its position."""
-        if rows and not await self._patience.answer(partial(self._room.fits, board, rows)):
+        if rows and not await self._retries.call(partial(self._room.fits, board, rows)):
             for row in rows:
                 await self._feed_one(board, row)
             return
@@ -311,7 +311,7 @@ class SourceRunner:
                 self._note(board, [row], receipts)
                 self._positions[board] = end
 
-        await self._patience.answer(attempt)
+        await self._retries.call(attempt)
 
     async def _submitted(
         self, board: str, rows: Sequence[Row], text: str, *, whole: bool = False
@@ -333,7 +333,7 @@ class SourceRunner:
         at = self._positions[board]
         while at < end:
             read = partial(self._reader.read, at, self._settings.batch, wait=False)
-            messages = await self._patience.answer(read)
+            messages = await self._retries.call(read)
             messages = [message for message in messages if message.position <= end]
             if not messages:
                 break

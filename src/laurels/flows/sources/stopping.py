@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
-from .patience import Sleep
+from laurels.flows.retries import Sleep
 
 T = TypeVar("T")
 

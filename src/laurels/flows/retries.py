@@ -1,0 +1,67 @@
+"""How a flow waits for a store, a stream or a target that does not answer, and tries again."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+from laurels.errors import LaurelsError
+from laurels.errors.service import BodyTimedOut
+from laurels.errors.sinks import TargetUnavailable
+
+T = TypeVar("T")
+Sleep = Callable[[float], Awaitable[object]]
+
+FIRST_SECONDS = 0.2
+MOST_SECONDS = 30.0
+
+
+class Backoff:
+    """Waits twice as long after each failure in a row, up to half a minute, with jitter."""
+
+    def __init__(
+        self, sleep: Sleep = asyncio.sleep, chance: Callable[[], float] = random.random
+    ) -> None:
+        self._sleep = sleep
+        self._chance = chance
+        self.failures = 0
+
+    async def wait(
+        self, at_least: float = 0.0, waiting: Callable[[float], object] = lambda _: None
+    ) -> None:
+        """Wait after a failure: between half and all of the time that is due, or what the other
+        side asked for if that is longer. `waiting` is called with the seconds before."""
+        due = min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** min(self.failures, 16))
+        self.failures += 1
+        seconds = max(at_least, due * (0.5 + 0.5 * self._chance()))
+        waiting(seconds)
+        await self._sleep(seconds)
+
+
+class RetryPolicy:
+    """Repeats a call for as long as its error may pass. `waiting` is called with the error and the
+    seconds until the next attempt."""
+
+    def __init__(self, sleep: Sleep, waiting: Callable[[LaurelsError, float], object]) -> None:
+        self._sleep = sleep
+        self._waiting = waiting
+
+    async def call(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of the call when it succeeds. Raise an error that will not pass."""
+        backoff = Backoff(self._sleep)
+        while True:
+            try:
+                return await call()
+            except LaurelsError as error:
+                if not may_pass(error):
+                    raise
+                failed = error
+            at_least = failed.wait_seconds if isinstance(failed, TargetUnavailable) else 0.0
+            await backoff.wait(at_least, partial(self._waiting, failed))
+
+
+def may_pass(error: LaurelsError) -> bool:
+    """Return whether the same call may succeed later. A body that did not arrive in time is that of
+    a process that was paused while it sent."""
+    return error.retryable or isinstance(error, BodyTimedOut)
