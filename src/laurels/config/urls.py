@@ -5,9 +5,9 @@ from pathlib import Path
 
 from laurels.errors import NothingToBackUp, UnknownUrl
 from laurels.model.validation import is_unicode, safe_repr
+from laurels.stores.redis.connection.urls import is_redis
 
 DEFAULT_URL = "laurels-data"
-_INDEX_SERVERS = ("redis", "rediss", "redis+cluster", "rediss+cluster")
 
 
 def is_remote(url: str | PathLike[str]) -> bool:
@@ -17,8 +17,7 @@ def is_remote(url: str | PathLike[str]) -> bool:
 
 def is_direct(url: str | PathLike[str]) -> bool:
     """Whether a URL names an index server."""
-    scheme, found, _ = url.partition("://") if isinstance(url, str) else ("", "", "")
-    return bool(found) and scheme.lower() in _INDEX_SERVERS
+    return is_redis(url)
 
 
 def without_login(url: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
@@ -10,7 +10,8 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.errors.sinks import InvalidMapping, InvalidTarget
 from laurels.flows.ledger.dialects import dialect_of
 from laurels.flows.ledger.target import LedgerTarget
-from laurels.stores.redis.connection.urls import redis_address
+from laurels.flows.stream_url import split_stream_url
+from laurels.stores.redis.connection.urls import is_redis, redis_address
 
 from .jetstream import JetStreamTarget
 from .lines import LinesTarget
@@ -19,7 +20,6 @@ from .redis_streams import RedisStreamTarget
 from .target import SinkTarget
 
 SQL = ("postgresql", "postgres", "mysql", "mariadb", "sqlite")
-INDEX_SERVERS = ("redis", "rediss", "redis+cluster", "rediss+cluster")
 
 
 class DeliveryOptions(Struct, frozen=True):
@@ -41,14 +41,14 @@ def open_target(
 ) -> SinkTarget:
     """Return the target that a URL names, not yet connected. Raises InvalidTarget, InvalidMapping,
     MissingDriver."""
-    scheme = urlsplit(url).scheme if "://" in url else ""
+    scheme = url.partition("://")[0].lower() if "://" in url else ""
     if scheme in SQL:
         if options.fields is not None:
             raise InvalidMapping("a ledger has tables of its own: it takes no mapping of fields")
         dialect, prefix = dialect_of(url)
         return LedgerTarget(dialect, prefix, sink, boards.get, now_ms)
     mapping = FieldMapping(options.fields)
-    if scheme in INDEX_SERVERS:
+    if is_redis(url):
         return _redis_stream(url, sink, mapping)
     if scheme in ("nats", "tls"):
         return JetStreamTarget(url, mapping)
@@ -64,11 +64,10 @@ def open_target(
 
 def _redis_stream(url: str, sink: str, mapping: FieldMapping) -> SinkTarget:
     """Return the target for redis://HOST:PORT/DATABASE/KEY?maxlen=N."""
-    parts = urlsplit(url)
-    database, _, key = parts.path.lstrip("/").partition("/")
-    options = dict(parse_qsl(parts.query))
+    url, _, query = url.partition("?")
+    options = dict(parse_qsl(query))
     most = options.pop("maxlen", "0")
-    if not key or options or not most.isdecimal():
+    if options or not most.isdecimal():
         raise InvalidTarget("expected redis://HOST:PORT/DATABASE/KEY, perhaps with ?maxlen=N")
-    address = redis_address(parts._replace(path=f"/{database}", query="").geturl())
-    return RedisStreamTarget(address, unquote(key), sink, mapping, int(most))
+    server, key = split_stream_url(url, InvalidTarget)
+    return RedisStreamTarget(redis_address(server), key, sink, mapping, int(most))

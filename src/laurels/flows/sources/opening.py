@@ -6,13 +6,13 @@ from pathlib import Path
 
 from laurels.errors.sources import InvalidStream
 from laurels.flows.retries import Sleep
+from laurels.stores.redis.connection.urls import is_redis
 
 from .lines import FileReader, PipeReader, is_pipe
 from .reader import StreamReader
 
 STDIN = "-"
 NATS_SCHEMES = ("nats", "tls")
-REDIS_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster")
 
 
 def open_reader(
@@ -26,7 +26,7 @@ def open_reader(
     that can be read only once. Raises InvalidStream, SourceUnreadable.
     """
     scheme, found, _ = address.partition("://")
-    if found and scheme.lower() in REDIS_SCHEMES:
+    if is_redis(address):
         from .redis_stream import RedisStreamReader  # noqa: PLC0415 (the package is optional)
 
         return RedisStreamReader(address)

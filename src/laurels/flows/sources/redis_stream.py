@@ -12,7 +12,6 @@ entries.
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
 
 import msgspec
 
@@ -25,6 +24,7 @@ from laurels.errors.sources import (
     SourceUnavailable,
     StreamMissing,
 )
+from laurels.flows.stream_url import split_stream_url
 from laurels.stores.redis.connection.connection import Connection, connect, redis_address
 
 from .reader import ZERO, Message, StoredPosition, StreamPosition, StreamState, parse_position
@@ -51,7 +51,8 @@ class RedisStreamReader:
     ended = False
 
     def __init__(self, address: str) -> None:
-        url, self._key = _divided(address)
+        url, key = split_stream_url(address, InvalidStream)
+        self._key = key.encode()
         self._address = redis_address(url)
         text = str(self._address).removesuffix(f"/{self._address.database}")
         self.name = f"{text}/{self._address.database}/{self._key.decode(errors='replace')}"
@@ -171,18 +172,6 @@ class RedisStreamReader:
             await self.close()
         except LaurelsError:
             self._connection = None
-
-
-def _divided(address: str) -> tuple[str, bytes]:
-    """Return the URL of the server with its database, and the key of the stream."""
-    try:
-        parts = urlsplit(address)
-    except ValueError as error:
-        raise InvalidStream("expected redis://host:port/DATABASE/KEY, got no valid host") from error
-    database, _, key = parts.path.removeprefix("/").partition("/")
-    if not key or not database.isdecimal():
-        raise InvalidStream("expected redis://host:port/DATABASE/KEY, got no database or no key")
-    return urlunsplit(parts._replace(path=f"/{database}")), unquote(key).encode()
 
 
 def _messages(answer: Any) -> list[Message]:
