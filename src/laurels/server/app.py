@@ -41,7 +41,7 @@ from laurels.wire.audit_entry import is_recorded
 
 from .admission import Admission
 from .answer_cache import AnswerCache
-from .asking import RequestContext, Server, Streamed
+from .context import RequestContext, Server, Streamed
 from .cors import PREFLIGHT, Headers, Origins
 from .credentials import secret_of, without_token
 from .flow import Flow
@@ -206,7 +206,7 @@ class Application:
     ) -> Written:
         """Return the answer to a request of the API, counted and, if configured, logged."""
         began = self._clock()
-        caller, ask = UNKNOWN, None
+        caller, context = UNKNOWN, None
         try:
             caller = await self._caller(scope, in_query=row.streams)
             for bucket in caller.buckets:
@@ -217,20 +217,20 @@ class Application:
                 caller.ensure(row.level, part if row.of_board else None)
             else:
                 caller.ensure_submits(part if row.takes_submissions else None)
-            ask = RequestContext(self._server, caller, part)
+            context = RequestContext(self._server, caller, part)
             if row.method != "GET":
-                await self._read(row, ask, scope.headers, protocol)
+                await self._read(row, context, scope.headers, protocol)
             raw_query = scope.query_string
             if row.streams and "token=" in raw_query:
                 raw_query = without_token(raw_query)
             if row.audited and "reason=" in raw_query:
-                ask.reason, raw_query = reason_in(raw_query)
+                context.reason, raw_query = reason_in(raw_query)
             query = requests.query_of(raw_query, row.query)
-            if row.plain and ask.key is None:
+            if row.plain and context.key is None:
                 accept = scope.headers.get("accept")
-                written = Written(*encode_answer(row, await row.handler(ask, query), accept))
+                written = Written(*encode_answer(row, await row.handler(context, query), accept))
             else:
-                written = await self._asking(row, ask, query, scope, protocol, request_id)
+                written = await self._asking(row, context, query, scope, protocol, request_id)
         except EventRefused as refused:
             written = problem_response(refused.error, EVENT_REFUSED, request_id)
             drop_frames(refused)
@@ -244,29 +244,29 @@ class Application:
         except Exception as error:
             written = failure_response(error, scope.path, request_id)
         finally:
-            if ask is not None and ask.raw:
-                self._server.bodies.release(caller.name, len(ask.raw))
-        if row.audited and ask is not None and is_recorded(written.status):
-            await self._audit(row, ask, scope, written, request_id)
+            if context is not None and context.raw:
+                self._server.bodies.release(caller.name, len(context.raw))
+        if row.audited and context is not None and is_recorded(written.status):
+            await self._audit(row, context, scope, written, request_id)
         self._note(row, scope, written.status, began, caller, request_id)
         return written
 
     async def _audit(
-        self, row: Route, ask: RequestContext, scope: Scope, written: Written, request_id: str
+        self, row: Route, context: RequestContext, scope: Scope, written: Written, request_id: str
     ) -> None:
         """Write a call to the audit log, unless its answer is a repeated one."""
         if ("idempotency-replayed", "true") in written.headers:
             return
         trace = trace_of(scope.headers.get("traceparent"), request_id)
         call = AuditedCall(
-            caller=ask.caller,
+            caller=context.caller,
             verb=row.verb,
             of_board=row.of_board,
-            part=ask.part,
+            part=context.part,
             status=written.status,
-            reason=ask.reason,
-            raw=ask.raw,
-            media_type=ask.media_type,
+            reason=context.reason,
+            raw=context.raw,
+            media_type=context.media_type,
             client=self._admission.client(scope),
             request_id=request_id,
             trace_id=None if trace is None else trace.trace_id,
@@ -309,21 +309,21 @@ class Application:
         return self._server.keys.caller(secret)
 
     async def _read(
-        self, row: Route, ask: RequestContext, headers: Incoming, protocol: HTTPProtocol
+        self, row: Route, context: RequestContext, headers: Incoming, protocol: HTTPProtocol
     ) -> None:
         """Read the body of a request, with its media type and its Idempotency-Key."""
-        ask.media_type = requests.media_type(headers.get("content-type"))
+        context.media_type = requests.media_type(headers.get("content-type"))
         length, most = headers.get("content-length"), self._settings.max_body
         if row.most_body is not None and row.most_body < most:
             most = row.most_body
-        ask.raw = await self._server.bodies.read(ask.caller.name, length, protocol, most)
+        context.raw = await self._server.bodies.read(context.caller.name, length, protocol, most)
         key = headers.get("idempotency-key")
-        ask.key = None if key is None else judged_key(key)
+        context.key = None if key is None else judged_key(key)
 
     async def _asking(
         self,
         row: Route,
-        ask: RequestContext,
+        context: RequestContext,
         query: Any,
         scope: Scope,
         protocol: HTTPProtocol,
@@ -332,42 +332,42 @@ class Application:
         """Return the answer to a request that needs more than its handler: an Idempotency-Key, the
         cache, or a stream."""
         accept = scope.headers.get("accept")
-        if ask.key is not None and not row.reads:
-            return await self._once(row, ask, query, scope, accept)
+        if context.key is not None and not row.reads:
+            return await self._once(row, context, query, scope, accept)
         if row.shared and self._server.store.is_exact:
-            return await self._shared(row, ask, query, scope, accept)
+            return await self._shared(row, context, query, scope, accept)
         if row.streams:
-            ask.last_event_id = scope.headers.get("last-event-id")
-        answered = await row.handler(ask, query)
+            context.last_event_id = scope.headers.get("last-event-id")
+        answered = await row.handler(context, query)
         if isinstance(answered, Streamed):
-            await self._stream(answered, ask.caller, scope, protocol, request_id)
+            await self._stream(answered, context.caller, scope, protocol, request_id)
             raise ResponseSent
         return Written(*encode_answer(row, answered, accept))
 
     async def _shared(
-        self, row: Route, ask: RequestContext, query: Any, scope: Scope, accept: str | None
+        self, row: Route, context: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
         """Return the answer from the cache, or compute and cache it."""
         question = scope.path, scope.query_string, accept
-        change_token = self._server.store.change_token(ask.board)
+        change_token = self._server.store.change_token(context.board)
         written: Written | None = self._kept.find(question, change_token)
         if written is None:
-            written = Written(*encode_answer(row, await row.handler(ask, query), accept))
+            written = Written(*encode_answer(row, await row.handler(context, query), accept))
             self._kept.keep(question, change_token, written, len(written.content))
         return written
 
     async def _once(
-        self, row: Route, ask: RequestContext, query: Any, scope: Scope, accept: str | None
+        self, row: Route, context: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
         """Return the answer to a request with an Idempotency-Key, computed once and then repeated
         unchanged."""
-        assert ask.key is not None
+        assert context.key is not None
 
         async def first() -> Answered:
-            return encode_answer(row, await row.handler(ask, query), accept)
+            return encode_answer(row, await row.handler(context, query), accept)
 
-        place = (ask.caller.identity, f"{row.method} {scope.path}", ask.key)
-        request = (scope.query_string.encode(), ask.raw, (accept or "").encode())
+        place = (context.caller.identity, f"{row.method} {scope.path}", context.key)
+        request = (scope.query_string.encode(), context.raw, (accept or "").encode())
         (content, kind, status), again = await self._replays.answer(place, request, first)
         replayed = [("idempotency-replayed", "true")] if again else []
         return Written(content, kind, status, replayed)

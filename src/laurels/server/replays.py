@@ -51,7 +51,7 @@ class Replays:
         self,
         place: tuple[str, str, str],
         request: tuple[bytes, ...],
-        ask: Callable[[], Awaitable[Answered]],
+        compute: Callable[[], Awaitable[Answered]],
     ) -> tuple[Answered, bool]:
         """Return the answer to a request, and whether it had been computed before. `place` is
         (caller, path, key).
@@ -66,7 +66,7 @@ class Replays:
                     f"the Idempotency-Key {place[2]!r} came with another body"
                 )
             if kept.answer is None:
-                return await ask(), False
+                return await compute(), False
             try:
                 return await asyncio.shield(kept.answer), True
             except _Refused:
@@ -74,7 +74,7 @@ class Replays:
         coming: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
         kept = self._kept[place] = _Kept(digest, coming)
         try:
-            answered = await ask()
+            answered = await compute()
         except BaseException:
             del self._kept[place]
             coming.set_exception(_Refused())

@@ -8,7 +8,7 @@ from laurels.errors import Fault, LaurelsError, Unavailable
 from laurels.errors.service import InternalError, MethodNotAllowed, TooManyRequests, Unauthorized
 from laurels.wire.answers import PROBLEM, drop_frames, encoded, problem, to_json
 
-from .asking import Response
+from .context import Response
 from .cors import Headers
 from .replays import Answered
 from .route import NO_CONTENT, Route

@@ -8,7 +8,7 @@ from msgspec import Struct
 from laurels.server.auth.caller import LEVEL
 from laurels.wire.keys import Scope
 
-from .asking import Handler
+from .context import Handler
 
 NO_CONTENT, CREATED = 204, 201
 FEW_BYTES = 16 << 10

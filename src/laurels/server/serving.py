@@ -29,10 +29,10 @@ from laurels.wire.keys import KeyStore
 from laurels.wire.redaction import hide_folder
 
 from .app import Application
-from .asking import Server
 from .bodies import Bodies
 from .client_address import ClientAddresses
 from .connections import ConnectionGuard, allowed_connections, raise_descriptor_limit
+from .context import Server
 from .deadlines import Deadlines
 from .decoding import Decoder
 from .limits import AdmissionControl, Rates

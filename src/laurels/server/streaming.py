@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from granian.rsgi import HTTPProtocol, ProtocolClosed  # type: ignore[attr-defined]
 from msgspec import Struct
 
-from .asking import Streamed
+from .context import Streamed
 from .cors import Headers
 from .deadlines import Deadlines
 from .flow import Flow

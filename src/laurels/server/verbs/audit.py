@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from laurels.server.asking import RequestContext
+from laurels.server.context import RequestContext
 from laurels.server.route import Routes
 from laurels.wire.audit_page import AuditPage
 
@@ -18,7 +18,7 @@ class AuditQuery(Struct, forbid_unknown_fields=True):
 
 
 @ROUTES.row("GET", "/v1/audit", "admin", query=AuditQuery, returns=AuditPage)
-async def audit(ask: RequestContext, query: AuditQuery) -> object:
+async def audit(context: RequestContext, query: AuditQuery) -> object:
     """Who administered what, when and why, newest first. A key limited to some boards sees the
     entries of these boards."""
-    return await ask.server.audit.page(ask.caller, query.board, query.before, query.limit)
+    return await context.server.audit.page(context.caller, query.board, query.before, query.limit)

@@ -10,7 +10,7 @@ from laurels.errors import UnknownBoard
 from laurels.errors.service import InvalidBody
 from laurels.model.board import Board
 from laurels.model.validation import safe_repr
-from laurels.server.asking import RequestContext, Response
+from laurels.server.context import RequestContext, Response
 from laurels.server.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
 
@@ -67,29 +67,31 @@ def _definition(board: Board) -> msgspec.Raw:
     return msgspec.Raw(board.to_json())
 
 
-def _definition_in(ask: RequestContext) -> dict[str, Any]:
-    fields = requests.document(ask.raw, ask.media_type)
+def _definition_in(context: RequestContext) -> dict[str, Any]:
+    fields = requests.document(context.raw, context.media_type)
     if not isinstance(fields, dict):
         raise InvalidBody(
             f"expected the definition of a board as an object, got {safe_repr(fields)}"
         )
-    if fields.get("name", ask.board) != ask.board:
+    if fields.get("name", context.board) != context.board:
         raise InvalidBody(
-            f"expected the name in the path, {ask.board!r}, got {safe_repr(fields['name'])}"
+            f"expected the name in the path, {context.board!r}, got {safe_repr(fields['name'])}"
         )
-    return {**fields, "name": ask.board}
+    return {**fields, "name": context.board}
 
 
 @ROUTES.question("GET", "/v1/boards", returns=list[BoardFields])
-async def boards(ask: RequestContext, _: NoQuery) -> object:
+async def boards(context: RequestContext, _: NoQuery) -> object:
     """All boards that the key may see, by name."""
-    return [_definition(board) for board in await ask.lb.boards() if ask.caller.sees(board.name)]
+    return [
+        _definition(board) for board in await context.lb.boards() if context.caller.sees(board.name)
+    ]
 
 
 @ROUTES.question("GET", "/v1/boards/{board}", returns=BoardFields)
-async def get(ask: RequestContext, _: NoQuery) -> object:
+async def get(context: RequestContext, _: NoQuery) -> object:
     """The definition of a board."""
-    return _definition(await ask.lb.get(ask.board))
+    return _definition(await context.lb.get(context.board))
 
 
 @ROUTES.row(
@@ -101,22 +103,22 @@ async def get(ask: RequestContext, _: NoQuery) -> object:
     returns=BoardFields,
     most_body=DEFINITION_BYTES,
 )
-async def create(ask: RequestContext, query: PutQuery) -> object:
+async def create(context: RequestContext, query: PutQuery) -> object:
     """Create a board, or change the existing one where that is safe. The status is 201 if the board
     is new."""
-    defined = Board.from_json(_definition_in(ask))
-    existing = await _existing(ask)
+    defined = Board.from_json(_definition_in(context))
+    existing = await _existing(context)
     if query.on_exists == "change" and existing is not None:
         changes = msgspec.structs.asdict(defined)
         del changes["name"]
-        return _definition(await ask.lb.change(ask.board, **changes))
-    made = await ask.lb.create(defined, exist_ok=query.on_exists != "refuse")
+        return _definition(await context.lb.change(context.board, **changes))
+    made = await context.lb.create(defined, exist_ok=query.on_exists != "refuse")
     return Response(_definition(made), CREATED if existing is None else 200)
 
 
-async def _existing(ask: RequestContext) -> Board | None:
+async def _existing(context: RequestContext) -> Board | None:
     try:
-        return await ask.lb.get(ask.board)
+        return await context.lb.get(context.board)
     except UnknownBoard:
         return None
 
@@ -129,18 +131,18 @@ async def _existing(ask: RequestContext) -> Board | None:
     returns=BoardFields,
     most_body=DEFINITION_BYTES,
 )
-async def change(ask: RequestContext, _: NoQuery) -> object:
+async def change(context: RequestContext, _: NoQuery) -> object:
     """Change the fields of a board that may change: `title`, `keep`, `changes`, and `windows`,
     `scopes` and `rank_by` (only to add some)."""
-    fields = requests.document(ask.raw, ask.media_type)
+    fields = requests.document(context.raw, context.media_type)
     if not isinstance(fields, dict) or not all(isinstance(name, str) for name in fields):
         raise InvalidBody(
             f"expected an object of fields of a board to change, got {safe_repr(fields)}"
         )
-    return _definition(await ask.lb.change(ask.board, **fields))
+    return _definition(await context.lb.change(context.board, **fields))
 
 
 @ROUTES.row("DELETE", "/v1/boards/{board}", "admin", status=NO_CONTENT)
-async def delete(ask: RequestContext, _: NoQuery) -> None:
+async def delete(context: RequestContext, _: NoQuery) -> None:
     """Delete a board and all it contains."""
-    await ask.lb.delete(ask.board)
+    await context.lb.delete(context.board)

@@ -5,8 +5,8 @@ from typing import get_args
 
 from msgspec import Struct
 
-from laurels.server.asking import RequestContext
 from laurels.server.auth.caller import LEVEL
+from laurels.server.context import RequestContext
 from laurels.server.route import NoQuery, Routes
 from laurels.wire.keys import Scope
 
@@ -26,8 +26,8 @@ class CallerAnswer(Struct, frozen=True):
 
 
 @ROUTES.question("GET", "/v1/me", returns=CallerAnswer)
-async def me(ask: RequestContext, _: NoQuery) -> object:
+async def me(context: RequestContext, _: NoQuery) -> object:
     """What the caller may do: the scope of its key or token, and its boards."""
-    caller = ask.caller
+    caller = context.caller
     member = None if caller.submission is None else caller.submission.member
     return CallerAnswer(caller.name, _SCOPE_OF[caller.level], caller.boards, member)

@@ -8,7 +8,7 @@ from msgspec import Struct
 from laurels.core.changes.answers import ChangePage
 from laurels.core.changes.cursor import checked_limit
 from laurels.errors import LaurelsError, Unavailable
-from laurels.server.asking import RequestContext, Streamed
+from laurels.server.context import RequestContext, Streamed
 from laurels.server.live.channel import HEARTBEAT_SECONDS
 from laurels.server.live.frames import END, HEARTBEAT, frame
 from laurels.server.route import Routes
@@ -40,33 +40,35 @@ class ChangesStreamQuery(Struct, forbid_unknown_fields=True):
 
 
 @ROUTES.question("GET", "/v1/boards/{board}/changes", query=ChangesQuery, returns=ChangePage)
-async def changes(ask: RequestContext, query: ChangesQuery) -> object:
+async def changes(context: RequestContext, query: ChangesQuery) -> object:
     """A page of changes. `cursor` is the `after` of the next page; `more` is true if that page has
     changes already."""
     limit = checked_limit(query.limit)
-    return await ask.store.changes_async(ask.board, query.after, limit, initial=query.initial)
+    return await context.store.changes_async(
+        context.board, query.after, limit, initial=query.initial
+    )
 
 
 @ROUTES.row(
     "GET", "/v1/boards/{board}/changes/live", "read", query=ChangesStreamQuery, returns=bytes
 )
-async def watch_changes(ask: RequestContext, query: ChangesStreamQuery) -> object:
+async def watch_changes(context: RequestContext, query: ChangesStreamQuery) -> object:
     """Changes as Server-Sent Events, for as long as the client reads. An event `changes` has a page
     of changes, and its id is the page's cursor. `Last-Event-ID` continues an interrupted stream. If
     the stream cannot continue, its last event is `problem`."""
-    after = ask.last_event_id or query.after
-    first = await ask.store.changes_async(
-        ask.board, after, STREAM_PAGE, initial=query.initial and not ask.last_event_id
+    after = context.last_event_id or query.after
+    first = await context.store.changes_async(
+        context.board, after, STREAM_PAGE, initial=query.initial and not context.last_event_id
     )
-    return Streamed(_pages(ask, first), "text/event-stream")
+    return Streamed(_pages(context, first), "text/event-stream")
 
 
-async def _pages(ask: RequestContext, page: ChangePage) -> AsyncGenerator[bytes, None]:
+async def _pages(context: RequestContext, page: ChangePage) -> AsyncGenerator[bytes, None]:
     """Yield each page as an event, and a heartbeat if there is none for a while."""
     yield b"retry: %d\n\n" % RETRY_MS
     seen: object = None
     quiet_looks = 0
-    while not ask.server.hub.stopping:
+    while not context.server.hub.stopping:
         if page.changes:
             quiet_looks = 0
             yield frame("changes", page.cursor, page)
@@ -77,10 +79,10 @@ async def _pages(ask: RequestContext, page: ChangePage) -> AsyncGenerator[bytes,
             quiet_looks += 1
             await asyncio.sleep(LOOK_SECONDS)
         try:
-            token = ask.store.change_token(ask.board) if ask.store.is_exact else None
+            token = context.store.change_token(context.board) if context.store.is_exact else None
             if page.changes or page.more or token is None or token != seen:
                 seen = token
-                page = await ask.store.changes_async(ask.board, page.cursor, STREAM_PAGE)
+                page = await context.store.changes_async(context.board, page.cursor, STREAM_PAGE)
         except Unavailable:
             await asyncio.sleep(LOOK_SECONDS)
         except LaurelsError as error:

@@ -6,7 +6,7 @@ from laurels.core.queries import QUERIES, Query
 from laurels.core.stats import BoardStats
 from laurels.errors.service import InvalidBody
 from laurels.model.validation import safe_repr
-from laurels.server.asking import Handler, RequestContext
+from laurels.server.context import Handler, RequestContext
 from laurels.server.route import NoQuery, Routes
 from laurels.wire import requests
 from laurels.wire.queries import parameters_of, read_query
@@ -21,20 +21,20 @@ BODY_BYTES = 4 << 20
 def _endpoint(kind: type[Query[Any]]) -> Handler:
     """Return the handler for a type of query."""
 
-    async def answer(ask: RequestContext, parameters: Any) -> object:
-        body = None if kind.body is None else await _members(ask, kind.body)
+    async def answer(context: RequestContext, parameters: Any) -> object:
+        body = None if kind.body is None else await _members(context, kind.body)
         query = read_query(kind, parameters, body)
-        return query.to_answer(await ask.store.ask_async(ask.board, query))
+        return query.to_answer(await context.store.ask_async(context.board, query))
 
     answer.__name__ = kind.verb
     answer.__doc__ = kind.__doc__
     return answer
 
 
-async def _members(ask: RequestContext, name: str) -> list[Any]:
+async def _members(context: RequestContext, name: str) -> list[Any]:
     """Return the list in a body, which is the body itself or its field `name`. Raises
     InvalidBody."""
-    body = await ask.server.decoder.document(ask.raw, ask.media_type, BODY_VALUES)
+    body = await context.server.decoder.document(context.raw, context.media_type, BODY_VALUES)
     if isinstance(body, dict):
         (body,) = requests.fields(body, name)
     if not isinstance(body, list):
@@ -64,6 +64,6 @@ for _kind in QUERIES:
 
 
 @ROUTES.question("GET", "/v1/boards/{board}/stats", returns=BoardStats)
-async def board_stats(ask: RequestContext, _: NoQuery) -> object:
+async def board_stats(context: RequestContext, _: NoQuery) -> object:
     """Figures of a board: its size and memory."""
-    return await ask.lb.stats(ask.board)
+    return await context.lb.stats(context.board)

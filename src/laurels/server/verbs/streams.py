@@ -10,7 +10,7 @@ from laurels.core.queries import ListQuery, Top
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
 from laurels.model.validation import safe_repr
-from laurels.server.asking import RequestContext, Streamed
+from laurels.server.context import RequestContext, Streamed
 from laurels.server.live.channel import What
 from laurels.server.route import Routes
 from laurels.wire import requests
@@ -27,19 +27,19 @@ LEAST_INTERVAL_MS, MOST_INTERVAL_MS = 20, 60_000
 @ROUTES.row(
     "GET", "/v1/boards/{board}/export", "read", query=parameters_of(ListQuery), returns=bytes
 )
-async def export(ask: RequestContext, parameters: Struct) -> object:
+async def export(context: RequestContext, parameters: Struct) -> object:
     """All entries in the order of the ranking, one line of JSON each (NDJSON). A member that does
     not move across the current position of the export appears exactly once. If the export cannot
     continue (for example, a rolling window has moved on), the last line is a problem document."""
     query = Top(**read_fields(ListQuery, parameters), limit=EXPORT_PAGE)
-    first = await ask.store.ask_async(ask.board, query)
+    first = await context.store.ask_async(context.board, query)
 
     async def parts() -> AsyncGenerator[bytes, None]:
         page = first
         yield lines(page.entries)
         try:
             while page.next is not None:
-                page = await ask.store.ask_async(ask.board, replace(query, after=page.next))
+                page = await context.store.ask_async(context.board, replace(query, after=page.next))
                 yield lines(page.entries)
         except LaurelsError as error:
             yield lines([problem(error, error.status, "")])
@@ -61,13 +61,13 @@ class LiveQuery(Struct, forbid_unknown_fields=True):
 
 
 @ROUTES.row("GET", "/v1/boards/{board}/live", "read", query=LiveQuery, returns=bytes)
-async def live(ask: RequestContext, query: LiveQuery) -> object:
+async def live(context: RequestContext, query: LiveQuery) -> object:
     """The live feed as Server-Sent Events: `top` with the list, then `change` with each change; for
     a member, `standing` at each change, also of what it needs `to_rank`. `Last-Event-ID` continues
     an interrupted stream."""
     interval_ms = query.interval
     if interval_ms is None:
-        interval_ms = ask.server.settings.live_interval
+        interval_ms = context.server.settings.live_interval
     if not LEAST_INTERVAL_MS <= interval_ms <= MOST_INTERVAL_MS:
         raise InvalidQuery(
             f"expected an integer from {LEAST_INTERVAL_MS} to {MOST_INTERVAL_MS} ms for interval, "
@@ -84,7 +84,14 @@ async def live(ask: RequestContext, query: LiveQuery) -> object:
         )
     labels = read_labels(query.labels)
     what = What(
-        ask.board, query.window, query.limit, interval_ms, query.member, query.by, labels, to_rank
+        context.board,
+        query.window,
+        query.limit,
+        interval_ms,
+        query.member,
+        query.by,
+        labels,
+        to_rank,
     )
-    frames = await ask.server.hub.watch(what, ask.last_event_id, ask.caller.identity)
+    frames = await context.server.hub.watch(what, context.last_event_id, context.caller.identity)
     return Streamed(frames, "text/event-stream")

@@ -10,8 +10,8 @@ from msgspec import Struct
 from laurels.core.clock_status import ClockStatus
 from laurels.core.stats import CheckReport, Stats
 from laurels.model.board_patterns import ALL_BOARDS
-from laurels.server.asking import RequestContext, Response
 from laurels.server.auth.submission_rule import submission_rule
+from laurels.server.context import RequestContext, Response
 from laurels.server.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
 from laurels.wire.keys import Key, Scope
@@ -20,23 +20,23 @@ ROUTES = Routes()
 
 
 @ROUTES.question("GET", "/v1/stats", returns=Stats)
-async def stats(ask: RequestContext, _: NoQuery) -> object:
+async def stats(context: RequestContext, _: NoQuery) -> object:
     """Figures of the whole store, for a key that is not limited to some boards."""
-    ask.caller.ensure_unlimited()
-    return await ask.lb.stats()
+    context.caller.ensure_unlimited()
+    return await context.lb.stats()
 
 
 @ROUTES.row("POST", "/v1/check", "admin", returns=CheckReport, store_wide=True)
-async def check(ask: RequestContext, _: NoQuery) -> object:
+async def check(context: RequestContext, _: NoQuery) -> object:
     """Check every data structure, and compare the rankings with the log. Writes wait, reads
     continue."""
-    return await ask.lb.check()
+    return await context.lb.check()
 
 
 @ROUTES.row("POST", "/v1/rebuild", "admin", status=NO_CONTENT, store_wide=True)
-async def rebuild(ask: RequestContext, _: NoQuery) -> None:
+async def rebuild(context: RequestContext, _: NoQuery) -> None:
     """Rebuild all rankings from the log. Writes wait."""
-    await ask.lb.rebuild()
+    await context.lb.rebuild()
 
 
 class OffsetAnswer(Struct, frozen=True):
@@ -46,21 +46,21 @@ class OffsetAnswer(Struct, frozen=True):
 
 
 @ROUTES.row("POST", "/v1/snapshot", "admin", returns=OffsetAnswer, store_wide=True)
-async def snapshot(ask: RequestContext, _: NoQuery) -> object:
+async def snapshot(context: RequestContext, _: NoQuery) -> object:
     """Take a snapshot while serving."""
-    return OffsetAnswer(await ask.lb.snapshot())
+    return OffsetAnswer(await context.lb.snapshot())
 
 
 @ROUTES.question("GET", "/v1/clock", returns=ClockStatus)
-async def clock_status(ask: RequestContext, _: NoQuery) -> object:
+async def clock_status(context: RequestContext, _: NoQuery) -> object:
     """The time that the boards use, and how it differs from the clock of the machine."""
-    return await ask.lb.clock_status()
+    return await context.lb.clock_status()
 
 
 @ROUTES.row("POST", "/v1/clock/accept", "admin", returns=ClockStatus, store_wide=True)
-async def accept_clock(ask: RequestContext, _: NoQuery) -> object:
+async def accept_clock(context: RequestContext, _: NoQuery) -> object:
     """Follow the clock of the machine from now on, however far it has jumped."""
-    return await ask.lb.accept_clock()
+    return await context.lb.accept_clock()
 
 
 class KeyShown(Struct, frozen=True):
@@ -124,9 +124,9 @@ class TokenMade(Struct, frozen=True):
     expires_ms: int
 
 
-async def _key_answer(ask: RequestContext, keys: Sequence[Key]) -> list[KeyShown]:
-    used = await asyncio.to_thread(ask.server.keys.last_used)
-    names = {key.id: key.name for key in ask.server.keys.listed(ask.caller)}
+async def _key_answer(context: RequestContext, keys: Sequence[Key]) -> list[KeyShown]:
+    used = await asyncio.to_thread(context.server.keys.last_used)
+    names = {key.id: key.name for key in context.server.keys.listed(context.caller)}
     return [
         KeyShown(
             key.name,
@@ -143,60 +143,60 @@ async def _key_answer(ask: RequestContext, keys: Sequence[Key]) -> list[KeyShown
     ]
 
 
-async def _made(ask: RequestContext, key: Key, secret: str) -> KeyMade:
-    (answer,) = await _key_answer(ask, [key])
+async def _made(context: RequestContext, key: Key, secret: str) -> KeyMade:
+    (answer,) = await _key_answer(context, [key])
     return KeyMade(*msgspec.structs.astuple(answer), key=secret)
 
 
 @ROUTES.row("GET", "/v1/keys", "admin", returns=list[KeyShown])
-async def keys(ask: RequestContext, _: NoQuery) -> object:
+async def keys(context: RequestContext, _: NoQuery) -> object:
     """The keys that permit no more than this one, without their secrets. If this key is limited to
     some boards, only itself and the keys that it made."""
-    return await _key_answer(ask, ask.server.keys.listed(ask.caller))
+    return await _key_answer(context, context.server.keys.listed(context.caller))
 
 
 @ROUTES.row("POST", "/v1/keys", "admin", body=KeyFields, returns=KeyMade, status=CREATED)
-async def create_key(ask: RequestContext, _: NoQuery) -> object:
+async def create_key(context: RequestContext, _: NoQuery) -> object:
     """Make a key that permits no more than this one. Its secret is in this answer and stored
     nowhere."""
-    document = requests.document(ask.raw, ask.media_type)
+    document = requests.document(context.raw, context.media_type)
     optional = ("scope", "boards", "rate", "seconds")
     name, scope, boards_, rate, seconds = requests.fields(document, "name", optional=optional)
     key, secret = await asyncio.to_thread(
-        ask.server.keys.create,
+        context.server.keys.create,
         name,
         "read" if scope is None else scope,
         ALL_BOARDS if boards_ is None else boards_,
         requests.plain(rate),
         seconds,
-        by=ask.caller,
+        by=context.caller,
     )
-    return Response(await _made(ask, key, secret), CREATED)
+    return Response(await _made(context, key, secret), CREATED)
 
 
 @ROUTES.row("POST", "/v1/keys/{name}/rotate", "admin", body=RotationFields, returns=KeyMade)
-async def rotate_key(ask: RequestContext, _: NoQuery) -> object:
+async def rotate_key(context: RequestContext, _: NoQuery) -> object:
     """Give a key a new secret, which is in this answer and stored nowhere. The previous one is
     accepted for `grace_seconds` more."""
-    document = requests.document(ask.raw, ask.media_type) if ask.raw else {}
+    document = requests.document(context.raw, context.media_type) if context.raw else {}
     (grace,) = requests.fields(document, optional=("grace_seconds",))
     key, secret = await asyncio.to_thread(
-        ask.server.keys.rotate, ask.part, 3_600 if grace is None else grace, ask.caller
+        context.server.keys.rotate, context.part, 3_600 if grace is None else grace, context.caller
     )
-    return await _made(ask, key, secret)
+    return await _made(context, key, secret)
 
 
 @ROUTES.row("DELETE", "/v1/keys/{name}", "admin", status=NO_CONTENT)
-async def revoke_key(ask: RequestContext, _: NoQuery) -> None:
+async def revoke_key(context: RequestContext, _: NoQuery) -> None:
     """Revoke a key and its tokens at once; their open streams end within a second."""
-    await asyncio.to_thread(ask.server.keys.revoke, ask.part, ask.caller)
+    await asyncio.to_thread(context.server.keys.revoke, context.part, context.caller)
 
 
 @ROUTES.row("POST", "/v1/tokens", "read", body=TokenFields, returns=TokenMade, status=CREATED)
-async def create_token(ask: RequestContext, _: NoQuery) -> object:
+async def create_token(context: RequestContext, _: NoQuery) -> object:
     """Make a token for a browser or a game, for some boards and at most a day. It reads, or submits
     for one member. It is sent as a Bearer token or, for streams, as `?token=`."""
-    document = requests.document(ask.raw, ask.media_type)
+    document = requests.document(context.raw, context.media_type)
     of_member = ("member", "labels", "min", "max")
     optional = ("seconds", "subject", "rate", *of_member)
     boards_, seconds, subject, rate, *rule = requests.fields(document, "boards", optional=optional)
@@ -204,8 +204,8 @@ async def create_token(ask: RequestContext, _: NoQuery) -> object:
     if any(each is not None for each in rule):
         submission = submission_rule(*rule)
     token, expires_ms = await asyncio.to_thread(
-        ask.server.keys.token,
-        ask.caller,
+        context.server.keys.token,
+        context.caller,
         boards_,
         3_600 if seconds is None else seconds,
         subject=subject,
@@ -216,7 +216,7 @@ async def create_token(ask: RequestContext, _: NoQuery) -> object:
 
 
 @ROUTES.row("POST", "/v1/tokens/rotate", "admin", status=NO_CONTENT, store_wide=True)
-async def rotate_signing(ask: RequestContext, _: NoQuery) -> None:
+async def rotate_signing(context: RequestContext, _: NoQuery) -> None:
     """Sign new tokens with a new secret. Those signed with the previous one stay valid until they
     expire; after a second call all tokens issued before the first are invalid."""
-    await asyncio.to_thread(ask.server.keys.rotate_signing)
+    await asyncio.to_thread(context.server.keys.rotate_signing)

@@ -11,8 +11,8 @@ from laurels.core.receipt import Receipt, Receipts
 from laurels.errors import BatchRefused, BoardExists, LaurelsError
 from laurels.errors.service import Forbidden, InvalidBody, InvalidQuery
 from laurels.model.validation import safe_repr
-from laurels.server.asking import RequestContext
 from laurels.server.auth.caller import LEVEL
+from laurels.server.context import RequestContext
 from laurels.server.route import NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
 from laurels.wire.answers import (
@@ -68,40 +68,44 @@ class SetQuery(Struct, forbid_unknown_fields=True):
     most_body=None,
     takes_submissions=True,
 )
-async def scores(ask: RequestContext, query: ScoresQuery) -> object:
+async def scores(context: RequestContext, query: ScoresQuery) -> object:
     """Report scores: one event, or up to 10,000 in one commit. A refused single event is 422. A
     batch is 200 with a receipt for each event; a refused event does not affect the others, except
     with `all_or_nothing` (409). The answer is sent when everything is on the disk."""
-    found, single = await ask.server.decoder.elements(ask.raw, ask.media_type, requests.events)
+    found, single = await context.server.decoder.elements(
+        context.raw, context.media_type, requests.events
+    )
     position = _position_of(query)
     scope = read_label_names(query.scope)
-    if ask.caller.submission is not None:
+    if context.caller.submission is not None:
         if not single or position is not None:
             raise Forbidden("the token submits one event at a time, and no position")
-        found = [ask.caller.submission.bound(found[0])]
-    if single and ask.key is None and position is None:
-        with ask.server.admission.writing():
-            receipts, place = await ask.store.submit_one(ask.board, found[0], query.window, scope)
-        return _counted(ask, receipts, place)
-    with ask.server.admission.writing():
+        found = [context.caller.submission.bound(found[0])]
+    if single and context.key is None and position is None:
+        with context.server.admission.writing():
+            receipts, place = await context.store.submit_one(
+                context.board, found[0], query.window, scope
+            )
+        return _counted(context, receipts, place)
+    with context.server.admission.writing():
         try:
             batch = SubmitMany(
-                ask.board,
+                context.board,
                 found,
                 query.window,
                 ranks=query.ranks or single,
                 all_or_nothing=query.all_or_nothing and not single,
-                key=ask.key,
+                key=context.key,
                 position=position,
                 scope=scope,
             )
-            receipts = await ask.store.write_async(batch)
+            receipts = await context.store.write_async(batch)
         except BatchRefused as refused:
-            ask.server.metrics.submitted(refused.receipts)
+            context.server.metrics.submitted(refused.receipts)
             raise
     if single:
-        return _counted(ask, receipts, 0)
-    ask.server.metrics.submitted(receipts)
+        return _counted(context, receipts, 0)
+    context.server.metrics.submitted(receipts)
     if len(found) > ON_LOOP:
         return await asyncio.to_thread(batch_answer, receipts, query.receipts)
     return batch_answer(receipts, query.receipts)
@@ -117,10 +121,10 @@ def _position_of(query: ScoresQuery) -> SourcePosition | None:
     return (source, text) if before is None else (source, text, before)
 
 
-def _counted(ask: RequestContext, receipts: Receipts, place: int) -> Receipt:
+def _counted(context: RequestContext, receipts: Receipts, place: int) -> Receipt:
     """Return the receipt of a single event, and count its outcome. Raises EventRefused."""
     receipt = receipts[place]
-    ask.server.metrics.counted(receipt.status)
+    context.server.metrics.counted(receipt.status)
     if receipt.status == "refused" and (error := receipts.error(place)) is not None:
         raise EventRefused(error)
     return receipt
@@ -156,22 +160,24 @@ def _board_event(event: Any) -> tuple[str, Any]:
     returns=BoardsAnswer,
     most_body=None,
 )
-async def scores_of_boards(ask: RequestContext, _: NoQuery) -> object:
+async def scores_of_boards(context: RequestContext, _: NoQuery) -> object:
     """Report scores on several boards: each event names its board. The events of a board are one
     batch, in the order sent; an unknown board refuses the whole request."""
-    read, _is_single = await ask.server.decoder.elements(ask.raw, ask.media_type, _board_events)
+    read, _is_single = await context.server.decoder.elements(
+        context.raw, context.media_type, _board_events
+    )
     requests.ensure_count(len(read))
     by_board: dict[str, list[Any]] = {}
     for name, event in read:
         by_board.setdefault(name, []).append(event)
     for name in by_board:
-        ask.caller.ensure(LEVEL["write"], name)
-        await ask.lb.get(name)
+        context.caller.ensure(LEVEL["write"], name)
+        await context.lb.get(name)
     answers: dict[str, BatchAnswer] = {}
-    with ask.server.admission.writing():
+    with context.server.admission.writing():
         for name, found in by_board.items():
-            receipts = await ask.store.write_async(SubmitMany(name, found, key=ask.key))
-            ask.server.metrics.submitted(receipts)
+            receipts = await context.store.write_async(SubmitMany(name, found, key=context.key))
+            context.server.metrics.submitted(receipts)
             answers[name] = await asyncio.to_thread(batch_answer, receipts, "all")
     return boards_answer(answers)
 
@@ -185,19 +191,19 @@ async def scores_of_boards(ask: RequestContext, _: NoQuery) -> object:
     returns=Receipt,
     audited=True,
 )
-async def set_(ask: RequestContext, query: SetQuery) -> object:
+async def set_(context: RequestContext, query: SetQuery) -> object:
     """Set a member's score; on `sum` columns, by an event of the difference."""
-    found, single = requests.events(ask.raw, ask.media_type)
+    found, single = requests.events(context.raw, context.media_type)
     if not single or not isinstance(found[0], (tuple, dict)):
         came = safe_repr(found[0]) if single else "a list of events"
         raise InvalidBody(f"expected one event, got {came}")
     member, value, at, id, labels = _parts(found[0])
-    if id is None and ask.key is not None:
-        id = f"{ask.key}#0"
-    with ask.server.admission.writing():
+    if id is None and context.key is not None:
+        id = f"{context.key}#0"
+    with context.server.admission.writing():
         try:
-            receipt = await ask.lb.set(
-                ask.board,
+            receipt = await context.lb.set(
+                context.board,
                 member,
                 value,
                 at=at,
@@ -209,9 +215,9 @@ async def set_(ask: RequestContext, query: SetQuery) -> object:
         except LaurelsError as error:
             if not _is_of_event(error):
                 raise
-            ask.server.metrics.counted("refused")
+            context.server.metrics.counted("refused")
             raise EventRefused(error) from None
-    ask.server.metrics.counted(receipt.status)
+    context.server.metrics.counted(receipt.status)
     return receipt
 
 
@@ -237,12 +243,14 @@ class DataFields(Struct):
 
 
 @ROUTES.row("PUT", "/v1/boards/{board}/data", "write", body=DataFields, status=NO_CONTENT)
-async def set_data(ask: RequestContext, _: NoQuery) -> None:
+async def set_data(context: RequestContext, _: NoQuery) -> None:
     """Set the data of a member, JSON of up to 1 KiB: `{"member": …, "data": …}`; null removes
     it."""
-    member, data = requests.fields(requests.document(ask.raw, ask.media_type), "member", "data")
-    with ask.server.admission.writing():
-        await ask.lb.set_data(ask.board, member, requests.plain(data))
+    member, data = requests.fields(
+        requests.document(context.raw, context.media_type), "member", "data"
+    )
+    with context.server.admission.writing():
+        await context.lb.set_data(context.board, member, requests.plain(data))
 
 
 class Removed(Struct, frozen=True):
@@ -265,11 +273,11 @@ class MemberFields(Struct):
     returns=Removed,
     audited=True,
 )
-async def remove(ask: RequestContext, _: NoQuery) -> object:
+async def remove(context: RequestContext, _: NoQuery) -> object:
     """Remove a member, `{"member": …}`, and its data from every ranking of a board."""
-    (member,) = requests.fields(requests.document(ask.raw, ask.media_type), "member")
-    with ask.server.admission.writing():
-        return Removed(await ask.lb.remove(ask.board, member))
+    (member,) = requests.fields(requests.document(context.raw, context.media_type), "member")
+    with context.server.admission.writing():
+        return Removed(await context.lb.remove(context.board, member))
 
 
 class MendFields(Struct, forbid_unknown_fields=True):
@@ -294,14 +302,14 @@ class Mended(Struct, frozen=True):
     most_body=MEND_BYTES,
     audited=True,
 )
-async def mend(ask: RequestContext, _: NoQuery) -> object:
+async def mend(context: RequestContext, _: NoQuery) -> object:
     """Replace entries of rankings as a whole, with the times that decide between equal scores; with
     `expected` only where the ranking has these entries. For entries that were read elsewhere, such
     as in a ledger: an event counts in all windows, and this in none other."""
-    read = await ask.server.decoder.document(ask.raw, ask.media_type, MEND_VALUES)
+    read = await context.server.decoder.document(context.raw, context.media_type, MEND_VALUES)
     found = requests.typed(read, MendFields)
-    with ask.server.admission.writing():
-        return Mended(await ask.lb.mend(ask.board, found.rankings, at=found.at_ms))
+    with context.server.admission.writing():
+        return Mended(await context.lb.mend(context.board, found.rankings, at=found.at_ms))
 
 
 class SourceQuery(Struct, forbid_unknown_fields=True):
@@ -322,6 +330,6 @@ class PositionAnswer(Struct, frozen=True):
     query=SourceQuery,
     returns=PositionAnswer,
 )
-async def position(ask: RequestContext, query: SourceQuery) -> object:
+async def position(context: RequestContext, query: SourceQuery) -> object:
     """The position last committed for a source."""
-    return PositionAnswer(await ask.lb.position(ask.board, query.source))
+    return PositionAnswer(await context.lb.position(context.board, query.source))
