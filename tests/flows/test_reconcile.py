@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -20,6 +21,8 @@ from laurels.flows.ledger.dialects import dialect_of
 from laurels.flows.ledger.reconcile import Reconciled, Reconciling, Side
 from laurels.model.labels import scope_named
 from tests.conftest import Scaled
+from tests.redis.servers import Server
+from tests.serving import Served
 
 from .sinking import NOW_MS, ledger, rankings, rows, sent
 from .test_ledger import BOARDS, ODD_MEMBERS, board, prefix_of, step, values
@@ -286,3 +289,48 @@ def test_the_command_ends_with_1_where_differences_remain(
     assert main([*command, "--mend", "ledger"]) == 0
     assert "1 differ; 1 mended" in capsys.readouterr().out
     assert main(command) == 0
+
+
+def corrupt_rows(url: str, members: list[str]) -> None:
+    """Give members other scores in the ledger, in every ranking."""
+    dialect, prefix = dialect_of(url)
+    connection = dialect.connect()
+    for member in members:
+        statement = f"UPDATE {prefix}scores SET score_1 = 99 WHERE member = %s"
+        dialect.execute(connection, statement, (member,))
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("mend", ["ledger", "store"])
+@pytest.mark.parametrize("kind", ["redis", "shards", "http"])
+def test_every_kind_of_store_is_compared(kind: str, mend: Side, tmp_path: Path) -> None:
+    """Where the store is told to be wrong, it gets what the ledger has."""
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    defined = board(windows=["all", "day"], shards=3 if kind == "shards" else 1)
+
+    async def play(at: str) -> None:
+        async with laurels.open_async(at) as lb:
+            await lb.create(defined)
+            await lb.submit_many("b", [(f"m{i}", i) for i in range(200)])
+            await sent(lb, url)
+            assert (await reconciled(lb, url)).differing == 0
+            corrupt_rows(url, ["m3", "m77", "m150"])
+            done = await reconciled(lb, url, mend)
+            assert (done.differing, done.mended, done.waiting) == (6, 6, 0)
+            await sent(lb, url)
+            assert (await reconciled(lb, url)).differing == 0
+            entries = await lb.entries("b", ["m3", "m77", "m150", "m4"])
+            wanted = [3, 77, 150, 4] if mend == "ledger" else [99, 99, 99, 4]
+            assert [entry.score for entry in entries] == wanted
+            await lb.check()
+
+    if kind == "http":
+        with Served(tmp_path / "served") as served:
+            asyncio.run(play(served.url))
+    else:
+        server = Server()
+        try:
+            asyncio.run(play(server.url))
+        finally:
+            server.stop()
