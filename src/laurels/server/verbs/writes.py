@@ -31,7 +31,7 @@ ON_LOOP = 1_000
 encoded in a thread."""
 
 
-MEND_VALUES, MEND_BYTES = 200_000, 4 << 20
+MEND_VALUES, MEND_BYTES = 1_000_000, 8 << 20
 """The most values and bytes of a body with entries."""
 
 
