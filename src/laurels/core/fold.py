@@ -357,9 +357,10 @@ class Fold(Boards):
         self.move_time(state, batch.now_ms)
         self.advance(state)
         plan = plan or self.plan(batch)
-        self.advance_scopes(state, plan.scopes)
+        scopes = plan.scopes if state.rules.scoped else ()
+        self.advance_scopes(state, scopes)
         outcomes = self.index.apply(batch, plan, watch)
-        for scope in plan.scopes if state.rules.scoped else ():
+        for scope in scopes:
             if scope and self.index.generation(batch.board, scope) != state.generation:
                 self.index.set_generation(batch.board, scope, state.generation)
         self.refreshes.counted(state, plan, outcomes)

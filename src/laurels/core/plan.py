@@ -145,18 +145,18 @@ def plan_batch(
         per_event = [_per_event(route, batch.size) for route in routes]
         late = tuple(i for i, routed in enumerate(zip(*per_event, strict=True)) if max(routed) < 0)
     rolls = {
-        name: rolling_state(batch.board, window, batch.now_ms) for name, window in windows.items()
+        name: rolling_state(batch.board, windows[name], batch.now_ms) for name in rules.rolling
     }
     for name, step in refreshed_steps.items():
-        if (roll := rolls[name]) is not None:
+        if (roll := rolls.get(name)) is not None:
             rolls[name] = roll._replace(shown=step)
     return Plan(
         places=places,
         targets=tuple(targets),
         routes=tuple(routes),
-        rolling=tuple([rolls[place.window] for place in places]),
+        rolling=tuple([rolls.get(place.window) for place in places]),
         late=late,
-        all_window=all_window(rules),
+        all_window=rules.all_window,
     )
 
 
@@ -199,18 +199,10 @@ def _route_scopes(
     return array("i", map(by_group.__getitem__, groups))
 
 
-def all_window(rules: Rules) -> int:
-    """Return the index of the window `all` over all events in `places`, -1 without one."""
-    for i, place in enumerate(rules.places):
-        if not place.name and rules.windows[place.window].holds_totals:
-            return i
-    return -1
-
-
 def can_set(rules: Rules) -> bool:
     """Return whether scores can be set: to set a sum, its old value in the window `all` is
     needed."""
-    return all_window(rules) >= 0 or all(column.op != "sum" for column in rules.columns)
+    return rules.all_window >= 0 or all(column.op != "sum" for column in rules.columns)
 
 
 def _has_refusals(route: "int | array[int]") -> bool:

@@ -89,6 +89,14 @@ class Rules(Struct, frozen=True, dict=True):
         )
 
     @cached_property
+    def all_window(self) -> int:
+        """The index in `places` of the window `all` over all events, -1 without one."""
+        for i, place in enumerate(self.places):
+            if not place.name and self.windows[place.window].holds_totals:
+                return i
+        return -1
+
+    @cached_property
     def recorded(self) -> tuple[int, ...]:
         """The indexes in `places` of the rankings that changes list: those whose scores are changed
         by events and not by time. Rankings by a label are not among them."""
@@ -146,6 +154,11 @@ class Rules(Struct, frozen=True, dict=True):
         return None if found is None else found.weighing
 
     @cached_property
+    def rolling(self) -> tuple[str, ...]:
+        """The names of the windows that count by steps."""
+        return tuple([name for name, window in self.windows.items() if window.steps])
+
+    @cached_property
     def refreshed(self) -> dict[str, Rolling]:
         """The windows whose rankings are refreshed, by name."""
         return {
@@ -154,11 +167,11 @@ class Rules(Struct, frozen=True, dict=True):
             if isinstance(window, Rolling) and window.interval_ms
         }
 
-    @property
-    def weighings(self) -> list[Weighing]:
+    @cached_property
+    def weighings(self) -> tuple[Weighing, ...]:
         """The weights of events in the windows with decay, each once."""
         found = [window.weighing for window in self.windows.values()]
-        return list(dict.fromkeys([weighing for weighing in found if weighing is not None]))
+        return tuple(dict.fromkeys([weighing for weighing in found if weighing is not None]))
 
     def score_words(self, window: str) -> int:
         """Return how many words of an entry are its score: one for each column, or those of a

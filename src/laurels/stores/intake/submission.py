@@ -87,8 +87,9 @@ class Submission:
         self._batches = stamped(boards.accepts_at(self.board, now_ms))
         if self._batch.atomic and self._errors:
             raise self._refuse_all(boards.offset)
-        weighings = self.board.rules.weighings
-        self._batches = [batch.weighed(weighings) for batch in self._batches if batch.size]
+        self._batches = [batch for batch in self._batches if batch.size]
+        if weighings := self.board.rules.weighings:
+            self._batches = [batch.weighed(weighings) for batch in self._batches]
         if self.board.rules.changes_ms:
             self._batches = [msgspec.structs.replace(b, tag=new_tag()) for b in self._batches]
         if self._batches:
@@ -136,6 +137,8 @@ class Submission:
 
     @property
     def scopes(self) -> set[str]:
+        if not self.board.rules.scoped:
+            return set()
         return {scope for plan in self._plans for scope in plan.scopes}
 
     @property
@@ -161,7 +164,8 @@ class Submission:
             return
         fold.move_time(self.board, self._batches[piece].now_ms)
         fold.advance(self.board)
-        fold.advance_scopes(self.board, self._plans[piece].scopes)
+        if self.board.rules.scoped:
+            fold.advance_scopes(self.board, self._plans[piece].scopes)
         if self._ranks:
             self._ranks_before.append(self._ranks_now(fold, piece))
 
