@@ -232,7 +232,7 @@ class Index(Protocol):
         """Return the board's generation when a scope was last advanced; 0 for a new one."""
 
     def set_generation(self, board: int, scope: str, generation: int) -> None:
-        """Note that a scope was advanced, and remove it if it is empty."""
+        """Record that a scope was advanced, and remove it if it is empty."""
 
     def scopes_with_member(self, board: int, member: bytes, scopes: Iterable[str]) -> list[str]:
         """Return the scopes in which a member is ranked. O(scopes)."""
@@ -311,7 +311,7 @@ class Index(Protocol):
         `right` less or equal."""
 
     def touch(self, board: int) -> None:
-        """Note for a copy in progress that the fold's description of a board has changed."""
+        """Record for a copy in progress that the fold's description of a board has changed."""
 
     def copy(self) -> "Copy":
         """Begin a copy of everything; only one can be in progress."""

@@ -33,7 +33,7 @@ LATE, NO_SCOPE = -1, -2
 
 
 class Plan(Struct, frozen=True):
-    """Where the events of one batch count.
+    """The targets of the events of one batch.
 
     `routes` has one item for each ranking spec of the board (`places`), in the same order: an index
     into `targets` for all events, or one index for each event, which is LATE if the window refuses

@@ -322,7 +322,7 @@ class Card(ScopedQuery[dict[str, Standing | None]], frozen=True, kw_only=True):
 
 
 class NeededAnswer(Struct, frozen=True):
-    """What a member needs; null if it stands at the position or above it already."""
+    """The score that a member needs; null if it stands at the position or above it already."""
 
     needed: Needed | None
 

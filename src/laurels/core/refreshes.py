@@ -76,7 +76,7 @@ class Refreshes:
             self._push(state, name)
 
     def counted(self, state: BoardState, plan: Plan, outcomes: Outcomes) -> None:
-        """Note that events of a board were counted."""
+        """Record that events of a board were counted."""
         for due in self._parked.pop(state.number, ()):
             heapq.heappush(self._due, due)
         for name in state.rules.refreshed:
@@ -85,7 +85,7 @@ class Refreshes:
                 self._set_state(state, name, replace(current, waiting=True))
 
     def changed(self, state: BoardState, offset: int) -> None:
-        """Note that a log entry changed the lists of refreshed windows."""
+        """Record that a log entry changed the lists of refreshed windows."""
         for name, current in state.refreshed.items():
             if current.now_ms is not None:
                 state.refreshed[name] = replace(current, offset=offset)

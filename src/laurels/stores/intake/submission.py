@@ -132,7 +132,7 @@ class Submission:
 
     @property
     def follows(self) -> str | None:
-        """What must be stored before the position, "" for nothing; None for anything."""
+        """The position that has to be stored already: "" if none may be, None for any."""
         return self._follows
 
     @property

@@ -114,7 +114,7 @@ class LocalCommits(LocalReads):
         return offset
 
     def _note_clock(self) -> None:
-        """Note the name of the clock in the log, before the first entry with that clock's time."""
+        """Write the name of the clock to the log, before the first entry with that clock's time."""
         if self._clock_to_note is not None:
             self._log.set_note("clock", self._clock_to_note)
             self._clock_to_note = None

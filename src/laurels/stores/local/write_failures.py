@@ -28,7 +28,7 @@ class WriteFailures:
         return self._reason
 
     def failed(self, error: StorageFailed) -> None:
-        """Note that an entry could not be written."""
+        """Record that an entry could not be written."""
         now = self._seconds()
         if self._reason is None:
             self._in_a_row, self._next_line = 0, now
@@ -40,7 +40,7 @@ class WriteFailures:
             _log.error("writes fail, %d in a row so far: %s", self._in_a_row, error)
 
     def succeeded(self) -> None:
-        """Note that a write succeeded."""
+        """Record that a write succeeded."""
         if self._reason is not None:
             self._reason = None
             _log.warning("writes succeed again, after %d that failed", self._in_a_row)

@@ -90,7 +90,7 @@ class BatchApplication:
             target.key.scope, window, roll.steps, roll.running, roster
         )
         if rolling.running != roll.running:
-            raise CheckFailed(f"window {window!r} was not brought to step {roll.running}")
+            raise CheckFailed(f"window {window!r} was not advanced to step {roll.running}")
         return rolling
 
     def run(self) -> Outcomes:

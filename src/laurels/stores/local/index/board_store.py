@@ -164,7 +164,7 @@ class BoardStore(Struct, eq=False):
         ]
 
     def schedule(self, window: str, scope: str) -> None:
-        """Note whether the next refresh of a window, if one is being built, will have members in a
+        """Record whether a window's next refresh, if one is being built, will list members of a
         scope. To be called whenever the scope got its first cell or lost cells. O(steps)."""
         if (listed := self.building.get(window)) is None:
             return

@@ -155,7 +155,7 @@ class Copying:
         ids: Sequence[int] = (),
         structures: Sequence[Structure] = (),
     ) -> None:
-        """Note that members of structures may have changed, or only a scope's list of
+        """Record that members of structures may have changed, or only a scope's list of
         structures."""
         if (touched := self._touched.get((board, scope))) is None:
             touched = self._touched[board, scope] = Touched()
@@ -163,7 +163,7 @@ class Copying:
         touched.structures.update(structures)
 
     def touch_data(self, board: int, member: bytes) -> None:
-        """Note that the data of a member changed."""
+        """Record that the data of a member changed."""
         self._touched.setdefault((board, ""), Touched()).data[member] = None
 
     def end(self) -> None:
@@ -173,11 +173,11 @@ class Copying:
                 store.remembered.unfollow()
 
     def list_again(self, board: int) -> None:
-        """Note that the scopes of a board may show other rankings."""
+        """Record that the scopes of a board may show other rankings."""
         self._listing[board] = None
 
     def copy_again(self, structure: Structure) -> None:
-        """Note that a whole structure may have changed, so that it is copied again."""
+        """Record that a whole structure may have changed, so that it is copied again."""
         self._numbers.pop(structure, None)
         self._rows_again += len(structure)
 

@@ -228,7 +228,7 @@ class MemoryIndex(Deferred):
         return dropped
 
     def touch(self, board: int) -> None:
-        """Note for a copy in progress that the fold's description of a board has changed."""
+        """Record for a copy in progress that the fold's description of a board has changed."""
         self._touch(board)
 
     def copy(self) -> Copying:

@@ -236,7 +236,7 @@ class _Checkpoint:
         self._thread: threading.Thread | None = None
 
     def written(self, nbytes: int) -> None:
-        """Note a commit of `nbytes` bytes; called by the writer."""
+        """Count a commit of `nbytes` bytes; called by the writer."""
         self._since += nbytes + _PAGE
         if self._thread is None:
             if self._since >= _CHECKPOINT_BYTES:
