@@ -250,6 +250,19 @@ def test_a_member_that_is_not_ranked_is_told_so_until_it_is(
     expect(page.locator(".place")).to_have_text("#1of 2")
 
 
+def test_a_member_without_a_score_in_a_window_is_told_what_it_needs(
+    boards: Boards, open_page: Open
+) -> None:
+    board = boards.made([("alice", 120)], windows=["day", "all"])
+    boards.score(board, ("bob", 50, NOON_MS - 3 * DAY_MS))
+    page = open_page(boards.address(board, member="bob", window="day")).page
+    card = page.locator(".standing.chosen")
+    expect(card).to_contain_text("Not ranked in this window.")
+    expect(card).to_contain_text("+0 for rank 10")
+    boards.score(board, ("bob", 1))
+    expect(card.locator(".place")).to_have_text("#2of 2")
+
+
 @of_either_kind
 def test_the_form_submits_and_shows_what_came_of_it(boards: Boards, open_page: Open) -> None:
     board = boards.made([("alice", 120), ("bob", 80)])
