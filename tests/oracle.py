@@ -199,6 +199,9 @@ class Oracle:
             raise Refusal("no_scope")
         if report.absolute and not self._can_set(definition):
             raise Refusal("no_all_window")
+        sums = any(column.op == "sum" for column in definition.columns)
+        if report.absolute and sums and at_ms is not None and self.clock is not None:
+            raise Refusal("set_with_time")
         if self.clock is None and at_ms is None:
             raise Refusal("at_required")
         at_ms = now_ms if at_ms is None else at_ms

@@ -168,6 +168,7 @@ ACTS: list[tuple[Act, str]] = [
     (lambda lb: lb.submit("days", "ann", 1, at=NOW_MS - 9 * 86_400_000), "too_late"),
     (lambda lb: lb.submit("kept", "ann", 6), "value_out_of_range"),
     (lambda lb: lb.set("kept", "ann", -1), "value_out_of_range"),
+    (lambda lb: lb.set("b", "ann", 1, at=NOW_MS - 1), "set_with_time"),
     (lambda lb: lb.submit_many("b", [("ann", 1)] * 100_001), "batch_too_large"),
     (lambda lb: lb.submit_many("b", [("a", 1), ("", 1)], all_or_nothing=True), "batch_refused"),
     (lambda lb: lb.submit_many("b", [("ann", 1)], key="x" * 128), "id_too_long"),

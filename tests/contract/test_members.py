@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.errors import NoAllWindow, TotalOutOfRange
+from laurels.errors import NoAllWindow, SetWithTime, TotalOutOfRange
 from laurels.model.rules import Op
 from tests.contract.conftest import NOW_MS
 from tests.contract.reading import members, scores
@@ -35,13 +35,21 @@ def test_set_enters_a_member(lb: laurels.Leaderboards) -> None:
     assert scores(lb.top("b")) == {"ann": 0}
 
 
-def test_set_is_an_event_with_an_id_and_a_time(lb: laurels.Leaderboards) -> None:
+def test_set_is_an_event_with_an_id(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [("ann", 5, NOW_MS - 5), ("bob", 7, NOW_MS - 2)])
-    lb.set("b", "ann", 7, at=NOW_MS - 1, id="x")
+    lb.set("b", "ann", 7, id="x")
     assert members(lb.top("b")) == ["bob", "ann"]
     assert lb.set("b", "ann", 9, id="x").status == "duplicate"
     assert lb.submit("b", "ann", 9, id="x").status == "duplicate"
+
+
+def test_a_total_cannot_be_set_as_of_a_time(lb: laurels.Leaderboards) -> None:
+    """The older of two totals would win where it came later."""
+    lb.create(laurels.Board("b"))
+    with pytest.raises(SetWithTime, match="op last"):
+        lb.set("b", "ann", 7, at=NOW_MS - 1)
+    assert lb.top("b").total == 0
 
 
 def test_set_on_a_sum_needs_the_window_all(lb: laurels.Leaderboards) -> None:

@@ -30,7 +30,7 @@ from laurels.stores.redis.sources import script_of
 from tests.redis.asking import connected
 from tests.redis.servers import Server
 from tests.vectors import plain
-from tests.vectors.cases import VectorBoard, Words, WriteCase, WriteEvent
+from tests.vectors.cases import NOW_MS, VectorBoard, Words, WriteCase, WriteEvent
 
 Told = tuple[list[str], dict[str, Words | None]]
 """What became of each event, and the entries by ranking."""
@@ -199,8 +199,9 @@ def form_of(rules: Rules, words: Words) -> int | bytes:
 def submitted(lb: laurels.Leaderboards, board: str, member: str, event: WriteEvent) -> str:
     """Return what becomes of an event that is submitted alone."""
     verb = lb.set if event.sets else lb.submit
+    at = None if event.sets and event.at_ms == NOW_MS else event.at_ms
     try:
-        return verb(board, member, given(event), at=event.at_ms).status
+        return verb(board, member, given(event), at=at).status
     except LaurelsError as error:
         if error.code not in plain.RANGE:
             raise

@@ -131,7 +131,8 @@ class Played:
 
     def submit(self, member: str, value: Sequence[str], at_ms: int | None, *, sets: bool) -> str:
         """Count an event; what becomes of it."""
-        report = Report(member, tuple(value), at_ms, absolute=sets)
+        at = None if sets and at_ms == NOW_MS else at_ms
+        report = Report(member, tuple(value), at, absolute=sets)
         try:
             return self.oracle.submit(self.definition.name, report).status
         except Refusal as refusal:

@@ -45,9 +45,11 @@ TIMES = {
     "before": NOW_MS - 11_500,
     "just before": NOW_MS - 9_600,
     "after": NOW_MS - 7_500,
+    "now": NOW_MS,
     "yesterday": NOW_MS - 10 * HOUR,
 }
-"""`just before` is in the same second as `then`; yesterday ended 8 hours ago."""
+"""`just before` is in the same second as `then`; yesterday ended 8 hours ago. Sums
+are set now, since the verb takes no other time."""
 
 Story = tuple[str, list[tuple[Any, ...]]]
 """What it says, and (points, when[, True to set])."""
@@ -70,12 +72,12 @@ SUMS: list[Story] = [
         [(-50, "yesterday"), (70, "then"), (40, "then"), (30, "then")],
     ),
     ("yesterday and today", [(5, "then"), (7, "yesterday"), (2, "after")]),
-    ("set, to more", [(5, "then"), (20, "after", True)]),
-    ("set, to less", [(5, "then"), (-20, "after", True)]),
-    ("set to what it is", [(5, "then"), (5, "before", True)]),
-    ("set before anything is there", [(7, "then", True)]),
-    ("set today by what all has", [(30, "yesterday"), (40, "then", True)]),
-    ("set out of range today", [(90, "yesterday"), (-20, "then", True)]),
+    ("set, to more", [(5, "then"), (20, "now", True)]),
+    ("set, to less", [(5, "then"), (-20, "now", True)]),
+    ("set to what it is", [(5, "then"), (5, "now", True)]),
+    ("set before anything is there", [(7, "now", True)]),
+    ("set today by what all has", [(30, "yesterday"), (40, "now", True)]),
+    ("set out of range today", [(90, "yesterday"), (-20, "now", True)]),
 ]
 LASTS: list[Story] = [
     ("the first", [(5, "then")]),
@@ -122,7 +124,7 @@ PAIRS: list[Story] = [
     ("out of range in the second only by adding", [((5, 60), "then"), ((1, 41), "after")]),
     ("yesterday", [((5, 2), "then"), ((6, 1), "yesterday")]),
     ("out of range in one window", [((90, 2), "yesterday"), ((11, 1), "then")]),
-    ("set", [((5, 2), "then"), ((9, 9), "after", True), ((1, 1), "before", True)]),
+    ("set", [((5, 2), "then"), ((9, 9), "now", True), ((1, 1), "now", True)]),
 ]
 FREE: list[Story] = [
     ("up to the most a number may be", [(LIMIT - 1, "then"), (1, "after")]),
@@ -131,7 +133,7 @@ FREE: list[Story] = [
     ("from one end to the other", [(-LIMIT, "then"), (LIMIT, "after"), (LIMIT, "after")]),
     (
         "set from one end to the other",
-        [(-LIMIT, "yesterday"), (-1, "then", True), (LIMIT, "then", True)],
+        [(-LIMIT, "yesterday"), (-1, "now", True), (LIMIT, "now", True)],
     ),
 ]
 

@@ -174,8 +174,9 @@ class Leaderboards:
         """Set a member's score.
 
         On `sum` columns this is an event of the difference from its score in the window `all`,
-        counted in every window; on `last` and `best` it is an event of the value. Raises
-        NoAllWindow on a board with a sum column and without that window.
+        counted in every window; on `last` and `best` it is an event of the value. On a board with a
+        sum column, raises NoAllWindow without that window, and SetWithTime for an event with `at`,
+        except in event time.
         """
         event = member, value, at, id, labels
         return self._store.write(Submit(board, event, window, scope, absolute=True))

@@ -202,7 +202,12 @@ def _route_scopes(
 def can_set(rules: Rules) -> bool:
     """Return whether scores can be set: to set a sum, its old value in the window `all` is
     needed."""
-    return rules.all_window >= 0 or all(column.op != "sum" for column in rules.columns)
+    return rules.all_window >= 0 or not has_sum(rules)
+
+
+def has_sum(rules: Rules) -> bool:
+    """Return whether a board adds events up in any column."""
+    return any(column.op == "sum" for column in rules.columns)
 
 
 def _has_refusals(route: "int | array[int]") -> bool:

@@ -171,6 +171,16 @@ class NoAllWindow(Conflict):
     advice = "submit the difference instead, or use a board with the window all"
 
 
+class SetWithTime(Conflict):
+    """A total cannot be set as of a time, since an older value would overwrite a newer one."""
+
+    code = "set_with_time"
+    advice = (
+        "leave `at` out; keep totals that another system counts in a column with op last, where "
+        "an older value never overwrites a newer one (docs/sources.md)"
+    )
+
+
 class UnknownPeriod(NotFound):
     """The window has no period with this label."""
 

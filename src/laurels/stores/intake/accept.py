@@ -11,7 +11,7 @@ import msgspec
 
 from laurels.core.board_state import BoardState
 from laurels.core.commands import SourcePosition
-from laurels.core.plan import can_set, place_named
+from laurels.core.plan import can_set, has_sum, place_named
 from laurels.core.receipt import Receipt, Receipts
 from laurels.engine.batch.intake import Columns
 from laurels.errors import (
@@ -23,6 +23,7 @@ from laurels.errors import (
     InvalidPosition,
     LaurelsError,
     NoAllWindow,
+    SetWithTime,
 )
 from laurels.model.event import MAX_BATCH, id_bytes, member_of
 from laurels.model.rules import RankingSpec
@@ -68,6 +69,8 @@ def submission(
     columns = state.reader.gather(event_list)
     if absolute and not columns.errors and not can_set(state.rules):
         raise NoAllWindow(f"the board {state.board.name!r} has no window `all`")
+    if absolute and columns.ats is not None and not event_time and has_sum(state.rules):
+        raise SetWithTime(f"the board {state.board.name!r} adds events up, and this set has a time")
     if key is not None:
         _assign_ids(columns, key)
     return Submission(
