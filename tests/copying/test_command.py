@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,14 @@ import pytest
 import laurels
 from laurels import Board
 from tests.cli.running import Shell
+from tests.redis.servers import Server
 
 KILLED = """
 import os, signal
 from laurels.stores.local.copies import LocalCopies
-{method} = LocalCopies.{method}
+from laurels.stores.redis.copies import ServerCopies
+Copies = ServerCopies if {on_server} else LocalCopies
+{method} = Copies.{method}
 calls = 0
 def killing(*arguments):
     global calls
@@ -23,7 +27,7 @@ def killing(*arguments):
     if calls == {at}:
         os.kill(os.getpid(), signal.SIGKILL)
     return {method}(*arguments)
-LocalCopies.{method} = killing
+Copies.{method} = killing
 """
 """What a process does that kills itself before it writes something."""
 
@@ -31,6 +35,13 @@ LocalCopies.{method} = killing
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
     return Shell(monkeypatch, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.stop()
 
 
 def fill(url: str | Path) -> None:
@@ -105,26 +116,45 @@ def test_wrong_usage(shell: Shell, arguments: list[str], code: str) -> None:
     assert not Path("nowhere").exists()
 
 
+@pytest.mark.parametrize("on_server", [False, True])
 @pytest.mark.parametrize(
     ("method", "at"),
     [("begin", 1), ("begin", 2), ("put", 1), ("put", 4), ("put", 11), ("finish", 1), ("finish", 3)],
 )
-def test_a_copy_that_was_killed_is_finished_by_the_next(shell: Shell, method: str, at: int) -> None:
+def test_a_copy_that_was_killed_is_finished_by_the_next(
+    shell: Shell, server: Server, method: str, at: int, on_server: bool
+) -> None:
     fill("boards")
-    prelude = KILLED.format(method=method, at=at)
-    killed = shell.process("copy", "boards", "other", prelude=prelude)
+    target = f"{server.url}?prefix={method}{at}:" if on_server else "other"
+    prelude = KILLED.format(method=method, at=at, on_server=on_server)
+    killed = shell.process("copy", "boards", target, prelude=prelude)
     assert killed.returncode == -9, killed.stderr
-    with laurels.open("other", create=False) as lb:
+    with laurels.open(target, create=False) as lb:
         lb.check()
         finished = [each.name for each in lb.boards()]
-    ran = shell("copy", "boards", "other", "--json")
+    ran = shell("copy", "boards", target, "--json")
     assert ran.code == 0, ran.err
     assert [each["board"] for each in ran.json() if not each["copied"]] == finished
-    with laurels.open("other", create=False) as lb, laurels.open("boards") as source:
+    with laurels.open(target, create=False) as lb, laurels.open("boards") as source:
         lb.check()
         for name in ("gifts", "gems", "points"):
             pages = [each.top(name, limit=10_000).entries for each in (lb, source)]
             assert pages[0] == pages[1]
+
+
+def test_boards_move_to_an_index_server_and_back(shell: Shell, server: Server) -> None:
+    fill("boards")
+    url = f"{server.url}?prefix=there:"
+    assert shell("copy", "boards", url).code == 0
+    with laurels.open(url, create=False) as lb:
+        assert lb.submit("gems", "m7", 7, id="e7").status == "duplicate"
+        assert lb.submit("gems", "m7", 7, id="new").score == 14
+        lb.check()
+    assert shell("copy", url, "back", "--board", "gems").code == 0
+    with laurels.open("back", create=False) as lb:
+        assert lb.submit("gems", "m7", 7, id="new").status == "duplicate"
+        assert lb.rank("gems", "m4999", window="7d") == 1
+        lb.check()
 
 
 def test_event_time_goes_with_the_boards(shell: Shell) -> None:
@@ -146,4 +176,4 @@ def test_help_has_examples() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "laurels", "copy", "--help"], capture_output=True, check=True
     )
-    assert b"laurels copy ./boards" in ran.stdout
+    assert b"laurels copy ./boards redis://" in ran.stdout

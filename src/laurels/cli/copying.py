@@ -43,9 +43,11 @@ class Failed(Struct, frozen=True):
 
 def copy(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="Where the boards are: a folder.")
+        str, typer.Argument(metavar="SOURCE", help="Where the boards are: a folder or redis://….")
     ],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="Where to copy them: a folder.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="Where to copy them: a folder or redis://….")
+    ],
     board: Patterns = None,
     json: AsJson = False,
 ) -> int:
@@ -61,8 +63,8 @@ def copy(
 
     \b
     Examples:
-      laurels copy ./boards /srv/boards
-      laurels copy ./boards /srv/boards --board 'gift*' --board points
+      laurels copy ./boards redis://localhost:6379
+      laurels copy redis://localhost:6379 /srv/boards --board 'gift*' --board points
     """
     results: list[CopiedBoard | Failed] = []
     with _opened(source, target) as (there, here), Recorder(target) as record:

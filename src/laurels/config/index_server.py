@@ -98,6 +98,7 @@ async def direct_here(
     from laurels.stores.redis.index.keys import RedisKeys  # noqa: PLC0415
     from laurels.stores.redis.registry import Registry  # noqa: PLC0415 (needs an optional package)
     from laurels.stores.redis.retry import Calls  # noqa: PLC0415
+    from laurels.stores.redis.sharding.contents import BoardContents  # noqa: PLC0415
     from laurels.stores.redis.sharding.sharded import ShardedIndex  # noqa: PLC0415
     from laurels.stores.redis.store import RedisStore  # noqa: PLC0415
 
@@ -114,14 +115,16 @@ async def direct_here(
             await definitions.ensure_readable(create=create)
             followed = await _followed(clock, connection, definitions, guard, create=create)
             await registry.load()
+        index = _redis_index(connection, address.prefix, followed)
         return RedisStore(
-            ShardedIndex(_redis_index(connection, address.prefix, followed)),
+            ShardedIndex(index),
             registry,
             followed,
             asyncio.get_running_loop(),
             connection.close,
             RedisKeys(connection, address.prefix),
             Calls(secrets.token_hex(8)),
+            BoardContents(index),
             connection.warnings,
             RedisAudit(connection, address.prefix),
         )

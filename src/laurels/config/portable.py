@@ -1,11 +1,12 @@
 """Opening a store to copy boards from or to it."""
 
-from os import PathLike
+from os import PathLike, fspath
 
 from laurels.errors import UnknownUrl
 from laurels.stores.base import PortableStore
 from laurels.timeline.clock import Clock
 
+from .index_server import direct_beside
 from .local import connect
 from .urls import is_direct, is_remote
 
@@ -14,6 +15,8 @@ def portable(
     url: str | PathLike[str], clock: str | Clock | None = None, *, create: bool
 ) -> PortableStore:
     """The store that a URL names, for copying boards from or to it."""
-    if is_direct(url) or is_remote(url):
-        raise UnknownUrl("boards are copied between folders")
+    if is_direct(url):
+        return direct_beside(fspath(url), clock, create=create)
+    if is_remote(url):
+        raise UnknownUrl("boards are copied between folders and index servers")
     return connect(url, clock, create=create)

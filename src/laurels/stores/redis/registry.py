@@ -38,6 +38,12 @@ class Definitions(Protocol):
     async def first_note(self, key: str, value: str) -> str:
         """Store a note unless there is one; return the stored note."""
 
+    async def clear_note(self, key: str) -> None:
+        """Remove a note."""
+
+    async def take_number(self) -> int:
+        """Return a number for a board that no other gets."""
+
 
 class Registry:
     """This process's copy of the boards' definitions, and changes of the shared ones."""
@@ -105,6 +111,26 @@ class Registry:
     async def create(self, record: BoardRecord, name: str) -> bool:
         """Add a board with the number in its record; return False if another process was first."""
         return await self._put(name, None, encode(record), record.number)
+
+    async def adopt(self, record: BoardRecord, name: str) -> bool:
+        """Add a board whose number was taken before; return False if the name is taken."""
+        return await self._put(name, None, encode(record), None)
+
+    async def note(self, key: str) -> str | None:
+        """Return a note, None without one."""
+        return await self._definitions.note(key)
+
+    async def first_note(self, key: str, value: str) -> str:
+        """Store a note unless there is one; return the stored note."""
+        return await self._definitions.first_note(key, value)
+
+    async def clear_note(self, key: str) -> None:
+        """Remove a note."""
+        await self._definitions.clear_note(key)
+
+    async def take_number(self) -> int:
+        """Return a number for a board that no other gets."""
+        return await self._definitions.take_number()
 
     async def change(self, state: BoardState, record: BoardRecord) -> bool:
         """Replace the definition known here by a changed one; return False if the known one is

@@ -36,6 +36,7 @@ from laurels.wire.audit_entry import AuditStore, MemoryAudit
 
 from .catalog import BoardCatalog, opened_as
 from .changes import ChangeReader
+from .copies import Contents, ServerCopies
 from .follow import Follower
 from .keys import ServerKeys
 from .query_runner import QueryRunner
@@ -91,6 +92,7 @@ class RedisStore(Paced):
         close: Callable[[], Awaitable[None]],
         keys: ServerKeys,
         calls: Calls,
+        contents: Contents,
         risks: Sequence[str] = (),
         audit: AuditStore | None = None,
     ) -> None:
@@ -104,6 +106,7 @@ class RedisStore(Paced):
         self._statistics = BoardStatistics(self._catalog)
         self._follower = Follower(self._catalog)
         self._writer = Writer(self._catalog, calls)
+        self.copies = ServerCopies(self._catalog, contents, self.run)
         self._queues = WriteQueues(self._writer.carry_out)
         self._clock = clock
         self._loop = loop

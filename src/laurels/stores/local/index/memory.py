@@ -25,7 +25,7 @@ from .board_store import BoardStore, ScopeStore
 from .copying import Copying
 from .deferred import Deferred
 from .loading import Loading
-from .moving import restore_rows, scope_pieces, shared_pieces
+from .moving import link_candidates, restore_rows, scope_pieces, shared_pieces
 from .remembered import Remembered
 
 MEASURED = 500
@@ -274,8 +274,13 @@ class MemoryIndex(Deferred):
 
     def restored(self, board: int) -> None:
         """Derive what the pieces of a board leave out."""
-        for part in self._boards[board].parts.values():
+        store = self._boards[board]
+        for part in store.parts.values():
             for rolling in part.rolling.values():
+                if store.rules.best and not rolling.deferred:
+                    for tally in link_candidates(rolling):
+                        if self._copying is not None:
+                            self._copying.copy_again(tally)
                 rolling.prepare()
         self._touch(board)
 

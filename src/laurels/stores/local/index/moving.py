@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 from laurels.core.contents import PIECE_ROWS, EventIds, MemberValues, Piece, Rows, rows_of
 from laurels.core.ranking_key import RankingKey
+from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster
+from laurels.engine.tally.tally import Tally
 from laurels.engine.tree.ranked_set import RankedSet
 
 from .board_store import BoardStore, ScopeStore
@@ -33,16 +35,45 @@ def scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[Piece
     """Yield the rows of a scope: tallies in the order of their steps, then the rankings."""
     for window, rolling in sorted(part.rolling.items()):
         running = rolling.running
+        width = _cell_width(rolling)
         for step in range(rolling.leaving, running + 1):
             tally = rolling.tally(step)
-            place = 0
-            while tally is not None and place < 2**32:
-                ids, words, place = tally.scan(place, PIECE_ROWS)
-                if ids:
-                    yield _rows(roster, (window, step, scope), running, ids, words, is_tally=True)
+            for ids, words in () if tally is None else _cells(tally):
+                cells = words[:width]
+                yield _rows(roster, (window, step, scope), running, ids, cells, is_tally=True)
         yield from _entries(roster, (window, running, scope), running, rolling.live)
     for (window, instance), ranking in sorted(part.rankings.items()):
         yield from _entries(roster, (window, instance, scope), None, ranking)
+
+
+def _cell_width(rolling: RollingSet) -> int:
+    """Return the number of words of a cell, without the links between the candidates of a member,
+    which follow from the steps that have cells."""
+    return rolling.live.ordered + rolling.live.stamped
+
+
+def link_candidates(rolling: RollingSet) -> list[Structure]:
+    """Write the links between the candidates of each member: the number of steps back to the
+    previous one, and on to the next. Return the tallies that were written."""
+    steps = range(rolling.leaving, rolling.running + 1)
+    tallies = [(step, tally) for step in steps if (tally := rolling.tally(step)) is not None]
+    for place, ordered in ((-2, tallies), (-1, tallies[::-1])):
+        nearest: dict[int, int] = {}
+        for step, tally in ordered:
+            for ids, words in list(_cells(tally)):
+                distances = [abs(step - nearest.get(id, step)) for id in ids]
+                words[place] = array("q", distances)
+                tally.put(ids, words)
+                nearest.update(dict.fromkeys(ids, step))
+    return [tally for _, tally in tallies]
+
+
+def _cells(tally: Tally) -> Iterator[tuple["array[int]", list["array[int]"]]]:
+    place = 0
+    while place < 2**32:
+        ids, words, place = tally.scan(place, PIECE_ROWS)
+        if ids:
+            yield ids, words
 
 
 def _entries(
@@ -86,6 +117,8 @@ def restore_rows(
     if not rows.is_tally:
         rolling.live.put(ids, words)
         return ids, rolling.live
+    if not rolling.deferred and store.rules.best:
+        words += [array("q", bytes(8 * rows.size))] * 2
     rolling.load(rows.instance, ids, words)
     tally = rolling.tally(rows.instance)
     assert tally is not None, "the step counts, as `load` has just opened it"

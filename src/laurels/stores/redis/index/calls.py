@@ -23,7 +23,9 @@ from .names import feed_place
 
 SCRIPT_PARTS = ("shard", "share", "refresh_state", "rolling", "rule", "cells")
 """The files that scripts on all of a board's rankings begin with."""
-_OPERATE = script_of("operate", *SCRIPT_PARTS, "changes", "pass", "scopes", "refresh", "mend")
+_OPERATE = script_of(
+    "operate", *SCRIPT_PARTS, "changes", "pass", "scopes", "refresh", "mend", "restore"
+)
 BEGIN, END = "0:", "0"
 """The cursors of a scan in shares, at its beginning and at its end: see share.lua."""
 

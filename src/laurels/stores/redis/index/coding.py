@@ -305,12 +305,12 @@ def _slice(encoding: BoardEncoding, reader: AnswerReader, columns: int, width: i
     start, rank, entries = reader.next(), reader.next(), reader.next()
     if encoding.layout.scored:
         members = entries[::2]
-        words = _unpacked(encoding.layout, map(int, entries[1::2]))
+        words = unpack_scores(encoding.layout, map(int, entries[1::2]))
     else:
         rows = reader.texts(entries)
         prefix = 8 * width
         members = [row[prefix:].decode() for row in rows]
-        words = _words(rows, width)
+        words = unpack_rows(rows, width)
     return Slice(start, members, _ranks(encoding.rules, start, rank, words[:columns]), words)
 
 
@@ -333,14 +333,14 @@ def _ranks(rules: Rules, start: int, rank: int, words: Sequence["array[int]"]) -
 def _located(encoding: BoardEncoding, reader: AnswerReader, width: int) -> Located:
     positions, ranks, forms = reader.next(), reader.next(), reader.next()
     if encoding.layout.scored:
-        words = _unpacked(encoding.layout, [form or 0 for form in forms])
+        words = unpack_scores(encoding.layout, [form or 0 for form in forms])
     else:
         empty = bytes(8 * width)
-        words = _words([row or empty for row in reader.texts(len(positions))], width)
+        words = unpack_rows([row or empty for row in reader.texts(len(positions))], width)
     return Located(array("q", positions), array("q", ranks), words)
 
 
-def _unpacked(layout: Layout, forms: Iterable[int]) -> list["array[int]"]:
+def unpack_scores(layout: Layout, forms: Iterable[int]) -> list["array[int]"]:
     """Return the words of forms that are numbers, column by column."""
     if layout.name == "plain":
         return [array("q", forms)]
@@ -354,7 +354,7 @@ def _unpacked(layout: Layout, forms: Iterable[int]) -> list["array[int]"]:
     return found
 
 
-def _words(rows: Sequence[bytes], width: int) -> list["array[int]"]:
+def unpack_rows(rows: Sequence[bytes], width: int) -> list["array[int]"]:
     """Return the words at the beginning of rows, column by column. Each word is 8 bytes, the first
     of which is 0 for a negative number and 1 for any other."""
     size = 8 * width

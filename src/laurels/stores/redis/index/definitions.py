@@ -80,6 +80,15 @@ class RedisDefinitions:
         await self._call(b"HSETNX", b"f", key.encode(), value.encode())
         return await self.note(key) or value
 
+    async def clear_note(self, key: str) -> None:
+        """Remove a note."""
+        await self._call(b"HDEL", b"f", key.encode())
+
+    async def take_number(self) -> int:
+        """Return a number for a board that no other gets."""
+        await self._call(b"SET", b"n", b"1", b"NX")
+        return int(await self._call(b"INCR", b"n")) - 1
+
     async def _call(self, command: bytes, name: bytes, *rest: bytes) -> Any:
         key = self._base + name
         return await self._connection.command(command, key, *rest, key=key)

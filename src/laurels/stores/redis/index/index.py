@@ -10,13 +10,16 @@ from laurels.stores.redis.remote import Opened
 
 from .batch_counting import BatchCounting
 from .board_writes import BoardWrites
+from .contents import ShardContents
 from .layout import describe, is_alike, layout_of, unverified
 from .period_expiry import PeriodExpiry
 from .ranking_audit import RankingAudit
 from .request_reading import RequestReading
 
 
-class RedisIndex(BatchCounting, RequestReading, BoardWrites, PeriodExpiry, RankingAudit):
+class RedisIndex(
+    BatchCounting, RequestReading, BoardWrites, PeriodExpiry, RankingAudit, ShardContents
+):
     """Implementation of `ShardIndex`: each call is for one shard of a board.
 
     `clock` is the wall clock by which plans are made, or None in event time, where only events

@@ -6,7 +6,7 @@
 --   open; close; rotate_step (window, limit); advance_pass (window, limit); remove_member (member);
 --   set_data (member, text or false); set_position (position, follows: as in batch.lua); keys (cursor,
 --   empty: include rankings without members); drop (names, few); expire (names, lives or nil); forget
---   (before); for others see scopes.lua, refresh.lua and mend.lua
+--   (before); for others see scopes.lua, refresh.lua, mend.lua, restore.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether it was the
 -- last one.
 -- Rankings here are those of all events; the operations in scopes.lua go through the scopes.
@@ -132,7 +132,8 @@ local ops = {
   drop = drop, expire = expire_periods, forget = forget, sweep = sweep,
   advance_scopes = advance_scopes, remove_from_scopes = remove_from_scopes,
   keys_of_scopes = keys_of_scopes, expire_scopes = expire_scopes, refresh = refresh,
-  mend = mend,
+  mend = mend, restore_rows = restore_rows, restore_ids = restore_ids,
+  restore_data = restore_data, restore_state = restore_state,
 }
 if op ~= 'open' and op ~= 'close' and call('HGET', KEYS[1], 'ver') ~= B.version then
   return cmsgpack.pack({'definition_outdated'})

@@ -1,0 +1,216 @@
+"""Whole boards on an index server, read as pieces and written from them.
+
+An unfinished board has a number and keys, but no definition that processes find; a note of the
+server names it. Its definition is stored when it is complete.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Callable, Iterator
+from math import inf
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from laurels.core.board_record import BoardRecord
+from laurels.core.board_state import BoardState
+from laurels.core.contents import Origin, Piece, Shown, decode_origin, encode
+from laurels.core.lifecycle import next_boundary, rolling_state
+from laurels.errors.copies import CopyLost
+from laurels.model.board import Board
+from laurels.stores.intake.copies import ensure_taken_over, taken
+from laurels.stores.intake.shares import MOST
+from laurels.stores.redis.connection.deadline import ends_in
+from laurels.timeline.instants import MIN_MS
+
+from .catalog import BoardCatalog, opened_as
+from .remote import Opened
+
+
+class Contents(Protocol):
+    """Reads and writes whole boards: see `sharding.contents.BoardContents`."""
+
+    def pieces(self, board: Opened) -> AsyncIterator[Piece]: ...
+
+    async def ends(self, board: Opened) -> list[tuple[int, int]]: ...
+
+    async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None: ...
+
+    async def restore_state(self, board: Opened, origin: Origin) -> None: ...
+
+
+class _Unfinished(Struct, frozen=True):
+    """A board that is being copied: its number and origin."""
+
+    number: int
+    origin: Origin
+
+    @property
+    def opened(self) -> Opened:
+        rules = Board.from_json(self.origin.definition).rules()
+        return Opened(self.number, self.origin.version, rules)
+
+
+class ServerCopies:
+    """Implementation of `BoardCopies`; its methods are for threads other than that of the loop,
+    where `run` runs coroutines."""
+
+    def __init__(
+        self, catalog: BoardCatalog, contents: Contents, run: Callable[[Any], Any]
+    ) -> None:
+        self._catalog = catalog
+        self._contents = contents
+        self._run = run
+
+    @property
+    def event_time(self) -> bool:
+        """Whether the boards go by event time."""
+        return self._catalog.event_time
+
+    def origin(self, board: str) -> Origin:
+        """Return the state of a board outside of its rankings, after advancing all of them."""
+        found: Origin = self._run(self._origin(board))
+        return found
+
+    def pieces(self, board: str) -> Iterator[Piece]:
+        """Yield the pieces of a board, as of its origin."""
+        pieces = self._run(self._pieces(board))
+        while (piece := self._run(_next(pieces))) is not None:
+            yield piece
+
+    def unfinished(self, board: str) -> str | None:
+        """Return the uid of an unfinished copy of that name, None without one."""
+        found: _Unfinished | None = self._run(self._unfinished(board))
+        return None if found is None else found.origin.uid
+
+    def begin(self, origin: Origin) -> None:
+        """Begin to copy a board into this store."""
+        self._run(self._begin(origin))
+
+    def put(self, board: str, piece: Piece) -> None:
+        """Write a piece of an unfinished copy."""
+        self._run(self._put(board, piece))
+
+    def finish(self, board: str) -> None:
+        """Make a copied board known to readers and writers."""
+        self._run(self._finish(board))
+
+    def give_up(self, board: str) -> None:
+        """Remove an unfinished copy."""
+        self._run(self._give_up(board))
+
+    # On the loop
+
+    async def _origin(self, board: str) -> Origin:
+        with ends_in(inf, anew=True):
+            await self._catalog.registry.load()
+            self._catalog.boards.named(board)
+            return await self._catalog.retry_outdated(board, self._read_origin)
+
+    async def _read_origin(self, state: BoardState) -> Origin:
+        catalog, opened = self._catalog, opened_as(state)
+        now_ms = catalog.time_of(state)
+        if state.rules.has_label_replica:
+            await catalog.index.feed(opened, now_ms)
+        await catalog.pass_boundary(state, now_ms)
+        while state.rules.scoped and not await catalog.index.sweep(
+            opened, catalog.due_work(state, now_ms), MOST
+        ):
+            pass
+        due_ms = next_boundary(state.rules, now_ms)
+        read = await catalog.index.read(opened, [], now_ms=now_ms, due_ms=due_ms)
+        catalog.note_refresh_states(state, read.refresh_states)
+        windows = state.rules.windows.values()
+        rolls = [rolling_state(state.number, window, now_ms) for window in windows]
+        positions = await catalog.index.positions(opened)
+        return Origin(
+            definition=state.board.to_json(),
+            uid=state.uid,
+            version=state.version,
+            created_ms=state.created_ms,
+            now_ms=now_ms,
+            event_time=catalog.event_time,
+            floors=dict(state.floors),
+            positions={source: text for source, text in positions.items() if text},
+            running={roll.ranking.key.window: roll.running for roll in rolls if roll},
+            shown={
+                window: Shown(each.now_ms, each.waiting)
+                for window, each in state.refreshed.items()
+                if each.now_ms is not None or each.waiting
+            },
+            ends=await self._contents.ends(opened),
+            state=f"{state.number}.{await catalog.index.offset(opened)}",
+        )
+
+    async def _pieces(self, board: str) -> AsyncIterator[Piece]:
+        return self._contents.pieces(opened_as(await self._catalog.find_board(board)))
+
+    async def _unfinished(self, board: str) -> _Unfinished | None:
+        note = await self._catalog.registry.note(_key(board))
+        if not note:
+            return None
+        number, _, origin = note.partition(":")
+        if self._catalog.boards.find_by_number(int(number)) is not None:
+            # It was finished, and the process ended before it could remove the note.
+            await self._catalog.registry.clear_note(_key(board))
+            return None
+        return _Unfinished(int(number), decode_origin(b64decode(origin)))
+
+    async def _begin(self, origin: Origin) -> None:
+        name = Board.from_json(origin.definition).name
+        with ends_in(inf, anew=True):
+            await self._catalog.registry.load()
+            ensure_taken_over(origin, self._catalog.now(), event_time=self._catalog.event_time)
+            if name in self._catalog.boards.boards or await self._unfinished(name) is not None:
+                raise taken(name)
+            number = await self._catalog.registry.take_number()
+            note = f"{number}:{b64encode(encode(origin)).decode()}"
+            if await self._catalog.registry.first_note(_key(name), note) != note:
+                raise taken(name)
+            await self._catalog.index.open(_Unfinished(number, origin).opened)
+
+    async def _there(self, board: str) -> _Unfinished:
+        """Return the unfinished copy of a board. Raises CopyLost."""
+        if (found := await self._unfinished(board)) is None:
+            raise CopyLost(f"there is no unfinished copy of {board!r}")
+        return found
+
+    async def _put(self, board: str, piece: Piece) -> None:
+        with ends_in(inf, anew=True):
+            found = await self._there(board)
+            await self._contents.restore(found.opened, piece, found.origin.now_ms)
+
+    async def _finish(self, board: str) -> None:
+        with ends_in(inf, anew=True):
+            found = await self._there(board)
+            origin = found.origin
+            await self._contents.restore_state(found.opened, origin)
+            record = BoardRecord(
+                number=found.number,
+                definition=origin.definition,
+                version=origin.version,
+                created_ms=origin.created_ms,
+                floors=origin.floors,
+                positions={},
+                due_ms=MIN_MS,
+                uid=origin.uid,
+            )
+            if not await self._catalog.registry.adopt(record, board):
+                raise taken(board)
+            await self._catalog.registry.clear_note(_key(board))
+
+    async def _give_up(self, board: str) -> None:
+        with ends_in(inf, anew=True):
+            found = await self._there(board)
+            await self._catalog.index.close(found.opened)
+            await self._catalog.registry.clear_note(_key(board))
+
+
+def _key(board: str) -> str:
+    """Return the name of the note about an unfinished copy."""
+    return f"copy:{board}"
+
+
+async def _next(pieces: AsyncIterator[Piece]) -> Piece | None:
+    """Return the next piece, None after the last."""
+    with ends_in(inf, anew=True):
+        return await anext(pieces, None)

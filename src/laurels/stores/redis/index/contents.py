@@ -1,0 +1,232 @@
+"""Read a whole shard of a board from the server as pieces, and write one from them."""
+
+from array import array
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any
+
+from laurels.core.contents import (
+    PIECE_ROWS,
+    EventIds,
+    MemberValues,
+    Origin,
+    Piece,
+    Rows,
+    rows_of,
+)
+from laurels.core.ranking_key import RankingKey
+from laurels.stores.redis.remote import Opened
+
+from .calls import BEGIN, END, ShardCalls
+from .coding import as_text, unpack_rows, unpack_scores
+from .names import key_of, name_of, scoped_name
+
+_WRITTEN = 1_000
+"""The number of rows that one call writes."""
+_SCAN = 1_000
+
+
+class ShardContents(ShardCalls):
+    """The contents of shards. A board must not change while it is read."""
+
+    # Reading
+
+    async def pieces(self, board: Opened) -> AsyncIterator[Piece]:
+        """Yield all pieces of a shard."""
+        async for members, values in self._scan(board, b"x"):
+            yield MemberValues(list(zip(members, values, strict=True)))
+        async for piece in self._ids(board):
+            yield piece
+        for key in await self._all_keys(board):
+            window = board.rules.windows[key.window]
+            for step in range(key.instance - window.steps + 1, key.instance + 1):
+                async for rows in self._cells(board, key, step):
+                    yield rows
+            async for rows in self._entries(board, key):
+                yield rows
+
+    async def end(self, board: Opened) -> tuple[int, int]:
+        """Return the sequence and tag of the newest block of changes, 0 without one."""
+        sequence, tag = await self._command(board, b"HMGET", b"m", b"hseq", b"htag")
+        return int(sequence or 0), int(tag or 0)
+
+    async def _all_keys(self, board: Opened) -> list[RankingKey]:
+        """Return the keys of all rankings; in a rolling window those of the running step."""
+        found: dict[str, None] = {}
+        for op in ("keys", "keys_of_scopes"):
+            cursor = BEGIN
+            while cursor != END:
+                names, cursor = await self._operate(op, board, empty=True, cursor=cursor)
+                found |= dict.fromkeys(names)
+        keys = [key_of(board.number, name) for name in found]
+        return sorted(keys, key=lambda key: (key.scope, key.window, key.instance))
+
+    async def _ids(self, board: Opened) -> AsyncIterator[Piece]:
+        start = 0
+        while found := await self._range(board, b"q", start, PIECE_ROWS):
+            groups: list[tuple[int, list[bytes]]] = []
+            for id, score in found:
+                accepted_ms = int(score)
+                if not groups or groups[-1][0] != accepted_ms:
+                    groups.append((accepted_ms, []))
+                groups[-1][1].append(id)
+            yield EventIds(groups)
+            start += len(found)
+
+    async def _cells(self, board: Opened, key: RankingKey, step: int) -> AsyncIterator[Rows]:
+        name = scoped_name(key)
+        refreshed = key.window in board.rules.refreshed
+        width = board.rules.order_words(key.window)
+        tally = f"t:{name}:{step}".encode()
+        async for members, forms in self._scan(board, tally):
+            if board.rules.best and not refreshed:
+                packed = await self._command(board, b"HMGET", f"c:{name}".encode(), *members)
+                words = unpack_rows([_candidate(each, step, width) for each in packed], width)
+            else:
+                words = self._words(board, key, forms)
+            yield rows_of(key.window, step, key.scope, key.instance, members, words, is_tally=True)
+
+    async def _entries(self, board: Opened, key: RankingKey) -> AsyncIterator[Rows]:
+        window = board.rules.windows[key.window]
+        refreshed = key.window in board.rules.refreshed
+        instance = key.instance
+        if refreshed:
+            field = f"gen:{key.window}".encode()
+            instance = int(await self._command(board, b"HGET", b"m", field) or 0) % 2
+        elif window.steps:
+            instance = key.instance % 2
+        name = name_of(key._replace(instance=instance)).encode()
+        has_steps = window.steps > 0 and not refreshed
+        start = 0
+        while found := await self._range(board, b"r:" + name, start, PIECE_ROWS):
+            start += len(found)
+            if self._encoding(board).layout.scored:
+                members = [member for member, _ in found]
+                words = self._words(board, key, [score for _, score in found])
+                if has_steps:
+                    newest = f"e:{scoped_name(key)}".encode()
+                    steps = await self._command(board, b"HMGET", newest, *members)
+                    words.append(array("q", map(int, steps)))
+            else:
+                before = 8 * board.rules.order_words(key.window)
+                members = [entry[before:] for entry, _ in found]
+                forms = await self._command(board, b"HMGET", b"k:" + name, *members)
+                words = self._words(board, key, forms, has_steps=has_steps)
+            running = key.instance if window.steps else None
+            yield rows_of(
+                key.window, key.instance, key.scope, running, members, words, is_tally=False
+            )
+
+    def _words(
+        self, board: Opened, key: RankingKey, forms: Sequence[Any], *, has_steps: bool = False
+    ) -> list["array[int]"]:
+        """Return the words of forms, column by column."""
+        layout = self._encoding(board).layout
+        if layout.scored:
+            return unpack_scores(layout, [int(float(form)) for form in forms])
+        width = board.rules.order_words(key.window) + board.rules.is_stamped + has_steps
+        return unpack_rows(forms, width)
+
+    async def _range(
+        self, board: Opened, name: bytes, start: int, count: int
+    ) -> list[tuple[bytes, Any]]:
+        """Return the entries of a sorted set from a position on, with their scores."""
+        span = (b"%d" % start, b"%d" % (start + count - 1))
+        found = await self._command(board, b"ZRANGE", name, *span, b"WITHSCORES")
+        return _pairs(found)
+
+    async def _scan(
+        self, board: Opened, name: bytes
+    ) -> AsyncIterator[tuple[list[bytes], list[bytes]]]:
+        """Yield the fields and values of a hash; each field once."""
+        seen: set[bytes] = set()
+        cursor = b"0"
+        while True:
+            cursor, part = await self._command(
+                board, b"HSCAN", name, cursor, b"COUNT", b"%d" % _SCAN
+            )
+            new = [(field, value) for field, value in _pairs(part) if field not in seen]
+            seen.update([field for field, _ in new])
+            for first in range(0, len(new), PIECE_ROWS):
+                some = new[first : first + PIECE_ROWS]
+                yield [field for field, _ in some], [value for _, value in some]
+            if cursor in (b"0", 0):
+                return
+
+    # Writing
+
+    async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None:
+        """Write a piece of a shard; again has no effect."""
+        match piece:
+            case Rows():
+                for first in range(0, piece.size, _WRITTEN):
+                    await self._write_rows(board, piece, first, now_ms)
+            case EventIds(groups):
+                entries: list[Any] = []
+                for accepted_ms, keys in groups:
+                    for key in keys:
+                        entries += [accepted_ms, as_text(key)]
+                await self._operate("restore_ids", board, entries=entries)
+            case MemberValues(items):
+                texts = [as_text(each) for item in items for each in item]
+                await self._operate("restore_data", board, entries=texts)
+
+    async def _write_rows(self, board: Opened, rows: Rows, first: int, now_ms: int) -> None:
+        part = slice(first, first + _WRITTEN)
+        scope = rows.scope
+        await self._operate(
+            "restore_rows",
+            board,
+            window=rows.window,
+            instance=rows.instance,
+            scope=scope,
+            form=scope if scope.startswith("@") else _form_of(scope),
+            steps=board.rules.windows[rows.window].steps,
+            running=rows.running or 0,
+            is_tally=rows.is_tally,
+            members=[as_text(member) for member in rows.names()[part]],
+            columns=[column[part].tolist() for column in rows.words()],
+            now=now_ms,
+        )
+
+    async def restore_state(
+        self,
+        board: Opened,
+        origin: Origin,
+        positions: dict[str, str],
+        block: tuple[int, int] | None,
+    ) -> None:
+        """Write what is not in the pieces of a shard; `block` is its newest block of changes."""
+        await self._operate(
+            "restore_state",
+            board,
+            now=origin.now_ms,
+            shown={
+                window: [False if each.now_ms is None else each.now_ms, each.waiting]
+                for window, each in origin.shown.items()
+            },
+            positions=[text for item in positions.items() for text in item],
+            block=[str(each) for each in block] if block else None,
+        )
+
+
+def _form_of(scope: str) -> str:
+    """Return the names of the labels of a scope."""
+    return ",".join([pair.partition("=")[0] for pair in scope.split(",")]) if scope else ""
+
+
+def _candidate(packed: bytes, step: int, width: int) -> bytes:
+    """Return the words of the candidate of a step."""
+    size = 8 * (width + 1)
+    rows = [packed[at : at + size] for at in range(0, len(packed), size)]
+    (steps,) = unpack_rows(rows, 1)
+    return rows[steps.index(step)][8:]
+
+
+def _pairs(found: Any) -> list[tuple[bytes, Any]]:
+    """Return the pairs of an answer that is a map, a flat list, or a list of pairs."""
+    if isinstance(found, dict):
+        return list(found.items())
+    items: Iterable[Any] = iter(found or ())
+    if found and isinstance(found[0], list):
+        return [(field, value) for field, value in items]
+    return list(zip(found[::2], found[1::2], strict=True)) if found else []

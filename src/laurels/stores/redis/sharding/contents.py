@@ -1,0 +1,107 @@
+"""Whole boards in several shards: read from all of them, and divided over them."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Protocol
+
+from laurels.core.contents import EventIds, MemberValues, Origin, Piece, Rows, rows_of
+from laurels.model.labels import is_by
+from laurels.stores.redis.remote import Opened
+
+from .positions import position_shard
+from .shards import label_replica, parts_of, shard_of, shards
+
+
+class PartContents(Protocol):
+    """Reads and writes a shard as a board of its own: see `ShardContents`."""
+
+    def pieces(self, board: Opened) -> AsyncIterator[Piece]: ...
+
+    async def end(self, board: Opened) -> tuple[int, int]: ...
+
+    async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None: ...
+
+    async def restore_state(
+        self,
+        board: Opened,
+        origin: Origin,
+        positions: dict[str, str],
+        block: tuple[int, int] | None,
+    ) -> None: ...
+
+
+class BoardContents:
+    """The contents of boards. A board must not change while it is read."""
+
+    def __init__(self, parts: PartContents) -> None:
+        self._parts = parts
+
+    async def pieces(self, board: Opened) -> AsyncIterator[Piece]:
+        """Yield the pieces of all shards, and of the label replica its rankings by a label."""
+        for shard in shards(board):
+            async for piece in self._parts.pieces(shard):
+                yield piece
+        if board.rules.has_label_replica:
+            async for piece in self._parts.pieces(label_replica(board)):
+                if isinstance(piece, Rows):
+                    yield piece
+
+    async def ends(self, board: Opened) -> list[tuple[int, int]]:
+        """Return the newest block of changes of each shard."""
+        return [await self._parts.end(shard) for shard in shards(board)]
+
+    async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None:
+        """Write a piece to the shards that its members are in."""
+        if isinstance(piece, Rows) and board.rules.has_label_replica and is_by(piece.scope):
+            await self._parts.restore(label_replica(board), piece, now_ms)
+            return
+        if isinstance(piece, MemberValues) and board.rules.has_label_replica:
+            await self._parts.restore(label_replica(board), piece, now_ms)
+        if board.rules.shards == 1:
+            await self._parts.restore(board, piece, now_ms)
+            return
+        for shard in shards(board):
+            for part in _part(piece, shard.shard, board.rules.shards):
+                await self._parts.restore(shard, part, now_ms)
+
+    async def restore_state(self, board: Opened, origin: Origin) -> None:
+        """Write what is not in the pieces."""
+        count = board.rules.shards
+        for part in parts_of(board):
+            positions = {
+                source: text
+                for source, text in origin.positions.items()
+                if position_shard(source, count) == part.shard
+            }
+            is_alike = len(origin.ends) == count and not part.feeds
+            block = origin.ends[part.shard] if is_alike else None
+            await self._parts.restore_state(part, origin, positions, block)
+
+
+def _part(piece: Piece, shard: int, count: int) -> Iterator[Piece]:
+    """Yield the part of a piece that belongs to a shard, unless it is empty."""
+    match piece:
+        case Rows():
+            names = piece.names()
+            places = [i for i, name in enumerate(names) if shard_of(name, count) == shard]
+            if places:
+                columns = [type(c)("q", [c[i] for i in places]) for c in piece.words()]
+                yield rows_of(
+                    piece.window,
+                    piece.instance,
+                    piece.scope,
+                    piece.running,
+                    [names[i] for i in places],
+                    columns,
+                    is_tally=piece.is_tally,
+                )
+        case EventIds(groups):
+            own = [
+                (at, [key for key in keys if shard_of(key[1 : 1 + key[0]], count) == shard])
+                for at, keys in groups
+            ]
+            if any(keys for _, keys in own):
+                yield EventIds([each for each in own if each[1]])
+        case MemberValues(items):
+            values = [item for item in items if shard_of(item[0], count) == shard]
+            if values:
+                yield MemberValues(values)
