@@ -10,7 +10,8 @@ from itertools import count
 import pytest
 
 from laurels.errors import Closed
-from laurels.stores.intake.commit import MAX_EVENTS, MAX_WRITES, Committer, Inbox, Ticket
+from laurels.stores.intake.commit import MAX_EVENTS, Committer, Inbox
+from laurels.stores.intake.tickets import MAX_WRITES, Ticket
 
 TIMEOUT = 60
 HOUR = 3_600.0

@@ -18,8 +18,9 @@ from laurels.core.receipt import Receipt
 from laurels.errors import Closed, LaurelsError
 from laurels.model.event import EventReader
 from laurels.stores.intake.accept import is_plain
-from laurels.stores.intake.commit import MAX_WRITES, Inbox, SharedEvent, SharedTicket, Ticket
+from laurels.stores.intake.commit import Inbox
 from laurels.stores.intake.submission import Submission
+from laurels.stores.intake.tickets import MAX_WRITES, SharedEvent, SharedTicket, Ticket
 
 NOW_MS = 1_700_000_000_000
 BOARD = laurels.Board("b", windows=["day", "all"], columns=[laurels.Column("n", max=1_000)])

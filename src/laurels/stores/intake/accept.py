@@ -29,8 +29,8 @@ from laurels.model.event import MAX_BATCH, id_bytes, member_of
 from laurels.model.rules import RankingSpec
 from laurels.model.validation import is_unicode, safe_repr
 
-from .commit import Ticket
 from .submission import EventErrors, Submission
+from .tickets import Ticket
 from .writes import FoldedWrite
 
 MAX_DATA_BYTES = 1_024

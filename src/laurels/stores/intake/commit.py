@@ -15,8 +15,7 @@ import asyncio
 import sys
 import threading
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from queue import Empty, SimpleQueue
@@ -24,8 +23,9 @@ from typing import Any, Protocol
 
 from laurels.errors import Closed, LaurelsError
 
+from .tickets import MAX_WRITES, Accept, SharedEvent, SharedTicket, Ticket
+
 MAX_EVENTS = 100_000
-MAX_WRITES = 1_000
 WAIT_FACTOR = 2
 MOST_SECONDS = 0.005
 """The most seconds to wait for a group as large as the last, and so the most that a writer loses if
@@ -45,165 +45,6 @@ class Write(Protocol):
     def exclusive(self) -> bool:
         """Whether the write needs a commit of its own, because later writes are validated against
         it."""
-
-
-class Ticket:
-    """A write in the inbox and, once it is settled, its result or its error.
-
-    A thread that waits for it sleeps on `_wakeup_lock`; a task waits for `future` instead.
-    """
-
-    done = False
-    _wakeup_lock: "threading.Lock | None" = None
-    _result: Any = None
-    _error: BaseException | None = None
-
-    def __init__(self, write: Any, future: "asyncio.Future[Any] | None" = None) -> None:
-        self.write = write
-        self.future = future
-        if future is None:
-            self._wakeup_lock = threading.Lock()
-            self._wakeup_lock.acquire()
-
-    @property
-    def writers(self) -> int:
-        """The number of writers that wait for the ticket."""
-        return 1
-
-    @property
-    def weight(self) -> int:
-        """The number of events in the ticket."""
-        weight: int = self.write.weight
-        return weight
-
-    @property
-    def exclusive(self) -> bool:
-        """Whether the ticket needs a commit of its own."""
-        exclusive: bool = self.write.exclusive
-        return exclusive
-
-    def seal(self) -> None:
-        """Mark the ticket as taken: no event may join it any more."""
-
-    def build_write(self) -> None:
-        """Make the write, if that was left to the commit; raise its errors."""
-
-    def split(self) -> "Sequence[Ticket]":
-        """Return the same writes in tickets that succeed or fail separately."""
-        return [self]
-
-    def succeed(self, result: Any) -> None:
-        self._result, self.done = result, True
-
-    def fail(self, error: BaseException) -> None:
-        self._error, self.done = error, True
-
-    def wake(self) -> None:
-        if self._wakeup_lock is not None:
-            self._wakeup_lock.release()
-
-    def result(self) -> Any:
-        """Wait until the ticket is settled; return its result or raise its error."""
-        assert self._wakeup_lock is not None, "a task awaits its future"
-        self._wakeup_lock.acquire()
-        if self._error is not None:
-            raise self._error
-        return self._result
-
-    def deliver(self) -> None:
-        """Pass the result to the awaiting task; called on its loop."""
-        if self.future is not None:
-            self._settle(self.future, self._result)
-
-    def _settle(self, future: "asyncio.Future[Any]", result: Any) -> None:
-        if future.done():
-            return
-        if self._error is not None:
-            future.set_exception(self._error)
-        else:
-            future.set_result(result)
-
-
-Accept = Callable[[list[Any]], Any]
-"""A function that makes one write of the events of several writers."""
-
-
-class SharedEvent:
-    """An event and the future of its writer; compared by identity."""
-
-    __slots__ = ("event", "future")
-
-    def __init__(self, event: Any, future: "asyncio.Future[Any]") -> None:
-        self.event = event
-        self.future = future
-
-
-class SharedTicket(Ticket):
-    """Single events of several tasks of a loop that become one write; more events may join until
-    the ticket is taken. Each task gets the result of the write and its own position in it."""
-
-    def __init__(self, kind: object, accept: Accept, entries: Iterable[SharedEvent]) -> None:
-        self._kind = kind
-        self._accept = accept
-        self._joining: deque[SharedEvent] = deque()
-        self._entries = list(entries)
-        self._sealed = False
-        self._parts: list[SharedTicket] = []
-        super().__init__(None, self._entries[0].future)
-
-    @property
-    def writers(self) -> int:
-        return len(self._entries) + len(self._joining)
-
-    @property
-    def weight(self) -> int:
-        if self._parts:
-            return sum([ticket.weight for ticket in self._parts])
-        return self.writers if self.write is None else super().weight
-
-    @property
-    def exclusive(self) -> bool:
-        return False
-
-    def add(self, kind: object, entry: SharedEvent) -> bool:
-        """Add an event if the ticket is of this kind; return whether it was added. It takes no lock
-        against the thread that takes the ticket."""
-        if self._is_sealed() or kind != self._kind or self.writers >= MAX_WRITES:
-            return False
-        self._joining.append(entry)
-        if not self._is_sealed():
-            return True
-        try:
-            self._joining.remove(entry)
-        except ValueError:  # the event was committed with another group
-            return True
-        return False
-
-    def _is_sealed(self) -> bool:
-        return self._sealed
-
-    def seal(self) -> None:
-        self._sealed = True
-        with suppress(IndexError):
-            while True:
-                self._entries.append(self._joining.popleft())
-
-    def build_write(self) -> None:
-        self.write = self._accept([entry.event for entry in self._entries])
-
-    def split(self) -> Sequence[Ticket]:
-        if len(self._entries) == 1:
-            return [self]
-        self._parts = [SharedTicket(self._kind, self._accept, [entry]) for entry in self._entries]
-        return self._parts
-
-    def deliver(self) -> None:
-        for ticket in self._parts:
-            if not ticket.done:
-                ticket.fail(self._error or Closed("the commit was broken off"))
-            ticket.deliver()
-        for place, entry in enumerate(self._entries):
-            self._settle(entry.future, (self._result, place))
 
 
 Commit = Callable[[list[Ticket]], None]
@@ -385,21 +226,6 @@ class Committer:
         """Commit all queued writes and end the thread; later writes raise Closed."""
         self._inbox.close()
         self._thread.join()
-
-
-def build_writes(tickets: Iterable[Ticket]) -> Iterator[Ticket]:
-    """Yield the tickets whose writes could be made; the others fail separately."""
-    for ticket in tickets:
-        try:
-            ticket.build_write()
-        except Exception as error:
-            parts = ticket.split()
-            if len(parts) == 1:
-                ticket.fail(error)
-            else:
-                yield from build_writes(parts)
-        else:
-            yield ticket
 
 
 def _run(

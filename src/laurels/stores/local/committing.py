@@ -23,8 +23,9 @@ from laurels.stores.intake.accept import (
     join_writes,
     successive,
 )
-from laurels.stores.intake.commit import Committer, Ticket, Write, build_writes
+from laurels.stores.intake.commit import Committer, Write
 from laurels.stores.intake.shares import SHARE
+from laurels.stores.intake.tickets import Ticket, build_writes
 from laurels.stores.intake.writes import FoldedWrite, Task
 from laurels.timeline.clock import EventClock
 

@@ -11,7 +11,8 @@ from typing import Any
 from laurels.errors import PartlyCounted
 from laurels.errors.index_server import IndexUnavailable
 from laurels.stores.intake.accept import join_writes
-from laurels.stores.intake.commit import MAX_EVENTS, Ticket
+from laurels.stores.intake.commit import MAX_EVENTS
+from laurels.stores.intake.tickets import Ticket
 from laurels.stores.intake.writes import FoldedWrite
 from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_at
 
