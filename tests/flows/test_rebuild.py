@@ -21,6 +21,7 @@ from laurels.errors.ledger import LedgerIncomplete, NoLedger, RebuildTaken
 from laurels.flows.ledger.dialects import dialect_of
 from laurels.flows.ledger.reading import LedgerReader
 from laurels.flows.ledger.rebuild import Rebuilding, RebuiltBoard
+from tests.conftest import Scaled
 from tests.redis.servers import Server
 
 from .sinking import NOW_MS, sent
@@ -77,7 +78,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("kind", BOARDS)
-def test_rankings_are_those_before(kind: str, url: str, target: str) -> None:
+def test_rankings_are_those_before(kind: str, url: str, target: str, scaled: Scaled) -> None:
     defined, random = BOARDS[kind], Random(kind)
     clock = laurels.ManualClock(NOW_MS)
 
@@ -85,7 +86,7 @@ def test_rankings_are_those_before(kind: str, url: str, target: str) -> None:
         async with laurels.open_async("memory:", clock=clock) as lb:
             await lb.create(defined)
             await sent(lb, url)
-            for _round in range(6):
+            for _round in range(scaled(6, 300)):
                 for _ in range(random.randrange(8)):
                     await step(lb, defined, random)
                 clock.advance(random.choice([0, 3_600_000, DAY_MS]))
