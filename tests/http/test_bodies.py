@@ -56,7 +56,7 @@ class Reading:
     async def pass_time(self, seconds: float) -> None:
         self.now += seconds
         await settle()
-        self.deadlines.look()
+        self.deadlines.cancel_expired()
         await settle()
 
 

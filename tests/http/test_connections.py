@@ -75,7 +75,7 @@ def test_below_the_bound_nothing_is_closed() -> None:
                     guard = ConnectionGuard(
                         port, most, exempt.__eq__, lambda *it: closed.append(it)
                     )
-                    await guard.look()
+                    await guard.check()
                     assert sum(map(is_open, clients)) == left
                 for each in accepted:
                     each.close()

@@ -86,7 +86,7 @@ class Watched:
     async def turn(self) -> None:
         """Has the ticker look at everything: more time passes than any interval."""
         self.seconds += 1
-        await self.hub._look()
+        await self.hub._read_slice()
 
 
 def _raise(error: BaseException) -> None:
@@ -300,11 +300,11 @@ def test_the_first_lists_of_one_subject_do_not_delay_those_of_another() -> None:
     run_over(scenario)
 
 
-def test_standing_feeds_cost_one_look_at_each_board() -> None:
+def test_standing_feeds_cost_one_change_token_of_each_board() -> None:
     async def scenario(lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
         crowded = Crowded(lb, clock)
         streams = await crowded.open(range(1, 301))
-        while await crowded.hub._look():
+        while await crowded.hub._read_slice():
             pass
         looks, tokens, lists = 50, crowded.counted.tokens, crowded.counted.lists
         for _ in range(looks):
@@ -330,12 +330,12 @@ def test_who_watches_much_waits_for_its_own_lists_and_others_do_not() -> None:
             before = {channel.what: channel.number for channel in channels}
             await lb.submit("b", "m7", 10_000)
             crowded.seconds += 1
-            assert await hub._look(), "there is more than one slice"
+            assert await hub._read_slice(), "there is more than one slice"
             told = {each.what.limit for each in channels if each.number != before[each.what]}
             assert {LIMIT, 5} <= told, "those who watch one list are served in the first slice"
             assert sum(told) < 2 * SLICE_COST
         slices = 1
-        while await hub._look():
+        while await hub._read_slice():
             slices += 1
         assert len({channel.change_token for channel in channels}) == 1, "in the end all are served"
         cost = sum(channel.cost for channel in channels)

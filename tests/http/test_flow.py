@@ -14,7 +14,7 @@ import pytest
 from laurels.core.queries import Query
 from laurels.server import peers
 from laurels.server.descriptors import open_descriptors
-from laurels.server.flow import LOOK_BYTES, Flow
+from laurels.server.flow import CHECK_BYTES, Flow
 from laurels.server.peers import PeerDescriptors
 from laurels.stores.local.store import Service
 from tests.http.listening import WITHIN_SECONDS, feed
@@ -128,7 +128,7 @@ def test_streams_that_begin_together_share_the_search_for_their_descriptors(
         return peer_of(descriptor)
 
     async def first_check(flow: Flow) -> None:
-        async for _ in flow.taken_after(LOOK_BYTES):
+        async for _ in flow.taken_after(CHECK_BYTES):
             pass
 
     async def main() -> None:

@@ -40,7 +40,7 @@ class Watched:
         """What is asked for when so much time has passed."""
         self.seconds += seconds
         self.asked = []
-        await self.hub._look()
+        await self.hub._read_slice()
         return self.asked
 
 

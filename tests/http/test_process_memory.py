@@ -18,7 +18,7 @@ MIB = 1 << 20
 def test_it_is_returned_when_it_is_much(used: int, free: int, returned: int) -> None:
     calls: list[int] = []
     found: Any = SimpleNamespace(uordblks=used * MIB, fordblks=free * MIB)
-    process_memory._Returning(lambda: found, calls.append, lambda: 200 * MIB).look()
+    process_memory._Returning(lambda: found, calls.append, lambda: 200 * MIB).check()
     assert calls == [0] * returned
 
 
@@ -31,7 +31,7 @@ def test_it_is_returned_anew_when_the_process_has_grown_again() -> None:
     )
     counts = []
     while resident:
-        returning.look()
+        returning.check()
         counts.append(len(calls))
     assert counts == [1, 1, 1, 2, 2, 2, 3]
 

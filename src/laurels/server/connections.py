@@ -17,7 +17,7 @@ from typing import TypeAlias
 from .client_address import address_block
 from .descriptors import borrowed, open_descriptors
 
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 _RESERVED = 256
 """The descriptors needed for other things than connections: files, the log, an index server."""
 _AT_ONCE = 512
@@ -61,10 +61,10 @@ class ConnectionGuard:
     async def watch(self) -> None:
         """Check the connections periodically, until cancelled."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            await self.look()
+            await asyncio.sleep(CHECK_SECONDS)
+            await self.check()
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Close the excess connections of each address. O(descriptors), in steps off the event
         loop."""
         descriptors = await asyncio.to_thread(open_descriptors)

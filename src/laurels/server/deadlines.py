@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-LOOK_SECONDS = 0.5
+CHECK_SECONDS = 0.5
 
 Task: TypeAlias = asyncio.Task[Any]
 
@@ -35,7 +35,7 @@ class Deadlines:
         """Remove a task's deadline."""
         self._due.pop(task, None)
 
-    def look(self) -> None:
+    def cancel_expired(self) -> None:
         """Cancel the tasks whose deadlines have passed."""
         now = self._clock()
         for task in [task for task, due in self._due.items() if due <= now]:
@@ -54,5 +54,5 @@ class Deadlines:
     async def watch(self) -> None:
         """Check the deadlines periodically, until cancelled."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            self.look()
+            await asyncio.sleep(CHECK_SECONDS)
+            self.cancel_expired()

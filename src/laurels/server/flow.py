@@ -20,10 +20,10 @@ from .peers import PeerDescriptors, peer_of
 MOST_BYTES = 64 * 1024
 """The most bytes in flight: enough for a connection over the internet, few enough to bound
 memory."""
-LOOK_BYTES = 16 * 1024
+CHECK_BYTES = 16 * 1024
 """Bytes sent between two checks."""
-LOOK_SECONDS = 0.02
-LOOK_LONGEST_SECONDS = 0.2
+CHECK_SECONDS = 0.02
+MOST_CHECK_SECONDS = 0.2
 _TCP_INFO = getattr(socket, "TCP_INFO", -1)
 _ACKED = slice(120, 128)
 """Where `tcp_info` of Linux has `tcpi_bytes_acked`."""
@@ -39,7 +39,7 @@ class Flow:
         self._descriptors = descriptors
         self._descriptor: int | None = None
         self._was_searched = False
-        self._unlooked = 0
+        self._unchecked = 0
 
     @property
     def on_its_way(self) -> int:
@@ -64,18 +64,18 @@ class Flow:
 
     async def taken_after(self, nbytes: int) -> AsyncGenerator[None, None]:
         """Count `nbytes` more as sent, and wait until more may be sent; yield each time the client
-        has taken another `LOOK_BYTES`."""
-        self._unlooked += nbytes
-        if self._unlooked < LOOK_BYTES:
+        has taken another `CHECK_BYTES`."""
+        self._unchecked += nbytes
+        if self._unchecked < CHECK_BYTES:
             return
-        self._unlooked = 0
+        self._unchecked = 0
         await self._search()
-        wait_seconds = LOOK_SECONDS
+        wait_seconds = CHECK_SECONDS
         taken = self._taken
         while self.on_its_way > MOST_BYTES:
             await asyncio.sleep(wait_seconds)
-            wait_seconds = min(2 * wait_seconds, LOOK_LONGEST_SECONDS)
-            if (now_taken := self._taken) - taken >= LOOK_BYTES:
+            wait_seconds = min(2 * wait_seconds, MOST_CHECK_SECONDS)
+            if (now_taken := self._taken) - taken >= CHECK_BYTES:
                 taken = now_taken
                 yield
 

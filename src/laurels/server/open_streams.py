@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from laurels.errors.service import Denied
 from laurels.server.auth.access import Keys
 
-LOOK_SECONDS = 0.25
+CHECK_SECONDS = 0.25
 Task = asyncio.Task[None]
 
 
@@ -26,7 +26,7 @@ class OpenStreams:
         self._cut: set[Task] = set()
         self._version = keys.version
         self._expires_ms: int | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
 
     @contextmanager
     def opened(self, secret: str | None) -> Iterator[None]:
@@ -37,8 +37,8 @@ class OpenStreams:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.setdefault(secret, set()).add(task)
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look_often())
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.create_task(self._check_often())
         try:
             yield
         except asyncio.CancelledError:
@@ -52,12 +52,12 @@ class OpenStreams:
             if not tasks:
                 del self._tasks[secret]
 
-    async def _look_often(self) -> None:
+    async def _check_often(self) -> None:
         while self._tasks:
-            await asyncio.sleep(LOOK_SECONDS)
-            self.look()
+            await asyncio.sleep(CHECK_SECONDS)
+            self.cut_refused()
 
-    def look(self) -> None:
+    def cut_refused(self) -> None:
         """Cut the streams whose key or token is refused by now, if any may be."""
         expired = self._expires_ms is not None and self._expires_ms <= self._keys.now_ms()
         if not expired and self._version == self._keys.version:

@@ -28,7 +28,7 @@ a collection stopped the process for 60 ms and more.
 """
 _M_ARENA_MAX = -8
 _ARENAS = 2
-_LOOK_SECONDS = 60.0
+_CHECK_SECONDS = 60.0
 _LEAST_FREE = 24 << 20
 _FREE_SHARE = 4
 """Memory is given back when more than `_LEAST_FREE` bytes are free, and more than the bytes in use
@@ -81,8 +81,8 @@ async def return_free_memory() -> None:
     info.restype = _Mallinfo
     returning = _Returning(info, trim, _resident)
     while True:
-        await asyncio.sleep(_LOOK_SECONDS)
-        await asyncio.to_thread(returning.look)
+        await asyncio.sleep(_CHECK_SECONDS)
+        await asyncio.to_thread(returning.check)
 
 
 def _resident() -> int:
@@ -104,7 +104,7 @@ class _Returning:
         self._resident = resident
         self._left = 0
 
-    def look(self) -> None:
+    def check(self) -> None:
         found, resident = self._info(), self._resident()
         self._left = min(self._left, resident)
         much = max(_LEAST_FREE, found.uordblks // _FREE_SHARE)

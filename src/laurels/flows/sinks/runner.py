@@ -35,7 +35,7 @@ POLL_SECONDS = 0.05
 MOST_POLL_SECONDS = 1.0
 BOARDS_A_SECOND = 1_000
 """Idle boards that are looked at in a second, all together."""
-LOOK_SECONDS = 5.0
+NEW_BOARDS_SECONDS = 5.0
 """After so long the sink looks for new boards."""
 REPORT_SECONDS = 10.0
 """After so long a sink whose target keeps its position tells the store."""
@@ -123,7 +123,7 @@ class SinkRunner:
             await self._target.close()
 
     async def _wait(self) -> None:
-        await self._sleep(LOOK_SECONDS)
+        await self._sleep(NEW_BOARDS_SECONDS)
 
     async def _ended(
         self, awaited: Sequence[asyncio.Task[None]], *beside: asyncio.Task[None]

@@ -109,7 +109,7 @@ class NatsReader:
         """Up to where it is known that messages are no longer kept."""
 
     async def open(self) -> StreamState:
-        self._info = await self._look()
+        self._info = await self._stream_info()
         state = self._info.state
         oldest = StreamPosition(max(0, state.first_seq - 1))
         return StreamState(self._identity, oldest, StreamPosition(state.last_seq))
@@ -222,7 +222,7 @@ class NatsReader:
 
     # What the stream is
 
-    async def _look(self) -> _StreamInfo:
+    async def _stream_info(self) -> _StreamInfo:
         found = await self._api(f"STREAM.INFO.{self._stream}", {}, _StreamInfo)
         if found.error is None:
             return found
@@ -233,7 +233,7 @@ class NatsReader:
     async def _ensure_same(self, after: int) -> None:
         """Raise SourceDiverged where the stream is not the one that was opened."""
         try:
-            found = await self._look()
+            found = await self._stream_info()
         except StreamMissing as error:
             raise SourceDiverged(f"there is no stream at {self.name} any more") from error
         if found.created != self._info.created or found.state.last_seq < after:

@@ -62,7 +62,7 @@ class RedisStreamReader:
         """For some positions how many entries there were up to them."""
 
     async def open(self) -> StreamState:
-        figures = await self._look()
+        figures = await self._stream_figures()
         self._figures = figures
         if figures is None:
             return StreamState(self._identity, ZERO, ZERO)
@@ -121,7 +121,7 @@ class RedisStreamReader:
     def _identity(self) -> str:
         return f"redis:{self._key.decode(errors='backslashreplace')}"
 
-    async def _look(self) -> StreamFigures | None:
+    async def _stream_figures(self) -> StreamFigures | None:
         """Return the figures of the stream, None where there is none."""
         kind = (await self._command(b"TYPE", self._key)).decode()
         if kind == "none":
@@ -141,7 +141,7 @@ class RedisStreamReader:
 
     async def _ensure_same(self, after: StreamPosition) -> None:
         """Raise SourceDiverged where the stream went back while it was read."""
-        figures = await self._look()
+        figures = await self._stream_figures()
         before = self._figures or StreamFigures()
         if figures is None and self._figures is not None:
             raise SourceDiverged(f"there is no stream at {self.name} any more")

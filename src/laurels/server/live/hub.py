@@ -10,7 +10,7 @@ frames it missed, so nobody waits for a slow watcher and no frames pile up.
 Reading and comparing lists is work that one subject could request a thousand times. So lists, the
 first ones of new streams as well as changed ones, are read in slices of `SLICE_COST`, from a queue
 that serves the subjects with the least recent cost first. A subject with many lists delays only its
-own. A board that does not change costs one look at its change token, however many watch it.
+own. A board that does not change costs one comparison of its change token, however many watch it.
 
 If other processes write to the boards, too, the watched boards are *followed*: their change tokens
 are read, all at once, every `FOLLOW_SECONDS` while there are watchers.
@@ -186,11 +186,11 @@ class Hub:
     async def _tick(self) -> None:
         while (self._channels or self._queue) and not self._stopping:
             await asyncio.sleep(SLICE_SECONDS if self._queue else TICK_SECONDS)
-            await self._look()
+            await self._read_slice()
         if self._stopping:
             await asyncio.gather(*(job() for job in self._queue.clear()))
 
-    async def _look(self) -> bool:
+    async def _read_slice(self) -> bool:
         """Read a slice of the lists that wait, and send their changes; return whether there are
         more."""
         if self._follow is not None:

@@ -16,7 +16,7 @@ from laurels.wire.answers import problem
 from laurels.wire.live import RETRY_MS
 
 ROUTES = Routes()
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 """How often a stream looks for changes after it found none."""
 STREAM_PAGE = 500
 
@@ -67,24 +67,24 @@ async def _pages(context: RequestContext, page: ChangePage) -> AsyncGenerator[by
     """Yield each page as an event, and a heartbeat if there is none for a while."""
     yield b"retry: %d\n\n" % RETRY_MS
     seen: object = None
-    quiet_looks = 0
+    empty_polls = 0
     while not context.server.hub.stopping:
         if page.changes:
-            quiet_looks = 0
+            empty_polls = 0
             yield frame("changes", page.cursor, page)
         elif not page.more:
-            if quiet_looks * LOOK_SECONDS >= HEARTBEAT_SECONDS:
-                quiet_looks = 0
+            if empty_polls * POLL_SECONDS >= HEARTBEAT_SECONDS:
+                empty_polls = 0
                 yield HEARTBEAT
-            quiet_looks += 1
-            await asyncio.sleep(LOOK_SECONDS)
+            empty_polls += 1
+            await asyncio.sleep(POLL_SECONDS)
         try:
             token = context.store.change_token(context.board) if context.store.is_exact else None
             if page.changes or page.more or token is None or token != seen:
                 seen = token
                 page = await context.store.changes_async(context.board, page.cursor, STREAM_PAGE)
         except Unavailable:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         except LaurelsError as error:
             yield frame("problem", page.cursor, problem(error, error.status, ""))
             return
