@@ -135,13 +135,13 @@ def _bar(enabled: bool, board: str) -> Iterator[Callable[[str, int], None]]:
 def _put(done: CopiedBoard) -> None:
     """Print the result for a board."""
     name, compared = escaped(done.board), done.compared
-    said = f"copied {done.rows:,} rows" if done.copied else "copied before"
+    result = f"copied {done.rows:,} rows" if done.copied else "copied before"
     if compared.differences:
-        put_line(f"{name}: {said}; the copy differs from the source:")
+        put_line(f"{name}: {result}; the copy differs from the source:")
         for difference in compared.differences:
             put_line(f"  {escaped(difference)}")
     else:
-        put_line(f"{name}: {said}; equal: {_what(compared)}")
+        put_line(f"{name}: {result}; equal: {_what(compared)}")
     for sentence in compared.not_compared:
         put_line(f"  not compared: {escaped(sentence)}")
 

@@ -12,7 +12,7 @@ from laurels.model.durations import duration_of
 from laurels.server.auth.access import Keys
 from laurels.server.auth.at_rest import keys_of
 from laurels.stores.http import keys as calls
-from laurels.stores.http.keys import KeyTold
+from laurels.stores.http.keys import KeyDescription
 
 from .failures import Usage
 from .option_groups import command
@@ -41,7 +41,7 @@ KeyName = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.")]
 class KeyRing(Protocol):
     """The keys of a store, as the commands use them."""
 
-    def listed(self) -> list[KeyTold]: ...
+    def listed(self) -> list[KeyDescription]: ...
 
     def create(
         self,
@@ -50,9 +50,9 @@ class KeyRing(Protocol):
         boards: Sequence[str],
         rate: float | None,
         seconds: int | None,
-    ) -> KeyTold: ...
+    ) -> KeyDescription: ...
 
-    def rotate(self, name: str, grace_seconds: int) -> KeyTold: ...
+    def rotate(self, name: str, grace_seconds: int) -> KeyDescription: ...
 
     def rotate_signing(self) -> None: ...
 
@@ -66,9 +66,11 @@ class _OfFolder:
         self._keys = keys
         self._record = record
 
-    def listed(self) -> list[KeyTold]:
+    def listed(self) -> list[KeyDescription]:
         used = self._keys.last_used()
-        return [calls.told(key, last_used_ms=used.get(key.id)) for key in self._keys.listed()]
+        return [
+            calls.describe_key(key, last_used_ms=used.get(key.id)) for key in self._keys.listed()
+        ]
 
     def create(
         self,
@@ -77,15 +79,15 @@ class _OfFolder:
         boards: Sequence[str],
         rate: float | None,
         seconds: int | None,
-    ) -> KeyTold:
+    ) -> KeyDescription:
         fields = {"scope": scope, "boards": boards, "rate": rate, "seconds": seconds}
         with self._record.call("create_key", target=name, request=fields):
-            return calls.told(*self._keys.create(name, scope, boards, rate, seconds))
+            return calls.describe_key(*self._keys.create(name, scope, boards, rate, seconds))
 
-    def rotate(self, name: str, grace_seconds: int) -> KeyTold:
+    def rotate(self, name: str, grace_seconds: int) -> KeyDescription:
         fields = {"grace_seconds": grace_seconds}
         with self._record.call("rotate_key", target=name, request=fields):
-            return calls.told(*self._keys.rotate(name, grace_seconds))
+            return calls.describe_key(*self._keys.rotate(name, grace_seconds))
 
     def rotate_signing(self) -> None:
         with self._record.call("rotate_signing"):
@@ -102,7 +104,7 @@ class _OfServer:
     def __init__(self, url: str) -> None:
         self._wire = config.remote_wire(url)
 
-    def listed(self) -> list[KeyTold]:
+    def listed(self) -> list[KeyDescription]:
         return self._wire.answer(calls.listed())
 
     def create(
@@ -112,10 +114,10 @@ class _OfServer:
         boards: Sequence[str],
         rate: float | None,
         seconds: int | None,
-    ) -> KeyTold:
+    ) -> KeyDescription:
         return self._wire.answer(calls.create(name, scope, boards, rate, seconds))
 
-    def rotate(self, name: str, grace_seconds: int) -> KeyTold:
+    def rotate(self, name: str, grace_seconds: int) -> KeyDescription:
         return self._wire.answer(calls.rotate(name, grace_seconds))
 
     def rotate_signing(self) -> None:

@@ -16,8 +16,8 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 def guarded_clock(max_step_ms: int, file: ClockFile | None) -> GuardedClock:
     """The clock of this machine, held against the time since it was started."""
-    known = None if file is None else file.load()
-    guard = ClockGuard(max_step_ms, _boot_id(), known, None if file is None else file.save)
+    saved = None if file is None else file.load()
+    guard = ClockGuard(max_step_ms, _boot_id(), saved, None if file is None else file.save)
     return GuardedClock(time.time_ns, boot_ns, guard)
 
 

@@ -30,7 +30,7 @@ def remote(
     Raises MissingClient, UnknownUrl, and InvalidClock where something is asked that only whoever
     holds the boards can say.
     """
-    _ensure_not_told(clock, log_keep, max_clock_step)
+    _ensure_unset(clock, log_keep, max_clock_step)
     wire = remote_wire(url)
     from laurels.stores.http.store import RemoteStore  # noqa: PLC0415 (httpx is optional)
 
@@ -41,7 +41,7 @@ def remote_async(
     url: str, clock: object = None, log_keep: object = None, max_clock_step: object = None
 ) -> AsyncLeaderboards:
     """The same for event loops."""
-    _ensure_not_told(clock, log_keep, max_clock_step)
+    _ensure_unset(clock, log_keep, max_clock_step)
     wire = remote_wire(url)
     from laurels.stores.http.store import AsyncRemoteStore  # noqa: PLC0415 (httpx is optional)
     from laurels.stores.http.transport import AsyncWire  # noqa: PLC0415
@@ -59,12 +59,12 @@ def remote_wire(url: str) -> "Wire":
     return Wire(_address(url), new_key, time.sleep)
 
 
-def _ensure_not_told(clock: object, log_keep: object, max_clock_step: object) -> None:
+def _ensure_unset(clock: object, log_keep: object, max_clock_step: object) -> None:
     settings = (("clock", clock), ("log_keep", log_keep), ("max_clock_step", max_clock_step))
-    for name, said in settings:
-        if said is not None:
+    for name, value in settings:
+        if value is not None:
             raise InvalidClock(
-                f"{name} is {safe_repr(said)}, but a server decides on its own {name}"
+                f"{name} is {safe_repr(value)}, but a server decides on its own {name}"
             )
 
 

@@ -151,11 +151,11 @@ class Application:
 
     def _request_id(self, sent: Incoming) -> str:
         """Return the id that a request brings, or a new one. Raise InvalidRequestId."""
-        given: str | None = sent.get("x-request-id")
-        if given:
-            if len(given) <= _LONGEST_REQUEST_ID and _is_visible_ascii(given):
-                return given
-        elif given is not None or "x-request-id" not in sent:
+        request_id: str | None = sent.get("x-request-id")
+        if request_id:
+            if len(request_id) <= _LONGEST_REQUEST_ID and _is_visible_ascii(request_id):
+                return request_id
+        elif request_id is not None or "x-request-id" not in sent:
             return self._new_request_id()
         raise InvalidRequestId(
             "expected an X-Request-Id of 1 to 128 visible ASCII characters, once"

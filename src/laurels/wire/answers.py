@@ -82,10 +82,10 @@ def batch_answer(receipts: Receipts, listed: str) -> BatchAnswer:
     refused = receipts.refused
     places: list[int] | None = None
     if listed == "all":
-        shown = list(receipts)
+        included = list(receipts)
     else:
         places = [] if listed == "none" or not refused else _refused_places(receipts)
-        shown = [receipts[i] for i in places]
+        included = [receipts[i] for i in places]
     return BatchAnswer(
         offset=receipts.offset,
         window=receipts.window,
@@ -94,7 +94,7 @@ def batch_answer(receipts: Receipts, listed: str) -> BatchAnswer:
         duplicates=receipts.duplicates,
         refused=refused,
         late=receipts.late,
-        receipts=shown,
+        receipts=included,
         places=places,
     )
 

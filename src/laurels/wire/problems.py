@@ -37,7 +37,7 @@ _FAMILIES: dict[int, type[LaurelsError]] = {
 _GATEWAY = {502, 503, 504}
 
 
-class _Told(Struct):
+class _Problem(Struct):
     """The fields that are read of a problem document."""
 
     code: str
@@ -49,7 +49,7 @@ class _Told(Struct):
     ends_at: str | None = None
 
 
-_decode = msgspec.json.Decoder(_Told).decode
+_decode = msgspec.json.Decoder(_Problem).decode
 
 
 def error_of(status: int, content: bytes) -> LaurelsError:
@@ -57,26 +57,28 @@ def error_of(status: int, content: bytes) -> LaurelsError:
     its status's family. A response that is not by laurels becomes UnknownAnswer, or
     ServerUnreachable if a proxy reports that the server is not reachable."""
     try:
-        told = _decode(content)
+        document = _decode(content)
     except ValueError:
         if status in _GATEWAY:
             return ServerUnreachable(f"what stands before the server answered with {status}")
         return UnknownAnswer(f"the answer has status {status}, and not the form of an error")
-    if told.code == BatchRefused.code:
-        return BatchRefused(told.what, RemoteReceipts(told.receipts or []))
-    if told.code == IndexUnavailable.code:
-        return IndexUnavailable(told.what, told.may_have_applied is not False)
-    if told.code == PositionDiffers.code:
-        return PositionDiffers(told.what, told.ends_at)
+    if document.code == BatchRefused.code:
+        return BatchRefused(document.what, RemoteReceipts(document.receipts or []))
+    if document.code == IndexUnavailable.code:
+        return IndexUnavailable(document.what, document.may_have_applied is not False)
+    if document.code == PositionDiffers.code:
+        return PositionDiffers(document.what, document.ends_at)
     try:
-        kind = by_code(told.code)
+        kind = by_code(document.code)
     except KeyError:
-        return _of_family(status, told)
-    return kind(told.what)
+        return _of_family(status, document)
+    return kind(document.what)
 
 
-def _of_family(status: int, told: _Told) -> LaurelsError:
+def _of_family(status: int, document: _Problem) -> LaurelsError:
     family = _FAMILIES.get(status, Fault if status >= 500 else InvalidInput)
-    error = family(told.what)
-    vars(error).update(code=told.code, status=status, advice=told.advice, retryable=told.retryable)
+    error = family(document.what)
+    vars(error).update(
+        code=document.code, status=status, advice=document.advice, retryable=document.retryable
+    )
     return error

@@ -26,7 +26,7 @@ class RemoteReceipts(Receipts):
         offset: Offset = 0,
         late: Mapping[str, int] | None = None,
     ) -> None:
-        self._told = receipts
+        self._receipts = receipts
         self._size = len(receipts)
         self.window = receipts[0].window if receipts else window
         self.offset = receipts[-1].offset if receipts else offset
@@ -54,13 +54,13 @@ class RemoteReceipts(Receipts):
         return self._late
 
     def _receipt(self, i: int) -> Receipt:
-        return self._told[i]
+        return self._receipts[i]
 
     def share(self, first: int, size: int) -> Receipts:
         return RemoteReceipts(self[first : first + size], window=self.window, offset=self.offset)
 
     def error(self, i: int) -> LaurelsError | None:
-        receipt = self._told[i]
+        receipt = self._receipts[i]
         if receipt.status != "refused" or receipt.reason is None:
             return None
         kind = by_code(receipt.reason)
@@ -70,10 +70,12 @@ class RemoteReceipts(Receipts):
     def with_refusals(self, refusals: Refusals, members: Mapping[int, str | None]) -> Receipts:
         """Return the same receipts, with the original errors of events refused before they were
         sent."""
-        told = list(self._told)
+        changed = list(self._receipts)
         for i, error in refusals.items():
-            told[i] = replace(told[i], member=members[i], reason=error.code, message=str(error))
-        return RemoteReceipts(told, window=self.window, offset=self.offset, late=self._late)
+            changed[i] = replace(
+                changed[i], member=members[i], reason=error.code, message=str(error)
+            )
+        return RemoteReceipts(changed, window=self.window, offset=self.offset, late=self._late)
 
 
 def joined(answers: Iterable[BatchAnswer]) -> RemoteReceipts:

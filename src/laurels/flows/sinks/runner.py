@@ -310,8 +310,8 @@ class _BoardReader:
             self._reported_ms = now_ms
             stored = self._stored
             try:
-                told = await self._sink._boards.position(self._board, self._options.source)
-                if told != stored:
-                    await self._store(told, stored)
+                current = await self._sink._boards.position(self._board, self._options.source)
+                if current != stored:
+                    await self._store(current, stored)
             except LaurelsError as error:
                 self._sink._report(f"{self._board}: the position was not noted: {error}")

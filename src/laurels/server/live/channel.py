@@ -153,7 +153,7 @@ class Channel:
     def _news(self, old: Page, was: Standing | None, needed: Needed | None) -> bytes | None:
         assert self.page is not None
         if self.what.member is not None:
-            if (_shown(was), needed) == (_shown(self.standing), self.needed):
+            if (_rank_and_score(was), needed) == (_rank_and_score(self.standing), self.needed):
                 return None
             self._number += 1
             return frame("standing", self.number, self._member_change(was))
@@ -167,6 +167,6 @@ class Channel:
         return frame("change", self.number, change)
 
 
-def _shown(standing: Standing | None) -> object:
+def _rank_and_score(standing: Standing | None) -> object:
     """Return what a watcher of a member is shown of its standing."""
     return None if standing is None else (standing.rank, standing.score, standing.to_rank)

@@ -15,7 +15,7 @@ from laurels.wire.keys import Key, Scope
 from .call import Call, nothing
 
 
-class KeyTold(Struct, frozen=True, omit_defaults=True):
+class KeyDescription(Struct, frozen=True, omit_defaults=True):
     """A key as it is shown; `key` is its secret, present only if it was just made or rotated."""
 
     name: str
@@ -29,13 +29,13 @@ class KeyTold(Struct, frozen=True, omit_defaults=True):
     previous_until_ms: int | None = None
 
 
-_one: Any = msgspec.json.Decoder(KeyTold).decode
-_many: Any = msgspec.json.Decoder(list[KeyTold]).decode
+_one: Any = msgspec.json.Decoder(KeyDescription).decode
+_many: Any = msgspec.json.Decoder(list[KeyDescription]).decode
 
 
-def told(key: Key, secret: str = "", last_used_ms: int | None = None) -> KeyTold:
+def describe_key(key: Key, secret: str = "", last_used_ms: int | None = None) -> KeyDescription:
     """Return a key in the form in which it is shown."""
-    return KeyTold(
+    return KeyDescription(
         key.name,
         key.scope,
         key.boards,
@@ -48,14 +48,14 @@ def told(key: Key, secret: str = "", last_used_ms: int | None = None) -> KeyTold
     )
 
 
-def listed() -> Call[list[KeyTold]]:
+def listed() -> Call[list[KeyDescription]]:
     """Return the call that lists all keys, without their secrets."""
     return Call("GET", "/v1/keys", _many)
 
 
 def create(
     name: str, scope: str, boards: Sequence[str], rate: float | None, seconds: int | None
-) -> Call[KeyTold]:
+) -> Call[KeyDescription]:
     """Return the call that makes a key. It is not repeated if the answer is lost: nobody would know
     the secret of the first key."""
     said = {"name": name, "scope": scope, "boards": boards, "rate": rate, "seconds": seconds}
@@ -69,7 +69,7 @@ def revoke(name: str) -> Call[None]:
     return Call("DELETE", f"/v1/keys/{quote(name)}", nothing, keyed=True)
 
 
-def rotate(name: str, grace_seconds: int) -> Call[KeyTold]:
+def rotate(name: str, grace_seconds: int) -> Call[KeyDescription]:
     """Return the call that gives a key a new secret. When sent, it raises UnknownKey."""
     if not is_name(name):
         raise UnknownKey(f"there is no key {name!r}")
