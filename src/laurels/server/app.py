@@ -73,7 +73,7 @@ class ResponseSent(Exception):  # noqa: N818 (an answer that was sent while it w
     """Raised when an answer has been streamed already, so that none is left to send."""
 
 
-Beside: TypeAlias = Callable[[Scope], Written | Awaitable[Written]]
+SimpleHandler: TypeAlias = Callable[[Scope], Written | Awaitable[Written]]
 """A handler of a path that is not in the route table."""
 
 
@@ -99,13 +99,13 @@ class Application:
         self._open_streams = OpenStreams(server.keys)
         self._descriptors = PeerDescriptors()
         self._replays = Replays()
-        self._kept = AnswerCache()
+        self._cache = AnswerCache()
         allowed = server.settings.cors_origins
         self._origins = Origins(allowed) if allowed else None
         self._admission = Admission(server.settings, clock)
         is_counted = bool(server.settings.trusted_proxy)
-        self._answer = self._answered_counted if is_counted else self._answered
-        self._router: Router[Route | Beside] = Router()
+        self._answer = self._answer_counted if is_counted else self._answer_route
+        self._router: Router[Route | SimpleHandler] = Router()
         for row in ROUTES:
             self._router.put(row.method, row.path, row)
         for path, asset in PAGES.items():
@@ -114,7 +114,7 @@ class Application:
         self._router.put("GET", "/healthz", lambda _: Written(_ALIVE, "text/plain"))
         self._router.put("GET", "/readyz", self._ready)
         self._router.put("GET", "/metrics", self._metrics)
-        self._find = lru_cache(_PATHS)(self._router.find)
+        self._match = lru_cache(_PATHS)(self._router.find)
 
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
         """Answer one request."""
@@ -124,11 +124,11 @@ class Application:
             request_id = self._request_id(sent)
             if self._server.keys.is_open:
                 ensure_local(scope.http_version, scope.authority, sent)
-            answers, part = self._found(scope)
-            if isinstance(answers, Route):
-                written = await self._answer(answers, part, scope, protocol, request_id)
+            handler, part = self._route_of(scope)
+            if isinstance(handler, Route):
+                written = await self._answer(handler, part, scope, protocol, request_id)
             else:
-                answered = answers(scope)
+                answered = handler(scope)
                 written = answered if isinstance(answered, Written) else await answered
         except LaurelsError as error:
             request_id = request_id or self._new_request_id()
@@ -161,7 +161,7 @@ class Application:
             "expected an X-Request-Id of 1 to 128 visible ASCII characters, once"
         )
 
-    def _found(self, scope: Scope) -> tuple[Route | Beside, str]:
+    def _route_of(self, scope: Scope) -> tuple[Route | SimpleHandler, str]:
         """Return the handler for a path and method, and the variable part of the path."""
         path, method = scope.path, scope.method
         requests.ensure_text(path)
@@ -169,46 +169,46 @@ class Application:
             raise UrlTooLong(
                 f"expected a URL of at most {self._settings.max_url:,} bytes, got more"
             )
-        found = self._find(path)
-        if found is None:
+        match = self._match(path)
+        if match is None:
             raise NoSuchPath(f"there is no path {path!r}")
-        answers = found.methods.get(method)
+        handler = match.methods.get(method)
         if method == "HEAD":
-            answers = found.methods.get("GET")  # the body is dropped when the answer is sent
-            if answers is not None and _streams(answers):
-                answers = None
-        if answers is None:
-            return self._other_method(scope, found)
-        return answers, found.part
+            handler = match.methods.get("GET")  # the body is dropped when the answer is sent
+            if handler is not None and _is_streamed(handler):
+                handler = None
+        if handler is None:
+            return self._other_method(scope, match)
+        return handler, match.part
 
     def _other_method(
-        self, scope: Scope, found: RouteMatch[Route | Beside]
-    ) -> tuple[Route | Beside, str]:
+        self, scope: Scope, match: RouteMatch[Route | SimpleHandler]
+    ) -> tuple[Route | SimpleHandler, str]:
         origins = self._origins
         if scope.method == "OPTIONS" and origins and origins.allows(scope.headers.get("origin")):
             return lambda _: Written(b"", "", NO_CONTENT, PREFLIGHT), ""
         raise MethodNotAllowed(
-            f"{scope.method} is not for {scope.path}, {', '.join(found.methods)} are",
-            list(found.methods),
+            f"{scope.method} is not for {scope.path}, {', '.join(match.methods)} are",
+            list(match.methods),
         )
 
     # Routes of the table
 
-    async def _answered_counted(
+    async def _answer_counted(
         self, row: Route, part: str, scope: Scope, protocol: HTTPProtocol, request_id: str
     ) -> Written:
         """Answer a request that may come from a client behind a trusted proxy."""
         with self._admission.under_way(scope):
-            return await self._answered(row, part, scope, protocol, request_id)
+            return await self._answer_route(row, part, scope, protocol, request_id)
 
-    async def _answered(
+    async def _answer_route(
         self, row: Route, part: str, scope: Scope, protocol: HTTPProtocol, request_id: str
     ) -> Written:
         """Return the answer to a request of the API, counted and, if configured, logged."""
         began = self._clock()
         caller, context = UNKNOWN, None
         try:
-            caller = await self._caller(scope, in_query=row.streams)
+            caller = await self._authenticate(scope, in_query=row.streams)
             for bucket in caller.buckets:
                 self._rates.take(bucket.name, bucket.rate)
             if row.store_wide:
@@ -219,7 +219,7 @@ class Application:
                 caller.ensure_submits(part if row.takes_submissions else None)
             context = RequestContext(self._server, caller, part)
             if row.method != "GET":
-                await self._read(row, context, scope.headers, protocol)
+                await self._read_body(row, context, scope.headers, protocol)
             raw_query = scope.query_string
             if row.streams and "token=" in raw_query:
                 raw_query = without_token(raw_query)
@@ -230,14 +230,14 @@ class Application:
                 accept = scope.headers.get("accept")
                 written = Written(*encode_answer(row, await row.handler(context, query), accept))
             else:
-                written = await self._asking(row, context, query, scope, protocol, request_id)
+                written = await self._dispatch(row, context, query, scope, protocol, request_id)
         except EventRefused as refused:
             written = problem_response(refused.error, EVENT_REFUSED, request_id)
             drop_frames(refused)
         except LaurelsError as error:
             written = problem_response(error, error.status, request_id)
         except ResponseSent:
-            self._note(row, scope, 200, began, caller, request_id)
+            self._record(row, scope, 200, began, caller, request_id)
             raise
         except ProtocolClosed:
             raise
@@ -248,7 +248,7 @@ class Application:
                 self._server.bodies.release(caller.name, len(context.raw))
         if row.audited and context is not None and is_recorded(written.status):
             await self._audit(row, context, scope, written, request_id)
-        self._note(row, scope, written.status, began, caller, request_id)
+        self._record(row, scope, written.status, began, caller, request_id)
         return written
 
     async def _audit(
@@ -273,7 +273,7 @@ class Application:
         )
         await self._server.audit.add(call)
 
-    def _note(
+    def _record(
         self, row: Route, scope: Scope, status: int, began: float, caller: Caller, request_id: str
     ) -> None:
         """Count a request and, if configured, log it."""
@@ -292,7 +292,7 @@ class Application:
                 **trace_fields(scope.headers.get("traceparent"), request_id),
             )
 
-    async def _caller(self, scope: Scope, *, in_query: bool = False) -> Caller:
+    async def _authenticate(self, scope: Scope, *, in_query: bool = False) -> Caller:
         """Return the caller. An unknown key may have just been created by another process, so the
         keys are read again before it is refused."""
         self._admission.take_request(scope)
@@ -308,7 +308,7 @@ class Application:
         await self._read_keys()
         return self._server.keys.caller(secret)
 
-    async def _read(
+    async def _read_body(
         self, row: Route, context: RequestContext, headers: Incoming, protocol: HTTPProtocol
     ) -> None:
         """Read the body of a request, with its media type and its Idempotency-Key."""
@@ -320,7 +320,7 @@ class Application:
         key = headers.get("idempotency-key")
         context.key = None if key is None else judged_key(key)
 
-    async def _asking(
+    async def _dispatch(
         self,
         row: Route,
         context: RequestContext,
@@ -333,9 +333,9 @@ class Application:
         cache, or a stream."""
         accept = scope.headers.get("accept")
         if context.key is not None and not row.reads:
-            return await self._once(row, context, query, scope, accept)
+            return await self._answer_idempotent(row, context, query, scope, accept)
         if row.shared and self._server.store.is_exact:
-            return await self._shared(row, context, query, scope, accept)
+            return await self._answer_cached(row, context, query, scope, accept)
         if row.streams:
             context.last_event_id = scope.headers.get("last-event-id")
         answered = await row.handler(context, query)
@@ -344,19 +344,19 @@ class Application:
             raise ResponseSent
         return Written(*encode_answer(row, answered, accept))
 
-    async def _shared(
+    async def _answer_cached(
         self, row: Route, context: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
         """Return the answer from the cache, or compute and cache it."""
-        question = scope.path, scope.query_string, accept
+        cache_key = scope.path, scope.query_string, accept
         change_token = self._server.store.change_token(context.board)
-        written: Written | None = self._kept.find(question, change_token)
+        written: Written | None = self._cache.find(cache_key, change_token)
         if written is None:
             written = Written(*encode_answer(row, await row.handler(context, query), accept))
-            self._kept.keep(question, change_token, written, len(written.content))
+            self._cache.keep(cache_key, change_token, written, len(written.content))
         return written
 
-    async def _once(
+    async def _answer_idempotent(
         self, row: Route, context: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
         """Return the answer to a request with an Idempotency-Key, computed once and then repeated
@@ -414,7 +414,7 @@ class Application:
         return Written(body, "text/plain")
 
     async def _metrics(self, scope: Scope) -> Written:
-        caller = await self._caller(scope)
+        caller = await self._authenticate(scope)
         caller.ensure(LEVEL["read"], None)
         server = self._server
         figures = await server.store.figures(None if caller.is_unlimited else caller.sees)
@@ -426,8 +426,8 @@ def _is_visible_ascii(text: str) -> bool:
     return text.isascii() and text.isprintable() and " " not in text
 
 
-def _streams(answers: Route | Beside) -> bool:
-    return isinstance(answers, Route) and answers.streams
+def _is_streamed(handler: Route | SimpleHandler) -> bool:
+    return isinstance(handler, Route) and handler.streams
 
 
 @cache
@@ -436,7 +436,7 @@ def _description() -> Asset:
     return Asset(openapi(ROUTES), "application/json")
 
 
-def _asset(asset: Asset) -> Beside:
+def _asset(asset: Asset) -> SimpleHandler:
     headers = list(asset.headers.items())
 
     def answer(scope: Scope) -> Written:
