@@ -45,7 +45,7 @@ def audit(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Show who administered what, when and why.
+    """Show the audit log: administrative calls with caller, time and reason.
 
     The log has boards created, changed and deleted, keys, rebuilds, the clock, and over HTTP set
     and remove. A server asks for a key with the scope admin; a key limited to some boards sees the

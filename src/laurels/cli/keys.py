@@ -20,7 +20,7 @@ from .options import DEFAULT_URL, AsJson, Url
 from .recording import Recorder
 from .show import Side, complain, put_json, put_line, put_table
 
-app = typer.Typer(help="Keys: who may ask a server, and for what.", rich_markup_mode=None)
+app = typer.Typer(help="Keys: access to a server and its boards.", rich_markup_mode=None)
 
 PERMISSIONS = "Permissions"
 """The help panel of what a key may do, and for how long."""

@@ -139,9 +139,7 @@ class Exposed(Collector):
             yield from _of_clock(clock)
 
     def _counted(self) -> Iterator[Metric]:
-        events = CounterMetricFamily(
-            "laurels_events", "Events by what became of them.", labels=["outcome"]
-        )
+        events = CounterMetricFamily("laurels_events", "Events by outcome.", labels=["outcome"])
         for outcome in ("applied", "unchanged", "duplicate", "refused"):
             events.add_metric([outcome], self._metrics.outcomes[outcome])
         yield events
@@ -153,24 +151,24 @@ class Exposed(Collector):
         yield requests
         yield CounterMetricFamily(
             "laurels_streams_cut_off",
-            "Live feeds ended since nobody read them.",
+            "Streams closed because their client stopped reading.",
             value=self._metrics.cut_off,
         )
 
     def _histograms(self) -> Iterator[Metric]:
         metrics = self._metrics
         for name, help, histogram in (
-            ("laurels_commit_events", "Writes gathered into a commit.", metrics.commit_events),
+            ("laurels_commit_events", "Events per commit.", metrics.commit_events),
             (
                 "laurels_commit_seconds",
-                "Time of a commit, the disk included.",
+                "Duration of a commit, with its flush to disk.",
                 metrics.commit_seconds,
             ),
         ):
             buckets, total = histogram.buckets()
             yield HistogramMetricFamily(name, help, buckets=buckets, sum_value=total)
         reads = HistogramMetricFamily(
-            "laurels_read_seconds", "Time of a read in the server, by verb.", labels=["verb"]
+            "laurels_read_seconds", "Duration of a read in the server, by verb.", labels=["verb"]
         )
         for verb, histogram in sorted(metrics.reads.items()):
             buckets, total = histogram.buckets()
@@ -180,25 +178,27 @@ class Exposed(Collector):
     def _of_process(self) -> Iterator[Metric]:
         admission = self._admission
         yield _gauge(
-            "laurels_writes_waiting", "Writes accepted and not answered yet.", admission.writes
+            "laurels_writes_waiting", "Writes that wait for their commit.", admission.writes
         )
-        yield _gauge("laurels_streams", "Live feeds open.", admission.streams)
+        yield _gauge("laurels_streams", "Open streams.", admission.streams)
 
     def _of_sinks(self) -> Iterator[Metric]:
         sinks, now_ms = self._metrics.sinks, self._metrics.now_ms()
         if not sinks:
             return
         delivered = CounterMetricFamily(
-            "laurels_sink_delivered", "Changes that a sink's target has.", labels=["sink"]
+            "laurels_sink_delivered", "Changes delivered to a sink's target.", labels=["sink"]
         )
         parked = CounterMetricFamily(
             "laurels_sink_parked", "Changes that a sink's target refused.", labels=["sink"]
         )
         waiting = GaugeMetricFamily(
-            "laurels_sink_waiting", "Changes read and not delivered yet.", labels=["sink"]
+            "laurels_sink_waiting", "Changes waiting for delivery.", labels=["sink"]
         )
         lag = GaugeMetricFamily(
-            "laurels_sink_lag_seconds", "Age of the oldest change that waits.", labels=["sink"]
+            "laurels_sink_lag_seconds",
+            "Age of the oldest change waiting for delivery.",
+            labels=["sink"],
         )
         for name, figures in sinks.items():
             delivered.add_metric([name], figures.delivered)
@@ -223,15 +223,17 @@ class Exposed(Collector):
             ("laurels_log_offset", "Newest entry of the log.", stats.offset),
             (
                 "laurels_snapshot_age_seconds",
-                "Age of the newest snapshot; of the process where there is none.",
+                "Age of the newest snapshot, or of the process if there is none.",
                 self._metrics.age(figures.snapshot_taken),
             ),
         ):
             yield _gauge(name, help, value)
-        yield _gauge("laurels_writable", "Whether the disk took the last write.", figures.writable)
+        yield _gauge(
+            "laurels_writable", "Whether the last write reached the disk.", figures.writable
+        )
         yield CounterMetricFamily(
             "laurels_write_failures",
-            "Commits that the disk refused.",
+            "Commits that could not be written to the disk.",
             value=figures.write_failures,
         )
 
@@ -244,7 +246,7 @@ class Exposed(Collector):
         yield memory
         scopes = GaugeMetricFamily(
             "laurels_board_scopes",
-            "Scopes of a board that hold anybody, by their labels.",
+            "Scopes with members of a board, by their labels.",
             labels=["board", "labels"],
         )
         for board, form, count in self._figures.scopes:
@@ -252,7 +254,7 @@ class Exposed(Collector):
         yield scopes
         of_scopes = GaugeMetricFamily(
             "laurels_board_scopes_memory_bytes",
-            "Memory of the rankings of a board's scopes, part of the board's; of many an estimate.",
+            "Memory of a board's scopes, part of the board's memory; estimated for many scopes.",
             labels=["board"],
         )
         for board, nbytes in self._figures.scopes_memory:
@@ -263,12 +265,12 @@ class Exposed(Collector):
 def _of_clock(clock: ClockStatus) -> Iterator[Metric]:
     yield _gauge(
         "laurels_clock_leap_seconds",
-        "How far the clock has leapt ahead of the time that is followed, 0 while it is followed.",
+        "Seconds by which a clock that leapt is ahead of the time in use; 0 without a leap.",
         clock.leap_ms / 1_000,
     )
     yield _gauge(
         "laurels_clock_ahead_seconds",
-        "How far the newest record lies ahead of the clock.",
+        "Seconds by which the newest record is ahead of the clock.",
         clock.ahead_ms / 1_000,
     )
     yield CounterMetricFamily(

@@ -74,73 +74,75 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(
             pattern="^[0-9]{1,9}(s|m|h|d)$",
-            description="A step of the clock followed at once; a longer one must last 10 minutes.",
+            description="Longest step of the clock followed at once; others must last 10 minutes.",
         ),
     ] = "1h"
     log_format: Annotated[
-        Literal["console", "json"], Meta(description="How the log of the server reads.")
+        Literal["console", "json"], Meta(description="The format of the server's log.")
     ] = "console"
-    log_requests: Annotated[bool, Meta(description="Log every request, not only what failed.")] = (
-        False
+    log_requests: Annotated[bool, Meta(description="Log every request, not only failures.")] = False
+    max_body: Annotated[_Bytes, Meta(description="Maximum size of a request body in bytes.")] = (
+        8 << 20
     )
-    max_body: Annotated[_Bytes, Meta(description="Bytes of a body.")] = 8 << 20
     max_connections: Annotated[
-        _Count, Meta(description="Connections open at a time; more wait until one is closed.")
+        _Count,
+        Meta(description="Maximum number of open connections; further ones wait until one closes."),
     ] = 13_000
     connections_per_address: Annotated[
         _Count,
         Meta(
-            description="Connections of one IPv4 address or IPv6 /64; at most half of all "
-            "that there may be."
+            description="Maximum number of connections of one IPv4 address or IPv6 /64; at "
+            "most half of max_connections."
         ),
     ] = 2_000
     max_bodies: Annotated[
         Annotated[int, Meta(ge=1 << 20, le=1 << 36)],
-        Meta(description="Bytes of all bodies under way, half of them for one caller."),
+        Meta(description="Maximum bytes of all bodies in progress; one caller may use half."),
     ] = 64 << 20
     body_seconds: Annotated[
         Annotated[int, Meta(ge=1, le=600)],
-        Meta(description="Seconds for a body to come, and one more for each 64 KiB of it."),
+        Meta(description="Seconds within which a body must arrive, plus one for each 64 KiB."),
     ] = 10
     idle_seconds: Annotated[
         Annotated[int, Meta(ge=1, le=3_600)],
         Meta(description="Seconds after which a connection without a whole request is closed."),
     ] = 60
-    max_url: Annotated[_Bytes, Meta(description="Bytes of a path and its query.")] = 8 << 10
+    max_url: Annotated[_Bytes, Meta(description="Maximum bytes of a path and its query.")] = 8 << 10
     max_headers: Annotated[
         Annotated[int, Meta(ge=8_192, le=1 << 20)],
-        Meta(description="Bytes of a request's headers, path and query."),
+        Meta(description="Maximum bytes of a request's headers, path and query."),
     ] = 32 << 10
     max_writes: Annotated[
-        _Count, Meta(description="Writes that may wait for the disk; more are told to come again.")
+        _Count,
+        Meta(description="Maximum number of writes waiting for the disk; further ones get 503."),
     ] = 2_000
-    max_streams: Annotated[_Count, Meta(description="Live feeds open at a time.")] = 10_000
+    max_streams: Annotated[_Count, Meta(description="Maximum number of open streams.")] = 10_000
     streams_per_key: Annotated[
         _Count,
-        Meta(description="Streams open at a time with one key, those of its tokens included."),
+        Meta(description="Maximum number of open streams of one key and its tokens."),
     ] = 2_000
     streams_per_token: Annotated[
-        _Count, Meta(description="Streams open at a time with the tokens of one subject.")
+        _Count, Meta(description="Maximum number of open streams of one subject's tokens.")
     ] = 1_000
     rate: Annotated[
         Annotated[float, Meta(ge=0)],
-        Meta(description="Requests a second with one key; 0 sets no limit."),
+        Meta(description="Maximum requests per second of one key; 0 for no limit."),
     ] = 0.0
     burst: Annotated[
         Annotated[int, Meta(ge=0)],
-        Meta(description="Requests at once beyond the rate; 0 is twice the rate."),
+        Meta(description="Maximum requests at once beyond the rate; 0 for twice the rate."),
     ] = 0
     address_rate: Annotated[
         Annotated[float, Meta(ge=0)],
-        Meta(description="Requests a second from one address, with any key or none; 0: no limit."),
+        Meta(description="Maximum requests per second of one address; 0 for no limit."),
     ] = 0.0
     live_interval: Annotated[
         Annotated[int, Meta(ge=20, le=60_000)],
-        Meta(description="Milliseconds between two changes of a live feed, where none are asked."),
+        Meta(description="Default milliseconds between two changes of a live feed."),
     ] = 100
     stall_seconds: Annotated[
         Annotated[int, Meta(ge=1, le=600)],
-        Meta(description="Seconds after which a feed or an export that is not read is cut off."),
+        Meta(description="Seconds after which a stream whose client stops reading is closed."),
     ] = 10
     sinks: dict[str, SinkSettings] = {}
     """Where changes are sent to, by name: `[sinks.NAME]` in the file alone."""

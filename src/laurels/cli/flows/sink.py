@@ -49,7 +49,7 @@ ToKnown = Annotated[
     typer.Option(
         "--to",
         metavar="TARGET",
-        help="Ask the target, where it keeps the position.",
+        help="The target, if it is the one that stores the position.",
         rich_help_panel=CONNECTION,
     ),
 ]
@@ -67,7 +67,7 @@ Parked = Annotated[
     typer.Option(
         "--parked",
         metavar="FILE",
-        help="Where changes are kept that the target refuses. By default NAME.parked.jsonl.",
+        help="File for changes that the target refuses; by default NAME.parked.jsonl.",
         rich_help_panel=READING,
     ),
 ]
@@ -100,7 +100,7 @@ class SendingOptions(OptionGroup, frozen=True):
         bool,
         typer.Option(
             "--allow-private",
-            help="Let a webhook be in a private network.",
+            help="Allow a webhook in a private network.",
             rich_help_panel="Webhook",
         ),
     ] = False
@@ -157,8 +157,8 @@ def run(
 ) -> int:
     """Send the changes of boards to a target, in order, until Ctrl-C.
 
-    The sink goes on where it stood, also after a kill; a target that is down delays and loses
-    nothing. Ends with 1 where changes were parked or a board could not be followed.
+    The sink continues where it stopped, also after a kill. It waits for a target that is down and
+    loses nothing. Exits with 1 if changes were parked or a board could not be followed.
 
     \b
     Examples:
@@ -285,7 +285,7 @@ def resend(
     file: Parked = None,
     at: Url = DEFAULT_URL,
 ) -> int:
-    """Send the parked changes of a sink again, in their order, and forget those that arrive.
+    """Send a sink's parked changes again, in order, and remove the delivered ones.
 
     \b
     Example:

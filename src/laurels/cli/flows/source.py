@@ -42,7 +42,9 @@ app = typer.Typer(help="Streams of events that feed boards.", rich_markup_mode=N
 
 SourceName = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="The name under which boards keep positions."),
+    typer.Argument(
+        metavar="NAME", help="Name of the source; boards store their positions under it."
+    ),
 ]
 Boards = Annotated[
     str | None,
@@ -80,7 +82,7 @@ class RunningOptions(OptionGroup, frozen=True):
             metavar="N",
             min=1,
             max=10_000,
-            help="Messages of one commit at most.",
+            help="Maximum number of messages per commit.",
             rich_help_panel=READING,
         ),
     ] = 1_000
@@ -89,8 +91,8 @@ class RunningOptions(OptionGroup, frozen=True):
         typer.Option(
             "--begin",
             metavar="start|now",
-            help="Where a board begins that has no position in this stream: at the oldest message "
-            "(start) or at what is to come (now). Also takes a stream that was made anew.",
+            help="Where boards without a position in this stream begin: at the oldest message "
+            "(start) or the next new one (now). Also accepts a stream that was recreated.",
             rich_help_panel=READING,
         ),
     ] = None
@@ -110,7 +112,7 @@ class ResultOptions(OptionGroup, frozen=True):
         typer.Option(
             "--rejects",
             metavar="FILE",
-            help="Messages that were not counted, with the reason; by default NAME.rejects.jsonl.",
+            help="File for messages that were not counted; by default NAME.rejects.jsonl.",
             rich_help_panel=OUTPUT,
         ),
     ] = None
@@ -137,8 +139,8 @@ def run(
 ) -> int:
     """Count the events of a stream on boards as they come, each once, until Ctrl-C.
 
-    Run again after whatever ended it, it goes on where it was. Ends with 1 when messages were
-    rejected.
+    After an interruption, run it again: it continues where it stopped. Exits with 1 if messages
+    were rejected.
 
     \b
     Examples:
