@@ -19,6 +19,8 @@ from laurels.core.receipt import Receipts
 from laurels.core.stats import StoreFigures
 from laurels.errors import RefusedReceipts
 from laurels.flows.sinks.figures import SinkFigures
+from laurels.flows.sources.figures import SOURCE_OUTCOMES
+from laurels.flows.sources.figures import Figures as SourceFigures
 
 from .limits import AdmissionControl
 
@@ -60,6 +62,7 @@ class Metrics:
         self.commit_events = Histogram(EVENTS)
         self.cut_off = 0
         self.sinks: Mapping[str, SinkFigures] = {}
+        self.sources: Mapping[str, SourceFigures] = {}
 
     def now_ms(self) -> int:
         """Return milliseconds since 1970."""
@@ -133,6 +136,7 @@ class Exposed(Collector):
         yield from self._histograms()
         yield from self._of_process()
         yield from self._of_sinks()
+        yield from self._of_sources()
         yield from self._of_store() if self._figures.store is not None else self._of_index()
         yield from self._of_boards()
         if (clock := self._figures.clock) is not None:
@@ -206,6 +210,20 @@ class Exposed(Collector):
             waiting.add_metric([name], figures.waiting)
             lag.add_metric([name], figures.lag_seconds(now_ms))
         yield from (delivered, parked, waiting, lag)
+
+    def _of_sources(self) -> Iterator[Metric]:
+        sources = self._metrics.sources
+        if not sources:
+            return
+        messages = CounterMetricFamily(
+            "laurels_source_messages",
+            "Messages that a source has read, by what became of them.",
+            labels=["source", "outcome"],
+        )
+        for name, figures in sources.items():
+            for outcome in SOURCE_OUTCOMES:
+                messages.add_metric([name, outcome], getattr(figures, outcome))
+        yield messages
 
     def _of_index(self) -> Iterator[Metric]:
         figures = self._figures

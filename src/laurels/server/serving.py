@@ -19,6 +19,7 @@ from msgspec import Struct
 from laurels import config
 from laurels.api.aio import AsyncLeaderboards
 from laurels.flows.sinks.configured import BackgroundSinks
+from laurels.flows.sources.configured import BackgroundSources
 from laurels.server.audit.auditing import Auditor
 from laurels.server.auth.access import Keys
 from laurels.server.auth.key_upkeep import KeyReader, store_last_used
@@ -137,6 +138,10 @@ async def run(
             sinks = BackgroundSinks(settings.sinks, lb, _now_ms, _log_sink)
             served.metrics.sinks = sinks.figures
             upkeep.append(asyncio.create_task(sinks.go_on()))
+        if settings.sources and (order is None or order.number == 1):
+            sources = BackgroundSources(settings.sources, lb, _now_ms, _log_source)
+            served.metrics.sources = sources.figures
+            upkeep.append(asyncio.create_task(sources.go_on()))
         ip, port = free(settings) if order is None else (order.ip, order.port)
         await served.run(
             ip, port, ending, lambda address: announce(ServingAddress(address, first_key))
@@ -152,6 +157,10 @@ async def run(
 
 def _log_sink(name: str, text: str) -> None:
     _log.warning("sink", sink=name, reason=text)
+
+
+def _log_source(name: str, text: str) -> None:
+    _log.warning("source", source=name, reason=text)
 
 
 def _keys(settings: Settings, store: KeyStore, admin_key: str | None) -> Keys:

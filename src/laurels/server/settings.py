@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 from laurels.config import KEY_VARIABLE
 from laurels.errors.service import InvalidSettings
 from laurels.flows.sinks.configured import SinkSettings
+from laurels.flows.sources.configured import ConfiguredSource, SourceName
 from laurels.model.validation import expectation
 
 PREFIX = "LAURELS_"
@@ -38,7 +39,7 @@ REMOVED = {
 }
 """Settings of earlier versions, and what to use instead."""
 
-FILE_ONLY = ("sinks",)
+FILE_ONLY = ("sinks", "sources")
 """Settings that are tables of the file, and neither options nor variables."""
 
 
@@ -146,6 +147,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 10
     sinks: dict[str, SinkSettings] = {}
     """Where changes are sent to, by name: `[sinks.NAME]` in the file alone."""
+    sources: dict[SourceName, ConfiguredSource] = {}
+    """Where events come from, by name: `[sources.NAME]` in the file alone."""
 
 
 class Setting(Struct, frozen=True):

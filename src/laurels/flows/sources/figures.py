@@ -8,6 +8,17 @@ from msgspec import Struct
 MOST_NAMES = 20
 """Names of unknown boards that are remembered, so that a stream full of names costs nothing."""
 
+SOURCE_OUTCOMES = (
+    "applied",
+    "unchanged",
+    "duplicates",
+    "rejected",
+    "foreign",
+    "unknown",
+    "repeated",
+)
+"""What may become of a message."""
+
 
 class Figures(Struct):
     """The counts of one run. Every message that was read is one of `applied`, `unchanged`,

@@ -1,0 +1,108 @@
+"""Sources that a server runs by its settings."""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from laurels.api.aio import AsyncLeaderboards
+from laurels.errors import LaurelsError
+from laurels.errors.sources import InvalidStream
+
+from .figures import Figures
+from .mapping import DEFAULT, parse_mapping
+from .opening import STDIN, open_reader
+from .reader import StreamReader
+from .rejects import JsonRejects
+from .runner import SourceRunner
+from .settings import SourceSettings
+
+AGAIN_SECONDS = 30.0
+"""After so long a source that ended is begun again."""
+
+SourceName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")]
+
+
+class ConfiguredSource(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}
+):
+    """The settings of one source, `[sources.NAME]` of the settings file; see `laurels source run`.
+
+    `from` is where the events come from.
+    """
+
+    from_: str
+    map: str = DEFAULT
+    boards: str | None = None
+    batch: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
+    begin: Literal["start", "now"] | None = None
+    rejects: str | None = None
+
+
+class BackgroundSources:
+    """Runs sources beside a service until it is cancelled. A source that ends is logged and begun
+    again, where it stood."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, ConfiguredSource],
+        lb: AsyncLeaderboards,
+        now_ms: Callable[[], int],
+        report: Callable[[str, str], None],
+    ) -> None:
+        self._settings = settings
+        self._lb = lb
+        self._now_ms = now_ms
+        self._report = report
+        self.figures = {name: Figures() for name in settings}
+        """What each source has counted since the service was started."""
+        for each in settings.values():
+            if each.from_ == STDIN:
+                raise InvalidStream("a server reads no source from standard input")
+            parse_mapping(each.map)
+            _open(each)
+
+    async def go_on(self) -> None:
+        """Run all sources. Never ends by itself."""
+        await asyncio.gather(*[self._keep(name) for name in self._settings])
+
+    async def _keep(self, name: str) -> None:
+        while True:
+            try:
+                await self._run(name)
+            except LaurelsError as error:
+                self._report(name, str(error))
+            except Exception as error:  # a source must not end the others or the service
+                self._report(name, repr(error))
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _run(self, name: str) -> None:
+        each = self._settings[name]
+        reader = _open(each)
+        try:
+            with closing(JsonRejects(Path(each.rejects or f"{name}.rejects.jsonl"))) as rejects:
+                runner = SourceRunner(
+                    self._lb,
+                    reader,
+                    parse_mapping(each.map),
+                    SourceSettings(name, each.boards, each.batch, each.begin),
+                    rejects=rejects,
+                    sleep=asyncio.sleep,
+                    now_ms=self._now_ms,
+                    waiting=lambda error, _seconds: self._report(name, str(error)),
+                )
+                runner.figures = self.figures[name]
+                await runner.run()
+        finally:
+            await reader.close()
+
+
+def _open(source: ConfiguredSource) -> StreamReader:
+    """Return the reader of a source; nothing is connected yet. Raises InvalidStream."""
+    return open_reader(
+        source.from_, sleep=asyncio.sleep, stdin=lambda _size: b"", run=secrets.token_hex(8)
+    )
