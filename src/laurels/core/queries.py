@@ -322,7 +322,7 @@ class Card(ScopedQuery[dict[str, Standing | None]], frozen=True, kw_only=True):
 
 
 class NeededAnswer(Struct, frozen=True):
-    """The score that a member needs; null if it stands at the position or above it already."""
+    """The value that one event needs; null if the member stands at the position already."""
 
     needed: Needed | None
 
