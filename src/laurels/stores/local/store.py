@@ -61,7 +61,12 @@ class Service(LocalUpkeep):
     ) -> None:
         super().__init__(log, new_index, clock, clock_name, snapshots, rest, stopwatch, changes)
         self._committer = Committer(self._commit, self._after_commit, stopwatch)
-        self.copies = LocalCopies(self)
+
+    @property
+    def copies(self) -> LocalCopies:
+        """Whole boards, read and written; made anew, since a store without owners must be freed at
+        once, with the lock of its folder."""
+        return LocalCopies(self)
 
     def close(self) -> None:
         """Commit all queued writes and close; idempotent."""
