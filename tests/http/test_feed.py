@@ -16,7 +16,7 @@ from laurels import config
 from laurels.api.aio import AsyncLeaderboards
 from laurels.errors.service import Stopping
 from laurels.server.live import channel as live_channel
-from laurels.server.live.channel import KEPT_FRAMES, Channel, What
+from laurels.server.live.channel import KEPT_FRAMES, Channel, WatchedList
 from laurels.server.live.frames import END, HEARTBEAT
 from laurels.server.live.hub import SLICE_COST, Hub
 from tests.calendar_by_scanning import HOUR, utc_ms
@@ -76,7 +76,7 @@ class Watched:
         self, last: str | None = None, **what: Any
     ) -> tuple[AsyncGenerator[bytes, None], Told]:
         """A stream that has begun."""
-        asked = What(
+        asked = WatchedList(
             "b", what.get("window"), LIMIT, 20, what.get("member"), to_rank=what.get("to_rank")
         )
         frames, told = await self.hub.watch(asked, last), Told()
@@ -248,7 +248,7 @@ class Crowded(Watched):
         events = [(f"m{i}", i) for i in range(1_000)]
         await self.lb.submit_many("b", events)
         opening = [
-            asyncio.create_task(self.hub.watch(What("b", None, limit, 20), None, "greedy"))
+            asyncio.create_task(self.hub.watch(WatchedList("b", None, limit, 20), None, "greedy"))
             for limit in limits
         ]
         await asyncio.sleep(0)
@@ -271,7 +271,7 @@ def test_the_first_lists_of_one_subject_do_not_delay_those_of_another() -> None:
         hub, counted = crowded.hub, crowded.counted
         opening = await crowded.begin(range(100, 1_000))
         assert counted.entries <= SLICE_COST, "only what fits into a slice is read at once"
-        other = asyncio.create_task(hub.watch(What("b", None, 3, 20), None, "other"))
+        other = asyncio.create_task(hub.watch(WatchedList("b", None, 3, 20), None, "other"))
         before = counted.entries
         await asyncio.sleep(0)
         await crowded.turn()
@@ -323,15 +323,18 @@ def test_who_watches_much_waits_for_its_own_lists_and_others_do_not() -> None:
     async def scenario(lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
         crowded = Crowded(lb, clock)
         hub, many = crowded.hub, await crowded.open(range(100, 400))
-        (one, _), two = await crowded.watch(), await hub.watch(What("b", "day", 5, 20), None, "b")
+        (one, _), two = (
+            await crowded.watch(),
+            await hub.watch(WatchedList("b", "day", 5, 20), None, "b"),
+        )
         await anext(two)
         channels = list(hub._channels.values())
         for _ in range(5):
-            before = {channel.what: channel.number for channel in channels}
+            before = {channel.watched: channel.number for channel in channels}
             await lb.submit("b", "m7", 10_000)
             crowded.seconds += 1
             assert await hub._read_slice(), "there is more than one slice"
-            told = {each.what.limit for each in channels if each.number != before[each.what]}
+            told = {each.watched.limit for each in channels if each.number != before[each.watched]}
             assert {LIMIT, 5} <= told, "those who watch one list are served in the first slice"
             assert sum(told) < 2 * SLICE_COST
         slices = 1
@@ -359,7 +362,7 @@ def test_those_who_wait_for_their_first_list_are_refused_when_the_server_ends(
         assert any(isinstance(each, Stopping) for each in ended)
         assert not crowded.hub._queue
         with pytest.raises(Stopping):
-            await crowded.hub.watch(What("b", None, 9, 20), None, "late")
+            await crowded.hub.watch(WatchedList("b", None, 9, 20), None, "late")
 
     run_over(scenario)
 
@@ -468,7 +471,7 @@ def test_who_comes_later_reads_what_was_written_before() -> None:
 
 
 def test_frames_are_kept_for_a_while() -> None:
-    channel = Channel(What("b", None, 1, 20), "e")
+    channel = Channel(WatchedList("b", None, 1, 20), "e")
     as_of = laurels.AsOf(1, "all")
     for i in range(KEPT_FRAMES + 5):
         channel.publish(laurels.Page([laurels.Entry("a", 1, i)], 1, as_of), None, 0.0)

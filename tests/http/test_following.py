@@ -9,7 +9,7 @@ import laurels
 from laurels import config
 from laurels.api.aio import AsyncLeaderboards
 from laurels.errors import NotReady
-from laurels.server.live.channel import What
+from laurels.server.live.channel import WatchedList
 from laurels.server.live.hub import FOLLOW_SECONDS, Hub
 from tests.internals import local
 
@@ -53,7 +53,7 @@ def test_watched_boards_are_followed_in_one_go_and_not_too_often() -> None:
             watched = Watched(lb)
             assert await watched.look(10) == []
             streams = [
-                await watched.hub.watch(What(board, None, limit, 20), None)
+                await watched.hub.watch(WatchedList(board, None, limit, 20), None)
                 for board, limit in (("a", 1), ("a", 2), ("b", 1))
             ]
             for stream in streams:
@@ -74,7 +74,7 @@ def test_streams_wait_while_nobody_can_say_whether_a_board_has_changed() -> None
         async with AsyncLeaderboards(service) as lb:
             await lb.create(laurels.Board("a"))
             watched = Watched(lb)
-            stream = await watched.hub.watch(What("a", None, 1, 20), None)
+            stream = await watched.hub.watch(WatchedList("a", None, 1, 20), None)
             assert b"retry" in await anext(stream)
             assert b"event: top" in await anext(stream)
             watched.away = True

@@ -20,7 +20,7 @@ from laurels import config
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.standing import AsOf, Entry, Page
 from laurels.model.exact_json import decode_json
-from laurels.server.live.channel import What
+from laurels.server.live.channel import WatchedList
 from laurels.server.live.frames import END
 from laurels.server.live.hub import Hub
 from tests.calendar_by_scanning import HOUR, utc_ms
@@ -246,7 +246,7 @@ def hub_over(lb: Any, change_token: Callable[[str], Any]) -> Hub:
     return Hub(lb, change_token, epoch="e", clock=loop.time, failed=print)
 
 
-WHAT = What("b", None, 10, 20)
+WHAT = WatchedList("b", None, 10, 20)
 
 
 async def started(frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

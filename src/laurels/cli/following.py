@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from laurels import AsyncLeaderboards, Board, config
-from laurels.server.live.channel import What
+from laurels.server.live.channel import WatchedList
 from laurels.server.live.hub import Hub
 from laurels.stores.base import ThreadedStore
 from laurels.stores.http import feed
@@ -50,7 +50,7 @@ class Followed:
         Raises the error with which the list cannot be read, also after its board was deleted.
         """
         scope = tuple(sorted((labels or {}).items()))
-        what = What(board, window, limit, _INTERVAL_MS, member, by, scope, to_rank)
+        what = WatchedList(board, window, limit, _INTERVAL_MS, member, by, scope, to_rank)
         while True:
             frames = self._service.run(self._hub.watch(what, None))
             for event in feed.events(self._lines(frames)):

@@ -17,7 +17,7 @@ LIST_COST = 50
 KEPT_FRAMES = 256
 
 
-class What(Struct, frozen=True):
+class WatchedList(Struct, frozen=True):
     """A watched list: its first `limit` entries or, with a member, that member's standing and what
     it needs `to_rank`. It shows the scope with some `labels`, or the scopes of one label by
     `by`."""
@@ -80,8 +80,8 @@ class FeedWatcher:
 class Channel:
     """A watched list as it was last sent to its watchers."""
 
-    def __init__(self, what: What, epoch: str) -> None:
-        self.what = what
+    def __init__(self, watched: WatchedList, epoch: str) -> None:
+        self.watched = watched
         self.watchers: set[FeedWatcher] = set()
         self.change_token: object = None
         self.published_at = 0.0
@@ -100,7 +100,7 @@ class Channel:
     @property
     def cost(self) -> int:
         """The cost of reading the list."""
-        return LIST_COST + (0 if self.what.member is not None else self.what.limit)
+        return LIST_COST + (0 if self.watched.member is not None else self.watched.limit)
 
     @property
     def payers(self) -> set[str]:
@@ -108,15 +108,15 @@ class Channel:
 
     def is_due(self, now: float) -> bool:
         """Return whether its interval has passed since the list was sent."""
-        return now - self.published_at >= self.what.interval_ms / 1_000
+        return now - self.published_at >= self.watched.interval_ms / 1_000
 
     def whole(self) -> bytes:
         """Return a frame with the whole list."""
         assert self.page is not None
-        if self.what.member is not None:
+        if self.watched.member is not None:
             return frame("standing", self.number, self._member_change(self.standing))
         page = self.page
-        top = FullList(page.entries, page.total, page.as_of, self.what.limit)
+        top = FullList(page.entries, page.total, page.as_of, self.watched.limit)
         return frame("top", self.number, top)
 
     def after(self, last: str | None) -> Sequence[bytes]:
@@ -147,12 +147,12 @@ class Channel:
 
     def _member_change(self, was: Standing | None) -> MemberChange:
         assert self.page is not None
-        assert self.what.member is not None
-        return member_change(self.what.member, was, self.standing, self.page, self.needed)
+        assert self.watched.member is not None
+        return member_change(self.watched.member, was, self.standing, self.page, self.needed)
 
     def _news(self, old: Page, was: Standing | None, needed: Needed | None) -> bytes | None:
         assert self.page is not None
-        if self.what.member is not None:
+        if self.watched.member is not None:
             if (_rank_and_score(was), needed) == (_rank_and_score(self.standing), self.needed):
                 return None
             self._number += 1

@@ -30,7 +30,7 @@ from laurels.errors import LaurelsError, NotLive, Unavailable
 from laurels.errors.service import Stopping
 from laurels.wire.live import RETRY_MS
 
-from .channel import Channel, FeedWatcher, What
+from .channel import Channel, FeedWatcher, WatchedList
 from .fair_queue import FairQueue
 from .frames import END
 
@@ -64,7 +64,7 @@ class Hub:
         self._follow = follow
         self._followed_at = 0.0
         self._made = count()
-        self._channels: dict[What, Channel] = {}
+        self._channels: dict[WatchedList, Channel] = {}
         self._by_board: dict[str, set[Channel]] = {}
         self._change_tokens: dict[str, object] = {}
         self._changed: dict[Channel, None] = {}
@@ -78,7 +78,7 @@ class Hub:
         self._slice_left = SLICE_COST
 
     async def watch(
-        self, what: What, last: str | None, payer: str = ""
+        self, watched: WatchedList, last: str | None, payer: str = ""
     ) -> AsyncGenerator[bytes, None]:
         """Return the frames of a stream, until its watcher disconnects or the server stops. The
         cost of its work is charged to `payer`.
@@ -86,14 +86,14 @@ class Hub:
         Raises UnknownBoard, UnknownWindow and other errors of reading the list, and Stopping.
         """
         if self._follow is not None:
-            await self._follow([what.board])
-        channel = self._channels.get(what)
+            await self._follow([watched.board])
+        channel = self._channels.get(watched)
         if channel is None:
             # A reopened channel counts from 0 again; its own epoch tells its frames from earlier
             # ones.
-            channel = Channel(what, f"{self._epoch}-{next(self._made)}")
+            channel = Channel(watched, f"{self._epoch}-{next(self._made)}")
             await self._read_first(channel, payer)
-        elif self._change_token(what.board) != channel.change_token:
+        elif self._change_token(watched.board) != channel.change_token:
             # the first frame shows every write that was answered before
             await self._read_first(channel, payer)
         return self._frames(channel, last, payer)
@@ -160,8 +160,8 @@ class Hub:
 
     def _add(self, channel: Channel) -> Channel:
         """Return the channel of a list: the one that is watched already, or else this one."""
-        channel = self._channels.setdefault(channel.what, channel)
-        self._by_board.setdefault(channel.what.board, set()).add(channel)
+        channel = self._channels.setdefault(channel.watched, channel)
+        self._by_board.setdefault(channel.watched.board, set()).add(channel)
         if channel not in self._queued:
             self._changed[channel] = None  # its board may have changed since the list was read
         return channel
@@ -217,7 +217,7 @@ class Hub:
         now = self._clock()
         for channel in [channel for channel in self._changed if channel.is_due(now)]:
             del self._changed[channel]
-            if channel.change_token != self._change_tokens[channel.what.board]:
+            if channel.change_token != self._change_tokens[channel.watched.board]:
                 self._queued.add(channel)
                 job = partial(self._read_again, channel)
                 self._queue.put(channel.payers, channel.cost, job)
@@ -231,16 +231,16 @@ class Hub:
 
     def _forget(self, channel: Channel) -> None:
         """Remove a channel, unless another one has taken its place."""
-        what = channel.what
-        if self._channels.get(what) is not channel:
+        watched = channel.watched
+        if self._channels.get(watched) is not channel:
             return
-        del self._channels[what]
+        del self._channels[watched]
         self._changed.pop(channel, None)
-        others = self._by_board[what.board]
+        others = self._by_board[watched.board]
         others.discard(channel)
         if not others:
-            del self._by_board[what.board]
-            self._change_tokens.pop(what.board, None)
+            del self._by_board[watched.board]
+            self._change_tokens.pop(watched.board, None)
 
     async def _follow_due(self) -> None:
         """Update the change tokens of the boards with lists that are due, at most every
@@ -249,7 +249,9 @@ class Hub:
         now = self._clock()
         if now - self._followed_at < FOLLOW_SECONDS:
             return
-        boards = {channel.what.board for channel in self._channels.values() if channel.is_due(now)}
+        boards = {
+            channel.watched.board for channel in self._channels.values() if channel.is_due(now)
+        }
         if not boards:
             return
         self._followed_at = now
@@ -264,10 +266,10 @@ class Hub:
         """Read a list that has changed, and send its changes. If the store is unavailable, it is
         read later."""
         self._queued.discard(channel)
-        if self._channels.get(channel.what) is not channel or self._stopping:
+        if self._channels.get(channel.watched) is not channel or self._stopping:
             return
         try:
-            if self._change_token(channel.what.board) != channel.change_token:
+            if self._change_token(channel.watched.board) != channel.change_token:
                 await self._read(channel)
         except Unavailable:
             channel.change_token = None
@@ -285,37 +287,43 @@ class Hub:
             await self._read_alone(channel)
 
     async def _read_alone(self, channel: Channel) -> None:
-        what = channel.what
-        channel.change_token = self._change_token(what.board)
-        if what.member is None:
-            channel.publish(await self._top(what, what.limit), None, self._clock())
+        watched = channel.watched
+        channel.change_token = self._change_token(watched.board)
+        if watched.member is None:
+            channel.publish(await self._top(watched, watched.limit), None, self._clock())
             return
         standing = await self._lb.standing(
-            what.board, what.member, window=what.window, to_rank=what.to_rank, **what.scope
+            watched.board,
+            watched.member,
+            window=watched.window,
+            to_rank=watched.to_rank,
+            **watched.scope,
         )
         if standing is None:
-            page = await self._top(what, 0)
-            needed = await self._needed(what)
+            page = await self._top(watched, 0)
+            needed = await self._needed(watched)
         else:
             page = Page([], standing.total, standing.as_of)
             needed = standing.needed
         channel.publish(page, standing, self._clock(), needed)
 
-    async def _needed(self, what: What) -> Needed | None:
+    async def _needed(self, watched: WatchedList) -> Needed | None:
         """Return what a member that is not ranked needs; None in a ranking that events of the
         member do not change at once."""
-        if what.member is None or what.to_rank is None or what.by is not None:
+        if watched.member is None or watched.to_rank is None or watched.by is not None:
             return None
         try:
             return await self._lb.needed(
-                what.board,
-                what.member,
-                what.to_rank,
-                window=what.window,
-                labels=dict(what.labels),
+                watched.board,
+                watched.member,
+                watched.to_rank,
+                window=watched.window,
+                labels=dict(watched.labels),
             )
         except NotLive:
             return None
 
-    async def _top(self, what: What, limit: int) -> Page:
-        return await self._lb.top(what.board, window=what.window, limit=limit, **what.scope)
+    async def _top(self, watched: WatchedList, limit: int) -> Page:
+        return await self._lb.top(
+            watched.board, window=watched.window, limit=limit, **watched.scope
+        )

@@ -11,7 +11,7 @@ from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
 from laurels.model.validation import safe_repr
 from laurels.server.context import RequestContext, Streamed
-from laurels.server.live.channel import What
+from laurels.server.live.channel import WatchedList
 from laurels.server.route import Routes
 from laurels.wire import requests
 from laurels.wire.answers import lines, problem
@@ -83,7 +83,7 @@ async def live(context: RequestContext, query: LiveQuery) -> object:
             f"expected a member and a position from 1 for to_rank, got {safe_repr(to_rank)}"
         )
     labels = read_labels(query.labels)
-    what = What(
+    what = WatchedList(
         context.board,
         query.window,
         query.limit,
