@@ -108,7 +108,7 @@ def test_whatever_was_published_is_counted_once(
     rng, expected = Random(SEED), {name: Counter[str]() for name in "abcd"}
     options = ("source", "--from", address, "--at", boards, "--map", FOUR_FIELDS, "--json")
     publish_events(events_of(rng, FIRST, expected))
-    for _ in range(scaled(4, 60)):
+    for _ in range(scaled(4, 100)):
         batch = rng.choice([3, 17, 60])
         with SourceProcess(tmp_path, *options, "--batch", str(batch), prelude=TELLING) as source:
             source.wait_for_batches(1)
