@@ -84,7 +84,7 @@ def test_the_parts_of_a_packed_score_do_not_touch() -> None:
         ),
         (
             _board(Column(), Column("t", min=0, max=3), tie="member"),
-            "declare min and max: the columns take 56 bits, 53 are there",
+            "declare min and max: the columns take 56 bits of the available 53",
         ),
         (
             _board(Column(op="last"), tie="member"),
@@ -92,7 +92,7 @@ def test_the_parts_of_a_packed_score_do_not_touch() -> None:
         ),
         (
             Board("b", tie="member", windows=["all", "decay:6h"]),
-            "totals that decay fit no score: without a decay window the others may be packed",
+            "totals with decay do not fit: without a decay window the others may be packed",
         ),
     ],
 )

@@ -1,7 +1,7 @@
-"""The boards and the time as this process knows them, and how it catches up.
+"""This process's copy of the board definitions and the time, and how it is updated.
 
-This copy of the definitions and the time may be out of date. Then the index refuses the call
-(`stores.redis.remote`), and the caller updates the copy and tries again.
+The copy may be out of date. Then the index refuses the call (`stores.redis.remote`), and the caller
+updates the copy and tries again.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 
 class BoardCatalog:
-    """The boards as this process knows them, the index that holds them, and the time."""
+    """This process's copy of the boards, the index that stores their rankings, and the time."""
 
     def __init__(self, index: FollowedIndex, registry: Registry, clock: Clock) -> None:
         self.index = index
@@ -350,4 +350,4 @@ def opened_as(state: BoardState) -> Opened:
 
 
 def _not_ready(state: BoardState) -> NotReady:
-    return NotReady(f"a step of the board {state.board.name!r} is being prepared")
+    return NotReady(f"the next step of the board {state.board.name!r} is still being prepared")

@@ -27,7 +27,7 @@ from laurels.model.rules import Rules
 from laurels.stores.redis.sharding.feed import FeedPlace, Pending
 
 
-class DefinitionOutdated(Exception):  # noqa: N818 (says what the caller is)
+class DefinitionOutdated(Exception):  # noqa: N818 (names the state, as the following ones do)
     """On the server the board has another version, or does not exist: read the definitions
     again."""
 
@@ -36,7 +36,7 @@ class PlanExpired(Exception):  # noqa: N818
     """A period or step in the caller's plan has ended: plan again, for `now_ms`."""
 
     def __init__(self, now_ms: int) -> None:
-        super().__init__(f"it is {now_ms} there")
+        super().__init__(f"the plan has expired at the server's time {now_ms}")
         self.now_ms = now_ms
 
 
@@ -46,7 +46,7 @@ class StepNotReady(Exception):  # noqa: N818
 
     def __init__(self, scopes: Iterable[str] = (ALL,)) -> None:
         self.scopes = tuple(dict.fromkeys(scopes))
-        super().__init__(f"{len(self.scopes)} scopes are behind")
+        super().__init__(f"{len(self.scopes)} scopes are stale")
 
 
 class ScopesNotReady(StepNotReady):
@@ -60,7 +60,7 @@ class FeedConflict(Exception):  # noqa: N818
 
     def __init__(self, places: Iterable[FeedPlace]) -> None:
         self.places = list(places)
-        super().__init__(f"it is at {self.places} there")
+        super().__init__(f"the feeds are counted up to {self.places}")
 
 
 class RefreshChanged(Exception):  # noqa: N818

@@ -235,7 +235,7 @@ class RedisStore(Paced):
 
     def snapshot(self) -> int:
         """Raise NothingToBackUp: the server stores the data itself."""
-        raise NothingToBackUp("the boards are on an index server, which keeps them its own way")
+        raise NothingToBackUp("the boards are on an index server, which stores them itself")
 
     def work(self, limit: int) -> tuple[int, int]:
         """Do a share of the work that is due; return what is left, and the milliseconds until more

@@ -141,7 +141,7 @@ class Writer:
             return
         name = write.board.board.name
         await self._catalog.find_board(name)
-        raise NotReady(f"the board {name!r} was made anew meanwhile; send the events again")
+        raise NotReady(f"the board {name!r} was created again meanwhile; send the events again")
 
     async def _count(
         self, write: Submission, batch: Batch, places: Sequence[int], attempts: Attempts
@@ -233,7 +233,7 @@ class Writer:
                 if reread or not await self._catalog.registry.load():
                     raise
                 reread = True
-        raise NotReady("the boards kept changing while a change of one was written")
+        raise NotReady("the definitions of boards kept changing during this write")
 
     async def _done(self, write: Single, record: records.Record) -> bool:
         """Carry out a record; return False if it has to be proposed again."""
@@ -290,8 +290,8 @@ class Writer:
         board = Board.from_json(record.definition)
         if not self._catalog.index.keeps_layout(state.rules, board.rules()):
             raise BoardInvalid(
-                "with these windows an index server would lay out the rankings of the board "
-                "otherwise: create another board with them"
+                "with these windows the board would need another layout on the index server: "
+                "create another board with them"
             )
         now_ms = self._catalog.now()
         await self._catalog.index.outlive(opened_as(state), board.rules(), now_ms)

@@ -147,7 +147,7 @@ class Connection:
         try:
             self._ensure_usable()
             if seconds <= 0:
-                raise IndexUnavailable(f"{self.address} was not asked: the time for it was over")
+                raise IndexUnavailable(f"{self.address} was not asked: the time limit had passed")
             async with asyncio.timeout(seconds):
                 return await call
         except TimeoutError as error:
@@ -193,9 +193,9 @@ async def _raise_reason(address: RedisAddress, timeout_ms: int, error: IndexUnav
     """Raise the reason why an address cannot be reached, if it can be determined."""
     message = str(error.__cause__)
     if any(word in message for word in DENIED_WORDS):
-        raise IndexDenied(f"{address} does not let the user in") from error
+        raise IndexDenied(f"{address} rejects the user or the password") from error
     if "PermissionDenied" in message or "NOPERM" in message:
-        raise IndexDenied(f"{address} does not let the user ask who the server is") from error
+        raise IndexDenied(f"{address} denies the user the commands INFO and ROLE") from error
     if "No primary node found" in message:
         raise WrongServer(f"{address} is a replica") from error
     if len(address.hosts) > 1 and not address.cluster:
@@ -211,7 +211,7 @@ async def _probe_port(host: Host, timeout_ms: int) -> None:
         async with asyncio.timeout(timeout_ms / 1_000):
             _, writer = await asyncio.open_connection(host.name, host.port)
     except OSError as error:
-        why = error.strerror or str(error) or "it is silent"
+        why = error.strerror or str(error) or "no answer"
         raise IndexUnavailable(f"{host} cannot be reached ({why})") from error
     writer.close()
 

@@ -28,12 +28,12 @@ _IN_SCRIPT = re.compile(
 _TEMPORARY = {
     "BUSY": "it is busy with a script",
     "READONLY": "it is a replica",
-    "LOADING": "it is loading what it had written",
-    "BUSYLOADINGERROR": "it is loading what it had written",
+    "LOADING": "it is loading its data from the disk",
+    "BUSYLOADINGERROR": "it is loading its data from the disk",
     "MASTERDOWN": "it is a replica that has lost its primary",
-    "CLUSTERDOWN": "the cluster is not whole",
+    "CLUSTERDOWN": "the cluster is down",
     "MISCONF": "it cannot write to its disk",
-    "NOREPLICAS": "it has fewer replicas than it wants",
+    "NOREPLICAS": "it has fewer replicas than min-replicas-to-write",
 }
 """Errors that a server raises before it has changed anything. This holds inside a script, too:
 Redis checks them at the first write only, so no script ends half-way; but see
@@ -79,11 +79,15 @@ def error_of(message: str, place: str) -> LaurelsError:
     if word in _DENIED:
         return IndexDenied(f"{place} denies the call ({word}: {_line(rest)})")
     if word in _SLOT_MOVING or _NOT_LOCAL in message:
-        return IndexMoving(f"{place} refuses the call: the keys are on their way to another node")
+        return IndexMoving(
+            f"{place} refuses the call: the slot of the keys is being moved to another node"
+        )
     if _CLUSTER_DOWN in message:
         return IndexUnavailable(f"{place} refuses the call: {_TEMPORARY['CLUSTERDOWN']}")
     if _KILLED in message:
-        return IndexUnavailable(f"{place} was told to end the script before it wrote anything")
+        return IndexUnavailable(
+            f"the script was ended by SCRIPT KILL on {place} before it wrote anything"
+        )
     if message.startswith(_SIGNALLED) or (found and found[1].isupper()):
         return IndexFailed(f"{place} answered with an error ({_line(message)})")
     if _NOT_CONNECTED in message or any(part in message for part in _NOT_SENT):

@@ -36,7 +36,7 @@ _OTHERS_SECONDS = 0.1
 too."""
 
 
-class NoScript(Exception):  # noqa: N818 (says what there is not)
+class NoScript(Exception):  # noqa: N818 (names the state)
     """The server does not know the script."""
 
 
@@ -105,7 +105,7 @@ class ServerClient:
             return unanswered(place, f"within {self._timeout_ms} ms")
         if isinstance(error, glide.ClosingError):
             if self._has_replicas and not self._closed:
-                return unanswered(place, "the connection was given up")
+                return unanswered(place, "the connection was closed after an error")
             return Closed("the connection to the index server is closed")
         if word_of(str(error)) == NO_SCRIPT:
             return NoScript()
@@ -208,7 +208,7 @@ def _no_single_primary(
             f"{primaries} hosts of {address} are primaries: make all but one a replica"
         )
     if any(word in each for each in errors for word in DENIED_WORDS):
-        return IndexDenied(f"{address} does not let the user in")
+        return IndexDenied(f"{address} rejects the user or the password")
     return IndexUnavailable(f"no host of {address} is a primary that answers")
 
 

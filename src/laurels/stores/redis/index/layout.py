@@ -105,7 +105,7 @@ def describe(rules: Rules) -> BoardLayout:
     if layout.name == "packed":
         means = "scores and tie stamp share the 53 bits of the score of a sorted set"
         return BoardLayout("packed", means, None)
-    means = "the order stands in front of each member, and a hash keeps it a second time"
+    means = "each entry begins with the words of the score, and a hash stores these again"
     return BoardLayout("prefixed", means, _cheaper(rules))
 
 
@@ -137,10 +137,10 @@ def _cheaper(rules: Rules) -> str:
     if rules.is_stamped:
         return "a column of op last needs tie first or last at tie_resolution 1ms to be packed"
     if rules.weighings:
-        return "totals that decay fit no score: without a decay window the others may be packed"
+        return "totals with decay do not fit: without a decay window the others may be packed"
     needed = sum(map(_bits, _ranges(rules)[: len(rules.columns)]))
     if rules.tie == 0:
-        return f"declare min and max: the columns take {needed} bits, {BITS} are there"
+        return f"declare min and max: the columns take {needed} bits of the available {BITS}"
     ways = []
     if len(rules.columns) == 1:
         ways.append("tie=member is plain")

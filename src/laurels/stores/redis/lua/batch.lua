@@ -21,8 +21,8 @@
 --     baselines (for each event the total that a set total replaced, or false)
 local APPLIED, UNCHANGED, OUT_OF_RANGE, DUPLICATE, TOO_LATE, FULL, ROLLED_BACK = 1, 2, 3, 4, 5, 6, 7
 
--- A call that is repeated because its answer was lost gets the same answer again. A call that was delayed
--- and arrives after a later one of its process is refused.
+-- A call that is repeated because its answer was lost gets the first answer again. A call that was
+-- delayed and arrives after a later one of its process is refused.
 local answers = A.call and P .. 'a:' .. A.call[1]
 if answers then
   local stored = call('GET', answers)
@@ -50,8 +50,8 @@ for _, scope in ipairs(scopes) do
   end
 end
 
--- The stores that events are counted in: each has the rows of a ranking, or the cells of a step together
--- with the rows of its rolling window.
+-- A store is what events are counted in: the rows of a ranking, or the cells of a step together with the
+-- rows of its rolling window.
 local stores, rolling_windows, of_window = {}, {}, {}
 
 local function rolling_for(name, w, scope)

@@ -37,8 +37,8 @@ end
 local function record(count, now, result)
   local c = A.changes
   local sequence = text(call('HINCRBY', KEYS[1], 'hseq', 1))
-  local known = call('HMGET', KEYS[1], 'htag', 'hcount')
-  local before, total = known[1] or '0', tonumber(known[2] or '0')
+  local stored = call('HMGET', KEYS[1], 'htag', 'hcount')
+  local before, total = stored[1] or '0', tonumber(stored[2] or '0')
   call('XADD', P .. 'h', sequence .. '-0', 'tag', c.tag, 'before', before, 'count', text(count),
        'now', text(now), 'begun', c.block, 'result', result)
   local entry = table.concat({sequence, c.tag, text(count), text(now)}, ':')

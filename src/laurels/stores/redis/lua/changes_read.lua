@@ -3,9 +3,9 @@
 -- have more than `limit` changes; each as sequence, tag, begun, result.
 if call('HGET', KEYS[1], 'ver') ~= B.version then return {cmsgpack.pack({'definition_outdated'})} end
 
-local known = call('HMGET', KEYS[1], 'hseq', 'htag', 'hfloor')
-local newest, tag = known[1] or '0', known[2] or '0'
-local floor_sequence, floor_tag = string.match(known[3] or '0:0', '^(%d+):(%d+)$')
+local stored = call('HMGET', KEYS[1], 'hseq', 'htag', 'hfloor')
+local newest, tag = stored[1] or '0', stored[2] or '0'
+local floor_sequence, floor_tag = string.match(stored[3] or '0:0', '^(%d+):(%d+)$')
 if call('EXISTS', P .. 'h') == 0 then floor_sequence, floor_tag = newest, tag end
 local found, left, last = {''}, A.limit + 1, text(A.after)
 local id = last .. '-0'

@@ -1,5 +1,5 @@
--- The feed of a shard: what the label replica, which is in another slot, needs to know of the events
--- that the shard has counted.
+-- The feed of a shard: the data about counted events that the label replica needs, which is in another
+-- slot of the cluster.
 --
 --   P f           stream: one entry for each batch, in the order in which they were counted; its id is
 --                 the time in milliseconds since 1900, and the number of the entry

@@ -5,8 +5,8 @@
 --   arguments of the op:
 --   open; close; rotate_step (window, limit); advance_pass (window, limit); remove_member (member);
 --   set_data (member, text or false); set_position (position, follows: as in batch.lua); keys (cursor,
---   empty: include rankings without members); drop (names, few); expire (names, lives or nil); forget
---   (before); for others see scopes.lua, refresh.lua, mend.lua, restore.lua
+--   empty: include rankings without members); drop (names); expire (names, lives or nil); forget
+--   (before); for others see scopes.lua, refresh.lua, mend.lua and restore.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether it was the
 -- last one.
 -- Rankings here are those of all events; the operations in scopes.lua go through the scopes.
@@ -20,18 +20,18 @@ local function open_windows()
 end
 
 local function open()
-  local known = tonumber(call('HGET', KEYS[1], 'ver') or '0')
-  if known < tonumber(B.version) then
+  local stored = tonumber(call('HGET', KEYS[1], 'ver') or '0')
+  if stored < tonumber(B.version) then
     call('HSET', KEYS[1], 'ver', B.version)
     local now = call('HGET', KEYS[1], 'now')
-    if known > 0 and now then call('HSET', KEYS[1], 'since', text(tonumber(now) + 1)) end
+    if stored > 0 and now then call('HSET', KEYS[1], 'since', text(tonumber(now) + 1)) end
     if A.restart then restart(A.restart) end
     if A.changes then record(1, A.time, '') end
   end
   return {'done'}
 end
 
--- Removes the board. Its version goes with the first call, so all other calls are refused from then on.
+-- Removes the board. The first call removes its version, so all other calls are refused from then on.
 local function close()
   call('HDEL', KEYS[1], 'ver')
   local some = rankings_of(call('SPOP', P .. 'i', text(RANKINGS_MOST)))

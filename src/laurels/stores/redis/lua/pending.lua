@@ -1,6 +1,6 @@
 -- pending(board, after, limit) -> {'done', last, ids}, batch, but, batch, but…
 -- Returns the entries of a shard's feed after the id `after`, as feed.lua wrote them, and the id of the
--- last one. Entries up to `after`, which the label replica has counted, are deleted.
+-- last one. Entries up to `after` are deleted, since the label replica has counted them.
 if call('HGET', KEYS[1], 'ver') ~= B.version then return {cmsgpack.pack({'definition_outdated'})} end
 
 local feed = P .. 'f'

@@ -1,19 +1,21 @@
 -- read(board, now, due, rolling, requests, feeds) -> {'done', seq, parts, refresh_states}, text…
 -- Answers read requests (see index/coding.py) from one state; for `refresh_states` see refresh_state.lua.
 --
--- ARGV[1]  msgpack: board, now, due, rolling, requests. A request is {window, instance, rolling, anchors,
---   spans {anchor, low, high, first, last, fit}, members, data, whole}, or {false, form, after, limit} to list
---   the next scopes of a form; none of these may be stale, that is last advanced before `since`. It is
---   {true, window, step, members} to look up the cells of members in the tally of a step, with an answer
---   like that for requested members, where the position of one that has a cell is 0.
+-- ARGV[1]  msgpack: board, now, due, rolling, requests. A request is one of
+--   {window, instance, rolling, anchors, spans {anchor, low, high, first, last, fit}, members, data,
+--     whole}: entries of a ranking; with `whole` all words of the members' rows
+--   {false, form, after, limit}: the next scopes of a form; none of these may be stale, that is last
+--     advanced before `since`
+--   {true, window, step, members}: the cells of members in the tally of a step, with an answer like that
+--     for requested members, where the position of one that has a cell is 0
 -- An anchor is {'start'}, {'end'}, {'member', member}, {'count', form} (the number of entries below
 --   the form), or {'within', form, next form, member, right} (the number of entries below the form,
 --   plus those from the form to the next one whose member sorts before `member`).
 -- All parts of an answer are in one flat list, which is cheaper than a table for each part. A request
--- adds: the size of the ranking; the position of each anchor, -1 if there is none; for each span its first
---   position, the rank there and the entries; if members are requested, a table of positions, one of
---   ranks (-1: not ranked) and one of forms; if data is requested, a table for each span and one for
---   the members.
+--   for entries adds: the size of the ranking; the position of each anchor, -1 if there is none; for
+--   each span its first position, the rank there and the entries; if members are requested, a table of
+--   positions, one of ranks (-1: not ranked) and one of forms; if data is requested, a table for each
+--   span and one for the members.
 -- Entries are a list of alternating members and scores. In the prefixed layout the list has only their
 --   number, and each entry, like the form of each requested member, is one of the texts after the
 --   answer.

@@ -1,10 +1,10 @@
 -- The refresh of a window: a new ranking is built from its tallies, in shares, beside the one that is
 -- shown, and takes its place when it is complete.
 --
--- A build goes through the ranking of all events and then through the scopes, in the order of their
--- names. In each it first removes the ranking of the refresh before last, and then goes through the
--- tallies of the steps that count, from the oldest on. It adds up all cells of a member that it meets
--- for the first time and ranks it; a member that is ranked already is skipped. So each member is ranked
+-- A build first makes the ranking of all events, then those of the scopes, in the order of their names.
+-- For each it first removes the ranking of the refresh before last, and then goes through the tallies of
+-- the steps that count, from the oldest on. When it finds a member for the first time, it adds up all
+-- cells of the member and ranks it; a member that is ranked already is skipped. So each member is ranked
 -- once, and this invariant holds:
 --
 --   a member that a build has not ranked has no cells in the steps that the build is done with.
@@ -137,7 +137,8 @@ local function begin_build(w)
   return build
 end
 
--- Shows the ranking that was built. A sweep will find scopes that are empty now.
+-- Makes the ranking that was built the one that is shown. If scopes are empty now, marks all scopes as
+-- stale, so that a sweep removes these.
 local function show_build(w)
   local name = w.name
   local stored = call('HMGET', KEYS[1], 'some:' .. name, 'empty:' .. name)

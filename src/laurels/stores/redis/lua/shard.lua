@@ -1,8 +1,11 @@
 -- The part that all scripts of a shard have in common: layouts, rows of members, rankings, refusals.
 --
 -- KEYS[1] is P..'m'; every key of the shard begins with P and is in the same slot:
---   P m                     hash: ver, now, seq, since; for a rolling window run:<w>, phase:<w>,
---                           place:<w>; for a refreshed one also the fields listed in refresh_state.lua
+--   P m                     hash: ver, the definition version; now, the newest time seen; seq, the
+--                           number of the last change; since: scopes that were last advanced before
+--                           this time are stale, as the board has changed; for a rolling window
+--                           run:<w>, its running step, and phase:<w> and place:<w>, how far the pass
+--                           has come; for a refreshed one also the fields listed in refresh_state.lua
 --   P i                     set of the existing rankings: <window>:<instance>
 --   P r:<window>:<instance> sorted set of a ranking, ascending in the order of standings
 --   P k:<window>:<instance> prefixed only, hash: member -> form
@@ -35,9 +38,9 @@
 -- end, so that nothing is half done and a member with many events costs as much as one with a single
 -- event.
 local call, pack, unpack_word, sub, floor = redis.call, struct.pack, struct.unpack, string.sub, math.floor
-local P = sub(KEYS[1], 1, -2)
-local A = cmsgpack.unpack(ARGV[1])
-local B = A.board
+local P = sub(KEYS[1], 1, -2)          -- the prefix of all keys of the shard
+local A = cmsgpack.unpack(ARGV[1])     -- the argument of this call
+local B = A.board                      -- the board, see `board_encoding` in index/coding.py
 local BIAS, CHUNK = 9007199254740992, 2000
 local columns, sums, tie, scored = B.columns, B.sums, B.tie, B.scored
 local width = columns + (tie ~= 0 and 1 or 0)
@@ -102,7 +105,7 @@ local function subtract_cell(form, cell)
   return table.concat(parts)
 end
 
--- Returns the part of a form that is equal for members who share a rank.
+-- Returns the part of a form that members of the same rank have in common: the score.
 local function score_of(ranked, form)
   if scored then
     local unit = units[columns]
@@ -206,7 +209,8 @@ local function update_distinct_scores(ranked, by)
   send('ZADD', ranked.d, adds)
 end
 
--- Replaces the old forms of members by new ones; false means not ranked.
+-- Replaces the old forms of members in a ranking by new ones; false stands for a member that is not
+-- ranked.
 local function replace_forms(ranked, names, olds, news)
   local adds, drops, rows, lost, by = {}, {}, {}, {}, {}
   local added, wrote = 0, 0

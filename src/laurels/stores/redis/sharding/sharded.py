@@ -382,7 +382,7 @@ class ShardedIndex:
                     width = board.rules.order_words(each.request.key.window)
                     place = await seek(read, each.request.key, width, len(parts), low, NEAR // 4)
                     each.near(span, *place)
-        raise NotReady("the members asked for kept changing while they were read")
+        raise NotReady("the requested members kept changing while they were read")
 
     async def _ranks(
         self, board: Opened, due_ms: int, batch: Batch, plan: Plan, watch: int
