@@ -31,7 +31,7 @@ BOARDS = (
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with Server() as running:
+    with Server("--appendfsync", "always") as running:
         yield running
 
 
