@@ -13,7 +13,7 @@ import pytest
 
 import laurels
 from laurels import Board, Leaderboards, ManualClock
-from laurels.core.contents import Origin, Piece, Rows
+from laurels.core.contents import Origin, Piece, RankingRows
 from laurels.errors import CursorDiverged
 from laurels.errors.copies import BoardChanging, CopyRefused, NameTaken
 from laurels.flows.copying.copying import CopiedBoard, copy_board
@@ -257,7 +257,7 @@ def test_a_large_board_is_copied_in_several_pieces(
     for _ in range(2):
         source.submit_many("gifts", [(f"m{i}", i % 97, None, f"{i}") for i in range(5_000)])
         clock.advance(HALF_DAY_MS * 2)
-    rows = [each for each in copies_of(source).pieces("gifts") if isinstance(each, Rows)]
+    rows = [each for each in copies_of(source).pieces("gifts") if isinstance(each, RankingRows)]
     assert max(each.size for each in rows) < 5_000
     assert copied(source, target, "gifts").compared.differences == []
     assert answers(target, board) == answers(source, board)

@@ -14,7 +14,7 @@ import laurels
 from laurels.cli import main
 from laurels.core.mending import EntryColumns, StoredEntry, entry_columns
 from laurels.core.ranking_key import RankingKey
-from laurels.core.record import Mend
+from laurels.core.record import MendRanking
 from laurels.errors.ledger import LedgerIncomplete, NoLedger
 from laurels.errors.sinks import SinkBehind
 from laurels.flows.ledger.dialects import dialect_of
@@ -80,7 +80,7 @@ def corrupt_store(lb: laurels.AsyncLeaderboards, random: Random) -> None:
     key = RankingKey(state.number, window, instance, scope)
     with store._lock:
         store._fold.index.mend(
-            key, Mend(0, 0, 0, *key[1:], columns.members, columns.lengths, columns.rows)
+            key, MendRanking(0, 0, 0, *key[1:], columns.members, columns.lengths, columns.rows)
         )
 
 
@@ -220,7 +220,7 @@ def corrupt_member(lb: laurels.AsyncLeaderboards, member: str) -> None:
         key = RankingKey(state.number, window.name, instance)
         with store._lock:
             store._fold.index.mend(
-                key, Mend(0, 0, 0, *key[1:], columns.members, columns.lengths, columns.rows)
+                key, MendRanking(0, 0, 0, *key[1:], columns.members, columns.lengths, columns.rows)
             )
 
 

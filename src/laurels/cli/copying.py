@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from laurels import config
 from laurels.errors import LaurelsError, UnknownBoard
-from laurels.flows.copying.comparing import Compared
+from laurels.flows.copying.comparing import CopyCheck
 from laurels.flows.copying.copying import CopiedBoard, copy_board
 from laurels.model.board_patterns import parse_patterns, reaches
 from laurels.stores.base import PortableStore
@@ -146,7 +146,7 @@ def _put(done: CopiedBoard) -> None:
         put_line(f"  not compared: {escaped(sentence)}")
 
 
-def _what(compared: Compared) -> str:
+def _what(compared: CopyCheck) -> str:
     return (
         f"{compared.rankings:,} rankings with {compared.entries:,} entries, "
         f"{compared.tallies:,} tallies, {compared.ids:,} event ids, "

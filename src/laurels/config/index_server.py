@@ -98,7 +98,7 @@ async def direct_here(
     from laurels.stores.redis.index.keys import RedisKeys  # noqa: PLC0415
     from laurels.stores.redis.registry import Registry  # noqa: PLC0415 (needs an optional package)
     from laurels.stores.redis.retry import Calls  # noqa: PLC0415
-    from laurels.stores.redis.sharding.contents import BoardContents  # noqa: PLC0415
+    from laurels.stores.redis.sharding.contents import ShardedContents  # noqa: PLC0415
     from laurels.stores.redis.sharding.sharded import ShardedIndex  # noqa: PLC0415
     from laurels.stores.redis.store import RedisStore  # noqa: PLC0415
 
@@ -124,7 +124,7 @@ async def direct_here(
             connection.close,
             RedisKeys(connection, address.prefix),
             Calls(secrets.token_hex(8)),
-            BoardContents(index),
+            ShardedContents(index),
             connection.warnings,
             RedisAudit(connection, address.prefix),
         )

@@ -57,8 +57,8 @@ class Origin(Struct, frozen=True, array_like=True):
         return replace(self, now_ms=0) == replace(other, now_ms=0)
 
 
-class Rows(Struct, frozen=True, array_like=True, tag="rows"):
-    """Rows of a ranking, or of the tally of a step.
+class RankingRows(Struct, frozen=True, array_like=True, tag="rows"):
+    """RankingRows of a ranking, or of the tally of a step.
 
     `instance` is that of the `RankingKey`. In a rolling window `running` is the running step.
     `columns` are the words, packed column by column: the columns of the score, the tie stamp, the
@@ -102,7 +102,7 @@ class MemberValues(Struct, frozen=True, array_like=True, tag="data"):
     items: list[tuple[bytes, bytes]]
 
 
-Piece = Rows | EventIds | MemberValues
+Piece = RankingRows | EventIds | MemberValues
 
 _encoder = msgspec.msgpack.Encoder()
 _origins = msgspec.msgpack.Decoder(Origin)
@@ -130,9 +130,9 @@ def rows_of(
     columns: Iterable["array[int]"],
     *,
     is_tally: bool,
-) -> Rows:
+) -> RankingRows:
     """Return rows of members, in their order."""
-    return Rows(
+    return RankingRows(
         window,
         instance,
         scope,

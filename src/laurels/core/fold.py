@@ -116,7 +116,7 @@ class Fold(Boards):
         if isinstance(record, records.Events):
             self.count(records.batch_of(record))
             return True
-        if isinstance(record, records.Mend):
+        if isinstance(record, records.MendRanking):
             return self.mend(record) > 0
         if isinstance(record, records.COPIES) or record.board in self.unfinished.states:
             self._copy(record)
@@ -158,7 +158,7 @@ class Fold(Boards):
             self._record(state, write_block(record, "remove", record.member))
         return was_ranked
 
-    def mend(self, record: records.Mend) -> int:
+    def mend(self, record: records.MendRanking) -> int:
         """Replace entries of a ranking; return how many members were changed. The period must be
         one that the board keeps."""
         state = self.by_number(record.board)

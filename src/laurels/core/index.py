@@ -21,7 +21,7 @@ from .contents import Piece
 from .lifecycle import RollingState
 from .plan import Plan
 from .ranking_key import RankingKey
-from .record import Mend
+from .record import MendRanking
 
 Offset = int | tuple[int, ...]
 """The state that an answer shows. A board in several shards has a number for each of them: two
@@ -174,7 +174,7 @@ class Index(Protocol):
         """Remove a member and its data from the ranking of all events and from those of these
         scopes; return whether it was in any."""
 
-    def mend(self, key: RankingKey, record: Mend) -> bytearray:
+    def mend(self, key: RankingKey, record: MendRanking) -> bytearray:
         """Replace entries of a ranking; return 1 for each member that was changed, 0 for one whose
         entry is not the expected one."""
 

@@ -19,7 +19,7 @@ from laurels.model.labels import LabelPairs, scope_at
 from laurels.model.rules import Rules
 from laurels.model.score import LIMIT, Score, score_of, stamp, units_of, word_bounds
 from laurels.model.validation import safe_repr
-from laurels.model.windows.weighing import Weighing, weight
+from laurels.model.windows.weighing import Weighing
 
 from .board_state import BoardState
 from .index import Slice
@@ -199,7 +199,7 @@ class _Attempt(Struct, frozen=True):
     def decayed_value(self, weighing: Weighing) -> Words | None:
         """Return the value of the event for a window with decay, where it is added with a
         weight."""
-        exponent, mantissa = weight(self.plan.now_ms, weighing.half_life_ms)
+        exponent, mantissa = weighing.weight(self.plan.now_ms)
         total = (0, 0) if self.own is None else (self.own[0], self.own[1])
 
         def reaches(value: int) -> bool:

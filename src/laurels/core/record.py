@@ -19,8 +19,8 @@ from laurels.model.labels import Labels, Values
 from laurels.model.windows.weighing import Weighing, Weights
 
 FORMAT = 3
-"""The format of an entry that replaces entries of rankings (`Mend`), or has records of a board that
-is copied from another store, which earlier versions do not know."""
+"""The format of an entry that replaces entries of rankings (`MendRanking`), or has records of a
+board that is copied from another store, which earlier versions do not know."""
 _OWN_TIMES = 2
 """The format of an entry whose boards have times of their own (event time), and whose batches may
 have a time of acceptance for each event. Other entries have format 1: in these the time never
@@ -130,7 +130,7 @@ class EntryRows(Struct, frozen=True, array_like=True):
     words: tuple[bytes, ...]
 
 
-class Mend(Struct, frozen=True, array_like=True, tag="mend"):
+class MendRanking(Struct, frozen=True, array_like=True, tag="mend"):
     """Entries of one ranking that replace those that it has of these members. With `expected`, only
     members are changed that have these entries before."""
 
@@ -183,7 +183,7 @@ Record = (
     | MemberData
     | Position
     | Refresh
-    | Mend
+    | MendRanking
     | Adopt
     | Content
     | Adopted

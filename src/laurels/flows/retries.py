@@ -39,7 +39,7 @@ class Backoff:
         await self._sleep(seconds)
 
 
-class RetryPolicy:
+class FlowRetryPolicy:
     """Repeats a call for as long as its error may pass. `waiting` is called with the error and the
     seconds until the next attempt."""
 

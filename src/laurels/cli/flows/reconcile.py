@@ -12,7 +12,7 @@ from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, BoardName, Url
 from laurels.cli.recording import Recorder
 from laurels.cli.show import Side, put_json, put_line, put_table
 from laurels.flows.ledger.dialects import dialect_of
-from laurels.flows.ledger.reconcile import Difference, Reconciled, Reconciling, sentence
+from laurels.flows.ledger.reconcile import EntryDifference, Reconciled, Reconciling, sentence
 
 NO = 1
 
@@ -78,7 +78,7 @@ def _put(result: Reconciled) -> None:
     put_line(sentence(result))
 
 
-def _row(each: Difference) -> tuple[str, ...]:
+def _row(each: EntryDifference) -> tuple[str, ...]:
     ranking = " ".join(filter(None, [each.window, each.period, each.scope]))
     sides = ["-" if side is None else str(side.score) for side in (each.ledger, each.store)]
     return each.member, ranking, *sides

@@ -23,7 +23,7 @@ from laurels.cli.options import DEFAULT_URL, OUTPUT, READING, AsJson, Url
 from laurels.cli.show import complain, put_json, put_line, put_table
 from laurels.errors import LaurelsError
 from laurels.errors.sources import SourceUnreadable
-from laurels.flows.retries import RetryPolicy
+from laurels.flows.retries import FlowRetryPolicy
 from laurels.flows.sources.figures import Figures
 from laurels.flows.sources.mapping import DEFAULT, parse_mapping
 from laurels.flows.sources.opening import open_reader
@@ -224,7 +224,7 @@ async def _run(
     """Run a source over the boards at an address; return its figures, and whether by Ctrl-C."""
     interrupted = False
     opening = asyncio.ensure_future(
-        RetryPolicy(asyncio.sleep, _complain_of_waiting).call(
+        FlowRetryPolicy(asyncio.sleep, _complain_of_waiting).call(
             partial(laurels.open_async, at, create=False)
         )
     )

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from laurels.core.board_state import BoardState
 from laurels.core.index import COUNTED, Outcomes
 from laurels.core.plan import Plan
-from laurels.core.record import Mend, Position
+from laurels.core.record import MendRanking, Position
 from laurels.engine.batch.packing import differences, pack, split_texts, unpack
 from laurels.errors import (
     LogDamaged,
@@ -153,7 +153,7 @@ def position_block(record: Position, sequence: int = 0) -> WriteBlock:
     return write_block(record, "position", None, noted, sequence)
 
 
-def mend_block(record: Mend) -> MendBlock:
+def mend_block(record: MendRanking) -> MendBlock:
     """Return the block of a record that replaces entries, as if it replaced all of them."""
     return MendBlock(
         0,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from laurels.core.contents import EventIds, MemberValues, Origin, Piece, Rows
+from laurels.core.contents import EventIds, MemberValues, Origin, Piece, RankingRows
 from laurels.model.board import Board
 from laurels.stores.base import BoardContents
 
@@ -15,7 +15,7 @@ Name = tuple[str, str, int, str]
 """The kind of a structure, its window, instance and scope."""
 
 
-class Compared(Struct, frozen=True):
+class CopyCheck(Struct, frozen=True):
     """What was compared. `differences` are sentences, as are the `not_compared`."""
 
     rankings: int
@@ -37,7 +37,7 @@ class _Contents(Struct):
     data: dict[bytes, bytes]
 
 
-def compare(source: BoardContents, target: BoardContents, board: str) -> Compared:
+def compare(source: BoardContents, target: BoardContents, board: str) -> CopyCheck:
     """Compare a board in two stores."""
     for _ in range(ATTEMPTS - 1):
         found = _compared(_contents(source, board), _contents(target, board))
@@ -55,7 +55,7 @@ def _contents(store: BoardContents, board: str) -> _Contents:
 
 def _add(found: _Contents, piece: Piece) -> None:
     match piece:
-        case Rows():
+        case RankingRows():
             name = (
                 "tally" if piece.is_tally else "ranking",
                 piece.window,
@@ -71,7 +71,7 @@ def _add(found: _Contents, piece: Piece) -> None:
             found.data |= items
 
 
-def _compared(source: _Contents, target: _Contents) -> Compared:
+def _compared(source: _Contents, target: _Contents) -> CopyCheck:
     rules = Board.from_json(source.origin.definition).rules()
     changed = {
         window
@@ -87,7 +87,7 @@ def _compared(source: _Contents, target: _Contents) -> Compared:
         *_differ("event ids", ids[0], ids[1]),
         *_differ("member data", source.data, target.data),
     ]
-    return Compared(
+    return CopyCheck(
         rankings=len(rankings),
         entries=sum(source.rows[name][0] for name in rankings),
         tallies=sum(name[0] == "tally" for name in source.rows),

@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from laurels.core.contents import Origin, Rows
+from laurels.core.contents import Origin, RankingRows
 from laurels.errors import UnknownBoard
 from laurels.errors.copies import BoardChanging, NameTaken
 from laurels.model.board import Board
 from laurels.stores.base import BoardContents, BoardCopies
 
-from .comparing import Compared, compare
+from .comparing import CopyCheck, compare
 
 ATTEMPTS = 3
 """How often a board is copied that changes meanwhile."""
@@ -31,7 +31,7 @@ class CopiedBoard(Struct, frozen=True):
     board: str
     copied: bool
     rows: int
-    compared: Compared
+    compared: CopyCheck
 
 
 def copy_board(
@@ -78,7 +78,7 @@ def _copy(
         rows = 0
         for piece in source.pieces(board):
             target.put(board, piece)
-            rows += piece.size if isinstance(piece, Rows) else 0
+            rows += piece.size if isinstance(piece, RankingRows) else 0
             report("copying", rows)
         if source.origin(board).is_as(origin):
             target.finish(board)

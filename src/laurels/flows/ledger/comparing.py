@@ -33,7 +33,7 @@ Value = tuple[object, ...]
 """What is compared of an entry: the numbers of its score, and its times."""
 
 
-class Comparison(Struct, frozen=True):
+class LedgerComparison(Struct, frozen=True):
     """The entries that seem to differ, how many entries the store has, and the labels of scopes."""
 
     differing: list[Key]
@@ -73,7 +73,7 @@ class Comparing:
         self._board = board
         self._labels: dict[str, dict[str, str]] = {}
 
-    async def run(self) -> Comparison:
+    async def run(self) -> LedgerComparison:
         """Compare all entries of both sides."""
         store, ledger = _Sums(), _Sums()
         async for key, value in self._store():
@@ -89,7 +89,7 @@ class Comparing:
         differing: list[Key] = []
         for group in _groups(wrong, ledger.counts, store.counts):
             differing += await self._compare(group)
-        return Comparison(differing, sum(store.counts), self._labels)
+        return LedgerComparison(differing, sum(store.counts), self._labels)
 
     async def _compare(self, buckets: set[int]) -> list[Key]:
         """Return the entries of some buckets that differ."""

@@ -45,7 +45,7 @@ SHOWN = 20
 """The most differences that are listed."""
 
 
-class Difference(Struct, frozen=True):
+class EntryDifference(Struct, frozen=True):
     """An entry in which the two sides differ; `ledger` or `store` is None without one."""
 
     member: str
@@ -66,7 +66,7 @@ class Reconciled(Struct, frozen=True):
     differing: int = 0
     mended: int = 0
     waiting: int = 0
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[EntryDifference, ...] = ()
 
     @property
     def remaining(self) -> int:
@@ -108,7 +108,7 @@ class Reconciling:
         rows = LockedRows(self._dialect, self._prefix, name, definition.rules())
         board = _Board(self._lb, self._dialect, definition, comparison.labels, rows)
         left = comparison.differing
-        differing: dict[Key, Difference] = {}
+        differing: dict[Key, EntryDifference] = {}
         mended: set[Key] = set()
         try:
             for round in range(ROUNDS):
@@ -135,7 +135,7 @@ class Reconciling:
         self,
         board: "_Board",
         keys: Sequence[Key],
-        differing: dict[Key, Difference],
+        differing: dict[Key, EntryDifference],
         mended: set[Key],
     ) -> list[Key]:
         """Check entries again, and mend those that differ; return those to be checked later."""
@@ -147,7 +147,7 @@ class Reconciling:
                     differing.pop(key, None)
             for key in wrong:
                 member, (window, period, scope) = key
-                differing[key] = Difference(
+                differing[key] = EntryDifference(
                     *(member, window, period or None, scope),
                     read.ledger.get(key),
                     read.store.get(key),

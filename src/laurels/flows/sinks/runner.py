@@ -22,7 +22,7 @@ from laurels.errors import (
     UnknownBoard,
 )
 from laurels.errors.sinks import SinkBehind, TargetRefused
-from laurels.flows.retries import Backoff, RetryPolicy, Sleep
+from laurels.flows.retries import Backoff, FlowRetryPolicy, Sleep
 from laurels.model.board_patterns import reaches
 
 from .figures import BoardFigures, SinkFigures
@@ -168,7 +168,7 @@ class SinkRunner:
                 self._report(str(error))
             has_failed = True
 
-        result = await RetryPolicy(self._sleep, waiting).call(call)
+        result = await FlowRetryPolicy(self._sleep, waiting).call(call)
         if figures is not None:
             figures.error = None
         return result

@@ -13,7 +13,7 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.core.receipt import Receipts
 from laurels.errors import LaurelsError, PositionMoved
 from laurels.errors.sources import SourceOvertaken
-from laurels.flows.retries import RetryPolicy
+from laurels.flows.retries import FlowRetryPolicy
 
 from .mapping import MappedEvent
 
@@ -21,7 +21,7 @@ from .mapping import MappedEvent
 class Commits:
     """The commits of one run. `key` is the name under which boards store the source's position."""
 
-    def __init__(self, lb: AsyncLeaderboards, key: str, retries: RetryPolicy) -> None:
+    def __init__(self, lb: AsyncLeaderboards, key: str, retries: FlowRetryPolicy) -> None:
         self._lb = lb
         self._key = key
         self._retries = retries

@@ -29,7 +29,7 @@ from laurels.errors import (
     UnknownBoard,
 )
 from laurels.errors.sources import SourceDiverged, SourceExpired
-from laurels.flows.retries import RetryPolicy, Sleep
+from laurels.flows.retries import FlowRetryPolicy, Sleep
 
 from .commits import Commits
 from .dedupe_room import DedupeRoom
@@ -96,7 +96,7 @@ class SourceRunner:
         self._now_ms = now_ms
         self._progress = progress
         self._stopping = StopSignal()
-        self._retries = RetryPolicy(self._stopping.pausing(sleep), waiting)
+        self._retries = FlowRetryPolicy(self._stopping.pausing(sleep), waiting)
         self._positions: dict[str, StreamPosition] = {}
         self._commits = Commits(lb, settings.key, self._retries)
         self._room = DedupeRoom(lb)

@@ -139,6 +139,10 @@ class Weighing(Struct, frozen=True, order=True):
         """Return the weights of instants, or of the one that all events share."""
         return weights(ats_ms, self.half_life_ms)
 
+    def weight(self, at_ms: int) -> tuple[int, int]:
+        """Return the exponent and the mantissa of the weight of an instant."""
+        return weight(at_ms, self.half_life_ms)
+
     def restored(self, ats_ms: "array[int] | int", mantissas: "array[int] | int") -> Weights:
         """Return weights from their mantissas."""
         return restored(ats_ms, self.half_life_ms, mantissas)

@@ -45,7 +45,7 @@ class Mending:
         self.name = board.board.name
         self._at_ms = MIN_MS if at_ms is None else at_ms
         self._prepared = [_prepared(board, each) for each in rankings]
-        self._records: list[record.Mend] = []
+        self._records: list[record.MendRanking] = []
         self.weight = 1 + sum([len(each.columns.lengths) for each in self._prepared])
         self.done = 0
 
@@ -56,14 +56,14 @@ class Mending:
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
         return list(self.mends(boards, now_ms))
 
-    def mends(self, boards: Boards, now_ms: int) -> list[record.Mend]:
+    def mends(self, boards: Boards, now_ms: int) -> list[record.MendRanking]:
         """Return the records for the rankings that the board keeps at its time."""
         state = boards.named(self.name)
         if boards.event_time:
             now_ms = max(boards.accepts_at(state, now_ms), self._at_ms)
         oldest_ms = oldest_stored(state.rules, state.floors, now_ms)
         self._records = [
-            record.Mend(
+            record.MendRanking(
                 state.number,
                 state.version,
                 now_ms,
@@ -127,7 +127,7 @@ def _prepared(board: BoardState, given: RankingEntries) -> _Prepared:
     return _Prepared(window.name, instance, scope, columns, expected)
 
 
-def parts_of_mend(mend: record.Mend, most: int) -> list[record.Mend]:
+def parts_of_mend(mend: record.MendRanking, most: int) -> list[record.MendRanking]:
     """Divide the entries of a record into records of at most `most`."""
     size = len(mend.lengths)
     if size <= most:

@@ -26,8 +26,8 @@ from .catalog import BoardCatalog, opened_as
 from .remote import Opened
 
 
-class Contents(Protocol):
-    """Reads and writes whole boards: see `sharding.contents.BoardContents`."""
+class ServerContents(Protocol):
+    """Reads and writes whole boards: see `sharding.contents.ShardedContents`."""
 
     def pieces(self, board: Opened) -> AsyncIterator[Piece]: ...
 
@@ -55,7 +55,7 @@ class ServerCopies:
     where `run` runs coroutines."""
 
     def __init__(
-        self, catalog: BoardCatalog, contents: Contents, run: Callable[[Any], Any]
+        self, catalog: BoardCatalog, contents: ServerContents, run: Callable[[Any], Any]
     ) -> None:
         self._catalog = catalog
         self._contents = contents

@@ -18,7 +18,7 @@ from laurels.core.index import Offset, Outcomes
 from laurels.core.lifecycle import Due, RefreshState, RollingState
 from laurels.core.plan import Plan
 from laurels.core.ranking_key import RankingKey
-from laurels.core.record import Mend
+from laurels.core.record import MendRanking
 from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.stats import BoardLayout
 from laurels.model.event import Batch
@@ -186,7 +186,7 @@ class RemoteIndex(Protocol):
         was in any. On a board with scopes that is not a single step: other callers may see it half
         done, and after an error the caller repeats it."""
 
-    async def mend(self, board: Opened, record: Mend, due: Due) -> int:
+    async def mend(self, board: Opened, record: MendRanking, due: Due) -> int:
         """Replace entries of a ranking; return how many were replaced. Repeating it does no
         harm."""
 

@@ -36,7 +36,7 @@ from laurels.wire.audit_entry import AuditStore, MemoryAudit
 
 from .catalog import BoardCatalog, opened_as
 from .changes import ChangeReader
-from .copies import Contents, ServerCopies
+from .copies import ServerContents, ServerCopies
 from .follow import Follower
 from .keys import ServerKeys
 from .query_runner import QueryRunner
@@ -92,7 +92,7 @@ class RedisStore(Paced):
         close: Callable[[], Awaitable[None]],
         keys: ServerKeys,
         calls: Calls,
-        contents: Contents,
+        contents: ServerContents,
         risks: Sequence[str] = (),
         audit: AuditStore | None = None,
     ) -> None:

@@ -4,12 +4,12 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import eq
 
-from laurels.core.contents import EventIds, MemberValues, Piece, Rows
+from laurels.core.contents import EventIds, MemberValues, Piece, RankingRows
 from laurels.core.index import Located, Neighbourhood, Outcome, Outcomes, Slice
 from laurels.core.lifecycle import RollingState
 from laurels.core.plan import Plan
 from laurels.core.ranking_key import RankingKey
-from laurels.core.record import EntryRows, Mend
+from laurels.core.record import EntryRows, MendRanking
 from laurels.engine.batch import fold
 from laurels.engine.batch.packing import unpack
 from laurels.engine.rolling.rolling import RollingSet
@@ -95,7 +95,7 @@ class MemoryIndex(Deferred):
             store.drop_empty(scope)
         return found > 0
 
-    def mend(self, key: RankingKey, record: Mend) -> bytearray:
+    def mend(self, key: RankingKey, record: MendRanking) -> bytearray:
         size = len(record.lengths)
         store = self._boards[key.board]
         ids = self._roster.intern(record.members, record.lengths)
@@ -258,7 +258,7 @@ class MemoryIndex(Deferred):
         """Write a piece of a board's state; `restored` is called after the last."""
         store = self._boards[board]
         match piece:
-            case Rows():
+            case RankingRows():
                 ids, structure = restore_rows(board, store, self._roster, piece)
                 if self._copying is not None:
                     self._copying.touch(board, piece.scope, ids, [structure])

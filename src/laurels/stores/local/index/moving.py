@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Iterator
 
-from laurels.core.contents import PIECE_ROWS, EventIds, MemberValues, Piece, Rows, rows_of
+from laurels.core.contents import PIECE_ROWS, EventIds, MemberValues, Piece, RankingRows, rows_of
 from laurels.core.ranking_key import RankingKey
 from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster
@@ -78,7 +78,7 @@ def _cells(tally: Tally) -> Iterator[tuple["array[int]", list["array[int]"]]]:
 
 def _entries(
     roster: Roster, name: tuple[str, int, str], running: int | None, ranking: RankedSet
-) -> Iterator[Rows]:
+) -> Iterator[RankingRows]:
     for start in range(0, len(ranking), PIECE_ROWS):
         ids, words = ranking.slice(start, start + PIECE_ROWS)
         if ids:
@@ -93,13 +93,13 @@ def _rows(
     words: list["array[int]"],
     *,
     is_tally: bool,
-) -> Rows:
+) -> RankingRows:
     members = [member.encode() for member in roster.names(ids)]
     return rows_of(*name, running, members, words, is_tally=is_tally)
 
 
 def restore_rows(
-    board: int, store: BoardStore, roster: Roster, rows: Rows
+    board: int, store: BoardStore, roster: Roster, rows: RankingRows
 ) -> tuple["array[int]", Structure]:
     """Write rows into a ranking or a tally, created if it is missing; return the ids of the members
     and the structure."""

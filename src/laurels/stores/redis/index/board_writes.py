@@ -4,7 +4,7 @@ from typing import Any
 
 from laurels.core.changes.blocks import MendBlock, WriteBlock, mend_block
 from laurels.core.lifecycle import Due
-from laurels.core.record import Mend
+from laurels.core.record import MendRanking
 from laurels.stores.redis.remote import Opened, PositionWrite
 
 from .batches import encode_positions
@@ -35,7 +35,7 @@ class BoardWrites(Upkeep):
         )
         return bool(in_all + found)
 
-    async def mend(self, board: Opened, record: Mend, due: Due) -> int:
+    async def mend(self, board: Opened, record: MendRanking, due: Due) -> int:
         """Replace entries of a ranking; return how many were replaced."""
         if record.scope:
             while not await self.advance_scopes(board, [record.scope], due, self.share, full=True):

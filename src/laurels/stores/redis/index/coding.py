@@ -14,7 +14,7 @@ from msgspec import Struct
 from laurels.core.index import Located, Outcomes, Scores, Slice
 from laurels.core.lifecycle import Due, RefreshState, RollingState, rolling_state
 from laurels.core.ranking_key import RankingKey
-from laurels.core.record import EntryRows, Mend
+from laurels.core.record import EntryRows, MendRanking
 from laurels.core.requests import Anchor, AtBound, AtMember, ReadRequest, ReadResult, Span, Start
 from laurels.engine.batch.packing import split_texts, unpack
 from laurels.errors.index_server import IndexUnavailable
@@ -87,7 +87,7 @@ def board_encoding(board: Opened, *, expires: bool = False) -> BoardEncoding:
     )
 
 
-def encode_mend(record: Mend) -> dict[str, Any]:
+def encode_mend(record: MendRanking) -> dict[str, Any]:
     """Encode the entries that replace those of a ranking."""
     size = len(record.lengths)
 

@@ -10,7 +10,7 @@ from laurels.core.contents import (
     MemberValues,
     Origin,
     Piece,
-    Rows,
+    RankingRows,
     rows_of,
 )
 from laurels.core.ranking_key import RankingKey
@@ -72,7 +72,7 @@ class ShardContents(ShardCalls):
             yield EventIds(groups)
             start += len(found)
 
-    async def _cells(self, board: Opened, key: RankingKey, step: int) -> AsyncIterator[Rows]:
+    async def _cells(self, board: Opened, key: RankingKey, step: int) -> AsyncIterator[RankingRows]:
         name = scoped_name(key)
         refreshed = key.window in board.rules.refreshed
         width = board.rules.order_words(key.window)
@@ -85,7 +85,7 @@ class ShardContents(ShardCalls):
                 words = self._words(board, key, forms)
             yield rows_of(key.window, step, key.scope, key.instance, members, words, is_tally=True)
 
-    async def _entries(self, board: Opened, key: RankingKey) -> AsyncIterator[Rows]:
+    async def _entries(self, board: Opened, key: RankingKey) -> AsyncIterator[RankingRows]:
         window = board.rules.windows[key.window]
         refreshed = key.window in board.rules.refreshed
         instance = key.instance
@@ -157,7 +157,7 @@ class ShardContents(ShardCalls):
     async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None:
         """Write a piece of a shard; again has no effect."""
         match piece:
-            case Rows():
+            case RankingRows():
                 for first in range(0, piece.size, _WRITTEN):
                     await self._write_rows(board, piece, first, now_ms)
             case EventIds(groups):
@@ -170,7 +170,7 @@ class ShardContents(ShardCalls):
                 texts = [as_text(each) for item in items for each in item]
                 await self._operate("restore_data", board, entries=texts)
 
-    async def _write_rows(self, board: Opened, rows: Rows, first: int, now_ms: int) -> None:
+    async def _write_rows(self, board: Opened, rows: RankingRows, first: int, now_ms: int) -> None:
         part = slice(first, first + _WRITTEN)
         scope = rows.scope
         await self._operate(

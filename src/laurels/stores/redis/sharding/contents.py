@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from typing import Protocol
 
-from laurels.core.contents import EventIds, MemberValues, Origin, Piece, Rows, rows_of
+from laurels.core.contents import EventIds, MemberValues, Origin, Piece, RankingRows, rows_of
 from laurels.model.labels import is_by
 from laurels.stores.redis.remote import Opened
 
@@ -29,7 +29,7 @@ class PartContents(Protocol):
     ) -> None: ...
 
 
-class BoardContents:
+class ShardedContents:
     """The contents of boards. A board must not change while it is read."""
 
     def __init__(self, parts: PartContents) -> None:
@@ -42,7 +42,7 @@ class BoardContents:
                 yield piece
         if board.rules.has_label_replica:
             async for piece in self._parts.pieces(label_replica(board)):
-                if isinstance(piece, Rows):
+                if isinstance(piece, RankingRows):
                     yield piece
 
     async def ends(self, board: Opened) -> list[tuple[int, int]]:
@@ -51,7 +51,7 @@ class BoardContents:
 
     async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None:
         """Write a piece to the shards that its members are in."""
-        if isinstance(piece, Rows) and board.rules.has_label_replica and is_by(piece.scope):
+        if isinstance(piece, RankingRows) and board.rules.has_label_replica and is_by(piece.scope):
             await self._parts.restore(label_replica(board), piece, now_ms)
             return
         if isinstance(piece, MemberValues) and board.rules.has_label_replica:
@@ -80,7 +80,7 @@ class BoardContents:
 def _part(piece: Piece, shard: int, count: int) -> Iterator[Piece]:
     """Yield the part of a piece that belongs to a shard, unless it is empty."""
     match piece:
-        case Rows():
+        case RankingRows():
             names = piece.names()
             places = [i for i, name in enumerate(names) if shard_of(name, count) == shard]
             if places:

@@ -16,7 +16,7 @@ from laurels.core.index import Offset, changes
 from laurels.core.lifecycle import Due, RollingState
 from laurels.core.plan import Plan
 from laurels.core.ranking_key import RankingKey
-from laurels.core.record import Mend
+from laurels.core.record import MendRanking
 from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.stats import BoardLayout
 from laurels.errors import NotReady, PositionMoved
@@ -192,7 +192,7 @@ class ShardedIndex:
             await self._index.set_data(label_replica(board), member, None)
         return await self._index.remove(home(board, member), member, due, recorded)
 
-    async def mend(self, board: Opened, record: Mend, due: Due) -> int:
+    async def mend(self, board: Opened, record: MendRanking, due: Due) -> int:
         """Replace entries of a ranking, in the shards of their members."""
         parts = mends_by_shard(record, board.rules.shards)
         return sum(

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from laurels.core.record import EntryRows, Mend
+from laurels.core.record import EntryRows, MendRanking
 from laurels.engine.batch.packing import pack, split_texts, unpack
 from laurels.stores.redis.remote import (
     DefinitionOutdated,
@@ -40,7 +40,7 @@ def home(board: Opened, member: bytes) -> Opened:
     return replace(board, shard=shard_of(member, board.rules.shards))
 
 
-def mends_by_shard(record: Mend, shards: int) -> dict[int, Mend]:
+def mends_by_shard(record: MendRanking, shards: int) -> dict[int, MendRanking]:
     """Divide the entries of a record by the shards of their members."""
     if shards == 1:
         return {0: record}
