@@ -139,7 +139,9 @@ async def run(
             served.metrics.sinks = sinks.figures
             upkeep.append(asyncio.create_task(sinks.go_on()))
         if settings.sources and (order is None or order.number == 1):
-            sources = BackgroundSources(settings.sources, lb, _now_ms, _log_source)
+            sources = BackgroundSources(
+                settings.sources, lb, _now_ms, lambda: secrets.token_hex(8), _log_source
+            )
             served.metrics.sources = sources.figures
             upkeep.append(asyncio.create_task(sources.go_on()))
         ip, port = free(settings) if order is None else (order.ip, order.port)

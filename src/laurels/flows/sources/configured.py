@@ -1,7 +1,6 @@
 """Sources that a server runs by its settings."""
 
 import asyncio
-import secrets
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -52,11 +51,14 @@ class BackgroundSources:
         settings: Mapping[str, ConfiguredSource],
         lb: AsyncLeaderboards,
         now_ms: Callable[[], int],
+        new_run: Callable[[], str],
         report: Callable[[str, str], None],
     ) -> None:
+        """`new_run` returns a random text that tells one run of a source from the others."""
         self._settings = settings
         self._lb = lb
         self._now_ms = now_ms
+        self._new_run = new_run
         self._report = report
         self.figures = {name: Figures() for name in settings}
         """What each source has counted since the service was started."""
@@ -64,7 +66,7 @@ class BackgroundSources:
             if each.from_ == STDIN:
                 raise InvalidStream("a server reads no source from standard input")
             parse_mapping(each.map)
-            _open(each)
+            _open(each, new_run())
 
     async def go_on(self) -> None:
         """Run all sources. Never ends by itself."""
@@ -82,7 +84,7 @@ class BackgroundSources:
 
     async def _run(self, name: str) -> None:
         each = self._settings[name]
-        reader = _open(each)
+        reader = _open(each, self._new_run())
         try:
             with closing(JsonRejects(Path(each.rejects or f"{name}.rejects.jsonl"))) as rejects:
                 runner = SourceRunner(
@@ -101,8 +103,6 @@ class BackgroundSources:
             await reader.close()
 
 
-def _open(source: ConfiguredSource) -> StreamReader:
+def _open(source: ConfiguredSource, run: str) -> StreamReader:
     """Return the reader of a source; nothing is connected yet. Raises InvalidStream."""
-    return open_reader(
-        source.from_, sleep=asyncio.sleep, stdin=lambda _size: b"", run=secrets.token_hex(8)
-    )
+    return open_reader(source.from_, sleep=asyncio.sleep, stdin=lambda _size: b"", run=run)
