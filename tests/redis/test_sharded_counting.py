@@ -116,6 +116,28 @@ def test_what_a_shard_refuses_is_counted_once_in_the_end(
         lb.check()
 
 
+@pytest.mark.parametrize("refusing", range(SHARDS))
+def test_a_label_has_the_last_value_of_a_call_that_a_shard_refused_at_first(
+    lb: laurels.Leaderboards, refusing: int
+) -> None:
+    refusals: list[Exception] = [StepNotReady()]
+
+    def refusal(board: Opened) -> Exception | None:
+        return refusals.pop() if refusals and board.shard == refusing else None
+
+    columns = [laurels.Column("level", op="last")]
+    lb.create(laurels.Board("levels", columns=columns, rank_by=["room"], shards=SHARDS))
+    lb.submit_many("levels", [(member, 0, NOW, None, {"room": "a"}) for member in MEMBERS])
+    failing(lb, refusal)
+    others = [member for shard in range(SHARDS - 1) for member in members_of(shard)[:2]]
+    events = [*others, members_of(SHARDS - 1)[0]]
+    lb.submit_many(
+        "levels", [(member, i, NOW, None, {"room": "a"}) for i, member in enumerate(events)]
+    )
+    assert not refusals
+    assert [entry.score for entry in lb.top("levels", by="room").entries] == [len(events) - 1]
+
+
 @pytest.mark.parametrize(
     "error", [IndexUnavailable("gone"), IndexDenied("no")], ids=["unavailable", "denied"]
 )

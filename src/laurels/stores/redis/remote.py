@@ -282,6 +282,22 @@ class RemoteIndex(Protocol):
 class FollowedIndex(RemoteIndex, Protocol):
     """An index that has each shard of a board as a board of its own, with a feed."""
 
+    async def apply(
+        self,
+        board: Opened,
+        batch: Batch,
+        plan: Plan,
+        watch: int | None,
+        *,
+        ranks: bool,
+        due_ms: int,
+        call: CallId | None = None,
+        places: Sequence[int] | None = None,
+    ) -> Applied:
+        """Count a batch as planned. `places` are the positions of its events in the whole call, if
+        an earlier attempt has counted the others; rankings by a label count the events of a call in
+        this order."""
+
     async def read_changes(
         self, board: Opened, after: Sequence[int], limit: int
     ) -> list[ShardChanges]:

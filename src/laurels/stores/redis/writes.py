@@ -150,6 +150,7 @@ class Writer:
         offset after it."""
         place, ranks = write.watched
         size = batch.size
+        in_call: Sequence[int] = range(size)
         for _ in range(ATTEMPTS):
             await self._ensure_there(write)
             state = write.board = self._catalog.boards.current(write.board)
@@ -164,6 +165,7 @@ class Writer:
                     plan.places.index(place),
                     ranks=ranks,
                     due_ms=plan_expiry(plan, state.rules, batch),
+                    places=in_call,
                 )
                 applied = await attempts.answer(apply)
             except DefinitionOutdated:
@@ -187,6 +189,7 @@ class Writer:
                 folded = Folded(batch.take(done), plan.select(done), applied.outcomes)
                 write.add_result(folded, both_ranks, [places[i] for i in done])
                 places = [places[i] for i in applied.left]
+                in_call = [in_call[i] for i in applied.left]
                 batch = batch.take(applied.left)
         if batch.size < size:
             raise PartlyCounted(f"{batch.size} events of the batch were not counted")

@@ -4,10 +4,11 @@ A batch is divided by its members, and each shard counts its share in one atomic
 several shards, so three things need care:
 
 - A shard may refuse its share after others have counted theirs. The events that were not counted
-  are then in `Applied.left`, for the caller to plan and send again. If a shard cannot be reached,
-  the error says that the call may have been carried out, and the caller repeats it under its id:
-  shards that have counted it give the same answer again. If the outcome is still unknown then, or
-  if another error follows after some shards have counted, PartlyCounted is raised.
+  are then in `Applied.left`, for the caller to plan and send again with their positions in the
+  whole call, since rankings by a label count the events of a call in its order. If a shard cannot
+  be reached, the error says that the call may have been carried out, and the caller repeats it
+  under its id: shards that have counted it give the same answer again. If the outcome is still
+  unknown then, or if another error follows after some shards have counted, PartlyCounted is raised.
 - Every shard stores a position together with its share: see positions.py. A caller that was
   interrupted reads the previous position and sends the same batch again, and the shards that have
   counted their share skip it. A batch that was divided differently raises PositionDiffers, one that
@@ -69,6 +70,7 @@ class Counting:
         plan: Plan,
         watch: int | None,
         call: CallId | None,
+        places: Sequence[int] | None,
     ) -> None:
         self._index = index
         self._board = board
@@ -78,6 +80,7 @@ class Counting:
         self._watch = watch
         self._call = call
         self._number = 0 if call is None else call.number
+        self._places = range(batch.size) if places is None else places
         count = len(self._shards)
         self._homes = [shard_of(member, count) for member in batch.member_list()]
         touched: dict[int, list[int]] = {}
@@ -217,7 +220,8 @@ class Counting:
             most = self._remembered[share.shard] + self._capacity
             board = replace(board, rules=replace(board.rules, dedupe_max=most))
         batch = replace(batch, position=None)
-        feed = encode_feed_payload(board.rules, batch, plan, share.events, self._number)
+        places = [self._places[event] for event in share.events]
+        feed = encode_feed_payload(board.rules, batch, plan, places, self._number)
         applied = await self._index.apply(
             board,
             batch,

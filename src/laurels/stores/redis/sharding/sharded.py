@@ -83,9 +83,11 @@ class ShardedIndex:
         ranks: bool,
         due_ms: int,
         call: CallId | None = None,
+        places: Sequence[int] | None = None,
     ) -> Applied:
         """Count a batch as planned; `watch` is an index into the plan's routes. Every shard knows
-        the call by its id, and answers a repeated call as it did at first.
+        the call by its id, and answers a repeated call as it did at first. `places` are the
+        positions of the events in the whole call, if an earlier attempt has counted the others.
 
         Ranks take two rounds of reads of all shards before the batch and two after it, so with
         several writers they may differ by what others wrote meanwhile.
@@ -94,7 +96,7 @@ class ShardedIndex:
             return await self._index.apply(
                 board, batch, plan, watch, ranks=ranks, due_ms=due_ms, call=call
             )
-        counting = Counting(self._index, board, batch, plan, watch, call)
+        counting = Counting(self._index, board, batch, plan, watch, call, places)
         return await counting.apply(partial(self._ranks, board, due_ms) if ranks else None, due_ms)
 
     def read(
