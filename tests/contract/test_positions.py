@@ -71,6 +71,19 @@ def test_a_batch_that_is_refused_as_a_whole_leaves_the_position_free(
     assert scores(lb.top("b")) == {"bob": 1}
 
 
+def test_positions_are_listed_by_source(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    assert lb.positions("b") == {}
+    for source, text in [("sink:a", "1"), ("source/x/y", "2"), ('"quoted" é', "3"), ("0", "4")]:
+        lb.submit_many("b", [("ann", 1), ("bob", 1)], position=(source, text))
+    lb.submit_many("b", [], position=("0", "5", "4"))
+    stored = {'"quoted" é': "3", "0": "5", "sink:a": "1", "source/x/y": "2"}
+    assert lb.positions("b") == stored
+    assert list(lb.positions("b")) == sorted(stored)
+    with pytest.raises(laurels.errors.UnknownBoard):
+        lb.positions("c")
+
+
 def test_a_position_follows_another_one(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     for text, before in (("1", "1"), ("", None), ("", "")):

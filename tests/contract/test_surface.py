@@ -23,6 +23,7 @@ VERBS = (
     "submit",
     "submit_many",
     "position",
+    "positions",
     "set",
     "set_data",
     "remove",

@@ -35,6 +35,31 @@ def test_status_shows_the_positions_of_a_source(shell: Shell) -> None:
     assert shell("source", "status", "s", "--boards", "x*", "--json").json()["boards"] == []
 
 
+def test_sinks_and_sources_are_listed(shell: Shell) -> None:
+    with laurels.open(shell.directory / "boards") as lb:
+        lb.change("gifts", changes="1h")
+        for name in ("a", "b", "c", "d.e"):
+            lb.create(laurels.Board(name, changes="1h"))
+            lb.submit_many(name, [], position=("import.csv", "1"))
+    assert shell("sink", "list", "--json").json() == []
+    assert shell("source", "list").code == 0
+    run = ("source", "run", "s", "--from", "events", "--until-end", "--map", FOUR_FIELDS)
+    shell(*run, "--boards", "gifts")
+    for name, boards in (("all", ()), ("some", ("--boards", "a", "--boards", "d*"))):
+        target = f"{name}.jsonl" if boards else "sqlite:///ledger.db"
+        assert shell("sink", "run", name, "--to", target, "--until-end", *boards).code == 0
+    assert shell("source", "list", "--json").json() == [{"name": "s", "boards": ["gifts"]}]
+    assert shell("sink", "list", "--json").json() == [
+        {"name": "all", "boards": ["a", "b", "c", "d.e", "gifts"]},
+        {"name": "some", "boards": ["a", "d.e"]},
+    ]
+    assert "a, b, c and 2 more" in shell("sink", "list").out
+    few = shell("sink", "list", "--boards", "b", "--json").json()
+    assert few == [{"name": "all", "boards": ["b"]}]
+    missing = shell("sink", "list", "--at", "elsewhere")
+    assert (missing.code, "folder_missing" in missing.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -69,6 +69,9 @@ class CountingStore:
     def position(self, board: str, source: str) -> str | None:
         return self._store.position(board, source)
 
+    def positions(self, board: str) -> dict[str, str]:
+        return self._store.positions(board)
+
     def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
         return self._store.board_stats(board, may_wait=may_wait)
 
@@ -129,6 +132,7 @@ def test_every_verb_works_over_a_store_of_ones_own(called: set[str]) -> None:
     assert lb.set("b", "cid", 6).score == 6
     lb.set_data("b", "ann", {"name": "Ann"})
     assert lb.position("b", "file") == "2"
+    assert lb.positions("b") == {"file": "2"}
 
     assert [entry.member for entry in lb.top("b")] == ["bob", "cid", "ann"]
     assert [entry.member for entry in lb.top("b", window="day", labels=ROOM)] == ["ann"]

@@ -65,6 +65,9 @@ class _Awaited:
     def position(self, board: str, source: str) -> Awaitable[Any]:
         return self._store.read_async(lambda _: self._store.position(board, source))
 
+    def positions(self, board: str) -> Awaitable[Any]:
+        return self._store.read_async(lambda _: self._store.positions(board))
+
     def board_stats(self, board: str) -> Awaitable[Any]:
         return self._store.read_async(
             lambda may_wait: self._store.board_stats(board, may_wait=may_wait)
@@ -127,6 +130,7 @@ class AsyncLeaderboards:
     remove = _awaited(Leaderboards.remove)
     mend = _awaited(Leaderboards.mend)
     position = _awaited(Leaderboards.position)
+    positions = _awaited(Leaderboards.positions)
 
     top = _awaited(Leaderboards.top)
     around = _awaited(Leaderboards.around)

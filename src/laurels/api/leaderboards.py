@@ -211,6 +211,10 @@ class Leaderboards:
         """Return the position last committed for a source imported into a board, or None."""
         return self._store.position(board, str(source))
 
+    def positions(self, board: str) -> dict[str, str]:
+        """Return the positions last committed for all sources of a board, by source."""
+        return self._store.positions(board)
+
     # Questions
 
     def top(

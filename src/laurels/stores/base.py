@@ -54,6 +54,9 @@ class Store(Protocol):
         `now` none yet, but the cursor of their end. With `initial` all current entries come first.
         Raises ChangesNotKept, ChangesExpired, CursorDiverged, InvalidCursor, InvalidLimit."""
 
+    def positions(self, board: str) -> dict[str, str]:
+        """Return the last committed positions of all sources of a board."""
+
     def position(self, board: str, source: str) -> str | None:
         """Return the last committed position of a source, None if there is none."""
 

@@ -14,12 +14,15 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.cli.option_groups import OptionGroup, command
 from laurels.cli.options import CONNECTION, DEFAULT_URL, READING, AsJson, Url
 from laurels.cli.show import Side, complain, put_json, put_line, put_table
+from laurels.flows.listing import listed
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
 from laurels.flows.sinks.parking import ParkingFile
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.status import SinkBoardStatus, reset, statuses
-from laurels.flows.sinks.target import SinkTarget
+from laurels.flows.sinks.target import POSITION_PREFIX, SinkTarget
 from laurels.timeline.clock import SystemClock
+
+from .listing import put_listed
 
 T = TypeVar("T")
 NO = 1
@@ -225,6 +228,21 @@ def status(
     else:
         put_table(_COLUMNS, map(_row, found))
     return NO if any(each.state == "lost" for each in found) else 0
+
+
+@command(app, "list")
+def list_(boards: Boards = None, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
+    """Show the sinks that boards have positions of.
+
+    A sink that keeps its positions in its target appears within ten seconds.
+
+    \b
+    Example:
+      laurels sink list
+    """
+    with laurels.open(at, create=False) as lb:
+        put_listed(listed(lb, POSITION_PREFIX, boards), "sink", json=json)
+    return 0
 
 
 @command(app, "reset")

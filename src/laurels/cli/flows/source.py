@@ -23,6 +23,7 @@ from laurels.cli.options import DEFAULT_URL, OUTPUT, READING, AsJson, Url
 from laurels.cli.show import complain, put_json, put_line, put_table
 from laurels.errors import LaurelsError
 from laurels.errors.sources import SourceUnreadable
+from laurels.flows.listing import listed
 from laurels.flows.retries import FlowRetryPolicy
 from laurels.flows.sources.figures import Figures
 from laurels.flows.sources.mapping import DEFAULT, parse_mapping
@@ -30,7 +31,9 @@ from laurels.flows.sources.opening import open_reader
 from laurels.flows.sources.reader import StreamReader, decode_position
 from laurels.flows.sources.rejects import JsonRejects
 from laurels.flows.sources.runner import SourceRunner
-from laurels.flows.sources.settings import SourceSettings
+from laurels.flows.sources.settings import POSITION_PREFIX, SourceSettings
+
+from .listing import put_listed
 
 SOME_REJECTED = 1
 INTERRUPTED = 130
@@ -201,6 +204,20 @@ def status(
             [tuple(row.values()) for row in rows],
             title=name,
         )
+    return 0
+
+
+@command(app, "list")
+def list_(boards: Boards = None, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
+    """Show the sources that boards have counted.
+
+    \b
+    Example:
+      laurels source list
+    """
+    with laurels.open(at, create=False) as lb:
+        patterns = None if boards is None else [boards]
+        put_listed(listed(lb, POSITION_PREFIX, patterns), "source", json=json)
     return 0
 
 

@@ -4,6 +4,9 @@ from msgspec import Struct
 
 from laurels.model.board_patterns import matches
 
+POSITION_PREFIX = "source/"
+"""How the positions of sources are named on a board."""
+
 
 class SourceSettings(Struct, frozen=True):
     """How a source runs.
@@ -23,7 +26,7 @@ class SourceSettings(Struct, frozen=True):
     @property
     def key(self) -> str:
         """The key under which boards store this source's positions."""
-        return f"source/{self.name}"
+        return POSITION_PREFIX + self.name
 
     def takes(self, board: str) -> bool:
         """Return whether the source feeds boards of this name."""

@@ -333,3 +333,16 @@ class PositionAnswer(Struct, frozen=True):
 async def position(context: RequestContext, query: SourceQuery) -> object:
     """The position last committed for a source."""
     return PositionAnswer(await context.lb.position(context.board, query.source))
+
+
+class PositionsAnswer(Struct, frozen=True):
+    """How far each source has been imported."""
+
+    positions: dict[str, str]
+
+
+@ROUTES.question("GET", "/v1/boards/{board}/positions", returns=PositionsAnswer)
+async def positions(context: RequestContext, _: NoQuery) -> object:
+    """The positions last committed, by name: `sink:NAME` for a sink, `source/NAME` for a source,
+    others for imports."""
+    return PositionsAnswer(await context.lb.positions(context.board))

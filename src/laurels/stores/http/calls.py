@@ -51,6 +51,7 @@ _clock = decoder(ClockStatus)
 _removed = then(decoder(dict[str, bool]), lambda found: found["removed"])
 _mended = then(decoder(dict[str, int]), lambda found: found["mended"])
 _position = then(decoder(dict[str, str | None]), lambda found: found["position"])
+_positions = then(decoder(dict[str, dict[str, str]]), lambda found: found["positions"])
 _changes = decoder(ChangePage)
 _stats = decoder(Stats)
 _board_stats = decoder(BoardStats)
@@ -184,6 +185,10 @@ def definitions() -> Call[list[Board]]:
 
 def position(board: str, source: str) -> Call[str | None]:
     return Call("GET", target(board_path(board, "position"), source=source), _position)
+
+
+def positions(board: str) -> Call[dict[str, str]]:
+    return Call("GET", board_path(board, "positions"), _positions)
 
 
 def changes(board: str, after: str | None, limit: int, *, initial: bool) -> Call[ChangePage]:

@@ -61,6 +61,9 @@ class RemoteStore:
     def position(self, board: str, source: str) -> str | None:
         return self.wire.answer(calls.position(board, source))
 
+    def positions(self, board: str) -> dict[str, str]:
+        return self.wire.answer(calls.positions(board))
+
     def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
         return self.wire.answer(calls.board_stats(board))
 

@@ -53,6 +53,12 @@ class LocalReads(LocalState):
         """Return the last committed position of a source, None if there is none."""
         return self.named(board).positions.get(source)
 
+    def positions(self, board: str) -> dict[str, str]:
+        """Return the last committed positions of all sources."""
+        with self.reading():
+            stored = self._fold.named(board).positions
+            return {source: stored[source] for source in sorted(stored) if stored[source]}
+
     async def follow(self, boards: Collection[str]) -> None:
         """Do nothing: change tokens are exact."""
 

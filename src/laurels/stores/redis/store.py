@@ -214,6 +214,12 @@ class RedisStore(Paced):
         found: str | None = self.run(position(opened_as(self.newest(board)), source))
         return found
 
+    def positions(self, board: str) -> dict[str, str]:
+        """Return the last committed positions of all sources."""
+        positions = read_only(self._catalog.index.positions)
+        found: dict[str, str] = self.run(positions(opened_as(self.newest(board))))
+        return {source: found[source] for source in sorted(found) if found[source]}
+
     def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
         """Return the figures of a board."""
         found: BoardStats = self.run(self._statistics.of_board(board))

@@ -1,0 +1,22 @@
+"""What `sink list` and `source list` print."""
+
+from collections.abc import Sequence
+
+from laurels.cli.show import put_json, put_table
+from laurels.flows.listing import ListedFlow
+
+BOARDS_SHOWN = 3
+
+
+def put_listed(found: Sequence[ListedFlow], kind: str, *, json: bool) -> None:
+    """Print sinks or sources with their boards, as JSON all of them."""
+    if json:
+        put_json(list(found))
+        return
+    put_table([(kind, "left"), ("boards", "left")], [(each.name, _names(each)) for each in found])
+
+
+def _names(flow: ListedFlow) -> str:
+    more = len(flow.boards) - BOARDS_SHOWN
+    names = ", ".join(flow.boards[:BOARDS_SHOWN])
+    return f"{names} and {more:,} more" if more > 0 else names

@@ -1,0 +1,35 @@
+"""The sinks or sources that a store knows, by the positions that its boards keep."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from laurels.api.leaderboards import Leaderboards
+from laurels.errors import UnknownBoard
+from laurels.model.board_patterns import reaches
+
+
+class ListedFlow(Struct, frozen=True):
+    """A sink or a source, and the boards that keep a position of it."""
+
+    name: str
+    boards: list[str]
+
+
+def listed(
+    lb: Leaderboards, prefix: str, patterns: Sequence[str] | None = None
+) -> list[ListedFlow]:
+    """Return what boards keep positions of under names with a prefix, sorted by name. One call for
+    each board."""
+    found: dict[str, list[str]] = {}
+    for board in lb.boards():
+        if not reaches(patterns, board.name):
+            continue
+        try:
+            positions = lb.positions(board.name)
+        except UnknownBoard:  # deleted meanwhile
+            continue
+        for source in positions:
+            if source.startswith(prefix):
+                found.setdefault(source.removeprefix(prefix), []).append(board.name)
+    return [ListedFlow(name, found[name]) for name in sorted(found)]
