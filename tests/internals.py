@@ -39,5 +39,5 @@ def stop_pacing(lb: AsyncLeaderboards) -> None:
 
 def copies_of(lb: Leaderboards) -> BoardCopies:
     """Return the access to whole boards of a store that has it."""
-    assert isinstance(lb._store, Service | RedisStore)
+    assert isinstance(lb._store, Service | RedisStore | RemoteStore)
     return lb._store.copies

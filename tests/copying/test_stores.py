@@ -32,6 +32,10 @@ PAIRS = [
     ("redis", "cluster-shards"),
     ("cluster-shards", "cluster-shards"),
     ("cluster", "redis"),
+    ("folder", "http"),
+    ("http", "folder"),
+    ("redis", "http"),
+    ("http", "cluster-shards"),
 ]
 
 
@@ -222,7 +226,7 @@ def _begin(source: BoardCopies, target: BoardCopies, board: str) -> None:
     pieces = list(source.pieces(board))
     target.begin(source.origin(board))
     for piece in pieces[: len(pieces) // 2 + 1]:
-        target.put(board, piece)
+        target.put(board, [piece])
 
 
 def test_pieces_may_be_written_twice(
@@ -234,8 +238,8 @@ def test_pieces_may_be_written_twice(
         copies = copies_of(target)
         copies.begin(copies_of(source).origin(board.name))
         for piece in copies_of(source).pieces(board.name):
-            copies.put(board.name, piece)
-            copies.put(board.name, piece)
+            copies.put(board.name, [piece])
+            copies.put(board.name, [piece])
         copies.finish(board.name)
         assert copied(source, target, board.name).compared.differences == []
     target.check()

@@ -43,10 +43,16 @@ class Failed(Struct, frozen=True):
 
 def copy(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="Where the boards are: a folder or redis://….")
+        str,
+        typer.Argument(
+            metavar="SOURCE", help="Where the boards are: a folder, redis://… or http://…."
+        ),
     ],
     target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="Where to copy them: a folder or redis://….")
+        str,
+        typer.Argument(
+            metavar="TARGET", help="Where to copy them: a folder, redis://… or http://…."
+        ),
     ],
     board: Patterns = None,
     json: AsJson = False,
@@ -61,10 +67,14 @@ def copy(
     A copy that is interrupted is invisible in the target; the same command begins that board anew,
     and only compares those that are complete. Ends with 1 if a board differs or was not copied.
 
+    A service needs an admin key that is not limited to some boards: http://KEY@HOST, or the
+    variable LAURELS_KEY where one of the two is a service.
+
     \b
     Examples:
       laurels copy ./boards redis://localhost:6379
       laurels copy redis://localhost:6379 /srv/boards --board 'gift*' --board points
+      laurels copy http://localhost:8000 ./boards
     """
     results: list[CopiedBoard | Failed] = []
     with _opened(source, target) as (there, here), Recorder(target) as record:
@@ -95,7 +105,8 @@ def _opened(source: str, target: str) -> Iterator[tuple[PortableStore, PortableS
         raise Usage("the source and the target are the same")
     there = config.portable(source, create=False)
     try:
-        clock = "event" if there.copies.event_time else None
+        is_replay = there.copies.clock().event_time and not config.is_remote(target)
+        clock = "event" if is_replay else None
         here = config.portable(target, clock, create=True)
         try:
             yield there, here

@@ -2,12 +2,12 @@
 
 from os import PathLike, fspath
 
-from laurels.errors import UnknownUrl
 from laurels.stores.base import PortableStore
 from laurels.timeline.clock import Clock
 
 from .index_server import direct_beside
 from .local import connect
+from .service import remote_store
 from .urls import is_direct, is_remote
 
 
@@ -18,5 +18,5 @@ def portable(
     if is_direct(url):
         return direct_beside(fspath(url), clock, create=create)
     if is_remote(url):
-        raise UnknownUrl("boards are copied between folders and index servers")
+        return remote_store(fspath(url), clock)
     return connect(url, clock, create=create)

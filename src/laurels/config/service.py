@@ -16,6 +16,7 @@ from laurels.model.validation import is_unicode, safe_repr
 from .urls import without_key
 
 if TYPE_CHECKING:
+    from laurels.stores.http.store import RemoteStore
     from laurels.stores.http.transport import ServiceAddress, Wire
 
 KEY_VARIABLE = "LAURELS_KEY"
@@ -31,10 +32,16 @@ def remote(
     holds the boards can say.
     """
     _ensure_unset(clock, log_keep, max_clock_step)
+    return Leaderboards(remote_store(url))
+
+
+def remote_store(url: str, clock: object = None) -> "RemoteStore":
+    """The store at a server; nothing is sent yet. Raises as `remote`."""
+    _ensure_unset(clock, None, None)
     wire = remote_wire(url)
     from laurels.stores.http.store import RemoteStore  # noqa: PLC0415 (httpx is optional)
 
-    return Leaderboards(RemoteStore(wire))
+    return RemoteStore(wire)
 
 
 def remote_async(

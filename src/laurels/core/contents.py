@@ -31,6 +31,21 @@ class Shown(Struct, frozen=True, array_like=True):
     waiting: bool
 
 
+class CopyClock(Struct, frozen=True):
+    """The time of a store: whether its boards go by event time, and what it is now, in event time
+    the latest of any board."""
+
+    event_time: bool
+    now_ms: int
+
+
+class UnfinishedCopy(Struct, frozen=True):
+    """A board that is being copied: its uid and definition."""
+
+    uid: str
+    definition: bytes
+
+
 class Origin(Struct, frozen=True, array_like=True):
     """The state of a board that is not in its pieces.
 
@@ -51,6 +66,11 @@ class Origin(Struct, frozen=True, array_like=True):
     shown: dict[str, Shown]
     ends: list[tuple[int, int]]
     state: str = ""
+
+    @property
+    def board_name(self) -> str:
+        """The name in the definition."""
+        return _names.decode(self.definition).name
 
     def is_as(self, other: "Origin") -> bool:
         """Return whether the board has not changed between the two, except for the time."""
@@ -80,6 +100,11 @@ class RankingRows(Struct, frozen=True, array_like=True, tag="rows"):
         """The number of rows."""
         return len(self.lengths)
 
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the piece takes."""
+        return len(self.members) + len(self.lengths) + sum(map(len, self.columns))
+
     def names(self) -> list[bytes]:
         """Return the members."""
         return split_texts(self.members, self.lengths)
@@ -95,15 +120,41 @@ class EventIds(Struct, frozen=True, array_like=True, tag="ids"):
 
     groups: list[tuple[int, list[bytes]]]
 
+    @property
+    def size(self) -> int:
+        """The number of ids."""
+        return sum([len(keys) for _, keys in self.groups])
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the piece takes."""
+        return sum([len(key) for _, keys in self.groups for key in keys])
+
 
 class MemberValues(Struct, frozen=True, array_like=True, tag="data"):
     """The JSON data of members."""
 
     items: list[tuple[bytes, bytes]]
 
+    @property
+    def size(self) -> int:
+        """The number of members."""
+        return len(self.items)
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the piece takes."""
+        return sum([len(member) + len(value) for member, value in self.items])
+
 
 Piece = RankingRows | EventIds | MemberValues
 
+
+class _Named(Struct):
+    name: str
+
+
+_names = msgspec.json.Decoder(_Named)
 _encoder = msgspec.msgpack.Encoder()
 _origins = msgspec.msgpack.Decoder(Origin)
 _pieces: msgspec.msgpack.Decoder[Piece] = msgspec.msgpack.Decoder(Piece)

@@ -1,6 +1,6 @@
 """The errors of copying boards from one store to another."""
 
-from . import Conflict, Unavailable
+from . import Conflict, InvalidInput, Unavailable
 
 
 class CopyRefused(Conflict):
@@ -15,6 +15,13 @@ class CopyLost(Conflict):
 
     code = "copy_lost"
     advice = "let one process at a time copy a board, and run the copy again"
+
+
+class InvalidCopy(InvalidInput):
+    """What was sent is not a part of a board."""
+
+    code = "invalid_copy"
+    advice = "send what the endpoints of a copy answered, unchanged, as `laurels copy` does"
 
 
 class NameTaken(Conflict):

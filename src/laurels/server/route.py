@@ -74,9 +74,10 @@ class Routes(list[Route]):
         most_body: int | None = FEW_BYTES,
         store_wide: bool = False,
         takes_submissions: bool = False,
-        audited: bool = False,
+        audited: bool | None = None,
     ) -> Put:
-        """Return a decorator that adds a handler to the table."""
+        """Return a decorator that adds a handler to the table. Unless `audited` says otherwise,
+        calls that administer are written to the audit log."""
         return self._put(
             method,
             path,
@@ -132,8 +133,10 @@ class Routes(list[Route]):
         shared: bool = False,
         store_wide: bool = False,
         takes_submissions: bool = False,
-        audited: bool = False,
+        audited: bool | None = None,
     ) -> Put:
+        is_administering = scope == "admin" and method != "GET"
+
         def put(handler: Handler) -> Handler:
             self.append(
                 Route(
@@ -154,7 +157,7 @@ class Routes(list[Route]):
                     most_body=most_body,
                     store_wide=store_wide,
                     takes_submissions=takes_submissions,
-                    audited=audited or (scope == "admin" and method != "GET"),
+                    audited=is_administering if audited is None else audited,
                     plain=returns is not bytes and not shared,
                 )
             )

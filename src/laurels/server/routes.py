@@ -5,7 +5,17 @@ documentation, and the struct of its query has its parameters. `openapi` is made
 the two cannot differ.
 """
 
-from laurels.server.verbs import audit, boards, callers, changes, questions, streams, upkeep, writes
+from laurels.server.verbs import (
+    audit,
+    boards,
+    callers,
+    changes,
+    copies,
+    questions,
+    streams,
+    upkeep,
+    writes,
+)
 
 from .route import Route
 
@@ -17,5 +27,6 @@ ROUTES: list[Route] = [
     *changes.ROUTES,
     *callers.ROUTES,
     *upkeep.ROUTES,
+    *copies.ROUTES,
     *audit.ROUTES,
 ]

@@ -9,7 +9,7 @@ from msgspec import Struct
 from laurels.core.changes.answers import ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
-from laurels.core.contents import Origin, Piece
+from laurels.core.contents import CopyClock, Origin, Piece, UnfinishedCopy
 from laurels.core.index import Index
 from laurels.core.queries import Query
 from laurels.core.ranking_key import RankingKey
@@ -102,18 +102,17 @@ class BoardCopies(BoardContents, Protocol):
     """Whole boards of a store, read as pieces and written from them. A board that is being written
     is *unfinished*: unknown to readers and writers."""
 
-    @property
-    def event_time(self) -> bool:
-        """Whether the boards of the store go by event time."""
+    def clock(self) -> CopyClock:
+        """Return the time of the store."""
 
-    def unfinished(self, board: str) -> str | None:
-        """Return the uid of an unfinished copy of that name, None without one."""
+    def unfinished(self, board: str) -> UnfinishedCopy | None:
+        """Return the unfinished copy of that name, None without one."""
 
     def begin(self, origin: Origin) -> None:
         """Begin to copy a board into this store. Raises NameTaken, CopyRefused."""
 
-    def put(self, board: str, piece: Piece) -> None:
-        """Write a piece of an unfinished copy; again has no effect. Raises CopyLost."""
+    def put(self, board: str, pieces: Sequence[Piece]) -> None:
+        """Write pieces of an unfinished copy; again has no effect. Raises CopyLost."""
 
     def finish(self, board: str) -> None:
         """Make a copied board known to readers and writers. Raises CopyLost."""
@@ -126,7 +125,8 @@ class PortableStore(Store, Protocol):
     """A store from and to which boards can be copied."""
 
     @property
-    def copies(self) -> BoardCopies: ...
+    def copies(self) -> BoardCopies:
+        """Whole boards; its methods block, and are not for an event loop."""
 
 
 class AsyncStore(Store, Protocol):
@@ -155,7 +155,7 @@ class AsyncStore(Store, Protocol):
         """Return an awaitable of `close`."""
 
 
-class Servable(AsyncStore, Protocol):
+class Servable(AsyncStore, PortableStore, Protocol):
     """A store that a service can serve."""
 
     @property

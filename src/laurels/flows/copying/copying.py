@@ -5,20 +5,21 @@ finished if the source has not changed meanwhile. If a copy is interrupted, the 
 unfinished board and begins it anew; boards that were finished are only compared again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from laurels.core.contents import Origin, RankingRows
+from laurels.core.contents import PIECE_ROWS, Origin, Piece, RankingRows
 from laurels.errors import UnknownBoard
 from laurels.errors.copies import BoardChanging, NameTaken
-from laurels.model.board import Board
 from laurels.stores.base import BoardContents, BoardCopies
 
 from .comparing import CopyCheck, compare
 
 ATTEMPTS = 3
 """How often a board is copied that changes meanwhile."""
+GROUP_BYTES = 1 << 20
+"""The size of pieces that are written together, unless one is larger."""
 
 
 def unreported(doing: str, rows: int) -> None:
@@ -55,7 +56,7 @@ def copy_board(
 def _is_there(target: BoardCopies, origin: Origin) -> bool:
     """Return whether the target has a finished copy of a board. Raises NameTaken for another board
     of that name."""
-    board = Board.from_json(origin.definition).name
+    board = origin.board_name
     try:
         uid = target.origin(board).uid
     except UnknownBoard:
@@ -71,16 +72,30 @@ def _copy(
     for _ in range(ATTEMPTS):
         origin = source.origin(board)
         if (unfinished := target.unfinished(board)) is not None:
-            if unfinished != origin.uid:
+            if unfinished.uid != origin.uid:
                 raise NameTaken(f"the target has an unfinished copy of another board {board!r}")
             target.give_up(board)
         target.begin(origin)
         rows = 0
-        for piece in source.pieces(board):
-            target.put(board, piece)
-            rows += piece.size if isinstance(piece, RankingRows) else 0
+        for pieces in _gathered(source.pieces(board)):
+            target.put(board, pieces)
+            rows += sum([piece.size for piece in pieces if isinstance(piece, RankingRows)])
             report("copying", rows)
         if source.origin(board).is_as(origin):
             target.finish(board)
             return rows
     raise BoardChanging(f"the board {board!r} was written while it was copied")
+
+
+def _gathered(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+    """Yield pieces in groups that are written together, since a board may have many small ones."""
+    group: list[Piece] = []
+    size = nbytes = 0
+    for piece in pieces:
+        if group and (size + piece.size > PIECE_ROWS or nbytes + piece.nbytes > GROUP_BYTES):
+            yield group
+            group, size, nbytes = [], 0, 0
+        group.append(piece)
+        size, nbytes = size + piece.size, nbytes + piece.nbytes
+    if group:
+        yield group

@@ -13,6 +13,7 @@ from laurels.model.board import Board
 from laurels.stores.intake.commands import is_long
 
 from . import calls
+from .copies import RemoteCopies
 from .transport import AsyncWire, Wire
 
 T = TypeVar("T")
@@ -84,6 +85,11 @@ class RemoteStore:
 
     def accept_clock(self) -> ClockStatus:
         return self.wire.answer(calls.accept_clock())
+
+    @property
+    def copies(self) -> RemoteCopies:
+        """Whole boards, read and written."""
+        return RemoteCopies(self.wire)
 
     def close(self) -> None:
         self.wire.close()

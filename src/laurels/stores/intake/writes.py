@@ -165,6 +165,46 @@ class Single:
         return [self._done]
 
 
+class Several:
+    """A write of records that `propose` makes from the state at the commit, which is its own."""
+
+    exclusive = True
+    board = None
+    scopes = ()
+    kind = None
+    moves = None
+    weight = 1
+
+    def __init__(self, propose: Callable[[Boards, int], list[record.Record]]) -> None:
+        self._propose = propose
+        self._records: list[record.Record] = []
+
+    def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
+        self._records = self._propose(boards, now_ms)
+        return self._records
+
+    def plan(self, boards: Boards) -> None:
+        pass
+
+    def scan(self, fold: Fold) -> bool:
+        return True
+
+    def pieces(self) -> list[int]:
+        return [each.now_ms for each in self._records]
+
+    def before(self, fold: Fold, piece: int) -> None:
+        pass
+
+    def fold(self, fold: Fold, piece: int) -> None:
+        fold.apply(self._records[piece])
+
+    def after(self, fold: Fold, piece: int) -> None:
+        pass
+
+    def results(self, offset: int) -> Sequence[None]:
+        return [None]
+
+
 class Removal(Single):
     """A write that removes a member, after a search, in shares, for the scopes that it is in. It
     has a commit of its own if the member may be in scopes, since earlier writes of the commit may

@@ -1,18 +1,18 @@
 """Whole boards of the local store: read as pieces, and written as records of the log."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from laurels.core import record as records
 from laurels.core.board_state import Boards
-from laurels.core.contents import Origin, Piece, Shown, encode
+from laurels.core.contents import CopyClock, Origin, Piece, Shown, UnfinishedCopy, encode
 from laurels.core.fold import Fold
 from laurels.core.lifecycle import rolling_state
 from laurels.errors.copies import CopyLost
 from laurels.model.board import Board
 from laurels.stores.intake.copies import ensure_taken_over, taken
-from laurels.stores.intake.writes import Single
+from laurels.stores.intake.writes import Several, Single
 
 
 class Committing(Protocol):
@@ -32,11 +32,11 @@ class LocalCopies:
     def __init__(self, store: Committing) -> None:
         self._store = store
 
-    @property
-    def event_time(self) -> bool:
-        """Whether the boards go by event time."""
+    def clock(self) -> CopyClock:
+        """Return the time of the store."""
         with self._store.reading():
-            return self._store.advanced_fold().event_time
+            fold = self._store.advanced_fold()
+            return CopyClock(fold.event_time, fold.now_ms)
 
     def origin(self, board: str) -> Origin:
         """Return the state of a board outside of its rankings, after advancing all of them."""
@@ -77,11 +77,11 @@ class LocalCopies:
                 return
             yield piece
 
-    def unfinished(self, board: str) -> str | None:
-        """Return the uid of an unfinished copy of that name, None without one."""
+    def unfinished(self, board: str) -> UnfinishedCopy | None:
+        """Return the unfinished copy of that name, None without one."""
         with self._store.reading():
             state = self._store.advanced_fold().unfinished.named(board)
-            return None if state is None else state.uid
+            return None if state is None else UnfinishedCopy(state.uid, state.board.to_json())
 
     def begin(self, origin: Origin) -> None:
         """Begin to copy a board into this store."""
@@ -96,9 +96,15 @@ class LocalCopies:
 
         self._store.commit(Single(propose, exclusive=True))
 
-    def put(self, board: str, piece: Piece) -> None:
-        """Write a piece of an unfinished copy."""
-        self._write(board, lambda number, now_ms: records.Content(number, 1, now_ms, encode(piece)))
+    def put(self, board: str, pieces: Sequence[Piece]) -> None:
+        """Write pieces of an unfinished copy, in one commit."""
+        encoded = list(map(encode, pieces))
+
+        def propose(boards: Boards, now_ms: int) -> list[records.Record]:
+            number = _number_of(boards, board)
+            return [records.Content(number, 1, now_ms, piece) for piece in encoded]
+
+        self._store.commit(Several(propose))
 
     def finish(self, board: str) -> None:
         """Make a copied board known to readers and writers."""
@@ -110,9 +116,14 @@ class LocalCopies:
 
     def _write(self, board: str, make: Callable[[int, int], records.Record]) -> None:
         def propose(boards: Boards, now_ms: int) -> records.Record:
-            assert isinstance(boards, Fold)
-            if (state := boards.unfinished.named(board)) is None:
-                raise CopyLost(f"there is no unfinished copy of {board!r}")
-            return make(state.number, now_ms)
+            return make(_number_of(boards, board), now_ms)
 
         self._store.commit(Single(propose, exclusive=True))
+
+
+def _number_of(boards: Boards, name: str) -> int:
+    """Return the number of an unfinished copy. Raises CopyLost."""
+    assert isinstance(boards, Fold)
+    if (state := boards.unfinished.named(name)) is None:
+        raise CopyLost(f"there is no unfinished copy of {name!r}")
+    return state.number

@@ -5,7 +5,7 @@ server names it. Its definition is stored when it is complete.
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from math import inf
 from typing import Any, Protocol
 
@@ -13,7 +13,15 @@ from msgspec import Struct
 
 from laurels.core.board_record import BoardRecord
 from laurels.core.board_state import BoardState
-from laurels.core.contents import Origin, Piece, Shown, decode_origin, encode
+from laurels.core.contents import (
+    CopyClock,
+    Origin,
+    Piece,
+    Shown,
+    UnfinishedCopy,
+    decode_origin,
+    encode,
+)
 from laurels.core.lifecycle import next_boundary, rolling_state
 from laurels.errors.copies import CopyLost
 from laurels.model.board import Board
@@ -61,10 +69,9 @@ class ServerCopies:
         self._contents = contents
         self._run = run
 
-    @property
-    def event_time(self) -> bool:
-        """Whether the boards go by event time."""
-        return self._catalog.event_time
+    def clock(self) -> CopyClock:
+        """Return the time of the store."""
+        return CopyClock(self._catalog.event_time, self._catalog.now())
 
     def origin(self, board: str) -> Origin:
         """Return the state of a board outside of its rankings, after advancing all of them."""
@@ -77,18 +84,18 @@ class ServerCopies:
         while (piece := self._run(_next(pieces))) is not None:
             yield piece
 
-    def unfinished(self, board: str) -> str | None:
-        """Return the uid of an unfinished copy of that name, None without one."""
+    def unfinished(self, board: str) -> UnfinishedCopy | None:
+        """Return the unfinished copy of that name, None without one."""
         found: _Unfinished | None = self._run(self._unfinished(board))
-        return None if found is None else found.origin.uid
+        return None if found is None else UnfinishedCopy(found.origin.uid, found.origin.definition)
 
     def begin(self, origin: Origin) -> None:
         """Begin to copy a board into this store."""
         self._run(self._begin(origin))
 
-    def put(self, board: str, piece: Piece) -> None:
-        """Write a piece of an unfinished copy."""
-        self._run(self._put(board, piece))
+    def put(self, board: str, pieces: Sequence[Piece]) -> None:
+        """Write pieces of an unfinished copy."""
+        self._run(self._put(board, pieces))
 
     def finish(self, board: str) -> None:
         """Make a copied board known to readers and writers."""
@@ -174,10 +181,11 @@ class ServerCopies:
             raise CopyLost(f"there is no unfinished copy of {board!r}")
         return found
 
-    async def _put(self, board: str, piece: Piece) -> None:
+    async def _put(self, board: str, pieces: Sequence[Piece]) -> None:
         with ends_in(inf, anew=True):
             found = await self._there(board)
-            await self._contents.restore(found.opened, piece, found.origin.now_ms)
+            for piece in pieces:
+                await self._contents.restore(found.opened, piece, found.origin.now_ms)
 
     async def _finish(self, board: str) -> None:
         with ends_in(inf, anew=True):

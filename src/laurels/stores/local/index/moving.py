@@ -19,15 +19,13 @@ def shared_pieces(store: BoardStore) -> Iterator[Piece]:
     members = sorted(store.data)
     for first in range(0, len(members), PIECE_ROWS):
         yield MemberValues([(each, store.data[each]) for each in members[first:][:PIECE_ROWS]])
-    groups: list[tuple[int, list[bytes]]] = []
-    for key, accepted_ms in store.remembered.items():
-        if not groups or groups[-1][0] != accepted_ms:
-            if sum([len(keys) for _, keys in groups]) >= PIECE_ROWS:
-                yield EventIds(groups)
-                groups = []
-            groups.append((accepted_ms, []))
-        groups[-1][1].append(key)
-    if groups:
+    ids = store.remembered.items()
+    for first in range(0, len(ids), PIECE_ROWS):
+        groups: list[tuple[int, list[bytes]]] = []
+        for key, accepted_ms in ids[first : first + PIECE_ROWS]:
+            if not groups or groups[-1][0] != accepted_ms:
+                groups.append((accepted_ms, []))
+            groups[-1][1].append(key)
         yield EventIds(groups)
 
 

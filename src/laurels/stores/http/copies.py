@@ -1,0 +1,76 @@
+"""Whole boards behind a service, read and written over its endpoints for copies."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from laurels.core.contents import CopyClock, Origin, Piece, UnfinishedCopy
+from laurels.errors.service import ServerUnreachable, UnknownAnswer
+from laurels.wire.copies import PiecesEnd, UnfinishedAnswer, encode_json, origin_in, read_line
+from laurels.wire.parameters import board_path
+
+from .call import Call, decoder, nothing
+from .transport import Wire
+
+_clock: Any = decoder(CopyClock)
+_unfinished: Any = decoder(UnfinishedAnswer)
+
+
+class RemoteCopies:
+    """Implementation of `BoardCopies`. It takes a key with the right `admin` for all boards."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def clock(self) -> CopyClock:
+        """Return the time of the service."""
+        found: CopyClock = self._wire.answer(Call("GET", "/v1/copies", _clock))
+        return found
+
+    def origin(self, board: str) -> Origin:
+        """Return the state of a board outside of its rankings, after advancing all of them."""
+        path = board_path(board, "copy", "origin")
+        return self._wire.answer(Call("GET", path, origin_in, patient=True))
+
+    def pieces(self, board: str) -> Iterator[Piece]:
+        """Yield the pieces of a board. Raises ServerUnreachable where they end before their end."""
+        call = Call("GET", board_path(board, "copy", "pieces"), nothing, patient=True)
+        count = 0
+        for line in self._wire.lines(call):
+            try:
+                found = read_line(line)
+            except ValueError as error:
+                raise UnknownAnswer(f"expected a piece of a board ({error})") from error
+            if isinstance(found, PiecesEnd):
+                if found.pieces != count:
+                    raise UnknownAnswer(f"expected {found.pieces} pieces, got {count}")
+                return
+            yield found
+            count += 1
+        raise ServerUnreachable(f"{self._wire.address.base} broke off after {count} pieces")
+
+    def unfinished(self, board: str) -> UnfinishedCopy | None:
+        """Return the unfinished copy of that name, None without one; its definition stays there."""
+        uid = self._wire.answer(Call("GET", board_path(board, "copy"), _unfinished)).uid
+        return None if uid is None else UnfinishedCopy(uid, b"")
+
+    def begin(self, origin: Origin) -> None:
+        """Begin to copy a board into the service."""
+        name = origin.board_name
+        self._write("POST", board_path(name, "copy"), encode_json(origin), keyed=True)
+
+    def put(self, board: str, pieces: Sequence[Piece]) -> None:
+        """Write pieces of an unfinished copy, in one commit."""
+        self._write("POST", board_path(board, "copy", "pieces"), encode_json(pieces))
+
+    def finish(self, board: str) -> None:
+        """Make a copied board known to readers and writers."""
+        self._write("POST", board_path(board, "copy", "finish"), keyed=True)
+
+    def give_up(self, board: str) -> None:
+        """Remove an unfinished copy."""
+        self._write("DELETE", board_path(board, "copy"), keyed=True)
+
+    def _write(
+        self, method: str, path: str, body: bytes | None = None, *, keyed: bool = False
+    ) -> None:
+        self._wire.answer(Call(method, path, nothing, body=body, keyed=keyed, patient=True))

@@ -1,0 +1,64 @@
+"""Whole boards as they are sent: an origin, and pieces, one line of JSON each; bytes as base64."""
+
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from laurels.core.contents import Origin, Piece
+from laurels.errors.copies import InvalidCopy
+
+from .problems import error_of
+
+T = TypeVar("T")
+MAX_BYTES = 8 << 20
+"""The most bytes of a body with an origin or with pieces."""
+
+
+class PiecesEnd(Struct, frozen=True, array_like=True, tag="end"):
+    """The last line of the pieces of a board, with their number; without it they were cut short."""
+
+    pieces: int
+
+
+class UnfinishedAnswer(Struct, frozen=True):
+    """The uid of the unfinished copy of a board, null if there is none."""
+
+    uid: str | None
+
+
+_encoder = msgspec.json.Encoder()
+_origin = msgspec.json.Decoder(Origin).decode
+_pieces = msgspec.json.Decoder(list[Piece]).decode
+_line = msgspec.json.Decoder(Piece | PiecesEnd).decode
+
+encode_json = _encoder.encode
+
+
+def origin_in(body: bytes) -> Origin:
+    """Return the origin in a body. Raises InvalidCopy."""
+    try:
+        return _origin(body)
+    except (ValueError, RecursionError) as error:
+        raise InvalidCopy(f"expected the origin of a board ({error})") from error
+
+
+def pieces_in(body: bytes) -> list[Piece]:
+    """Return the pieces in a body. Raises InvalidCopy."""
+    try:
+        return _pieces(body)
+    except (ValueError, RecursionError) as error:
+        raise InvalidCopy(f"expected pieces of a board ({error})") from error
+
+
+def line_of(piece: Piece | PiecesEnd) -> bytes:
+    """Return the line of a piece or of the end."""
+    return _encoder.encode(piece) + b"\n"
+
+
+def read_line(line: bytes) -> Piece | PiecesEnd:
+    """Return what a line has. Raises the error in it, ValueError for anything else."""
+    if line.startswith(b"{"):
+        raise error_of(500, line)
+    found: Piece | PiecesEnd = _line(line)
+    return found
