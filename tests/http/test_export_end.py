@@ -13,9 +13,11 @@ import laurels
 from laurels.core.queries import ListQuery
 from laurels.server.auth.caller import ANYBODY
 from laurels.server.context import RequestContext, Streamed
+from laurels.server.live.hub import Hub
 from laurels.server.verbs.streams import EXPORT_PAGE, export
 from laurels.wire.queries import parameters_of
 from tests.calendar_by_scanning import HOUR, utc_ms
+from tests.internals import local
 
 CLOCK = laurels.ManualClock(utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC)))
 
@@ -25,7 +27,9 @@ def test_a_turn_of_a_rolling_window_ends_it_with_the_reason() -> None:
         async with laurels.open_async("memory:", clock=CLOCK) as lb:
             await lb.create(laurels.Board("b", windows=["rolling:3h/1h"]))
             await lb.submit_many("b", [(f"m{i}", i) for i in range(2 * EXPORT_PAGE)])
-            server: Any = SimpleNamespace(store=lb._store)
+            store = local(lb)
+            hub = Hub(lb, store.change_token, "e", lambda: 0.0, lambda _: None)
+            server: Any = SimpleNamespace(store=store, hub=hub)
             streamed = await export(
                 RequestContext(server, ANYBODY, "b"), parameters_of(ListQuery)()
             )

@@ -23,6 +23,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from functools import partial
 from itertools import count
+from typing import TypeVar
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.standing import Needed, Page
@@ -30,9 +31,12 @@ from laurels.errors import LaurelsError, NotLive, Unavailable
 from laurels.errors.service import Stopping
 from laurels.wire.live import RETRY_MS
 
+from .board_waits import BoardWaits
 from .channel import Channel, FeedWatcher, WatchedList
 from .fair_queue import FairQueue
 from .frames import END
+
+T = TypeVar("T")
 
 TICK_SECONDS = 0.01
 FOLLOW_SECONDS = 0.05
@@ -74,6 +78,7 @@ class Hub:
         self._ticker: asyncio.Task[None] | None = None
         self._stopping = False
         self._queue: FairQueue[Callable[[], Awaitable[None]]] = FairQueue(clock)
+        self._waits = BoardWaits()
         self._slice_began = clock()
         self._slice_left = SLICE_COST
 
@@ -99,19 +104,32 @@ class Hub:
         return self._frames(channel, last, payer)
 
     async def _read_first(self, channel: Channel, payer: str) -> None:
-        """Read the list of a new stream: now, if nothing waits and the slice has room for it, and
-        otherwise when the queue comes to it."""
+        """Read the list of a new stream, when its payer's turn comes."""
+        await self.work(payer, STREAM_COST + channel.cost, partial(self._read, channel))
+
+    async def work(self, payer: str, cost: int, job: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of a job of a stream, whose cost is charged to `payer`. It runs now, if
+        nothing waits and the slice has room for it, and otherwise when the queue comes to it. Raise
+        Stopping."""
         if self._stopping:
             raise Stopping("the server is ending")
-        cost = STREAM_COST + channel.cost
         if not self._queue and self._fits(cost):
             self._queue.charge(payer, cost)
-            await self._read(channel)
-            return
-        done = asyncio.get_running_loop().create_future()
-        self._queue.put([payer], cost, partial(self._answer_first, channel, done))
+            return await job()
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._queue.put([payer], cost, partial(self._answer, job, done))
         self._start()
-        await done
+        return await done
+
+    def charge(self, payer: str, cost: int) -> None:
+        """Charge a payer for work that cost more than was expected."""
+        self._queue.charge(payer, cost)
+
+    async def changed(self, board: str, seen: object, seconds: float) -> None:
+        """Wait until the change token of a board differs from `seen`, its board is gone, or so many
+        seconds have passed."""
+        self._start()
+        await self._waits.wait(board, seen, seconds)
 
     def _fits(self, cost: int) -> bool:
         """Take the cost of a list from what is left of the current slice; return whether there was
@@ -124,19 +142,19 @@ class Hub:
         self._slice_left -= cost
         return True
 
-    async def _answer_first(self, channel: Channel, done: asyncio.Future[None]) -> None:
+    async def _answer(self, job: Callable[[], Awaitable[T]], done: asyncio.Future[T]) -> None:
         if done.done():
             return
         try:
             if self._stopping:
                 raise Stopping("the server is ending")
-            await self._read(channel)
+            result = await job()
         except Exception as error:
             if not done.done():
                 done.set_exception(error)
         else:
             if not done.done():
-                done.set_result(None)
+                done.set_result(result)
 
     async def _frames(
         self, channel: Channel, last: str | None, payer: str
@@ -177,6 +195,7 @@ class Hub:
         for channel in self._channels.values():
             for watcher in channel.watchers:
                 watcher.end()
+        self._waits.wake_all()
         self._start()
 
     def _start(self) -> None:
@@ -184,7 +203,7 @@ class Hub:
             self._ticker = asyncio.get_running_loop().create_task(self._tick())
 
     async def _tick(self) -> None:
-        while (self._channels or self._queue) and not self._stopping:
+        while (self._channels or self._queue or self._waits) and not self._stopping:
             await asyncio.sleep(SLICE_SECONDS if self._queue else TICK_SECONDS)
             await self._read_slice()
         if self._stopping:
@@ -195,6 +214,7 @@ class Hub:
         more."""
         if self._follow is not None:
             await self._follow_due()
+        self._waits.wake(self._change_token)
         self._queue_changed()
         jobs, cost = self._queue.take(SLICE_COST)
         self._slice_began, self._slice_left = self._clock(), SLICE_COST - cost
@@ -251,7 +271,7 @@ class Hub:
             return
         boards = {
             channel.watched.board for channel in self._channels.values() if channel.is_due(now)
-        }
+        }.union(self._waits.boards)
         if not boards:
             return
         self._followed_at = now

@@ -1,6 +1,7 @@
 """Streamed answers: the whole ranking line by line, and the live feed."""
 
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -20,6 +21,8 @@ from laurels.wire.queries import LABELS, parameters_of, read_fields
 
 ROUTES = Routes()
 EXPORT_PAGE = 1_000
+EXPORT_COST = 250
+"""The cost of a page, in entries of a live feed: reading one is cheaper than comparing it."""
 MOST_LIVE = 1_000
 LEAST_INTERVAL_MS, MOST_INTERVAL_MS = 20, 60_000
 
@@ -32,15 +35,23 @@ async def export(context: RequestContext, parameters: Struct) -> object:
     not move across the current position of the export appears exactly once. If the export cannot
     continue (for example, a rolling window has moved on), the last line is a problem document."""
     query = Top(**read_fields(ListQuery, parameters), limit=EXPORT_PAGE)
-    first = await context.store.ask_async(context.board, query)
+    hub, payer = context.server.hub, context.caller.identity
+
+    async def read(query: Top) -> tuple[bytes, str | None]:
+        page = await context.store.ask_async(context.board, query)
+        return lines(page.entries), page.next
+
+    content, after = await hub.work(payer, EXPORT_COST, partial(read, query))
 
     async def parts() -> AsyncGenerator[bytes, None]:
-        page = first
-        yield lines(page.entries)
+        nonlocal content, after
+        yield content
         try:
-            while page.next is not None:
-                page = await context.store.ask_async(context.board, replace(query, after=page.next))
-                yield lines(page.entries)
+            while after is not None:
+                content, after = await hub.work(
+                    payer, EXPORT_COST, partial(read, replace(query, after=after))
+                )
+                yield content
         except LaurelsError as error:
             yield lines([problem(error, error.status, "")])
 

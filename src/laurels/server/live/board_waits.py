@@ -1,0 +1,56 @@
+"""Streams that wait for a board to change, all woken by one comparison per board."""
+
+import asyncio
+from collections.abc import Callable, Collection
+
+from laurels.errors import LaurelsError
+
+
+class BoardWaits:
+    """The waiting streams of each board, with the change token that each has seen."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, dict[asyncio.Future[None], object]] = {}
+
+    def __bool__(self) -> bool:
+        """Whether any stream waits."""
+        return bool(self._waiting)
+
+    @property
+    def boards(self) -> Collection[str]:
+        """The boards that streams wait for."""
+        return self._waiting.keys()
+
+    async def wait(self, board: str, seen: object, seconds: float) -> None:
+        """Wait until `wake` finds another change token than `seen`, or until so many seconds have
+        passed."""
+        change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.setdefault(board, {})
+        waiting[change] = seen
+        try:
+            await asyncio.wait((change,), timeout=seconds)
+        finally:
+            waiting.pop(change, None)
+            if not waiting and self._waiting.get(board) is waiting:
+                del self._waiting[board]
+
+    def wake(self, change_token: Callable[[str], object]) -> None:
+        """Wake the streams whose board has changed or is gone. O(waiting streams)."""
+        for board, waiting in list(self._waiting.items()):
+            try:
+                token = change_token(board)
+            except LaurelsError:
+                token = None
+            for change in [change for change, seen in waiting.items() if seen != token]:
+                _wake(change)
+
+    def wake_all(self) -> None:
+        """Wake all streams."""
+        for waiting in self._waiting.values():
+            for change in waiting:
+                _wake(change)
+
+
+def _wake(change: "asyncio.Future[None]") -> None:
+    if not change.done():
+        change.set_result(None)

@@ -1,0 +1,103 @@
+"""A stream of the changes of a board.
+
+Reading a page of changes is work that one subject could request a thousand times, so it is done in
+the queue of the live feed and charged to the subject of the stream. A stream that has read to the
+end waits for the board's change token to differ.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from functools import partial
+
+from laurels.errors import LaurelsError, Unavailable, UnknownBoard
+from laurels.stores.base import Servable
+from laurels.wire.answers import problem
+from laurels.wire.live import RETRY_MS
+
+from .channel import HEARTBEAT_SECONDS, LIST_COST
+from .frames import END, HEARTBEAT, frame
+from .hub import STREAM_COST, Hub
+
+STREAM_PAGE = 500
+CHANGE_COST = 3
+"""The cost of a change, in entries of a list."""
+PAUSE_SECONDS = 0.05
+"""The time after a page in which changes are gathered for the next one."""
+POLL_SECONDS = 1.0
+"""How often an index server is asked for changes although the board's change token is the same."""
+
+
+class ChangeStream:
+    """The changes of one board for one client; `payer` is charged for reading them."""
+
+    def __init__(self, hub: Hub, store: Servable, board: str, payer: str) -> None:
+        self._hub = hub
+        self._store = store
+        self._board = board
+        self._payer = payer
+        self._cursor = ""
+        self._content = b""
+        self._has_more = False
+        self._seen: object = None
+        self._expected = STREAM_PAGE
+
+    async def begin(self, after: str | None, *, initial: bool) -> None:
+        """Read the first page. Raises UnknownBoard, InvalidCursor and other errors of reading
+        changes, and Stopping."""
+        cost = STREAM_COST + CHANGE_COST * self._expected
+        await self._hub.work(self._payer, cost, partial(self._read, after, initial=initial))
+
+    async def frames(self) -> AsyncGenerator[bytes, None]:
+        """Yield each page as an event, and a heartbeat if there is none for a while."""
+        yield b"retry: %d\n\n" % RETRY_MS
+        silent_seconds = 0.0
+        while not self._hub.stopping:
+            if self._content:
+                silent_seconds = 0.0
+                content, self._content = self._content, b""
+                yield content
+                if not self._has_more:
+                    await asyncio.sleep(PAUSE_SECONDS)
+            elif not self._has_more:
+                if silent_seconds >= HEARTBEAT_SECONDS:
+                    silent_seconds = 0.0
+                    yield HEARTBEAT
+                silent_seconds += await self._wait()
+            try:
+                await self._read_next()
+            except Unavailable:
+                await asyncio.sleep(PAUSE_SECONDS)
+            except LaurelsError as error:
+                yield frame("problem", self._cursor, problem(error, error.status, ""))
+                return
+        yield END
+
+    async def _wait(self) -> float:
+        """Wait until the board may have changed; return for how many seconds at most."""
+        seconds = HEARTBEAT_SECONDS if self._store.is_exact else POLL_SECONDS
+        await self._hub.changed(self._board, self._seen, seconds)
+        return seconds
+
+    async def _read_next(self) -> None:
+        """Read the page after the last one. An exact store is not asked if nothing has changed."""
+        is_unchanged = self._store.is_exact and self._token() == self._seen
+        if self._has_more or not is_unchanged:
+            cost = LIST_COST + CHANGE_COST * self._expected
+            await self._hub.work(self._payer, cost, partial(self._read, self._cursor))
+
+    async def _read(self, after: str | None, *, initial: bool = False) -> None:
+        self._seen = self._token()
+        page = await self._store.changes_async(self._board, after, STREAM_PAGE, initial=initial)
+        self._content = frame("changes", page.cursor, page) if page.changes else b""
+        self._cursor, self._has_more = page.cursor, page.more
+        count, expected = len(page.changes), self._expected
+        self._expected = STREAM_PAGE if page.more else count
+        if count > expected:
+            self._hub.charge(self._payer, CHANGE_COST * (count - expected))
+
+    def _token(self) -> object:
+        """Return the board's change token, None if the board is gone or not known yet."""
+        try:
+            return self._store.change_token(self._board)
+        except UnknownBoard:
+            return None
