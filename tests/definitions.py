@@ -112,6 +112,7 @@ class Definition:
     rank_by: tuple[str, ...] = ()
     changes: str = ""
     changes_max: int = 10_000_000
+    head: int = 0
 
     @property
     def labels(self) -> set[str]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
+from laurels.core.rank import Estimate
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.standing import AsOf, Entry, Gap, Needed, Neighbour, Page, PeriodInfo, Standing
 from laurels.core.stats import BoardLayout, BoardStats, CheckReport, Kept, Stats, WindowStats
@@ -36,6 +37,7 @@ __all__ = [
     "Clock",
     "Column",
     "Entry",
+    "Estimate",
     "Event",
     "EventClock",
     "Gap",

@@ -127,6 +127,7 @@ class Implementation:
     exclusive: bool = False
     divided: bool = False
     refreshes: bool = True
+    has_heads: bool = True
 
 
 EMBEDDED = (
@@ -141,9 +142,9 @@ STORES = (
 """Those that keep all boards in one order: an offset counts what happened to any of them."""
 IMPLEMENTATIONS = (
     *STORES,
-    Implementation("redis", OnRedis, lasting=True),
-    Implementation("cluster", OnCluster, lasting=True),
-    Implementation("cluster-shards", Divided, lasting=True, divided=True),
+    Implementation("redis", OnRedis, lasting=True, has_heads=False),
+    Implementation("cluster", OnCluster, lasting=True, has_heads=False),
+    Implementation("cluster-shards", Divided, lasting=True, divided=True, has_heads=False),
 )
 LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implementation.lasting)
 

@@ -52,7 +52,7 @@ def test_thousands_are_ranked_as_one_by_one(lb: laurels.Leaderboards) -> None:
     asked = [f"m{i}" for i in range(-5, 1_005)]
     found = lb.ranks("b", asked)
     assert found[:5] == [None] * 5
-    assert sorted(rank for rank in found if rank is not None) == list(range(1, 1_001))
+    assert {*found[5:-5]} == {*range(1, 1_001)}
     for i in range(0, len(asked), 97):
         standing = lb.standing("b", asked[i])
         assert (standing and standing.rank) == found[i] == lb.rank("b", asked[i])
@@ -80,10 +80,10 @@ def test_a_rank_asked_again_is_of_the_step_and_the_day_that_run(
 ) -> None:
     lb.create(laurels.Board("b", windows=["all", "day", "2h=rolling:2h/1h"]))
 
-    def twice(window: str) -> set[tuple[int | None, ...]]:
+    def twice(window: str) -> set[tuple[object, ...]]:
         """Asked one by one and together, and again."""
         pair = ["ann", "bob"]
-        found: set[tuple[int | None, ...]] = set()
+        found: set[tuple[object, ...]] = set()
         for _ in range(2):
             found.add(tuple([lb.rank("b", member, window=window) for member in pair]))
             found.add(tuple(lb.ranks("b", pair, window=window)))

@@ -185,9 +185,14 @@ def _page(page: laurels.Page | None) -> object:
 
 
 def _standing(found: laurels.Standing | None) -> object:
-    """A standing as it was when the trace was recorded: without what is needed."""
+    """A standing as it was when the trace was recorded: without what is needed, and without the
+    bounds of its rank."""
     if found is None:
         return None
-    kept = msgspec.structs.replace(found, as_of=None, needed=None)
-    content = msgspec.json.encode(kept, order="deterministic")
-    return msgspec.Raw(content.removesuffix(b',"needed":null}') + b"}")
+    assert (found.rank_low, found.rank_high, found.exact) == (found.rank, found.rank, True)
+    kept = msgspec.structs.asdict(found) | {"as_of": None}
+    for added in ("needed", "rank_low", "rank_high", "exact", "grid_age"):
+        del kept[added]
+    encode = msgspec.json.Encoder(order="deterministic").encode
+    fields = [encode(name) + b":" + encode(value) for name, value in kept.items()]
+    return msgspec.Raw(b"{" + b",".join(fields) + b"}")

@@ -308,9 +308,9 @@ def test_a_board_goes_through_json_and_back(given_board: Board) -> None:
 def test_json_says_every_field_and_its_format() -> None:
     fields = msgspec.json.decode(Board("b").to_json())
     assert fields.pop("format") == 1
-    later = {"labels", "changes", "changes_max"}
+    later = {"labels", "changes", "changes_max", "head"}
     assert set(fields) == set(Board.__struct_fields__) - later
-    board = Board("b", labels="ignore", changes="1d", changes_max=7)
+    board = Board("b", labels="ignore", changes="1d", changes_max=7, head=100)
     assert set(msgspec.json.decode(board.to_json())) == {"format", *Board.__struct_fields__}
 
 
@@ -363,3 +363,31 @@ def test_ids_are_remembered_for_the_longest_grace(fields: dict[str, Any], dedupe
     found = board(**fields)
     assert found.dedupe == dedupe
     assert Board.from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize("head", [0, 100, 5_000, 100_000])
+def test_a_head_is_a_number_of_positions(head: int) -> None:
+    assert Board("b", head=head).rules().head == head
+
+
+@pytest.mark.parametrize("head", [-1, 1, 99, 100_001, 1.5, "500", None, True])
+def test_another_head_is_refused(head: Any) -> None:
+    [fault] = faults(head=head)
+    assert fault.startswith("expected an integer from 100 to 100,000 for head, or 0 for none, got")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"rank": "dense"}, "rank by competition"),
+        ({"windows": ["all", "7d=rolling:7d/1d"]}, "'7d'"),
+        ({"windows": ["hot=decay:6h"]}, "'hot'"),
+        ({"scopes": [[], ["room"]]}, "scopes"),
+        ({"rank_by": "room"}, "rank_by"),
+    ],
+)
+def test_what_needs_everybody_in_order_goes_with_no_head(
+    fields: dict[str, Any], words: str
+) -> None:
+    [fault] = faults(head=100, **fields)
+    assert words in fault

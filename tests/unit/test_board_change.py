@@ -169,3 +169,15 @@ def test_a_decay_window_can_be_added_and_never_change() -> None:
     ]
     with pytest.raises(BoardInvalid, match="take op sum"):
         safe_change(Board("b", columns=[Column(op="best")]), {"windows": ["all", "decay:6h"]})
+
+
+def test_a_head_may_come_grow_shrink_and_go() -> None:
+    board = OLD
+    for head in (100, 500, 200, 0):
+        board = safe_change(board, {"head": head})
+        assert board.head == head
+
+
+def test_a_board_with_windows_that_move_gets_no_head() -> None:
+    with pytest.raises(BoardInvalid, match="'7d'"):
+        safe_change(ROLLING, {"head": 100})

@@ -27,7 +27,7 @@ from laurels.core.standing import Entry
 from laurels.stores.base import AsyncStore
 from laurels.stores.intake.accept import warn_if_all_refused
 
-from .leaderboards import EXPORT_CHUNK, POLL_SECONDS, Leaderboards
+from .leaderboards import EXPORT_CHUNK, POLL_SECONDS, Leaderboards, listed_whole
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -185,15 +185,17 @@ class AsyncLeaderboards:
     ) -> AsyncIterator[Entry]:
         after: str | None = None
         while True:
-            page = await self.top(
-                board,
-                window=window,
-                period=period,
-                limit=EXPORT_CHUNK,
-                after=after,
-                with_data=with_data,
-                labels=labels,
-                by=by,
+            page = listed_whole(
+                await self.top(
+                    board,
+                    window=window,
+                    period=period,
+                    limit=EXPORT_CHUNK,
+                    after=after,
+                    with_data=with_data,
+                    labels=labels,
+                    by=by,
+                )
             )
             for entry in page.entries:
                 yield entry

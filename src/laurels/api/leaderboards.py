@@ -41,9 +41,11 @@ from laurels.core.queries import (
     ensure_member,
     scope_after,
 )
+from laurels.core.rank import Rank
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.standing import FIRST, Entry, Needed, Page, PeriodInfo, Standing, rank_or_none
 from laurels.core.stats import BoardStats, CheckReport, Stats
+from laurels.errors import BeyondHead
 from laurels.model.board import Board
 from laurels.model.event import Value, at_ms
 from laurels.model.labels import label_pairs
@@ -87,8 +89,8 @@ class Leaderboards:
         return self._store.write(CreateBoard(defined, exist_ok))
 
     def change(self, name: str, /, **changes: Any) -> Board:
-        """Change a board's `title`, `keep` or `changes`, or add `windows`, `scopes` or labels to
-        `rank_by`, which count from now on.
+        """Change a board's `title`, `keep`, `changes` or `head`, or add `windows`, `scopes` or
+        labels to `rank_by`, which count from now on.
 
         Any other change, and removing one of these, raises UnsafeChange with the reasons.
         """
@@ -298,7 +300,8 @@ class Leaderboards:
         """Return a member's standing: rank, score, neighbours and the gaps to them, top percent.
 
         `to_rank` adds the gap to the holder of that position, and what is `needed` to get there.
-        None for a member that is not ranked. O(log n).
+        None for a member that is not ranked. Below the head of a board the rank may be estimated,
+        and `to_rank` is by default the last position of the head. O(log n).
         """
         return self._ask(
             board,
@@ -322,9 +325,9 @@ class Leaderboards:
         period: str | None = None,
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
-    ) -> int | None:
+    ) -> Rank | None:
         """Return a member's rank, in a fraction of the time of `standing`; None for a member that
-        is not ranked. O(log n)."""
+        is not ranked. Below the head of a board it may be an `Estimate`. O(log n)."""
         if period is None and by is None and not labels and type(board) is str:
             ensure_member(member)
             rank = self._cached_view(
@@ -346,9 +349,10 @@ class Leaderboards:
         period: str | None = None,
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
-    ) -> list[int | None]:
+    ) -> Sequence[Rank | None]:
         """Return the ranks of up to 10,000 members at one moment, in the order of the arguments;
-        None for each that is not ranked. O(k log n)."""
+        None for each that is not ranked. Below the head of a board they may be `Estimate`s. O(k log
+        n)."""
         listed = checked_members(members)
         if period is None and by is None and not labels and type(board) is str:
             ranks = self._cached_view(
@@ -390,14 +394,15 @@ class Leaderboards:
         self,
         board: str,
         member: str,
-        rank: int,
+        rank: int | None = None,
         *,
         window: str | None = None,
         column: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> Needed | None:
         """Return the value of one event with these labels that, counted now and alone, moves a
-        member to position `rank` or better; None if it stands there already.
+        member to position `rank` or better; None if it stands there already. On a board with a head
+        `rank` is by default its last position.
 
         Of a sum it is the least amount, of a last or best value the least demanding one; `column`,
         by default the first, is the one that varies. The member need not be ranked. Raises NotLive
@@ -597,7 +602,8 @@ class Leaderboards:
         by: str | None = None,
     ) -> Iterator[Entry]:
         """Return all entries in the order of the ranking, read in pages. Commits continue between
-        pages; a member that does not move across the current position appears exactly once."""
+        pages; a member that does not move across the current position appears exactly once. Raises
+        BeyondHead if the board has a head and more members than that."""
 
         def page(after: str | None) -> Page:
             return self.top(
@@ -718,7 +724,17 @@ def _pages(page: Callable[[str | None], Page]) -> Iterator[Entry]:
     def entries(read: Page) -> Iterator[Entry]:
         yield from read.entries
         while read.next is not None:
-            read = page(read.next)
+            read = listed_whole(page(read.next))
             yield from read.entries
 
-    return entries(page(None))
+    return entries(listed_whole(page(None)))
+
+
+def listed_whole(page: Page) -> Page:
+    """Return a page of a ranking that can be listed to its end. Raises BeyondHead for another."""
+    if page.certain is None:
+        return page
+    raise BeyondHead(
+        f"expected a ranking that can be listed to its end, got one of {page.total:,} members of "
+        f"which the first {page.certain:,} can be listed"
+    )

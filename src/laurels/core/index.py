@@ -107,11 +107,16 @@ class Neighbourhood(Struct, frozen=True, gc=False):
 
 
 class Located(Struct, frozen=True, gc=False):
-    """Positions of members, in the order requested; -1 for a member that is not ranked."""
+    """Positions of members, in the order requested; -1 for a member that is not ranked.
+
+    With `highs` positions and ranks are the lowest possible ones, and `highs` the highest possible
+    ranks.
+    """
 
     positions: Sequence[int]
     ranks: Sequence[int]
     words: list["array[int]"]
+    highs: Sequence[int] | None = None
 
 
 Section = tuple[bytes, bytes]

@@ -22,6 +22,7 @@ from laurels.model.validation import safe_repr
 from laurels.model.windows.weighing import Weighing
 
 from .board_state import BoardState
+from .head import ensure_listed, listed
 from .index import Slice
 from .ranking_key import RankingKey, ranking_key
 from .requests import ReadRequest, ReadResult, Span, Start
@@ -68,11 +69,16 @@ class NeededPlan(Struct, frozen=True):
     """The bounds of the total that each request but the first reads."""
 
     def needed(self, results: Sequence[ReadResult]) -> Needed | None:
-        """Return what the member needs; None if it stands there already."""
+        """Return what the member needs; None if it stands there already. Raises BeyondHead if the
+        position is not listed."""
         first = results[0]
-        own = own_words(first)
-        if own is not None and first.located is not None and first.located.positions[0] < self.rank:
-            return None
+        own, head = own_words(first), self.rules.head
+        if own is not None and first.located is not None:
+            certain = self.rank > first.total or not head
+            reached = self.rank if certain else min(self.rank, listed(head, first))
+            if first.located.positions[0] < reached:
+                return None
+        ensure_listed(head, self.rank - 1, first)
         totals = [
             BoundTotal(own_words(result), bounds)
             for result, bounds in zip(results[1:], self.bounds, strict=True)
@@ -101,7 +107,8 @@ def plan_needed(
     UnknownColumn."""
     rules = state.rules
     place = rank - 1
-    main = ReadRequest(key, (Start(),), (Span(0, place, place + 1),), (member,))
+    span = Span(0, place, place + 1)
+    main = ReadRequest(key, (Start(),), (span,), (member,), head=rules.head)
     requests, bounds = [main], list[Bounds]()
     for request, each in _totals(state, now_ms, member, dict(labels)):
         requests.append(request)

@@ -45,6 +45,7 @@ from .index import Offset
 from .mending import StoredEntry, stored_entry
 from .plan import window_named
 from .query_context import QueryContext
+from .rank import Rank
 from .ranking_key import RankingKey, ranking_key
 from .read_plan import MAX_LIMIT, MAX_RADIUS, ReadPlan, final, whole
 from .reads import RankingView
@@ -209,13 +210,14 @@ class StandingOf(_OfMember[Standing | None], frozen=True, kw_only=True):
 
 
 class RankAnswer(Struct, frozen=True):
-    """A member's rank."""
+    """A member's rank; below the head of a board it may be between two bounds."""
 
-    rank: int
+    rank: Rank
 
 
-class RankOf(RankingQuery[int | None], frozen=True, kw_only=True):
-    """A member's rank alone, in a fraction of the time of `standing`."""
+class RankOf(RankingQuery[Rank | None], frozen=True, kw_only=True):
+    """A member's rank alone, in a fraction of the time of `standing`. Below the head of a board it
+    may be estimated, with the bounds between which it lies."""
 
     verb = "rank"
     path = "rank"
@@ -227,26 +229,27 @@ class RankOf(RankingQuery[int | None], frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         ensure_member(self.member)
 
-    def plan(self, now: QueryContext) -> ReadPlan[int | None]:
+    def plan(self, now: QueryContext) -> ReadPlan[Rank | None]:
         return self._view(now).rank(self.member)
 
-    def to_answer(self, result: int | None) -> RankAnswer:
-        rank: int = _ranked(result, self.member)
+    def to_answer(self, result: Rank | None) -> RankAnswer:
+        rank: Rank = _ranked(result, self.member)
         return RankAnswer(rank)
 
-    def from_answer(self, answer: RankAnswer) -> int | None:
+    def from_answer(self, answer: RankAnswer) -> Rank | None:
         return answer.rank
 
 
 class RanksAnswer(Struct, frozen=True):
     """Ranks in the order of the members; null for each that is not ranked."""
 
-    ranks: list[int | None]
+    ranks: Sequence[Rank | None]
 
 
-class RanksOf(RankingQuery[list[int | None]], frozen=True, kw_only=True):
+class RanksOf(RankingQuery[Sequence[Rank | None]], frozen=True, kw_only=True):
     """The ranks of several members, all from one state. The body has the members (an array, or
-    `{"members": […]}`), and the ranks are in the same order."""
+    `{"members": […]}`), and the ranks are in the same order. Below the head of a board a rank may
+    be estimated."""
 
     verb = "ranks"
     path = "ranks"
@@ -262,13 +265,13 @@ class RanksOf(RankingQuery[list[int | None]], frozen=True, kw_only=True):
     def size(self) -> int:
         return len(self.members)
 
-    def plan(self, now: QueryContext) -> ReadPlan[list[int | None]]:
+    def plan(self, now: QueryContext) -> ReadPlan[Sequence[Rank | None]]:
         return self._view(now).ranks(self.members)
 
-    def to_answer(self, result: list[int | None]) -> RanksAnswer:
+    def to_answer(self, result: Sequence[Rank | None]) -> RanksAnswer:
         return RanksAnswer(result)
 
-    def from_answer(self, answer: RanksAnswer) -> list[int | None]:
+    def from_answer(self, answer: RanksAnswer) -> Sequence[Rank | None]:
         return answer.ranks
 
 
@@ -330,25 +333,29 @@ class NeededAnswer(Struct, frozen=True):
 class NeededFor(Query[Needed | None], frozen=True, kw_only=True):
     """The value of one event that, counted now and alone, moves a member to a position or better:
     of a sum the least amount, of a last or best value the least demanding one. Other columns stay
-    as they are. The member need not be ranked."""
+    as they are. The member need not be ranked. On a board with a head the position is by default
+    the last of the head."""
 
     verb = "needed"
     path = "needed"
     returns = NeededAnswer
 
     member: str
-    rank: int
+    rank: int | None = None
     window: str | None = None
     column: str | None = None
     labels: LabelPairs = ()
 
     def __post_init__(self) -> None:
         ensure_member(self.member)
-        self._ensure("rank", 1, None, InvalidRank)
+        self._ensure_rank("rank")
 
     def plan(self, now: QueryContext) -> ReadPlan[Needed | None]:
         view = now.view(self.window, None, labels=self.labels)
-        return view.needed(self.member, self.rank, self.column, now.now_ms)
+        rank = self.rank or now.state.rules.head
+        if not rank:
+            raise InvalidRank("expected a rank: the board has no head")
+        return view.needed(self.member, rank, self.column, now.now_ms)
 
     def to_answer(self, result: Needed | None) -> NeededAnswer:
         return NeededAnswer(result)

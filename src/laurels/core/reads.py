@@ -21,9 +21,11 @@ from laurels.timeline.instants import MIN_MS
 from . import cursor as cursors
 from .between import Bound, between, between_decayed, percentile_share
 from .board_state import BoardState
-from .index import Index, Offset, Slice
+from .head import certain_of, ensure_listed, known_positions, listed, rank_at
+from .index import Index, Located, Offset, Slice
 from .needed import NeededPlan, plan_needed
 from .plan import readable, window_named
+from .rank import Rank
 from .ranking_key import ranking_key
 from .read_plan import FAR, ReadPlan
 from .requests import Anchor, AtBound, AtMember, End, ReadRequest, ReadResult, Span, Start
@@ -36,6 +38,7 @@ from .standing import (
     Page,
     Standing,
     entries,
+    entry,
     public_rank,
     rank_or_none,
     ranks_or_none,
@@ -86,6 +89,7 @@ class RankingView:
         self._decayed = decayed_scale(state.rules, chosen.name, now_ms)
         self._scale: Scale = Whole(state.rules) if self._decayed is None else self._decayed
         steady = self._decayed is None and self._refreshed is None
+        self._head = state.rules.head
         self.rules, self.until_ms = state.rules, self._period.end_ms if steady else now_ms
         """The rules and the time until which this is the view of the running period."""
 
@@ -95,32 +99,42 @@ class RankingView:
         one."""
         return self.rules.order_words(self._window)
 
-    def top(self, limit: int, offset: int, reverse: bool, data: bool) -> ReadPlan[Page]:
-        offset = self._offset(offset)
+    def top(
+        self, limit: int, offset: int, reverse: bool, data: bool, *, everyone: bool = False
+    ) -> ReadPlan[Page]:
+        """Plan a list from the top; with `everyone` it also has the members below the head."""
+        offset, head = self._offset(offset), 0 if everyone else self._head
         anchor: Anchor = End() if reverse else Start()
         if self._after is not None:
             anchor = self._place(self._after, reverse)
         low, high = (-offset - limit, -offset) if reverse else (offset, offset + limit)
-        request = ReadRequest(self.key, (anchor,), (Span(0, low, high),), (), data)
+        request = ReadRequest(self.key, (anchor,), (Span(0, low, high),), (), data, head=head)
 
         def finish(results: Sequence[ReadResult], at: Offset) -> Page:
-            return self._page(results[0], at, reverse=reverse)
+            result = results[0]
+            if head and reverse:
+                ensure_listed(head, result.total - 1, result)
+            elif head and self._after is None and offset >= head:
+                ensure_listed(head, offset, result)
+            return self._page(result, at, head, reverse=reverse)
 
         def read_index(index: Index, at: Offset) -> Page:
             """Read a slice at known positions, without a search for its first entry."""
             total = index.size(self.key)
             first, last = min(offset, total), min(offset + limit, total)
             part = index.slice(self.key, first, last)
-            return self._page(ReadResult(total, [], [part], None, None), at)
+            return self._page(ReadResult(total, [], [part], None, None), at, 0)
 
-        is_plain = self._after is None and not reverse and not data
+        is_plain = self._after is None and not reverse and not data and not head
         return ReadPlan((request,), finish, read_index if is_plain else None)
 
     def around(self, member: str, radius: int, data: bool) -> ReadPlan[Page | None]:
         def finish(result: ReadResult, offset: Offset) -> Page | None:
             if result.positions[0] < 0:
                 return None
-            return Page(self._entries(result), result.total, self._as_of(offset))
+            ensure_listed(self._head, result.positions[0], result)
+            certain = certain_of(self._head, result)
+            return Page(self._entries(result), result.total, self._as_of(offset), None, certain)
 
         return self._plan(
             finish,
@@ -132,30 +146,38 @@ class RankingView:
     def standing(
         self, member: str, to_rank: int | None, data: bool, now_ms: int
     ) -> ReadPlan[Standing | None]:
-        needs = None if to_rank is None else self._needed_in_standing(member, to_rank, now_ms)
+        aim = to_rank or self._head
+        needs = self._needed_in_standing(member, aim, now_ms) if aim else None
 
         def finish(results: Sequence[ReadResult], offset: Offset) -> Standing | None:
             result = results[0]
             position = result.positions[0]
             if position < 0:
                 return None
-            needed = None if needs is None else needs.needed(results[1:])
+            if position >= listed(self._head, result):
+                return self._standing_below(results, offset, aim, needs, member)
+            needed = None
+            if to_rank is not None and needs is not None:
+                needed = needs.needed(results[1:])
             return self._standing(result, position, offset, to_rank, needed)
 
         def read_index(index: Index, offset: Offset) -> Standing | None:
             result = index.neighbourhood(self.key, member)
             if result is None:
                 return None
+            if self._head and result.position >= self._head - 1:
+                return ReadPlan(requests, finish).run_local(index, offset)
             own = result.position - result.part.start
             return standing(result.part, own, result.total, self._as_of(offset), self._scale)
 
         anchors: tuple[Anchor, ...] = (AtMember(member_bytes(member)),)
-        if to_rank is None:
-            request = ReadRequest(self.key, anchors, _BESIDE, (), data)
-            return ReadPlan((request,), finish, None if data else read_index)
-        place = min(to_rank, FAR) - 1
+        if not aim:
+            requests = (ReadRequest(self.key, anchors, _BESIDE, (), data),)
+            return ReadPlan(requests, finish, None if data else read_index)
+        place = min(aim, FAR) - 1
         spans = (*_BESIDE, Span(1, place, place + 1))
-        request = ReadRequest(self.key, (*anchors, Start()), spans, (), data)
+        members = (member,) if self._head else ()
+        request = ReadRequest(self.key, (*anchors, Start()), spans, members, data, head=self._head)
         return ReadPlan((request, *(() if needs is None else needs.requests)), finish)
 
     def needed(
@@ -189,6 +211,7 @@ class RankingView:
         def finish(result: ReadResult, offset: Offset) -> Standing | None:
             if position >= result.total:
                 return None
+            ensure_listed(self._head, position, result)
             return self._standing(result, position, offset)
 
         span = Span(0, position - 1, position + 2)
@@ -203,12 +226,12 @@ class RankingView:
 
         return self._plan(finish, members=tuple(members), data=data)
 
-    def ranks(self, members: Sequence[str]) -> ReadPlan[list[int | None]]:
+    def ranks(self, members: Sequence[str]) -> ReadPlan[Sequence[Rank | None]]:
         key = self.key
         request = ReadRequest(key, (), (), tuple(members), False, None, True)
         return ReadPlan((request,), _ranks, lambda index, _: index.ranks_from(key, members, FIRST))
 
-    def rank(self, member: str) -> ReadPlan[int | None]:
+    def rank(self, member: str) -> ReadPlan[Rank | None]:
         key = self.key
         request = ReadRequest(key, (), (), (member,), False, None, True)
         return ReadPlan((request,), _rank, lambda index, _: rank_or_none(index.rank(key, member)))
@@ -217,12 +240,9 @@ class RankingView:
         located = result.located
         if located is None:
             return []
-        order = sorted(
-            (i for i, position in enumerate(located.positions) if position >= 0),
-            key=located.positions.__getitem__,
-        )
+        order = _ranking_order(members, located, self._width)
         ranked = [members[i] for i in order]
-        ranks = [public_rank(located.ranks[i]) for i in order]
+        ranks = [rank_at(located, i) for i in order]
         words = [[column[i] for i in order] for column in located.words]
         scores = self._scale.scores(words)
         places = self._places(
@@ -231,7 +251,7 @@ class RankingView:
         data_of_members: list[Any] = [None] * len(ranked)
         if result.data is not None:
             data_of_members = _decode_data([result.data[-1][i] for i in order])
-        return list(map(Entry, ranked, ranks, scores, data_of_members, places))
+        return list(map(entry, ranked, ranks, scores, data_of_members, places))
 
     def _places(self, scores: Sequence[tuple[int, ...]]) -> list[int]:
         """Return the ranks among themselves, from 1 and in the board's style, of members whose
@@ -256,17 +276,23 @@ class RankingView:
 
         def finish(result: ReadResult, at: Offset) -> Page:
             first, last = result.positions[:2]
-            return self._page(result, at, end=max(first, last))
+            if self._head and self._after is None:
+                place = max(first, min(first + offset, last - 1))
+                if place >= self._head:
+                    ensure_listed(self._head, min(place, result.total - 1), result)
+            return self._page(result, at, self._head, end=max(first, last))
 
         span = Span(len(anchors) - 1 if self._after else 0, offset, offset + limit, 0, 1)
         return self._plan(finish, anchors=anchors, spans=(span,), data=data)
 
     def count(self, low: Bound | None, high: Bound | None) -> ReadPlan[int]:
+        anchors = self._between(low, high)
+
         def finish(result: ReadResult, _: Offset) -> int:
-            first, last = result.positions
+            first, last = known_positions(self._head, anchors, result)
             return max(0, last - first)
 
-        return self._plan(finish, anchors=self._between(low, high))
+        return self._plan(finish, anchors=anchors)
 
     def score_at_percentile(self, percentile: object) -> ReadPlan[Score | None]:
         """Plan the score that at least this percentage of the members does not exceed (nearest
@@ -280,6 +306,7 @@ class RankingView:
                 if not result.total:
                     return None
                 wanted = result.total - max(1, ceil(share * result.total))
+                ensure_listed(self._head, wanted, result)
                 part = result.slices[0]
                 if not part.start <= wanted < part.start + len(part.members):
                     return read_index(result.total)
@@ -300,7 +327,7 @@ class RankingView:
         data: bool = False,
     ) -> ReadPlan[T]:
         """Return a plan that reads this ranking."""
-        request = ReadRequest(self.key, anchors, spans, members, data)
+        request = ReadRequest(self.key, anchors, spans, members, data, head=self._head)
         return ReadPlan((request,), lambda result, offset: finish(result[0], offset))
 
     def _as_of(self, offset: Offset) -> AsOf:
@@ -331,6 +358,46 @@ class RankingView:
             needed=needed,
         )
 
+    def _standing_below(
+        self,
+        results: Sequence[ReadResult],
+        offset: Offset,
+        aim: int,
+        needs: NeededPlan | None,
+        member: str,
+    ) -> Standing:
+        """Return the standing of a member that is below the listed positions. What it needs to
+        reach one of them is left out while that one is not certain."""
+        result = results[0]
+        located = result.located
+        assert located is not None
+        rank = rank_at(located, 0)
+        assert rank is not None
+        low, high = (rank, rank) if isinstance(rank, int) else (rank.low, rank.high)
+        if aim > self._head:
+            ensure_listed(self._head, aim - 1, result)
+        gap, needed = None, None
+        if aim <= listed(self._head, result):
+            target, own = words_at(result.slices[1].words, 0), words_at(located.words, 0)
+            gap = Gap(aim, self._scale.gap(target, own))
+            needed = None if needs is None else needs.needed(results[1:])
+        middle = (low + high) // 2
+        return Standing(
+            member,
+            middle,
+            self._scale.scores(located.words)[0],
+            result.total,
+            100 * middle / result.total,
+            self._as_of(offset),
+            low,
+            high,
+            exact=low == high,
+            to_rank=gap,
+            data=None if result.data is None else _decode_data(result.data[-1])[0],
+            needed=needed,
+            grid_age=None if low == high else result.grid_age,
+        )
+
     def _gap(self, result: ReadResult, position: int, to_rank: int) -> Gap:
         part = result.slices[0]
         own = target = words_at(part.words, position - part.start)
@@ -339,16 +406,25 @@ class RankingView:
         return Gap(to_rank, self._scale.gap(target, own))
 
     def _page(
-        self, result: ReadResult, offset: Offset, *, reverse: bool = False, end: int | None = None
+        self,
+        result: ReadResult,
+        offset: Offset,
+        head: int,
+        *,
+        reverse: bool = False,
+        end: int | None = None,
     ) -> Page:
         """Return the page of a result; the list ends at position `end`, by default that of the
-        ranking."""
-        part = result.slices[0]
-        listed = self._entries(result)
-        stop = part.start + len(listed)
-        more = part.start > 0 if reverse else stop < (result.total if end is None else end)
-        after = self._cursor(part, 0 if reverse else -1, reverse) if more and listed else None
-        return Page(listed[::-1] if reverse else listed, result.total, self._as_of(offset), after)
+        ranking, or of a head."""
+        part, most = result.slices[0], listed(head, result)
+        shown = self._entries(result)
+        stop = part.start + len(shown)
+        more = part.start > 0 if reverse else stop < (most if end is None else min(end, most))
+        after = self._cursor(part, 0 if reverse else -1, reverse) if more and shown else None
+        certain = most if most < result.total else None
+        return Page(
+            shown[::-1] if reverse else shown, result.total, self._as_of(offset), after, certain
+        )
 
     def _entries(self, result: ReadResult) -> list[Entry]:
         data_of_members = None if result.data is None else _decode_data(result.data[0])
@@ -387,14 +463,24 @@ def cached_view(state: BoardState, window: str | None, now_ms: int) -> RankingVi
     return view
 
 
-def _rank(result: Sequence[ReadResult], _: Offset) -> int | None:
+def _rank(result: Sequence[ReadResult], _: Offset) -> Rank | None:
     located = result[0].located
-    return None if located is None else rank_or_none(located.ranks[0])
+    return None if located is None else rank_at(located, 0)
 
 
-def _ranks(result: Sequence[ReadResult], _: Offset) -> list[int | None]:
+def _ranks(result: Sequence[ReadResult], _: Offset) -> Sequence[Rank | None]:
     located = result[0].located
-    return [] if located is None else ranks_or_none(located.ranks)
+    return [] if located is None else ranks_or_none(located.ranks, located.highs)
+
+
+def _ranking_order(members: Sequence[str], located: Located, width: int) -> list[int]:
+    """Return the indexes of the requested members that are ranked, in the order of the ranking;
+    `width` words decide it, then the member."""
+    ranked = [i for i, position in enumerate(located.positions) if position >= 0]
+    if located.highs is None:
+        return sorted(ranked, key=located.positions.__getitem__)
+    words = located.words[:width]
+    return sorted(ranked, key=lambda i: (words_at(words, i), members[i].encode()))
 
 
 def _decode_data(data_of_members: Sequence[bytes | None]) -> list[Any]:

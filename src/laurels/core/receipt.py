@@ -19,6 +19,7 @@ from laurels.model.score import Score
 
 from .fold import Folded
 from .index import Offset, Outcome, Scores
+from .rank import Rank
 from .standing import range_text, ranks_or_none
 
 Status = Literal["applied", "unchanged", "duplicate", "refused"]
@@ -37,10 +38,11 @@ class Receipt(Answer, frozen=True):
     (its id was counted already) or `refused`, then with the code of the error as `reason`. Scores
     are those before and after this event, ranks those before and after its commit, in `window` and
     the period of the event (in a rolling window, at the running step). They are None if the member
-    was not ranked, or if that window refused the event; ranks also if they were not requested. In
-    event time the events of a commit count as several commits, one for each `now`. With decay both
-    scores are as shown at the `now` of the commit. On a board with scopes everything is about the
-    scope with these `labels`, and None if the event lacks the labels.
+    was not ranked, or if that window refused the event; ranks also if they were not requested.
+    Below the head of a board a rank may be an `Estimate`. In event time the events of a commit
+    count as several commits, one for each `now`. With decay both scores are as shown at the `now`
+    of the commit. On a board with scopes everything is about the scope with these `labels`, and
+    None if the event lacks the labels.
     """
 
     member: str | None
@@ -50,8 +52,8 @@ class Receipt(Answer, frozen=True):
     period: str | None = None
     previous_score: Score | None = None
     score: Score | None = None
-    previous_rank: int | None = None
-    rank: int | None = None
+    previous_rank: Rank | None = None
+    rank: Rank | None = None
     refused_windows: tuple[str, ...] = ()
     reason: str | None = None
     message: str | None = None
@@ -59,13 +61,16 @@ class Receipt(Answer, frozen=True):
 
 
 class Ranks(Struct, frozen=True):
-    """The ranks of a batch's members before and after its commit, from 0, or -1 if not ranked."""
+    """The ranks of a batch's members before and after its commit, from 0, or -1 if not ranked. With
+    `highs` these are the lowest possible ranks, and `highs` the highest possible ones before and
+    after."""
 
     before: Sequence[int]
     after: Sequence[int]
+    highs: tuple[Sequence[int], Sequence[int]] | None = None
 
 
-Row = tuple[str, Score | None, Score | None, int | None, int | None]
+Row = tuple[str, Score | None, Score | None, Rank | None, Rank | None]
 """A member, its scores before and after, its ranks before and after."""
 
 
@@ -87,13 +92,13 @@ class ReceiptSegment:
         called with the same rules and window each time."""
         if self._rows is None:
             batch, outcomes = self.folded.batch, self.folded.outcomes
-            unknown: list[int | None] = [None] * batch.size
+            before, after = _public_ranks(self.ranks, batch.size)
             columns = (
                 [member.decode() for member in batch.member_list()],
                 _scores(rules, window, batch, outcomes.before),
                 _scores(rules, window, batch, outcomes.after),
-                unknown if self.ranks is None else ranks_or_none(self.ranks.before),
-                unknown if self.ranks is None else ranks_or_none(self.ranks.after),
+                before,
+                after,
             )
             self._rows = list(zip(*columns, strict=True))
         return self._rows
@@ -345,6 +350,17 @@ def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[in
     for at, place in enumerate(chain.from_iterable(places)):
         order[place] = at
     return order
+
+
+def _public_ranks(
+    ranks: Ranks | None, size: int
+) -> tuple[Sequence[Rank | None], Sequence[Rank | None]]:
+    """Return the ranks before and after as users see them, None if they were not requested."""
+    if ranks is None:
+        unknown = [None] * size
+        return unknown, unknown
+    before, after = (None, None) if ranks.highs is None else ranks.highs
+    return ranks_or_none(ranks.before, before), ranks_or_none(ranks.after, after)
 
 
 def _scores(rules: Rules, window: str, batch: Batch, stored: Scores | None) -> list[Score | None]:

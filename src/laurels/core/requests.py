@@ -74,7 +74,8 @@ class ReadRequest(Struct, frozen=True, gc=False):
     found. With `tally` only `members` are looked up, in the tally of the step that the key names:
     position 0 for one that has a cell there. With `scopes` it only lists the scopes of the board
     that have members. With `whole` the words of the requested members are all that are stored, not
-    only those that decide the order."""
+    only those that decide the order. With a `head` spans end at that position, as if the ranking
+    had no further entries."""
 
     key: RankingKey
     anchors: tuple[Anchor, ...] = ()
@@ -85,6 +86,7 @@ class ReadRequest(Struct, frozen=True, gc=False):
     ranks: bool = False
     whole: bool = False
     tally: bool = False
+    head: int = 0
 
 
 class ReadResult(Struct, frozen=True, gc=False):
@@ -92,6 +94,11 @@ class ReadResult(Struct, frozen=True, gc=False):
 
     `data` has the members' data for each slice, then for the requested members; None if it was not
     requested. If only `ranks` were requested, an index may leave everything else empty.
+
+    An index that does not order all members of a board with a head knows the first `certain`
+    positions (None: all). Spans end there. The position of an anchor that is not below is any from
+    `certain` to `total`. `grid_age` is the number of changes since the estimates were as narrow as
+    they can be, None if nothing is estimated.
     """
 
     total: int
@@ -100,10 +107,12 @@ class ReadResult(Struct, frozen=True, gc=False):
     located: Located | None
     data: list[list[bytes | None]] | None
     scopes: list[str] = []
+    certain: int | None = None
+    grid_age: int | None = None
 
 
 def extent(span: Span, positions: Sequence[int], total: int) -> tuple[int, int]:
-    """Return the first position of a span, and its end."""
+    """Return the first position of a span, and its end, in a ranking that lists `total` entries."""
     at = positions[span.anchor]
     if at < 0:
         return 0, 0
@@ -140,9 +149,10 @@ def find(index: Index, ask: ReadRequest) -> ReadResult:
     positions: list[int] = []
     for anchor in ask.anchors:
         positions.append(position_of(index, key, anchor, total))
+    listed = min(total, ask.head) if ask.head else total
     slices: list[Slice] = []
     for span in ask.spans:
-        slices.append(index.slice(key, *extent(span, positions, total)))
+        slices.append(index.slice(key, *extent(span, positions, listed)))
     located = index.locate(key, ask.members, whole=ask.whole) if ask.members else None
     data = None
     if ask.data:

@@ -13,6 +13,7 @@ from laurels.model.scale import Scale
 from laurels.model.score import Score, to_value
 
 from .index import Offset, Slice
+from .rank import Estimate, Rank
 
 
 class AsOf(Answer, frozen=True):
@@ -34,13 +35,16 @@ class AsOf(Answer, frozen=True):
 
 class Entry(Answer, frozen=True, omit_defaults=True):
     """A member in a list. `place` is its rank among the requested members, if the query named
-    some."""
+    some. If the rank is estimated, it lies from `rank_low` to `rank_high`, and `rank` is the
+    middle."""
 
     member: str
     rank: int
     score: Score
     data: Any = None
     place: int | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
 
 
 class Neighbour(Answer, frozen=True):
@@ -82,6 +86,12 @@ class Standing(Answer, frozen=True):
     in past periods, windows with refresh and rankings of labels. A score is an
     int (scale 0) or a Decimal, with several columns a tuple of these; in a window with decay it is
     a Decimal with six places more than the column has.
+
+    Below the head of a board the rank may be estimated, which `exact` says: it certainly lies from
+    `rank_low` to `rank_high`, and `rank` is the middle. `grid_age` is the number of changes since
+    these bounds were as close as they can be, None if nothing had to be estimated. There are no
+    neighbours there, and `to_rank` is about the last position of the head unless another one was
+    requested.
     """
 
     member: str
@@ -90,24 +100,30 @@ class Standing(Answer, frozen=True):
     total: int
     percent: float
     as_of: AsOf
+    rank_low: int
+    rank_high: int
+    exact: bool = True
     above: Neighbour | None = None
     below: Neighbour | None = None
     to_rank: Gap | None = None
     data: Any = None
     needed: Needed | None = None
+    grid_age: int | None = None
 
 
 class Page(Answer, frozen=True):
     """A part of a ranking: a sequence of its entries.
 
     `total` counts the whole ranking, `len(page)` the entries of the page; `next` is the cursor of
-    the next page, None at the end.
+    the next page, None at the end. `certain` is the number of leading positions that can be listed
+    now, if that is not all: on a board with a head at most those of the head.
     """
 
     entries: list[Entry]
     total: int
     as_of: AsOf
     next: str | None = None
+    certain: int | None = None
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -154,9 +170,19 @@ def rank_or_none(rank: int) -> int | None:
     return rank + FIRST if rank >= 0 else None
 
 
-def ranks_or_none(ranks: Iterable[int]) -> list[int | None]:
-    """Return ranks as users count them, None for each -1 (not ranked)."""
-    return [rank + FIRST if rank >= 0 else None for rank in ranks]
+def ranks_or_none(ranks: Iterable[int], highs: Iterable[int] | None = None) -> list[Rank | None]:
+    """Return ranks as users count them, None for each -1 (not ranked). With `highs` they are the
+    lowest possible ranks, and those the highest."""
+    if highs is None:
+        return [rank + FIRST if rank >= 0 else None for rank in ranks]
+    return [_between(low, high) for low, high in zip(ranks, highs, strict=True)]
+
+
+def _between(low: int, high: int) -> Rank | None:
+    """Return the rank from `low` to `high`, as users count it; None for -1 (not ranked)."""
+    if low < 0 or low == high:
+        return rank_or_none(low)
+    return Estimate(low + FIRST, high + FIRST)
 
 
 def words_at(words: Sequence[Sequence[int]], i: int) -> tuple[int, ...]:
@@ -192,8 +218,30 @@ def standing(
     percent = 100 * (part.start + i + 1) / total
     rank = public_rank(ranks[i])
     return Standing(
-        members[i], rank, scores[i], total, percent, as_of, above, below, to_rank, data, needed
+        members[i],
+        rank,
+        scores[i],
+        total,
+        percent,
+        as_of,
+        rank,
+        rank,
+        above=above,
+        below=below,
+        to_rank=to_rank,
+        data=data,
+        needed=needed,
     )
+
+
+def entry(
+    member: str, rank: Rank | None, score: Score, data: Any = None, place: int | None = None
+) -> Entry:
+    """Return the entry of a ranked member, whose rank may be estimated."""
+    if isinstance(rank, Estimate):
+        return Entry(member, rank.middle, score, data, place, rank.low, rank.high)
+    assert rank is not None
+    return Entry(member, rank, score, data, place)
 
 
 def entries(part: Slice, scale: Scale, data: Sequence[Any] | None) -> list[Entry]:

@@ -203,6 +203,13 @@ class PeriodExpired(NotFound):
     advice = "ask for a period from the list of those kept, or keep more from now on"
 
 
+class BeyondHead(Conflict):
+    """The positions are below those that the board lists."""
+
+    code = "beyond_head"
+    advice = "ask within the head, for the standing or rank of a member, or change the board's head"
+
+
 class PeriodFuture(NotFound):
     """The period has not begun."""
 

@@ -39,6 +39,7 @@ from .answer import Plain
 from .column import Column, judged_columns, rule_of
 from .definition_errors import DefinitionErrors
 from .durations import MAX_DURATION_MS, duration_ms, duration_of, duration_text
+from .head import head_errors, head_of
 from .rules import ColumnRule, RankStyle, Rules
 from .scopes import judged_rank_by, judged_scopes, place_errors
 from .validation import integer_within, is_name, is_unicode, one_of, safe_repr
@@ -84,6 +85,9 @@ class Board(Plain, Struct, frozen=True):
     With `changes`, a duration, the board keeps what every event changed for that long, at most
     `changes_max` changes, for programs that follow it; empty, it keeps none.
 
+    With a `head`, the board lists its first so many positions only (100 to 100,000; 0: all of
+    them), and a member below may have an estimated rank, between two certain bounds.
+
     A window without a name of its own goes by its text without the options: `month:keep=12` is
     called `month`.
 
@@ -112,6 +116,7 @@ class Board(Plain, Struct, frozen=True):
     labels: UnnamedLabels = "refuse"
     changes: str = ""
     changes_max: int = MAX_CHANGES_DEFAULT
+    head: int = 0
 
     if TYPE_CHECKING:  # the accepted types are wider than the stored ones
 
@@ -137,6 +142,7 @@ class Board(Plain, Struct, frozen=True):
             labels: UnnamedLabels = "refuse",
             changes: str | int = "",
             changes_max: int = MAX_CHANGES_DEFAULT,
+            head: int = 0,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -162,6 +168,7 @@ class Board(Plain, Struct, frozen=True):
             ignores_labels=self.labels == "ignore",
             changes_ms=duration_ms(self.changes) if self.changes else 0,
             changes_max=self.changes_max,
+            head=self.head,
         )
 
     def to_json(self) -> bytes:
@@ -209,7 +216,7 @@ class Board(Plain, Struct, frozen=True):
         return board
 
 
-_LATER_FIELDS = {"labels": "refuse", "changes": "", "changes_max": MAX_CHANGES_DEFAULT}
+_LATER_FIELDS = {"labels": "refuse", "changes": "", "changes_max": MAX_CHANGES_DEFAULT, "head": 0}
 """The fields that earlier versions did not know, with their defaults."""
 
 
@@ -226,10 +233,10 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
     """Return the board with these fields changed, if the meaning of what was counted stays the
     same.
 
-    Title, `changes`, `changes_max` and `keep` may change, `keep` of the board or of a window.
-    Windows, scopes and labels to rank by may be added at the end; they count from then on. A field
-    with its present value is not a change. Raise UnsafeChange with every reason, or BoardInvalid
-    with every fault.
+    Title, `changes`, `changes_max`, `head` and `keep` may change, `keep` of the board or of a
+    window. Windows, scopes and labels to rank by may be added at the end; they count from then on.
+    A field with its present value is not a change. Raise UnsafeChange with every reason, or
+    BoardInvalid with every fault.
     """
     new = named_as(Board.from_json({**asdict(old), **changes}), old)
     reasons = [
@@ -344,6 +351,7 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
         "rank_by": read("rank_by", judged_rank_by, ()),
         "changes": "",
         "changes_max": read("changes_max", _changes_max, MAX_CHANGES_DEFAULT),
+        "head": read("head", head_of, 0),
         "labels": read(
             "labels", lambda value: one_of(value, get_args(UnnamedLabels), "labels"), "refuse"
         ),
@@ -374,6 +382,9 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
     scopes, rank_by = fields["scopes"], fields["rank_by"]
     assert isinstance(scopes, tuple)
     assert isinstance(rank_by, tuple)
+    if fields["head"]:
+        for error in head_errors(windows, fields["rank"], scopes, rank_by):
+            errors.add(error)
     for error in place_errors(len(windows), len(scopes), len(rank_by)):
         errors.add(error)
     if durations_ms["dedupe"] < longest_ms:

@@ -53,7 +53,8 @@ class Rules(Struct, frozen=True, dict=True):
     the names: an event is counted in every scope that it has all labels for; the values of the
     labels in `rank_by` are ranked as well. With `ignores_labels` labels that none of these names
     are left out rather than refused. `shards` is over how many an index server divides the members.
-    Changes are kept for `changes_ms` (0: none are), at most `changes_max` of them.
+    Changes are kept for `changes_ms` (0: none are), at most `changes_max` of them. Only the first
+    `head` positions are listed (0: all).
     """
 
     columns: tuple[ColumnRule, ...]
@@ -70,6 +71,7 @@ class Rules(Struct, frozen=True, dict=True):
     ignores_labels: bool = False
     changes_ms: int = 0
     changes_max: int = 0
+    head: int = 0
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
     def plan(self, now: QueryContext) -> ReadPlan[PresentEntries]:
         rules = now.state.rules
         view = self._view(now, self.after)
-        page = view.top(self.limit, 0, False, True)
+        page = view.top(self.limit, 0, False, True, everyone=True)
         labels = dict(self.labels) if rules.scoped else None
 
         def entries(shown: Page, words: Words, kept: Sequence[int]) -> PresentEntries:

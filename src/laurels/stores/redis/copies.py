@@ -31,6 +31,7 @@ from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog, opened_as
+from .head import ensure_no_head
 from .remote import Opened
 
 
@@ -163,7 +164,9 @@ class ServerCopies:
         return _Unfinished(int(number), decode_origin(b64decode(origin)))
 
     async def _begin(self, origin: Origin) -> None:
-        name = Board.from_json(origin.definition).name
+        board = Board.from_json(origin.definition)
+        ensure_no_head(board)
+        name = board.name
         with ends_in(inf, anew=True):
             await self._catalog.registry.load()
             ensure_taken_over(origin, self._catalog.now(), event_time=self._catalog.event_time)

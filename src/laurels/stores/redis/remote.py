@@ -104,7 +104,8 @@ class PositionWrite(Struct, frozen=True):
 class Applied(Struct, frozen=True):
     """The result of counting a batch, as of an offset. The ranks are those of the events' members
     before and after it, from 0, or -1 for a member that is not ranked; None if they were not
-    requested or could not be determined.
+    requested or could not be determined. With `highs` they are the lowest possible ranks, and
+    `highs` the highest possible ones before and after.
 
     `left` are the positions of events that were not counted because their shards refused them. All
     other fields are about the other events, and a batch of those that are left has to be planned
@@ -118,6 +119,7 @@ class Applied(Struct, frozen=True):
     offset: Offset
     left: list[int] | None = None
     refresh_states: RefreshStates = {}
+    highs: "tuple[array[int], array[int]] | None" = None
 
 
 class ShardChanges(Struct, frozen=True):

@@ -39,6 +39,7 @@ from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECOND
 from laurels.timeline.instants import MIN_MS
 
 from .catalog import ATTEMPTS, BoardCatalog, opened_as
+from .head import ensure_no_head
 from .remote import DefinitionOutdated, Opened, PlanExpired, PositionWrite, StepNotReady
 from .retry import Attempts, Calls, after
 
@@ -180,7 +181,7 @@ class Writer:
                     plan = self._catalog.boards.plan(batch)  # with the step now shown
                 both_ranks = None
                 if applied.ranks_before is not None and applied.ranks_after is not None:
-                    both_ranks = Ranks(applied.ranks_before, applied.ranks_after)
+                    both_ranks = Ranks(applied.ranks_before, applied.ranks_after, applied.highs)
                 if applied.left is None:
                     write.add_result(Folded(batch, plan, applied.outcomes), both_ranks, places)
                     return applied.offset
@@ -270,6 +271,7 @@ class Writer:
 
     async def _create(self, record: records.Create) -> bool:
         board = Board.from_json(record.definition)
+        ensure_no_head(board)
         kept = BoardRecord(
             number=record.board,
             definition=record.definition,
@@ -291,6 +293,7 @@ class Writer:
         state = self._catalog.boards.by_number(record.board)
         changed = msgspec.structs.replace(state)
         board = Board.from_json(record.definition)
+        ensure_no_head(board)
         if not self._catalog.index.keeps_layout(state.rules, board.rules()):
             raise BoardInvalid(
                 "with these windows the board would need another layout on the index server: "

@@ -1,0 +1,70 @@
+"""The head of a board: which positions of a ranking can be listed. Pure.
+
+A board with a head lists its first positions only, in every store, so that it can be moved between
+stores. One that orders all members anyway knows the exact rank of each of them; one that does not
+knows how many leading positions are certain at the moment, and for other members the bounds of
+their ranks.
+"""
+
+from collections.abc import Sequence
+
+from laurels.errors import BeyondHead
+
+from .index import Located
+from .rank import Rank
+from .requests import Anchor, End, ReadResult
+from .standing import ranks_or_none
+
+
+def listed(head: int, result: ReadResult) -> int:
+    """Return how many leading positions of a ranking can be listed now."""
+    most = result.total if head == 0 else min(result.total, head)
+    return most if result.certain is None else min(most, result.certain)
+
+
+def certain_of(head: int, result: ReadResult) -> int | None:
+    """Return how many leading positions can be listed now, None if all can."""
+    most = listed(head, result)
+    return most if most < result.total else None
+
+
+def known_positions(head: int, anchors: Sequence[Anchor], result: ReadResult) -> list[int]:
+    """Return the positions of anchors, which are Start, End or bounds. Raises BeyondHead if one of
+    them is below the listed positions; that of the end is known."""
+    if certain_of(head, result) is not None:
+        for anchor, position in zip(anchors, result.positions, strict=True):
+            if not isinstance(anchor, End) and not _is_known(head, position, result):
+                raise beyond(head, result)
+    return result.positions
+
+
+def _is_known(head: int, position: int, result: ReadResult) -> bool:
+    """Return whether the position of a bound is exact and at most at the end of the head."""
+    is_exact = result.certain is None or position < result.certain
+    return is_exact and position <= head
+
+
+def ensure_listed(head: int, position: int, result: ReadResult) -> None:
+    """Raise BeyondHead if a position of the ranking cannot be listed now."""
+    if listed(head, result) <= position < result.total:
+        raise beyond(head, result)
+
+
+def beyond(head: int, result: ReadResult) -> BeyondHead:
+    """Return the error for positions that cannot be listed."""
+    most = listed(head, result)
+    if most < min(head, result.total):
+        return BeyondHead(
+            f"expected one of the first {most:,} positions of {result.total:,}, which are certain "
+            f"at the moment, got one below; the head has {head:,}"
+        )
+    return BeyondHead(
+        f"expected one of the first {head:,} positions of {result.total:,}, which are the head of "
+        "the board, got one below"
+    )
+
+
+def rank_at(located: Located, i: int) -> Rank | None:
+    """Return the rank of the i-th of the requested members, None if it is not ranked."""
+    highs = None if located.highs is None else located.highs[i : i + 1]
+    return ranks_or_none(located.ranks[i : i + 1], highs)[0]

@@ -1,0 +1,19 @@
+"""Ranks as users see them: a number, or the bounds between which it lies."""
+
+from laurels.model.answer import Answer
+
+
+class Estimate(Answer, frozen=True):
+    """A rank below the head of a board: it certainly lies from `low` to `high`."""
+
+    low: int
+    high: int
+
+    @property
+    def middle(self) -> int:
+        """The rank in the middle of the two."""
+        return (self.low + self.high) // 2
+
+
+Rank = int | Estimate
+"""A rank, which is estimated if the board does not order the members there."""

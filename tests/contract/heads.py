@@ -1,0 +1,205 @@
+"""Boards with a head beside the oracle, which keeps everybody in order. Nothing here depends on the
+store: the true rank lies within the bounds, exact ones are equal, lists end with the head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels.errors import BeyondHead
+from tests.comparison import assert_entries, board_of, shown, typed
+from tests.definitions import Definition, Place, Report
+from tests.oracle import Oracle
+from tests.oracle_board import OracleBoard
+
+HEAD = 100
+
+
+class Pair:
+    """A board with a head, and the oracle that keeps everybody in order."""
+
+    def __init__(
+        self, lb: laurels.Leaderboards, clock: laurels.ManualClock, definition: Definition
+    ) -> None:
+        self.lb, self.clock, self.definition = lb, clock, definition
+        self.name = definition.name
+        self.oracle = Oracle(clock.now_ms)
+        self.oracle.create(definition)
+        lb.create(board_of(definition))
+
+    @property
+    def board(self) -> OracleBoard:
+        return self.oracle.boards[self.name]
+
+    @property
+    def head(self) -> int:
+        return self.definition.head
+
+    def submit(self, events: list[tuple[Any, ...]]) -> None:
+        self.lb.submit_many(self.name, events)
+        self.oracle.submit_many(self.name, [Report(*event) for event in events])
+
+    def remove(self, member: str) -> None:
+        assert self.lb.remove(self.name, member) == self.oracle.remove(self.name, member)
+
+    def change(self, head: int) -> None:
+        self.definition = replace(self.definition, head=head)
+        self.lb.change(self.name, head=head)
+        self.oracle.change(self.definition)
+
+    def places(self, window: str | None = None, period: str | None = None) -> list[Place]:
+        return self.oracle.places(self.name, window, period)
+
+    def check(self, rng: Random, window: str | None = None, period: str | None = None) -> None:
+        """Ask everything about one ranking, and compare it with the oracle's."""
+        places = self.places(window, period)
+        asked: dict[str, Any] = {"window": window, "period": period}
+        self._lists(places, asked)
+        members = [place.member for place in rng.sample(places, min(12, len(places)))]
+        members += [place.member for place in places[self.head - 2 : self.head + 2]]
+        for member in members:
+            place = next(each for each in places if each.member == member)
+            self._member(place, places, asked)
+        self._together(members, places, asked)
+        assert self.lb.standing(self.name, "nobody", **asked) is None
+        assert self.lb.rank(self.name, "nobody", **asked) is None
+
+    def _certain(self, page: laurels.Page, total: int) -> int:
+        """How many positions a page says can be listed."""
+        assert page.total == total
+        if page.certain is None:
+            assert not self.head or total <= self.head
+            return total
+        assert 0 <= page.certain <= self.head
+        assert page.certain < total
+        return page.certain
+
+    def _lists(self, places: list[Place], asked: dict[str, Any]) -> None:
+        lb, total = self.lb, len(places)
+        page = lb.top(self.name, limit=2 * HEAD + 50, **asked)
+        certain = self._certain(page, total)
+        assert_entries(page.entries, places[:certain], self.definition)
+        assert page.next is None
+        walked = list(walk(lambda after: lb.top(self.name, limit=33, after=after, **asked)))
+        assert_entries(walked, places[:certain], self.definition)
+        for position in (1, certain, certain + 1, total, total + 1):
+            self._position(position, places, certain, asked)
+        if certain < total:
+            for below in (
+                lambda: lb.top(self.name, reverse=True, **asked),
+                lambda: lb.top(self.name, offset=self.head, **asked),
+                lambda: list(lb.export(self.name, **asked)),
+                lambda: lb.score_at_percentile(self.name, 0, **asked),
+            ):
+                assert_beyond(below)
+        else:
+            assert_entries(
+                lb.top(self.name, reverse=True, limit=5, **asked).entries,
+                places[::-1][:5],
+                self.definition,
+            )
+            assert_entries(list(lb.export(self.name, **asked)), places, self.definition)
+        assert lb.count(self.name, **asked) == total
+
+    def _position(
+        self, position: int, places: list[Place], certain: int, asked: dict[str, Any]
+    ) -> None:
+        if position < 1 or position > len(places):
+            assert self.lb.at_rank(self.name, max(position, 1), **asked) is None or position < 1
+        elif position <= certain:
+            found = self.lb.at_rank(self.name, position, **asked)
+            assert found is not None
+            assert (found.member, found.exact) == (places[position - 1].member, True)
+        else:
+            assert_beyond(lambda: self.lb.at_rank(self.name, position, **asked))
+
+    def _member(self, place: Place, places: list[Place], asked: dict[str, Any]) -> None:
+        lb, member, total = self.lb, place.member, len(places)
+        found = lb.standing(self.name, member, **asked)
+        assert found is not None
+        assert typed(found.score) == typed(shown(place.score, self.definition))
+        assert found.total == total
+        self._within(found.rank_low, found.rank_high, found.grid_age, place)
+        assert found.rank == (found.rank_low + found.rank_high) // 2
+        assert found.exact == (found.rank_low == found.rank_high)
+        certain = self._certain(lb.top(self.name, limit=0, **asked), total)
+        if place.position <= certain:
+            assert found.exact
+            self._neighbours(found, place, places[:certain])
+            around = lb.around(self.name, member, radius=3, **asked)
+            assert around is not None
+            listed = places[:certain]
+            start = max(0, min(place.position - 4, len(listed) - 7))
+            assert_entries(around.entries, listed[start : start + 7], self.definition)
+            return
+        assert (found.above, found.below) == (None, None)
+        assert_beyond(lambda: lb.around(self.name, member, **asked))
+        if certain == self.head:
+            last = places[self.head - 1]
+            gap = shown(self.board.gap(last.score, place.score), self.definition)
+            assert found.to_rank == laurels.Gap(self.head, gap)
+        if self.head < total:
+            assert_beyond(lambda: lb.standing(self.name, member, to_rank=self.head + 1, **asked))
+
+    def _neighbours(self, found: laurels.Standing, place: Place, listed: list[Place]) -> None:
+        at = place.position - 1
+        above = listed[at - 1].member if at else None
+        below = listed[at + 1].member if at + 1 < len(listed) else None
+        assert (found.above and found.above.member) == above
+        assert (found.below and found.below.member) == below
+
+    def _together(self, members: list[str], places: list[Place], asked: dict[str, Any]) -> None:
+        """The ranks of several members, and their order among themselves."""
+        by_member = {place.member: place for place in places}
+        ranks = self.lb.ranks(self.name, [*members, "nobody"], **asked)
+        assert ranks[-1] is None
+        for member, rank in zip(members, ranks, strict=False):
+            low, high = bounds(rank)
+            self._within(low, high, None, by_member[member])
+            one = self.lb.rank(self.name, member, **asked)
+            assert bounds(one) == (low, high)
+        friends = self.lb.standings(self.name, members, **asked).entries
+        expected = self.board.friends(places, members)
+        assert [entry.member for entry in friends] == [place.member for place, _ in expected]
+        assert [entry.place for entry in friends] == [own.rank for _, own in expected]
+        for entry, (place, _) in zip(friends, expected, strict=True):
+            low, high = entry.rank_low or entry.rank, entry.rank_high or entry.rank
+            self._within(low, high, None, place)
+            assert entry.rank == (low + high) // 2
+        stored = self.lb.entries(self.name, members, **asked)
+        assert [entry.member for entry in stored] == members
+        assert all(entry.score is not None for entry in stored)
+
+    def _within(self, low: int, high: int, grid_age: int | None, place: Place) -> None:
+        """The true rank is between the bounds, and these are as close as is promised."""
+        assert low <= place.rank <= high
+        if low != high and grid_age is not None:
+            fresh = max(place.rank // 50, self.head // 50, 200)
+            assert grid_age >= 0
+            assert high - low <= fresh + grid_age
+
+
+def bounds(rank: int | laurels.Estimate | None) -> tuple[int, int]:
+    assert rank is not None
+    return (rank, rank) if isinstance(rank, int) else (rank.low, rank.high)
+
+
+def walk(page: Callable[[str | None], laurels.Page]) -> Iterator[laurels.Entry]:
+    """The entries of all pages."""
+    after: str | None = None
+    while True:
+        found = page(after)
+        yield from found.entries
+        if (after := found.next) is None:
+            return
+
+
+def assert_beyond(ask: Callable[[], object]) -> None:
+    with pytest.raises(BeyondHead) as refused:
+        ask()
+    assert (refused.value.code, refused.value.status) == ("beyond_head", 409)
