@@ -14,8 +14,11 @@ class Sent:
     def __init__(self, *headers: tuple[str, str]) -> None:
         self._headers = headers
 
+    def keys(self) -> list[str]:
+        return [name for name, _ in self._headers]
+
     def items(self) -> list[tuple[str, str]]:
-        return list(self._headers)
+        return [(name, value) for name, value in self._headers if value.isascii()]
 
 
 def check(*headers: tuple[str, str], host: str = "localhost:8080", version: str = "1.1") -> None:
@@ -130,3 +133,9 @@ def test_what_a_foreign_page_embeds_is_refused_and_a_link_is_not() -> None:
         )
     for site in ("same-origin", "none"):
         check(("sec-fetch-site", site), ("sec-fetch-mode", "cors"))
+
+
+@pytest.mark.parametrize("name", ["host", "origin", "sec-fetch-site", *sorted(FORWARDING)])
+def test_a_header_that_cannot_be_read_is_there_all_the_same(name: str) -> None:
+    with pytest.raises(NotLocal):
+        ensure_local("1.1", "localhost", Sent((name, "\xff")))

@@ -40,6 +40,27 @@ def test_any_other_request_id_is_refused_and_not_repeated(
     assert id_[:60] not in answer.body
 
 
+def test_a_request_id_stands_once(server: Served) -> None:
+    answer = asked(server.url, "GET", b"/v1/me", headers=b"X-Request-Id: a\r\nX-Request-Id: b\r\n")
+    assert (answer.status, answer.code) == (400, "invalid_request_id")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        JSON + b"Authorization: Bearer a\r\nAuthorization: Bearer b\r\n",
+        JSON + b"Authorization: Bearer \xff\r\n",
+        JSON + b"Idempotency-Key: a\r\nIdempotency-Key: a\r\n",
+        JSON + b"Idempotency-Key: \xc3\xa9\r\n",
+        JSON + JSON,
+        b"Content-Type: \xff\r\n",
+    ],
+)
+def test_a_header_that_decides_stands_once_and_can_be_read(server: Served, head: bytes) -> None:
+    answer = asked(server.url, "POST", b"/v1/boards/b/scores", EVENT, head)
+    assert (answer.status, answer.code) == (400, "invalid_header")
+
+
 @pytest.mark.parametrize(
     ("method", "target", "status"),
     [

@@ -161,6 +161,13 @@ class InvalidRequestId(InvalidInput):
     advice = "use something like a UUID, or leave it out"
 
 
+class InvalidHeader(InvalidInput):
+    """A header that may stand once, in ASCII, is repeated or has other characters."""
+
+    code = "invalid_header"
+    advice = "send the header once; a proxy in front must not add it a second time"
+
+
 class UrlTooLong(TooLarge):
     """The path and the query string have more bytes than the server accepts."""
 

@@ -43,7 +43,7 @@ from .admission import Admission
 from .answer_cache import AnswerCache
 from .context import RequestContext, Server, Streamed
 from .cors import PREFLIGHT, Headers, Origins
-from .credentials import secret_of, without_token
+from .credentials import header_values, secret_of, single_header, without_token
 from .flow import Flow
 from .limits import Rates
 from .metrics import CONTENT_TYPE, Exposed, exposition
@@ -151,11 +151,11 @@ class Application:
 
     def _request_id(self, sent: Incoming) -> str:
         """Return the id that a request brings, or a new one. Raise InvalidRequestId."""
-        request_id: str | None = sent.get("x-request-id")
-        if request_id:
-            if len(request_id) <= _LONGEST_REQUEST_ID and _is_visible_ascii(request_id):
-                return request_id
-        elif request_id is not None or "x-request-id" not in sent:
+        ids = header_values(sent, "x-request-id")
+        if len(ids) == 1 and ids[0]:
+            if len(ids[0]) <= _LONGEST_REQUEST_ID and _is_visible_ascii(ids[0]):
+                return ids[0]
+        elif len(ids) == 1 or "x-request-id" not in sent:
             return self._new_request_id()
         raise InvalidRequestId(
             "expected an X-Request-Id of 1 to 128 visible ASCII characters, once"
@@ -312,12 +312,12 @@ class Application:
         self, row: Route, context: RequestContext, headers: Incoming, protocol: HTTPProtocol
     ) -> None:
         """Read the body of a request, with its media type and its Idempotency-Key."""
-        context.media_type = requests.media_type(headers.get("content-type"))
+        context.media_type = requests.media_type(single_header(headers, "content-type"))
         length, most = headers.get("content-length"), self._settings.max_body
         if row.most_body is not None and row.most_body < most:
             most = row.most_body
         context.raw = await self._server.bodies.read(context.caller.name, length, protocol, most)
-        key = headers.get("idempotency-key")
+        key = single_header(headers, "idempotency-key")
         context.key = None if key is None else judged_key(key)
 
     async def _dispatch(
@@ -337,7 +337,7 @@ class Application:
         if row.shared and self._server.store.is_exact:
             return await self._answer_cached(row, context, query, scope, accept)
         if row.streams:
-            context.last_event_id = scope.headers.get("last-event-id")
+            context.last_event_id = single_header(scope.headers, "last-event-id")
         answered = await row.handler(context, query)
         if isinstance(answered, Streamed):
             await self._stream(answered, context.caller, scope, protocol, request_id)

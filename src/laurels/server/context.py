@@ -57,6 +57,12 @@ class RequestContext(Struct):
         return self.part
 
     @property
+    def batch_key(self) -> str | None:
+        """The key of the batch of events, by which they count once: the Idempotency-Key, apart from
+        those of other callers."""
+        return None if self.key is None else self.caller.own_id(self.key)
+
+    @property
     def store(self) -> Servable:
         return self.server.store
 

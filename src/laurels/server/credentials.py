@@ -1,9 +1,26 @@
-"""The key or token that a request brings."""
+"""The key or token that a request brings, and headers that may stand only once."""
 
-from granian.rsgi import Scope
+from granian.rsgi import Headers, Scope  # type: ignore[attr-defined]
 
-from laurels.errors.service import Unauthorized
+from laurels.errors.service import InvalidHeader, Unauthorized
 from laurels.server.auth.tokens import TOKEN_PREFIX
+
+
+def header_values(headers: Headers, name: str) -> list[str]:
+    """Return the values of a header, each time that it is there in ASCII."""
+    values: list[str] = headers.get_all(name)  # type: ignore[attr-defined]
+    return values
+
+
+def single_header(headers: Headers, name: str) -> str | None:
+    """Return the value of a header, None without it. Raise InvalidHeader if it is there twice, of
+    which a proxy in front may have read the other one, or is not ASCII and so cannot be read."""
+    values = header_values(headers, name)
+    if len(values) == 1:
+        return values[0]
+    if values or name in headers:
+        raise InvalidHeader(f"expected the header {name} once, in ASCII")
+    return None
 
 
 def secret_of(scope: Scope, *, in_query: bool = False) -> str | None:
@@ -12,7 +29,7 @@ def secret_of(scope: Scope, *, in_query: bool = False) -> str | None:
     A stream may have its token in the query string, since browsers cannot set headers for event
     sources. A key may not be there, since URLs end up in logs.
     """
-    authorization: str | None = scope.headers.get("authorization")
+    authorization = single_header(scope.headers, "authorization")
     if authorization is not None:
         scheme, _, secret = authorization.partition(" ")
         return secret.strip() if scheme.lower() == "bearer" else authorization

@@ -4,6 +4,8 @@ Each rule of permission is stated here, and only here: the level (`read`, `write
 boards, and `is_unlimited` for what concerns the whole store.
 """
 
+import hashlib
+
 from msgspec import Struct
 
 from laurels.errors.service import Forbidden
@@ -51,6 +53,14 @@ class Caller(Struct, frozen=True):
     def identity(self) -> str:
         """A name that no other key or token subject ever has."""
         return self.key_id if self.subject is None else f"{self.key_id}/{self.subject}"
+
+    def own_id(self, id: str) -> str:
+        """Return an event id that no other key or token subject ever uses. Of an open server,
+        where nobody has a key, it is the id itself."""
+        if not self.key_id:
+            return id
+        owner = hashlib.blake2b(self.identity.encode(), digest_size=8).hexdigest()
+        return f"{id}@{owner}"
 
     def ensure(self, level: int, board: str | None) -> None:
         """Raise Forbidden if the caller lacks the level, or the board is not one of its boards."""

@@ -10,6 +10,7 @@ so no proxy may stand in front of an open server.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Protocol
 
 from laurels.errors.service import NotLocal
@@ -51,11 +52,15 @@ _LOOPBACK = re.compile(
 )
 """Host headers of this machine, as clients write them: no abbreviated or hexadecimal addresses."""
 _FOREIGN_SITES = frozenset(("cross-site", "same-site"))
+_OF_ORIGIN = frozenset(("host", "origin", "sec-fetch-site"))
 _LINK = ["navigate"], ["document"]
 
 
 class OriginHeaders(Protocol):
-    """The headers of a request."""
+    """The headers of a request: `keys` has the names of all, `items` only those whose values are
+    ASCII."""
+
+    def keys(self) -> Iterable[str]: ...
 
     def items(self) -> list[tuple[str, str]]: ...
 
@@ -68,8 +73,11 @@ def ensure_local(http_version: str, authority: str | None, headers: OriginHeader
     sent: dict[str, list[str]] = {}
     for name, value in headers.items():
         sent.setdefault(name, []).append(value)
-    for name in FORWARDING.intersection(sent):
+    names = set(headers.keys())
+    for name in FORWARDING.intersection(names):
         raise NotLocal(f"the request came through a proxy: it has the header {name}")
+    for name in _OF_ORIGIN.intersection(names.difference(sent)):
+        raise NotLocal(f"expected the header {name} in ASCII")
     if http_version in ("0.9", "1", "1.0"):
         raise NotLocal(f"the request is HTTP/{http_version}, as proxies send it: expected HTTP/1.1")
     hosts = sent.get("host") or ([authority] if authority else [])

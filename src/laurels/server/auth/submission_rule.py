@@ -1,12 +1,14 @@
 """The rule by which a token submits for one member, and the check of an event against it."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from msgspec import Struct
 
 from laurels.errors.service import Forbidden, InvalidKey
+from laurels.model.event import MAX_ID_BYTES
 from laurels.model.validation import safe_repr
 
 MAX_LABELS = 16
@@ -26,9 +28,9 @@ class SubmissionRule(Struct, frozen=True):
     min: str | None = None
     max: str | None = None
 
-    def bound(self, event: Any) -> dict[str, Any]:
-        """Return the event with the member and labels of the rule. Raise Forbidden if it breaks the
-        rule."""
+    def bound(self, event: Any, own_id: Callable[[str], str]) -> dict[str, Any]:
+        """Return the event with the member and labels of the rule, and its id made by `own_id`.
+        Raise Forbidden if it breaks the rule."""
         member, value, at, id, labels = event_fields(event)
         if member != self.member:
             raise Forbidden(
@@ -44,7 +46,7 @@ class SubmissionRule(Struct, frozen=True):
             self._ensure_within(each)
         found = {"member": member, "value": value}
         if id is not None:
-            found["id"] = id
+            found["id"] = _bound_id(id, own_id)
         if self.labels:
             found["labels"] = dict(self.labels)
         return found
@@ -58,6 +60,18 @@ class SubmissionRule(Struct, frozen=True):
             if text is not None and is_beyond:
                 bounds = f"{self.min or 'any'} to {self.max or 'any'}"
                 raise Forbidden(f"the token permits values from {bounds}, got {safe_repr(value)}")
+
+
+def _bound_id(id: Any, own_id: Callable[[str], str]) -> Any:
+    """Return the id under which an event of a token counts once. A token that may choose any id
+    could use up the ids of events that others are about to send for its member. A long id
+    is replaced by its hash; an invalid one is left for the board to refuse."""
+    if not isinstance(id, str) or not id or len(id.encode(errors="replace")) > MAX_ID_BYTES:
+        return id
+    owned = own_id(id)
+    if len(owned.encode(errors="replace")) <= MAX_ID_BYTES:
+        return owned
+    return own_id(hashlib.sha256(id.encode(errors="replace")).hexdigest())
 
 
 def submission_rule(member: object, labels: object, least: object, most: object) -> SubmissionRule:

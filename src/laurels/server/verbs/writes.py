@@ -80,7 +80,7 @@ async def scores(context: RequestContext, query: ScoresQuery) -> object:
     if context.caller.submission is not None:
         if not single or position is not None:
             raise Forbidden("the token submits one event at a time, and no position")
-        found = [context.caller.submission.bound(found[0])]
+        found = [context.caller.submission.bound(found[0], context.caller.own_id)]
     if single and context.key is None and position is None:
         with context.server.admission.writing():
             receipts, place = await context.store.submit_one(
@@ -95,7 +95,7 @@ async def scores(context: RequestContext, query: ScoresQuery) -> object:
                 query.window,
                 ranks=query.ranks or single,
                 all_or_nothing=query.all_or_nothing and not single,
-                key=context.key,
+                key=context.batch_key,
                 position=position,
                 scope=scope,
             )
@@ -176,7 +176,9 @@ async def scores_of_boards(context: RequestContext, _: NoQuery) -> object:
     answers: dict[str, BatchAnswer] = {}
     with context.server.admission.writing():
         for name, found in by_board.items():
-            receipts = await context.store.write_async(SubmitMany(name, found, key=context.key))
+            receipts = await context.store.write_async(
+                SubmitMany(name, found, key=context.batch_key)
+            )
             context.server.metrics.submitted(receipts)
             answers[name] = await asyncio.to_thread(batch_answer, receipts, "all")
     return boards_answer(answers)
@@ -199,7 +201,7 @@ async def set_(context: RequestContext, query: SetQuery) -> object:
         raise InvalidBody(f"expected one event, got {came}")
     member, value, at, id, labels = _parts(found[0])
     if id is None and context.key is not None:
-        id = f"{context.key}#0"
+        id = f"{context.batch_key}#0"
     with context.server.admission.writing():
         try:
             receipt = await context.lb.set(
