@@ -16,7 +16,7 @@ from tempfile import gettempdir
 
 import laurels
 from bench.machine import describe
-from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.rows import flush_of
 from laurels.flows.ledger.tables import Tables
 from laurels.flows.sinks.opening import DeliveryOptions, open_target

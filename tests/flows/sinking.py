@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import laurels
-from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.rows import restored
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
 from laurels.flows.sinks.runner import Parking, SinkOptions, SinkRunner

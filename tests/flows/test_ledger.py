@@ -12,7 +12,7 @@ import pytest
 
 import laurels
 from laurels.errors.sinks import LedgerTaken, SinkOvertaken, TargetUnavailable
-from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.rows import GENERATION_BITS, escaped, restored
 from laurels.flows.ledger.target import LedgerTarget
 from laurels.flows.sinks.target import SinkPage

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.databases import dialect_of
 
 from .databases import MariaDB, Postgres
 from .sinking import NOW_MS, rows, sent

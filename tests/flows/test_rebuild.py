@@ -18,7 +18,7 @@ import pytest
 import laurels
 from laurels.cli import main
 from laurels.errors.ledger import LedgerIncomplete, NoLedger, RebuildTaken
-from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reading import LedgerReader
 from laurels.flows.ledger.rebuild import Rebuilding, RebuiltBoard
 from tests.conftest import Scaled

@@ -17,7 +17,7 @@ from laurels.core.ranking_key import RankingKey
 from laurels.core.record import MendRanking
 from laurels.errors.ledger import LedgerIncomplete, NoLedger
 from laurels.errors.sinks import SinkBehind
-from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reconcile import Reconciled, Reconciling, Side
 from laurels.model.labels import scope_named
 from tests.conftest import Scaled

@@ -10,7 +10,7 @@ import typer
 import laurels
 from laurels import config
 from laurels.errors import CheckFailed, LogDamaged, SnapshotDamaged
-from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reading import PAGE, LedgerReader
 from laurels.flows.ledger.rebuild import Rebuilding, RebuiltBoard, sentence
 

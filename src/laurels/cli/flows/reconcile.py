@@ -11,7 +11,7 @@ from laurels import config
 from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, BoardName, Url
 from laurels.cli.recording import Recorder
 from laurels.cli.show import Side, put_json, put_line, put_table
-from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reconcile import EntryDifference, Reconciled, Reconciling, sentence
 
 NO = 1

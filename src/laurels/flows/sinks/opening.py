@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.errors.sinks import InvalidMapping, InvalidTarget
-from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.target import LedgerTarget
 from laurels.flows.stream_url import split_stream_url
 from laurels.stores.redis.connection.urls import is_redis, redis_address

@@ -1,0 +1,31 @@
+"""The SQL databases a ledger can be in, by their URLs."""
+
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from laurels.errors.sinks import InvalidTarget
+
+from .dialects import Dialect
+from .mariadb import MariaDB
+from .postgresql import PostgreSQL
+from .sqlite import SQLite
+
+
+def dialect_of(url: str) -> tuple[Dialect, str]:
+    """Return the database that a URL names, and the prefix of its tables. Raises InvalidTarget,
+    MissingDriver."""
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query))
+    prefix = options.pop("prefix", "laurels_")
+    if not prefix.isascii() or not prefix.isidentifier() or len(prefix) > 32:
+        raise InvalidTarget("expected letters, digits and _ for ?prefix=, up to 32")
+    if parts.scheme in ("postgresql", "postgres"):
+        return PostgreSQL(parts._replace(query="", fragment="").geturl(), options), prefix
+    if parts.scheme in ("mysql", "mariadb"):
+        return MariaDB(url, options), prefix
+    if parts.scheme == "sqlite":
+        path = unquote(parts.path)[1:]
+        if parts.netloc or not path or options:
+            raise InvalidTarget("expected sqlite:///FILE, or sqlite:////FILE from the root")
+        return SQLite(Path(path)), prefix
+    raise InvalidTarget(f"there is no ledger in {parts.scheme or 'a database without a scheme'}")

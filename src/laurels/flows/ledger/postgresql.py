@@ -1,0 +1,90 @@
+"""A ledger in PostgreSQL. Rows are sent as arrays (`unnest`), the fastest way for rows that may be
+there already."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .dialects import ANSWER_SECONDS, CONNECT_SECONDS, Row, bare, driver, named_errors
+
+
+class PostgreSQL:
+    """PostgreSQL, by psycopg 3."""
+
+    name = "postgresql"
+    key_name = key_text = 'text COLLATE "C"'
+    long_text = "text"
+    number = "numeric"
+    table_end = ""
+
+    def __init__(self, url: str, options: dict[str, str]) -> None:
+        self._driver = driver("psycopg")
+        self._url = url
+        self._options = options
+
+    def connect(self, *, create: bool = True) -> Any:
+        options = {"connect_timeout": CONNECT_SECONDS, **self._options}
+        with self.errors():
+            connection = self._driver.connect(self._url, **options)
+            connection.execute(f"SET statement_timeout = '{ANSWER_SECONDS}s'")
+            connection.execute("SET client_min_messages = warning")
+            connection.commit()
+            return connection
+
+    def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
+        return connection.execute(statement, row or None)
+
+    def upsert(
+        self, connection: Any, table: str, types: dict[str, str], key: int, rows: list[Row]
+    ) -> None:
+        """Most columns have one value in all rows (the board, its window, columns that it does not
+        have): those are sent once, which is half as fast again as sending all as arrays."""
+        names = list(types)
+        chosen: list[str] = []
+        arrays: list[tuple[str, list[str | None]]] = []
+        values: list[str | None] = []
+        for name, kind, column in zip(names, types.values(), zip(*rows, strict=True), strict=True):
+            texts = [None if each is None else str(each) for each in column]
+            if name != names[1] and len(set(texts)) == 1:
+                chosen.append(f"%s::text::{bare(kind)}")
+                values.append(texts[0])
+            else:
+                chosen.append(f"u.c{len(arrays)}")
+                arrays.append((f"%s::text[]::{bare(kind)}[]", texts))
+        columns = ", ".join([f"c{i}" for i in range(len(arrays))])
+        unnested = ", ".join([array for array, _ in arrays])
+        sets = ", ".join([f"{name} = excluded.{name}" for name in names[key:]])
+        statement = (
+            f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(chosen)} "
+            f"FROM unnest({unnested}) AS u({columns}) "
+            f"ON CONFLICT ({', '.join(names[:key])}) DO UPDATE SET {sets} "
+            f"WHERE {table}.version <= excluded.version"
+        )
+        connection.execute(statement, [*values, *[texts for _, texts in arrays]])
+
+    def delete(self, connection: Any, table: str, columns: Sequence[str], rows: list[Row]) -> None:
+        arrays = ", ".join(["%s::text[]"] * len(columns))
+        statement = (
+            f"DELETE FROM {table} WHERE ({', '.join(columns)}) IN (SELECT * FROM unnest({arrays}))"
+        )
+        connection.execute(statement, [list(column) for column in zip(*rows, strict=True)])
+
+    def begin_snapshot(self, connection: Any) -> None:
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+    def stream(
+        self, connection: Any, statement: str, row: Sequence[Any], size: int
+    ) -> Iterator[list[Row]]:
+        with connection.cursor(name="laurels") as cursor:
+            cursor.execute(statement, row)
+            while found := cursor.fetchmany(size):
+                yield found
+
+    def score(self, value: Any, scale: int) -> Any:
+        return int(value) if not scale else value
+
+    def kept(self, value: Any) -> Any:
+        return value
+
+    def errors(self) -> Any:
+        passing = (self._driver.OperationalError, self._driver.InterfaceError)
+        return named_errors(passing, self._driver.Error)

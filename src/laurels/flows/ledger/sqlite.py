@@ -1,0 +1,82 @@
+"""A ledger in SQLite."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from laurels.errors.ledger import NoLedger
+
+from .dialects import Row, named_errors
+
+
+class SQLite:
+    """SQLite, by the module of the standard library. Decimals are kept as 8-byte floating point:
+    exact up to 15 digits."""
+
+    name = "sqlite"
+    key_name = key_text = "text"
+    long_text = "text"
+    number = "numeric"
+    table_end = "WITHOUT ROWID"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def connect(self, *, create: bool = True) -> Any:
+        with self.errors():
+            if not create and not self._path.exists():
+                raise NoLedger(f"there is no file {self._path}")
+            url = f"{self._path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+            connection = sqlite3.connect(url, timeout=10.0, check_same_thread=False, uri=True)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            return connection
+
+    def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
+        return connection.execute(statement.replace("%s", "?"), _plain(row))
+
+    def upsert(
+        self, connection: Any, table: str, types: dict[str, str], key: int, rows: list[Row]
+    ) -> None:
+        names = list(types)
+        sets = ", ".join([f"{name} = excluded.{name}" for name in names[key:]])
+        connection.executemany(
+            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) "
+            f"ON CONFLICT ({', '.join(names[:key])}) DO UPDATE SET {sets} "
+            f"WHERE version <= excluded.version",
+            map(_plain, rows),
+        )
+
+    def delete(self, connection: Any, table: str, columns: Sequence[str], rows: list[Row]) -> None:
+        where = " AND ".join([f"{column} = ?" for column in columns])
+        connection.executemany(f"DELETE FROM {table} WHERE {where}", rows)
+
+    def begin_snapshot(self, connection: Any) -> None:
+        connection.execute("BEGIN")
+
+    def stream(
+        self, connection: Any, statement: str, row: Sequence[Any], size: int
+    ) -> Iterator[list[Row]]:
+        cursor = self.execute(connection, statement, row)
+        while found := cursor.fetchmany(size):
+            yield found
+
+    def score(self, value: Any, scale: int) -> Any:
+        return int(value) if not scale else Decimal(f"{value:.{scale}f}")
+
+    def kept(self, value: Any) -> Any:
+        if not isinstance(value, Decimal):
+            return value
+        return self.score(float(value), -int(value.as_tuple().exponent))
+
+    def errors(self) -> Any:
+        return named_errors((sqlite3.OperationalError,), sqlite3.Error)
+
+
+def _plain(row: Sequence[Any]) -> Row:
+    """Return a row with decimals as SQLite takes them."""
+    return tuple(
+        [each if each is None or isinstance(each, (int, str)) else float(each) for each in row]
+    )
