@@ -37,7 +37,7 @@ def stop_pacing(lb: AsyncLeaderboards) -> None:
     pacing.cancel()
 
 
-def copies_of(lb: Leaderboards) -> BoardCopies:
+def copies_of(lb: Verbs) -> BoardCopies:
     """Return the access to whole boards of a store that has it."""
     assert isinstance(lb._store, Service | RedisStore | RemoteStore)
     return lb._store.copies

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -265,3 +267,25 @@ def test_a_database_that_is_down_delays_and_loses_nothing(
 def test_texts_come_back_as_they_were(text: str) -> None:
     assert restored(escaped(text)) == text
     assert "\0" not in escaped(text)
+
+
+def test_a_file_of_sqlite_is_for_its_owner(tmp_path: Path) -> None:
+    """Whatever the mask of the process; a mode that somebody gave it stays."""
+    path, before = tmp_path / "ledger.db", os.umask(0)
+    url = f"sqlite:///{path}"
+
+    async def play() -> None:
+        async with laurels.open_async("memory:") as lb:
+            await lb.create(board())
+            await lb.submit("b", "ann", 1)
+            await sent(lb, url)
+            assert path.stat().st_mode & 0o777 == 0o600
+            path.chmod(0o640)
+            await lb.submit("b", "ann", 1)
+            await sent(lb, url)
+            assert path.stat().st_mode & 0o777 == 0o640
+
+    try:
+        asyncio.run(play())
+    finally:
+        os.umask(before)

@@ -6,7 +6,6 @@ import asyncio
 import csv
 import gzip
 import itertools
-from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,14 +16,17 @@ import pytest
 
 import laurels
 from laurels.cli import main
+from laurels.errors import ChangesExpired, CursorDiverged
 from laurels.errors.ledger import LedgerIncomplete, NoLedger, RebuildTaken
 from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reading import LedgerReader
-from laurels.flows.ledger.rebuild import Rebuilding, RebuiltBoard
+from laurels.flows.ledger.rebuild import RebuiltBoard, rebuild
+from laurels.stores.base import BoardCopies
 from tests.conftest import Scaled
+from tests.internals import copies_of
 from tests.redis.servers import Server
 
-from .sinking import NOW_MS, sent
+from .sinking import NOW_MS, ledger, rankings, rows, sent
 from .test_ledger import BOARDS, DAY_MS, board, prefix_of, step
 
 CDNOW = Path(__file__).parents[2] / "examples" / "cdnow.csv.gz"
@@ -42,7 +44,7 @@ async def rebuilt(
     """The boards of a ledger, made in a store."""
     reader = reading(url)
     try:
-        return await Rebuilding(lb, reader).run(patterns)
+        return await asyncio.to_thread(rebuild, reader, copies_of(lb), patterns)
     finally:
         reader.close()
 
@@ -177,7 +179,25 @@ class Cut(Exception):  # noqa: N818 (what ends a process)
     """The process ended here."""
 
 
-def test_a_rebuild_goes_on_wherever_it_was_interrupted(
+class CutCopies:
+    """Whole boards of a store in a process that ends before one of its writes."""
+
+    def __init__(self, copies: BoardCopies, writes: int) -> None:
+        self._copies = copies
+        self._left = itertools.count(writes, -1)
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._copies, name)
+
+        def call(*args: Any) -> Any:
+            if name in ("begin", "put", "finish", "give_up") and next(self._left) <= 0:
+                raise Cut
+            return verb(*args)
+
+        return call
+
+
+def test_a_rebuild_begins_anew_wherever_it_was_interrupted(
     url: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before every write of it, one after another, until it ends by itself."""
@@ -191,28 +211,25 @@ def test_a_rebuild_goes_on_wherever_it_was_interrupted(
             await sent(lb, url)
             return await asyncio.to_thread(everything, lb.sync, "b")
 
-    async def run(writes: int) -> None:
-        async with laurels.open_async(target, clock=clock) as lb:
-            left = itertools.count(writes, -1)
-
-            def guarded(verb: Callable[..., Any]) -> Callable[..., Any]:
-                async def call(*args: Any, **more: Any) -> Any:
-                    if next(left) <= 0:
-                        raise Cut
-                    return await verb(*args, **more)
-
-                return call
-
-            for name in ("create", "submit_many", "mend", "set_data", "change"):
-                monkeypatch.setattr(lb, name, guarded(getattr(lb, name)), raising=False)
-            await rebuilt(lb, url)
+    def run(writes: int) -> None:
+        with laurels.open(target, clock=clock) as lb:
+            reader = reading(url)
+            try:
+                copies: Any = CutCopies(copies_of(lb), writes)
+                rebuild(reader, copies)
+            finally:
+                reader.close()
 
     monkeypatch.setattr("laurels.flows.ledger.reading.PAGE", 25)
+    monkeypatch.setattr("laurels.flows.copying.copying.PIECE_ROWS", 25)
     expected = asyncio.run(fill())
     for writes in itertools.count():
         try:
-            asyncio.run(run(writes))
+            run(writes)
         except Cut:
+            with laurels.open(target, clock=clock) as lb:
+                assert lb.boards() == []
+                lb.check()
             continue
         break
     assert writes > 5
@@ -222,46 +239,102 @@ def test_a_rebuild_goes_on_wherever_it_was_interrupted(
         lb.check()
 
 
-def test_boards_that_are_there_already_are_left_alone(url: str) -> None:
+def test_cursors_of_the_board_before_are_noticed(url: str, target: str) -> None:
+    """The board keeps its uid; its changes are others, even where they have the same numbers."""
+
     async def play() -> None:
         clock = laurels.ManualClock(NOW_MS)
-        async with (
-            laurels.open_async("memory:", clock=clock) as lb,
-            laurels.open_async("memory:", clock=clock) as other,
-        ):
+        async with laurels.open_async("memory:", clock=clock) as lb:
             await lb.create(board())
-            await lb.submit("b", "ann", 5)
             await sent(lb, url)
-            await other.create(board(keep=2))
-            with pytest.raises(RebuildTaken, match="another definition"):
+            begin = (await lb.changes("b")).cursor
+            cursors = [begin.replace(begin.partition("~")[2], "0-0-e")]
+            for i in range(4):
+                await lb.submit("b", "ann", i)
+                cursors.append((await lb.changes("b", after=cursors[-1])).cursor)
+                if i == 1:
+                    await sent(lb, url)
+            ids = {change.id for change in (await lb.changes("b")).changes}
+            async with laurels.open_async(target, clock=clock) as other:
                 await rebuilt(other, url)
-            await other.delete("b")
-            await other.create(board())
-            await other.submit("b", "bob", 1)
-            with pytest.raises(RebuildTaken, match="with members"):
-                await rebuilt(other, url)
-            assert [entry.member for entry in (await other.top("b")).entries] == ["bob"]
-            await other.remove("b", "bob")
-            assert len(await rebuilt(other, url)) == 1
+                uid = begin.partition("~")[0]
+                assert (await asyncio.to_thread(copies_of(other).origin, "b")).uid == uid
+                for _ in range(6):
+                    for cursor in cursors:
+                        with pytest.raises((CursorDiverged, ChangesExpired)):
+                            await other.changes("b", after=cursor)
+                    await other.submit("b", "bob", 1)
+                page = await other.changes("b")
+                assert not ids & {change.id for change in page.changes}
+                await sent(other, url)
+                expected = await asyncio.to_thread(rankings, other.sync, board())
+                assert ledger(url, board(), prefix_of(url)) == expected
 
     asyncio.run(play())
 
 
-def test_what_a_source_wrote_meanwhile_is_not_overwritten(url: str) -> None:
+def test_a_board_of_that_name_is_left_alone(url: str) -> None:
     async def play() -> None:
         clock = laurels.ManualClock(NOW_MS)
         async with (
             laurels.open_async("memory:", clock=clock) as lb,
             laurels.open_async("memory:", clock=clock) as other,
         ):
-            await lb.create(board())
-            await lb.submit_many("b", [("ann", 5)], position=("s", "1"))
+            for name in ("a", "b"):
+                await lb.create(board(name=name))
+                await lb.submit(name, "ann", 5)
             await sent(lb, url)
-            await other.create(board(changes=""))
-            await other.submit_many("b", [], position=("rebuild", "begun"))
-            await other.submit_many("b", [("ann", 7)], position=("s", "2"))
-            with pytest.raises(RebuildTaken, match="half made"):
+            await other.create(board())
+            await other.submit("b", "bob", 1)
+            with pytest.raises(RebuildTaken, match="another board 'b'"):
                 await rebuilt(other, url)
+            assert [entry.member for entry in (await other.top("b")).entries] == ["bob"]
+            assert [each.name for each in await other.boards()] == ["b"]
+            assert [each.was_done for each in await rebuilt(lb, url)] == [True, True]
+
+    asyncio.run(play())
+
+
+def test_entries_that_no_ranking_can_have_are_refused(url: str) -> None:
+    """Whatever somebody wrote into the table: nothing of the board is made."""
+
+    async def play() -> None:
+        clock = laurels.ManualClock(NOW_MS)
+        async with laurels.open_async("memory:", clock=clock) as lb:
+            await lb.create(board())
+            await lb.submit("b", "ann", 5)
+            await sent(lb, url)
+        table = f"{prefix_of(url)}scores"
+        dialect, _ = dialect_of(url)
+        for column, wrong in (
+            ("score_1", "1.5"),
+            ("score_1", "NULL"),
+            ("score_1", "9007199254740993"),
+            ("reached_at", "NULL"),
+            ("reached_at", "-9000000000000000"),
+            ("period", "'no'"),
+            ("window_name", "'no'"),
+            ("scope", "'room=1'"),
+            ("member", "''"),
+        ):
+            connection = dialect.connect()
+            found = rows(url, f"SELECT * FROM {table}")
+            dialect.execute(
+                connection, f"UPDATE {table} SET {column} = {wrong} WHERE window_name = 'day'"
+            )
+            connection.commit()
+            async with laurels.open_async("memory:", clock=clock) as other:
+                with pytest.raises(laurels.LaurelsError):
+                    await rebuilt(other, url)
+                assert await other.boards() == []
+            dialect.execute(connection, f"DELETE FROM {table}")
+            places = ", ".join(["%s"] * len(found[0]))
+            for row in found:
+                dialect.execute(connection, f"INSERT INTO {table} VALUES ({places})", row)
+            connection.commit()
+            connection.close()
+        async with laurels.open_async("memory:", clock=clock) as other:
+            assert (await rebuilt(other, url))[0].entries == len(found)
 
     asyncio.run(play())
 
@@ -332,3 +405,29 @@ def test_the_command_makes_boards(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert not (tmp_path / "no.db").exists()
     with laurels.open(folder) as lb:
         assert [entry.member for entry in lb.top("b").entries] == ["bob", "ann"]
+
+
+def test_the_command_copies_a_ledger_and_compares(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, folder = f"sqlite:///{tmp_path}/ledger.db", str(tmp_path / "boards")
+
+    async def play() -> None:
+        async with laurels.open_async("memory:") as lb:
+            await lb.create(board(windows=["all", "day", "rolling:7d/1d"]))
+            await lb.submit_many("b", [("ann", 5), ("bob", 7)], position=("s", "1"))
+            await lb.set_data("b", "ann", {"n": 1})
+            await sent(lb, url)
+
+    asyncio.run(play())
+    assert main(["copy", url, folder]) == 0
+    assert capsys.readouterr().out == (
+        "b: copied 4 rows; equal: 2 rankings with 4 entries, 0 tallies, 0 event ids, "
+        "data of 1 members, 1 positions\n"
+        "  not compared: not in the ledger: event ids, the entries of rolling:7d/1d\n"
+    )
+    with laurels.open(folder) as lb:
+        lb.submit("b", "ann", 1)
+    assert main(["copy", url, folder]) == 1
+    assert "the copy differs from the source" in capsys.readouterr().out
+    assert main(["copy", folder, url]) == 2

@@ -16,7 +16,7 @@ import pytest
 
 import laurels
 from laurels.errors.sinks import InvalidTarget, SinkBehind, TargetRefused
-from laurels.flows.sinks.opening import DeliveryOptions, open_target
+from laurels.flows.sinks.opening import DeliveryOptions, open_target, webhook_secret
 from laurels.flows.sinks.parking import ParkingFile
 from laurels.flows.sinks.target import SinkPage
 
@@ -24,6 +24,20 @@ from .sinking import NOW_MS, sent, sink_of
 
 SECRET = "a secret of the receiver"
 OPEN = DeliveryOptions(secret=SECRET, allows_private=True)
+
+
+def test_the_secret_may_come_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    with pytest.raises(InvalidTarget, match="cannot be read"):
+        webhook_secret(None, file)
+    file.write_text("\n")
+    with pytest.raises(InvalidTarget, match="an empty file"):
+        webhook_secret(None, file)
+    file.write_text(f"{SECRET}\n")
+    assert webhook_secret(None, file) == SECRET
+    assert webhook_secret("other", None) == "other"
+    with pytest.raises(InvalidTarget, match="got both"):
+        webhook_secret("other", file)
 
 
 class Receiver(ThreadingHTTPServer):

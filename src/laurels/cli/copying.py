@@ -2,18 +2,22 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Annotated
 
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 
 from laurels import config
 from laurels.errors import LaurelsError, UnknownBoard
 from laurels.flows.copying.comparing import CopyCheck
 from laurels.flows.copying.copying import CopiedBoard, copy_board
+from laurels.flows.ledger.contents import LedgerContents
+from laurels.flows.ledger.databases import dialect_of, is_ledger
+from laurels.flows.ledger.reading import LedgerReader
 from laurels.model.board_patterns import parse_patterns, reaches
-from laurels.stores.base import PortableStore
+from laurels.stores.base import BoardContents, BoardCopies
 
 from .failures import Usage, one_line
 from .options import AsJson
@@ -45,7 +49,8 @@ def copy(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="SOURCE", help="Where the boards are: a folder, redis://… or http://…."
+            metavar="SOURCE",
+            help="Where the boards are: a folder, redis://…, http://… or a ledger.",
         ),
     ],
     target: Annotated[
@@ -67,23 +72,26 @@ def copy(
     A copy that is interrupted is invisible in the target; the same command begins that board anew,
     and only compares those that are complete. Ends with 1 if a board differs or was not copied.
 
-    A service needs an admin key that is not limited to some boards: http://KEY@HOST, or the
-    variable LAURELS_KEY where one of the two is a service.
+    A ledger is copied with what it holds, as by `laurels rebuild --from`: without event ids, and
+    with empty rolling windows. A service needs an admin key that is not limited to some boards:
+    http://KEY@HOST, or the variable LAURELS_KEY where one of the two is a service.
 
     \b
     Examples:
       laurels copy ./boards redis://localhost:6379
       laurels copy redis://localhost:6379 /srv/boards --board 'gift*' --board points
       laurels copy http://localhost:8000 ./boards
+      laurels copy postgresql://app@localhost/boards redis://localhost
     """
     results: list[CopiedBoard | Failed] = []
     with _opened(source, target) as (there, here), Recorder(target) as record:
-        for name in _chosen(there, board):
+        for name in _chosen(there.boards, board):
             with _bar(not json, name) as report:
                 try:
                     request = {"from": config.without_login(source)}
                     with record.call("copy", board=name, request=request):
-                        results.append(copy_board(there.copies, here.copies, name, report))
+                        copied = copy_board(there.contents, here, name, report)
+                        results.append(_noted(copied, there.missing(name)))
                 except LaurelsError as error:
                     if error.retryable and error.code != "board_changing":
                         raise
@@ -98,32 +106,47 @@ def copy(
     return 0 if is_whole else DIFFERS
 
 
+class _Source(Struct, frozen=True):
+    """Where boards are copied from, and what of a board is not there, in sentences."""
+
+    contents: BoardContents
+    boards: list[str]
+    missing: Callable[[str], list[str]] = lambda _board: []
+
+
 @contextmanager
-def _opened(source: str, target: str) -> Iterator[tuple[PortableStore, PortableStore]]:
+def _opened(source: str, target: str) -> Iterator[tuple[_Source, BoardCopies]]:
     """Open both stores. A target that is new gets the kind of clock of the source."""
     if _place(source) == _place(target):
         raise Usage("the source and the target are the same")
-    there = config.portable(source, create=False)
-    try:
+    if is_ledger(source):
+        with closing(LedgerReader(*dialect_of(source))) as reader:
+            reader.open()
+            with closing(config.portable(target, create=True)) as here:
+                ledger = LedgerContents(reader, here.copies.clock)
+                yield _Source(ledger, ledger.boards(), ledger.missing), here.copies
+        return
+    with closing(config.portable(source, create=False)) as there:
         is_replay = there.copies.clock().event_time and not config.is_remote(target)
-        clock = "event" if is_replay else None
-        here = config.portable(target, clock, create=True)
-        try:
-            yield there, here
-        finally:
-            here.close()
-    finally:
-        there.close()
+        names = [each.name for each in there.definitions()]
+        with closing(config.portable(target, "event" if is_replay else None, create=True)) as here:
+            yield _Source(there.copies, names), here.copies
+
+
+def _noted(done: CopiedBoard, missing: list[str]) -> CopiedBoard:
+    """Return a result with what the source does not have."""
+    compared = replace(done.compared, not_compared=[*done.compared.not_compared, *missing])
+    return replace(done, compared=compared)
 
 
 def _place(url: str) -> str:
     return url if "://" in url else os.path.realpath(url.removeprefix("file:"))
 
 
-def _chosen(store: PortableStore, patterns: list[str] | None) -> list[str]:
+def _chosen(boards: list[str], patterns: list[str] | None) -> list[str]:
     """Return the names of the boards that match the patterns."""
     chosen = None if patterns is None else parse_patterns(patterns)
-    names = [each.name for each in store.definitions() if reaches(chosen, each.name)]
+    names = [name for name in boards if reaches(chosen, name)]
     if not names and patterns is not None:
         raise UnknownBoard(f"no board matches {', '.join(patterns)}")
     return names

@@ -1,6 +1,5 @@
 """Maintenance of a folder: `check`, `rebuild`, `snapshot`, `backup`, `restore`."""
 
-import asyncio
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,8 +10,9 @@ import laurels
 from laurels import config
 from laurels.errors import CheckFailed, LogDamaged, SnapshotDamaged
 from laurels.flows.ledger.databases import dialect_of
-from laurels.flows.ledger.reading import PAGE, LedgerReader
-from laurels.flows.ledger.rebuild import Rebuilding, RebuiltBoard, sentence
+from laurels.flows.ledger.reading import LedgerReader
+from laurels.flows.ledger.rebuild import rebuild as rebuild_from
+from laurels.flows.ledger.rebuild import sentence
 
 from .options import DEFAULT_URL, READING, AsJson, Url
 from .progress import bytes_bar
@@ -115,19 +115,22 @@ def _rebuild_from(
 ) -> int:
     """Make boards from a ledger."""
     ledger = LedgerReader(*dialect_of(source))
+    next_report = REPORTED
 
     def progress(board: str, entries: int) -> None:
-        if not json and entries % REPORTED < PAGE:
+        nonlocal next_report
+        if not json and entries >= next_report:
             complain(f"{board}: {entries:,} entries")
+        next_report = (entries // REPORTED + 1) * REPORTED
 
-    async def make() -> list[RebuiltBoard]:
-        async with laurels.open_async(at, clock=clock) as lb:
-            return await Rebuilding(lb, ledger, progress).run(boards)
-
-    with Recorder(at) as record, closing(ledger):
+    with closing(ledger):
         ledger.open()
-        with record.call("rebuild", request={"from": config.without_login(source)}):
-            made = asyncio.run(make())
+        with (
+            closing(config.portable(at, clock, create=True)) as store,
+            Recorder(at) as record,
+            record.call("rebuild", request={"from": config.without_login(source)}),
+        ):
+            made = rebuild_from(ledger, store.copies, boards, progress)
     if json:
         put_json(made)
     else:

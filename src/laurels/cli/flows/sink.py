@@ -15,7 +15,7 @@ from laurels.cli.option_groups import OptionGroup, command
 from laurels.cli.options import CONNECTION, DEFAULT_URL, READING, AsJson, Url
 from laurels.cli.show import Side, complain, put_json, put_line, put_table
 from laurels.flows.listing import listed
-from laurels.flows.sinks.opening import DeliveryOptions, open_target
+from laurels.flows.sinks.opening import DeliveryOptions, open_target, webhook_secret
 from laurels.flows.sinks.parking import ParkingFile
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.status import SinkBoardStatus, reset, statuses
@@ -95,7 +95,17 @@ class SendingOptions(OptionGroup, frozen=True):
             envvar="LAURELS_WEBHOOK_SECRET",
             show_envvar=True,
             metavar="TEXT",
-            help="Key of the signature of a webhook.",
+            help="Key of the signature of a webhook. Other users of this machine see what stands "
+            "on a command line: use the variable or --secret-file.",
+            rich_help_panel="Webhook",
+        ),
+    ] = None
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--secret-file",
+            metavar="FILE",
+            help="File with that key.",
             rich_help_panel="Webhook",
         ),
     ] = None
@@ -119,7 +129,8 @@ class SendingOptions(OptionGroup, frozen=True):
 
     def target(self) -> DeliveryOptions:
         """Return the options as a target takes them."""
-        return DeliveryOptions(self.fields, self.secret, self.allow_private, self.authorities)
+        secret = webhook_secret(self.secret, self.secret_file)
+        return DeliveryOptions(self.fields, secret, self.allow_private, self.authorities)
 
 
 class RunOptions(OptionGroup, frozen=True):
@@ -167,7 +178,7 @@ def run(
     Examples:
       laurels sink run ledger --to postgresql://postgres@localhost/boards
       laurels sink run feed --to redis://localhost/0/changes --boards 'gift*'
-      laurels sink run shop --to https://example.com/hook --secret $SECRET
+      laurels sink run shop --to https://example.com/hook --secret-file hook.key
       laurels sink run copy --to - --fields KeyPrefix=board,UserId=member,Score=score
     """
     options = SinkOptions(name, boards, running.initial, running.until_end, running.tries)
@@ -307,7 +318,7 @@ def resend(
 
     \b
     Example:
-      laurels sink resend shop --to https://example.com/hook --secret $SECRET
+      laurels sink resend shop --to https://example.com/hook --secret-file hook.key
     """
     clock = SystemClock()
     parking = ParkingFile(_parked(file, name))

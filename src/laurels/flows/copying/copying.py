@@ -46,14 +46,14 @@ def copy_board(
     Raises NameTaken, CopyRefused, BoardChanging.
     """
     copied, rows = False, 0
-    if not _is_there(target, source.origin(board)):
-        rows = _copy(source, target, board, report)
+    if not is_copied(target, source.origin(board)):
+        rows = write_copy(source, target, board, report)
         copied = True
     report("comparing", rows)
     return CopiedBoard(board, copied, rows, compare(source, target, board))
 
 
-def _is_there(target: BoardCopies, origin: Origin) -> bool:
+def is_copied(target: BoardCopies, origin: Origin) -> bool:
     """Return whether the target has a finished copy of a board. Raises NameTaken for another board
     of that name."""
     board = origin.board_name
@@ -66,9 +66,11 @@ def _is_there(target: BoardCopies, origin: Origin) -> bool:
     return True
 
 
-def _copy(
+def write_copy(
     source: BoardContents, target: BoardCopies, board: str, report: Callable[[str, int], None]
 ) -> int:
+    """Copy a board that the target does not have, without a comparison; return the number of rows
+    written. Raises NameTaken, CopyRefused, BoardChanging."""
     for _ in range(ATTEMPTS):
         origin = source.origin(board)
         if (unfinished := target.unfinished(board)) is not None:

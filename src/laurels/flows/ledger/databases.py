@@ -10,6 +10,13 @@ from .mariadb import MariaDB
 from .postgresql import PostgreSQL
 from .sqlite import SQLite
 
+SCHEMES = ("postgresql", "postgres", "mysql", "mariadb", "sqlite")
+
+
+def is_ledger(url: str) -> bool:
+    """Return whether a URL is that of a database."""
+    return urlsplit(url).scheme in SCHEMES
+
 
 def dialect_of(url: str) -> tuple[Dialect, str]:
     """Return the database that a URL names, and the prefix of its tables. Raises InvalidTarget,

@@ -7,11 +7,22 @@ from typing import Any, Protocol
 
 from laurels.errors.sinks import MissingDriver, TargetRefused, TargetUnavailable
 
+from .columns import LedgerEntries, gathered
+from .rows import COLUMNS
+
 CONNECT_SECONDS = 10
 ANSWER_SECONDS = 60
 """A statement that a server has not answered by then has failed."""
 
 Row = tuple[Any, ...]
+ENTRY = ", ".join(
+    [
+        "member, window_name, period, scope",
+        *[f"score_{i + 1}" for i in range(COLUMNS)],
+        "reached_at, last_at",
+    ]
+)
+"""The columns of the table `scores` that an entry is read from."""
 
 
 class Dialect(Protocol):
@@ -54,6 +65,12 @@ class Dialect(Protocol):
         """Yield the rows of a query, about `size` at a time, without reading all of them first. No
         other statement may run meanwhile."""
 
+    def entries(
+        self, connection: Any, table: str, board: str, scales: Sequence[int], size: int
+    ) -> Iterator[list[LedgerEntries]]:
+        """Yield the entries of a board in columns, about `size` at a time. `scales` are those of
+        its columns. Raises InvalidEntry."""
+
     def score(self, value: Any, scale: int) -> Any:
         """Return a number as it was written: an int, or a Decimal with the places of its column."""
 
@@ -90,3 +107,12 @@ def _message_of(error: Exception) -> str:
 def bare(kind: str) -> str:
     """Return a type without its collation."""
     return kind.split(" ", maxsplit=1)[0]
+
+
+def entries_by_row(
+    dialect: Dialect, connection: Any, table: str, board: str, scales: Sequence[int], size: int
+) -> Iterator[list[LedgerEntries]]:
+    """Yield the entries of a board from a database that answers with rows."""
+    statement = f"SELECT {ENTRY} FROM {table} WHERE board = %s"
+    for rows in dialect.stream(connection, statement, (board,), size):
+        yield gathered(rows, scales, dialect.score)

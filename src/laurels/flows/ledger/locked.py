@@ -11,8 +11,7 @@ from laurels.core.mending import StoredEntry
 from laurels.errors.ledger import LedgerIncomplete, NoLedger
 from laurels.model.rules import Rules
 
-from .dialects import Dialect, Row
-from .reading import ENTRY
+from .dialects import ENTRY, Dialect, Row
 from .rows import COLUMNS, GENERATION_BITS, RankingName, bucket_of, escaped
 from .tables import Tables
 

@@ -9,7 +9,16 @@ import msgspec
 
 from laurels.errors.sinks import InvalidTarget
 
-from .dialects import ANSWER_SECONDS, CONNECT_SECONDS, Row, bare, driver, named_errors
+from .columns import LedgerEntries
+from .dialects import (
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    Row,
+    bare,
+    driver,
+    entries_by_row,
+    named_errors,
+)
 
 _json = msgspec.json.Encoder()
 
@@ -115,6 +124,11 @@ class MariaDB:
             cursor.execute(statement, tuple(row))
             while found := cursor.fetchmany(size):
                 yield list(found)
+
+    def entries(
+        self, connection: Any, table: str, board: str, scales: Sequence[int], size: int
+    ) -> Iterator[list[LedgerEntries]]:
+        return entries_by_row(self, connection, table, board, scales, size)
 
     def score(self, value: Any, scale: int) -> Any:
         return int(value) if not scale else round(value, scale)

@@ -1,9 +1,14 @@
 """A ledger in PostgreSQL. Rows are sent as arrays (`unnest`), the fastest way for rows that may be
 there already."""
 
+import sys
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from laurels.errors.ledger import InvalidEntry
+
+from .columns import LedgerEntries
 from .dialects import ANSWER_SECONDS, CONNECT_SECONDS, Row, bare, driver, named_errors
 
 
@@ -79,6 +84,32 @@ class PostgreSQL:
             while found := cursor.fetchmany(size):
                 yield found
 
+    def entries(
+        self, connection: Any, table: str, board: str, scales: Sequence[int], size: int
+    ) -> Iterator[list[LedgerEntries]]:
+        """The database concatenates the members and the numbers of a ranking, so that this process
+        gets whole columns rather than a tuple for each row. A page is a range of members, in the
+        order of the key."""
+        whole = _columns_of(table, scales)
+        after, beyond = "", ">="
+        while True:
+            found = connection.execute(
+                f"SELECT member FROM {table} WHERE board = %s AND member {beyond} %s "
+                "ORDER BY board, member, window_name, period, scope OFFSET %s LIMIT 1",
+                [board, after, size - 1],
+            ).fetchone()
+            until, upto = ([], "") if found is None else ([found[0]], " AND member <= %s")
+            rows = connection.execute(
+                f"{whole} WHERE board = %s AND member {beyond} %s{upto} "
+                "GROUP BY window_name, period, scope",
+                [board, after, *until],
+                binary=True,
+            )
+            yield [_entries(row, len(scales)) for row in rows]
+            if found is None:
+                return
+            after, beyond = found[0], ">"
+
     def score(self, value: Any, scale: int) -> Any:
         return int(value) if not scale else value
 
@@ -88,3 +119,42 @@ class PostgreSQL:
     def errors(self) -> Any:
         passing = (self._driver.OperationalError, self._driver.InterfaceError)
         return named_errors(passing, self._driver.Error)
+
+
+def _columns_of(table: str, scales: Sequence[int]) -> str:
+    """Return the statement that reads entries as columns, up to its WHERE."""
+    units = [f"score_{i + 1} * {10**scale}" for i, scale in enumerate(scales)]
+    columns = [
+        "convert_to(member, 'UTF8')",
+        "int2send(octet_length(convert_to(member, 'UTF8'))::smallint)",
+        *[f"int8send(({each})::bigint)" for each in units],
+        "int8send(reached_at)",
+        "int8send(last_at)",
+    ]
+    joined = ", ".join([f"string_agg({column}, ''::bytea)" for column in columns])
+    is_exact = " AND ".join([f"{each} = trunc({each})" for each in units])
+    return (
+        f"SELECT window_name, period, scope, count(*), coalesce(bool_and({is_exact}), false), "
+        f"{joined} FROM {table}"
+    )
+
+
+def _entries(row: Row, columns: int) -> LedgerEntries:
+    window, period, scope, count, is_exact, members, lengths, *numbers = row
+    scores = [_numbers("q", each) for each in numbers[:columns]]
+    if not is_exact or any(len(each) != count for each in scores):
+        raise InvalidEntry(
+            f"a score in {window} {period} is NULL, or has more places than its column"
+        )
+    times = [_numbers("q", each) for each in numbers[columns:]]
+    reached_ms, last_ms = [each if len(each) == count else None for each in times]
+    name = (window, period, scope)
+    return LedgerEntries(name, members, _numbers("h", lengths), scores, reached_ms, last_ms)
+
+
+def _numbers(kind: str, sent: bytes | None) -> "array[int]":
+    """Return integers that the database has concatenated, the highest byte first."""
+    found = array(kind, sent or b"")
+    if sys.byteorder == "little":
+        found.byteswap()
+    return found

@@ -1,30 +1,24 @@
 """Reading a ledger: the boards that it has, and their entries as a store has them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from laurels.core.mending import RankingEntries, StoredEntry
+from laurels.core.mending import StoredEntry
 from laurels.errors.ledger import NoLedger
 from laurels.errors.sinks import LedgerTooNew, TargetRefused, TargetUnavailable
 from laurels.model.board import Board
 from laurels.model.rules import Rules
 
-from .dialects import Dialect, Row
-from .rows import COLUMNS, RankingName, is_cut, labels_in, restored, scope_text
+from .columns import LedgerEntries
+from .dialects import ENTRY, Dialect, Row
+from .rows import is_cut, labels_in, restored, scope_text
 from .tables import VERSION, Tables
 
 PAGE = 10_000
-ENTRY = ", ".join(
-    [
-        "member, window_name, period, scope",
-        *[f"score_{i + 1}" for i in range(COLUMNS)],
-        "reached_at, last_at",
-    ]
-)
 
 
 class LedgerBoard(Struct, frozen=True):
@@ -73,22 +67,6 @@ class EntryReader:
             return kept
         labels = labels_in(scope)
         return None if is_cut(scope) and scope_text(labels) != scope else labels
-
-    def rankings(self, rows: Sequence[Row]) -> tuple[list[RankingEntries], int]:
-        """Return the entries in rows, by ranking, and the number of rows whose labels are not
-        kept."""
-        found: dict[RankingName, list[StoredEntry]] = {}
-        for row in rows:
-            found.setdefault((row[1], row[2], row[3]), []).append(self.entry(row))
-        rankings: list[RankingEntries] = []
-        left_out = 0
-        for (window, period, scope), entries in found.items():
-            labels = self.labels(scope)
-            if labels is None:
-                left_out += len(entries)
-            else:
-                rankings.append(RankingEntries(window, period or None, labels, entries))
-        return rankings, left_out
 
 
 class LedgerReader:
@@ -172,11 +150,17 @@ class LedgerReader:
         return EntryReader(self._dialect, board.definition.rules(), scopes)
 
     def rows(self, board: LedgerBoard) -> Iterator[list[Row]]:
-        """Yield the rows of all entries of a board, in pages. On a board with scopes those of a
-        ranking follow each other."""
-        order = " ORDER BY window_name, period, scope" if board.definition.rules().scoped else ""
-        statement = f"SELECT {ENTRY} FROM {self._name('scores')} WHERE board = %s{order}"
+        """Yield the rows of all entries of a board, in pages."""
+        statement = f"SELECT {ENTRY} FROM {self._name('scores')} WHERE board = %s"
         yield from self._stream(statement, board.definition.name)
+
+    def entries(self, board: LedgerBoard) -> Iterator[list[LedgerEntries]]:
+        """Yield the entries of a board in columns, in pages. Raises InvalidEntry."""
+        scales = [column.scale for column in board.definition.rules().columns]
+        with self._dialect.errors():
+            yield from self._dialect.entries(
+                self._connection, self._name("scores"), board.definition.name, scales, PAGE
+            )
 
     def _pairs(self, table: str, columns: str, board: str) -> list[Row]:
         with self._dialect.errors():

@@ -1,35 +1,22 @@
 """Make boards from a ledger: definitions, entries with their times, data, positions of sources.
 
-A board is made without `changes`, gets its entries, then what its members carry, then the positions
-of its sources, and last its `changes`. How far it is, is noted as the position of a source of its
-own (`rebuild`), so that the same command goes on after a kill: entries are put in place again,
-which changes nothing. Rolling windows, decay and rankings by a label are not in a ledger and begin
-empty.
+A board is copied from the ledger as from any other store: in pieces, into an unfinished board that
+nobody else sees until it is complete. If that is interrupted, the next run begins the board anew.
+Rolling windows, decay and rankings by a label are not in a ledger and begin empty.
 """
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from laurels.api.aio import AsyncLeaderboards
-from laurels.core.changes.beginning import is_initial
-from laurels.errors import UnknownBoard
-from laurels.errors.ledger import LedgerIncomplete, NoLedger, RebuildTaken
-from laurels.flows.sinks.target import POSITION_PREFIX
-from laurels.model.board import Board
+from laurels.errors.copies import NameTaken
+from laurels.errors.ledger import NoLedger, RebuildTaken
+from laurels.flows.copying.copying import is_copied, write_copy
 from laurels.model.board_patterns import reaches
-from laurels.model.rules import Rules
+from laurels.stores.base import BoardCopies
 
-from .reading import LedgerBoard, LedgerReader
-
-T = TypeVar("T")
-SOURCE = "rebuild"
-"""The source whose position says how far a board is made."""
-BEGUN, DONE = "begun", "done"
-DATA_AT_ONCE = 500
+from .contents import LedgerContents, windows_without_entries
+from .reading import LedgerReader
 
 
 class RebuiltBoard(Struct, frozen=True):
@@ -50,155 +37,58 @@ class RebuiltBoard(Struct, frozen=True):
     was_done: bool = False
 
 
-class Rebuilding:
-    """Makes boards from a ledger. `progress` is called with the name of a board and the number of
-    its entries that are in place."""
+def rebuild(
+    ledger: LedgerReader,
+    target: BoardCopies,
+    patterns: Sequence[str] | None = None,
+    progress: Callable[[str, int], None] = lambda _board, _entries: None,
+) -> list[RebuiltBoard]:
+    """Make the boards of a ledger whose names match; `progress` is called with the name of a board
+    and the number of its entries that are in place. Blocks.
 
-    def __init__(
-        self,
-        lb: AsyncLeaderboards,
-        ledger: LedgerReader,
-        progress: Callable[[str, int], None] = lambda _board, _entries: None,
-    ) -> None:
-        self._lb = lb
-        self._ledger = ledger
-        self._progress = progress
-
-    async def run(self, patterns: Sequence[str] | None = None) -> list[RebuiltBoard]:
-        """Make the boards whose names match. Raises NoLedger, LedgerIncomplete, RebuildTaken before
-        any of them is made."""
-        names = [
-            name
-            for name in await asyncio.to_thread(self._ledger.boards)
-            if patterns is None or reaches(patterns, name)
-        ]
-        if not names:
-            raise NoLedger("the ledger has none of these boards")
-        boards = [await asyncio.to_thread(self._ledger.board, name) for name in names]
-        for board in boards:
-            _ensure_complete(board)
-            await self._ensure_free(board)
-        return [await self._make(board) for board in boards]
-
-    async def _ensure_free(self, board: LedgerBoard) -> None:
-        """Raise RebuildTaken if there is a board of that name which no run has begun to make, or
-        which a source has written since."""
-        name = board.definition.name
-        try:
-            existing = await self._lb.get(name)
-        except UnknownBoard:
-            return
-        stage = await self._lb.position(name, SOURCE)
-        if stage == DONE:
-            return
-        if not _is_same(existing, board.definition):
-            raise RebuildTaken(f"there is a board {name!r} with another definition")
-        if stage is None and await self._has_members(name):
-            raise RebuildTaken(f"there is a board {name!r} with members")
-        positions = await asyncio.to_thread(self._ledger.positions, name)
-        for source, text in positions.items():
-            if not _is_ours(source) and await self._lb.position(name, source) not in (None, text):
-                raise RebuildTaken(
-                    f"the source {source!r} has written to the board {name!r}, which is half made"
-                )
-
-    async def _make(self, board: LedgerBoard) -> RebuiltBoard:
-        """Make a board, or go on where an earlier run was interrupted."""
-        definition, lb = board.definition, self._lb
-        name, rules = definition.name, definition.rules()
-        if await self._exists(name) and await lb.position(name, SOURCE) == DONE:
-            return RebuiltBoard(name, was_done=True)
-        await self._begin(definition)
-        made = await self._put_entries(board)
-        made = replace(made, data=await self._put_data(name), empty=_empty(rules))
-        positions = await asyncio.to_thread(self._ledger.positions, name)
-        sources = {source: text for source, text in positions.items() if not _is_ours(source)}
-        for source, text in sources.items():
-            await lb.submit_many(name, [], position=(source, text))
-        await lb.change(name, changes=definition.changes, changes_max=definition.changes_max)
-        await lb.submit_many(name, [], position=(SOURCE, DONE))
-        return replace(made, sources=tuple(sorted(sources)))
-
-    async def _has_members(self, name: str) -> bool:
-        stats = await self._lb.stats(name)
-        return bool(stats.scopes) or any(window.rankings for window in stats.windows)
-
-    async def _exists(self, name: str) -> bool:
-        try:
-            await self._lb.get(name)
-        except UnknownBoard:
-            return False
-        return True
-
-    async def _begin(self, definition: Board) -> None:
-        if not await self._exists(definition.name):
-            await self._lb.create(_without_changes(definition))
-        await self._lb.submit_many(definition.name, [], position=(SOURCE, BEGUN))
-
-    async def _put_entries(self, board: LedgerBoard) -> RebuiltBoard:
-        name = board.definition.name
-        reader = await asyncio.to_thread(self._ledger.reader, board)
-        at = board.newest_ms
-        entries = expired = left_out = 0
-        pages = self._ledger.rows(board)
-        following = _next(pages)
-        try:
-            while (rows := await following) is not None:
-                following = _next(pages)
-                rankings, unnamed = await asyncio.to_thread(reader.rankings, rows)
-                placed = await self._lb.mend(name, rankings, at=at)
-                entries += placed
-                expired += len(rows) - unnamed - placed
-                left_out += unnamed
-                self._progress(name, entries)
-        finally:  # nobody closes the connection while it is read
-            await asyncio.gather(following, return_exceptions=True)
-        return RebuiltBoard(name, entries, expired, left_out)
-
-    async def _put_data(self, name: str) -> int:
-        count = 0
-        pages = self._ledger.data(name)
-        while (page := await _next(pages)) is not None:
-            for start in range(0, len(page), DATA_AT_ONCE):
-                some = page[start : start + DATA_AT_ONCE]
-                await asyncio.gather(*[self._lb.set_data(name, *each) for each in some])
-            count += len(page)
-        return count
+    Raises NoLedger, LedgerIncomplete, RebuildTaken before any of them is made; CopyRefused,
+    InvalidEntry.
+    """
+    contents = LedgerContents(ledger, target.clock)
+    names = [name for name in contents.boards() if patterns is None or reaches(patterns, name)]
+    if not names:
+        raise NoLedger("the ledger has none of these boards")
+    made = {name: _is_made(contents, target, name) for name in names}
+    return [
+        RebuiltBoard(name, was_done=True) if made[name] else _make(contents, target, name, progress)
+        for name in names
+    ]
 
 
-def _next(pages: Iterator[T]) -> "asyncio.Future[T | None]":
-    """Begin to read the next page in a thread; return a future of it, None after the last."""
-    return asyncio.ensure_future(asyncio.to_thread(next, pages, None))
+def _is_made(contents: LedgerContents, target: BoardCopies, name: str) -> bool:
+    """Return whether the target has this very board. Raises RebuildTaken for another one of that
+    name."""
+    try:
+        return is_copied(target, contents.origin(name))
+    except NameTaken as error:
+        raise RebuildTaken(f"there is another board {name!r}") from error
 
 
-def _ensure_complete(board: LedgerBoard) -> None:
-    """Raise LedgerIncomplete if the sink has not written every present entry yet."""
-    if board.position is None or (is_initial(board.position) and board.generation == 1):
-        raise LedgerIncomplete(
-            f"the sink {board.sink!r} has not written every present entry of the board "
-            f"{board.definition.name!r}"
-        )
-
-
-def _is_ours(source: str) -> bool:
-    """Return whether a position is that of this module or of a sink."""
-    return source == SOURCE or source.startswith(POSITION_PREFIX)
-
-
-def _without_changes(definition: Board) -> Board:
-    return replace(definition, changes="")
-
-
-def _is_same(one: Board, other: Board) -> bool:
-    """Return whether two definitions are equal but for their changes."""
-    return _without_changes(one) == _without_changes(other)
-
-
-def _empty(rules: Rules) -> tuple[str, ...]:
-    """Return the windows and rankings of a board that a ledger does not have."""
-    recorded = {rules.places[index].window for index in rules.recorded}
-    windows = [name for name in rules.windows if name not in recorded]
-    return (*windows, *[f"by {label}" for label in rules.rank_by])
+def _make(
+    contents: LedgerContents,
+    target: BoardCopies,
+    name: str,
+    progress: Callable[[str, int], None],
+) -> RebuiltBoard:
+    try:
+        write_copy(contents, target, name, lambda _doing, rows: progress(name, rows))
+    except NameTaken as error:
+        raise RebuildTaken(f"there is another board {name!r}, or half of one") from error
+    figures = contents.figures[name]
+    return RebuiltBoard(
+        name,
+        figures.entries,
+        figures.expired,
+        figures.left_out,
+        figures.data,
+        tuple(sorted(contents.origin(name).positions)),
+        windows_without_entries(contents.rules(name)),
+    )
 
 
 def sentence(made: RebuiltBoard) -> str:

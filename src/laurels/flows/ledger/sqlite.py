@@ -1,5 +1,6 @@
 """A ledger in SQLite."""
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -7,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from laurels.errors.ledger import NoLedger
+from laurels.errors.sinks import TargetUnavailable
+from laurels.stores.local.private_files import FILE_MODE
 
-from .dialects import Row, named_errors
+from .columns import LedgerEntries
+from .dialects import Row, entries_by_row, named_errors
 
 
 class SQLite:
@@ -28,11 +32,23 @@ class SQLite:
         with self.errors():
             if not create and not self._path.exists():
                 raise NoLedger(f"there is no file {self._path}")
+            if create:
+                self._make_file()
             url = f"{self._path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
             connection = sqlite3.connect(url, timeout=10.0, check_same_thread=False, uri=True)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             return connection
+
+    def _make_file(self) -> None:
+        """Make the file, if it is not there, so that only its owner may read it, whatever the mask
+        of the process; SQLite gives its write-ahead file the same mode."""
+        try:
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, FILE_MODE))
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise TargetUnavailable(f"the file {self._path} cannot be made ({error})") from error
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         return connection.execute(statement.replace("%s", "?"), _plain(row))
@@ -62,6 +78,11 @@ class SQLite:
         cursor = self.execute(connection, statement, row)
         while found := cursor.fetchmany(size):
             yield found
+
+    def entries(
+        self, connection: Any, table: str, board: str, scales: Sequence[int], size: int
+    ) -> Iterator[list[LedgerEntries]]:
+        return entries_by_row(self, connection, table, board, scales, size)
 
     def score(self, value: Any, scale: int) -> Any:
         return int(value) if not scale else Decimal(f"{value:.{scale}f}")

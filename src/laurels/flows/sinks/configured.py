@@ -10,7 +10,7 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.errors import LaurelsError
 
 from .figures import SinkFigures
-from .opening import DeliveryOptions, open_target
+from .opening import DeliveryOptions, open_target, webhook_secret
 from .parking import ParkingFile
 from .runner import SinkOptions, SinkRunner
 
@@ -25,6 +25,7 @@ class SinkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     boards: list[str] | None = None
     fields: str | None = None
     secret: str | None = None
+    secret_file: str | None = None
     allow_private: bool = False
     authorities: str | None = None
     initial: bool = False
@@ -70,7 +71,9 @@ class BackgroundSinks:
     def _runner(self, name: str) -> SinkRunner:
         """Return a sink that is not running yet. Raises InvalidTarget, MissingDriver."""
         each = self._settings[name]
-        delivery = DeliveryOptions(each.fields, each.secret, each.allow_private, each.authorities)
+        file = None if each.secret_file is None else Path(each.secret_file)
+        secret = webhook_secret(each.secret, file)
+        delivery = DeliveryOptions(each.fields, secret, each.allow_private, each.authorities)
         path = Path(each.parked or f"{name}.parked.jsonl")
         return SinkRunner(
             self._lb,

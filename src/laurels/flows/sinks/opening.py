@@ -32,6 +32,22 @@ class DeliveryOptions(Struct, frozen=True):
     authorities: str | None = None
 
 
+def webhook_secret(secret: str | None, file: Path | None) -> str | None:
+    """Return the key of a webhook's signature, from a file if one is named; None for none. Raises
+    InvalidTarget."""
+    if file is None:
+        return secret
+    if secret is not None:
+        raise InvalidTarget("expected the secret of a webhook or a file with it, got both")
+    try:
+        found = file.read_text().strip()
+    except (OSError, ValueError) as error:
+        raise InvalidTarget(f"the file with the secret cannot be read ({error})") from error
+    if not found:
+        raise InvalidTarget(f"expected a secret in {file}, got an empty file")
+    return found
+
+
 def open_target(
     url: str,
     sink: str,

@@ -1,0 +1,96 @@
+"""A store made from a ledger: members a second.
+
+python -m bench.flows.rebuild postgresql://USER@HOST/DATABASE --into memory: --into ./new
+
+The tables of the prefix `bench_` are made and dropped; each member has one entry, of a board with
+one window and one column.
+"""
+
+import argparse
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from tempfile import gettempdir
+
+import laurels
+from bench.flows.__main__ import drop, sink
+from bench.machine import describe
+from laurels import config
+from laurels.flows.ledger.databases import dialect_of
+from laurels.flows.ledger.dialects import Row
+from laurels.flows.ledger.reading import LedgerReader
+from laurels.flows.ledger.rebuild import rebuild
+from laurels.flows.ledger.rows import bucket_of
+from laurels.flows.ledger.tables import Tables
+
+PAGE = 5_000
+AT_MS = 1_790_000_000_000
+
+
+async def _begin(url: str) -> None:
+    """Have a sink make the tables, with a board."""
+    async with laurels.open_async("memory:") as lb:
+        await lb.create(laurels.Board("b", changes="1d"))
+        await sink(lb, url, until_end=True)[0].run()
+
+
+def _rows(members: int) -> Iterator[list[Row]]:
+    random = Random(1)
+    for first in range(0, members, PAGE):
+        names = [f"member-{i:08}" for i in range(first, first + PAGE)]
+        yield [
+            (
+                *("b", name, "all", "", "", random.randrange(1_000_000), None, None, None),
+                *(AT_MS + random.randrange(10**9), None, None, bucket_of(name), 1),
+            )
+            for name in names
+        ]
+
+
+def fill(url: str, members: int) -> None:
+    """Write entries into the table, without events."""
+    asyncio.run(_begin(url))
+    dialect, prefix = dialect_of(url)
+    tables = Tables(dialect, prefix)
+    connection = dialect.connect()
+    for rows in _rows(members):
+        dialect.upsert(connection, tables.name("scores"), tables.scores, 5, rows)
+        connection.commit()
+    connection.close()
+
+
+def timed(url: str, into: str) -> tuple[int, float, float]:
+    """Make the board; return the members, and the seconds by the clock and of this process."""
+    with closing(LedgerReader(*dialect_of(url))) as reader:
+        reader.open()
+        with closing(config.portable(into, create=True)) as store:
+            began, spent = time.perf_counter(), time.process_time()
+            (made,) = rebuild(reader, store.copies)
+            assert not made.was_done, f"{into} has the board already"
+            return made.entries, time.perf_counter() - began, time.process_time() - spent
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("url", metavar="URL")
+    parser.add_argument("--members", type=int, default=1_000_000)
+    parser.add_argument("--into", action="append", required=True, metavar="URL")
+    parser.add_argument("--filled", action="store_true", help="the tables are there already")
+    parsed = parser.parse_args()
+    url = parsed.url + ("&" if "?" in parsed.url else "?") + "prefix=bench_"
+    if not parsed.filled:
+        drop(url)
+        fill(url, parsed.members)
+    print(describe(Path(gettempdir())).line())
+    print("| from | into | members/s | processor s, this process |")
+    print("|---|---|---:|---:|")
+    for into in parsed.into:
+        entries, seconds, spent = timed(url, into)
+        print(f"| {dialect_of(url)[0].name} | {into} | {entries / seconds:,.0f} | {spent:.1f} |")
+
+
+if __name__ == "__main__":
+    main()

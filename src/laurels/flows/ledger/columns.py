@@ -1,0 +1,78 @@
+"""Entries of a ledger in columns, as they are read for a store that is made from it. Pure."""
+
+from array import array
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+from msgspec import Struct
+
+from laurels.errors.ledger import InvalidEntry
+from laurels.model.score import exact_units
+from laurels.model.validation import safe_repr
+
+from .rows import COLUMNS, RankingName
+
+SCORES = slice(4, 4 + COLUMNS)
+"""The scores in a row, after the member, window, period and scope."""
+
+
+class LedgerEntries(Struct, frozen=True):
+    """Entries of one ranking: the members as the ledger has them, concatenated, with their lengths
+    in bytes; the scores in units of 10^-scale, column by column; and the two times, None where the
+    ledger has none for some."""
+
+    name: RankingName
+    members: bytes
+    lengths: Sequence[int]
+    scores: list["array[int]"]
+    reached_ms: "array[int] | None"
+    last_ms: "array[int] | None"
+
+
+def gathered(
+    rows: Sequence[tuple[Any, ...]], scales: Sequence[int], score: Callable[[Any, int], Any]
+) -> list[LedgerEntries]:
+    """Return rows by ranking, in columns; `score` returns a number as it was written. Raises
+    InvalidEntry, and the errors of values."""
+    found: dict[RankingName, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        found.setdefault((row[1], row[2], row[3]), []).append(row)
+    return [_entries(name, some, scales, score) for name, some in found.items()]
+
+
+def _entries(
+    name: RankingName,
+    rows: Sequence[tuple[Any, ...]],
+    scales: Sequence[int],
+    score: Callable[[Any, int], Any],
+) -> LedgerEntries:
+    columns = list(zip(*rows, strict=True))
+    members = [member.encode() for member in columns[0]]
+    scores = [
+        _units(column, scale, score) for column, scale in zip(columns[SCORES], scales, strict=False)
+    ]
+    times = [_times(column) for column in columns[-2:]]
+    return LedgerEntries(name, b"".join(members), list(map(len, members)), scores, *times)
+
+
+def _units(column: Sequence[Any], scale: int, score: Callable[[Any, int], Any]) -> "array[int]":
+    if not scale and all(type(value) is int for value in column):
+        return array("q", column)
+    return array("q", [_unit(value, scale, score) for value in column])
+
+
+def _unit(value: Any, scale: int, score: Callable[[Any, int], Any]) -> int:
+    if value is None:
+        raise InvalidEntry("expected a number in each column of a score, got NULL")
+    exact = score(value, scale) if scale or value == int(value) else Decimal(str(value))
+    return exact_units(exact, scale, "a column of the ledger")
+
+
+def _times(column: Sequence[Any]) -> "array[int] | None":
+    if None in column:
+        return None
+    if not all(type(value) is int for value in column):
+        wrong = next(value for value in column if type(value) is not int)
+        raise InvalidEntry(f"expected a time in milliseconds, got {safe_repr(wrong)}")
+    return array("q", column)

@@ -1,0 +1,260 @@
+"""The boards of a ledger as whole boards, from which stores are copied.
+
+A ledger has the entries of windows that do not change with time, data, and the positions of
+sources. What it does not have begins empty: rolling windows, decay, rankings by a label, event ids.
+A board that is made from it keeps its uid. Its changes begin anew behind the last one that the
+ledger has, with a tag of their own, so every cursor of the board before is noticed: what it points
+to is either no longer kept or another change.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from typing import Any
+
+from msgspec import Struct
+
+from laurels.core.changes.beginning import decode, is_initial
+from laurels.core.changes.cursor import ChangeCursor, decode_cursor
+from laurels.core.contents import CopyClock, MemberValues, Origin, Piece, RankingRows
+from laurels.core.lifecycle import oldest_stored, rolling_state
+from laurels.engine.batch.packing import bounds, differences, pack
+from laurels.errors import InvalidCursor
+from laurels.errors.ledger import InvalidEntry, LedgerIncomplete
+from laurels.flows.sinks.target import POSITION_PREFIX
+from laurels.model.event import MAX_ID_BYTES
+from laurels.model.labels import scope_named
+from laurels.model.rules import Rules
+from laurels.model.score import stamps_of, word_bounds
+from laurels.stores.intake.accept import data_bytes
+from laurels.stores.intake.tags import new_tag, new_uid
+from laurels.timeline.instants import MAX_MS, MIN_MS
+
+from .columns import LedgerEntries
+from .reading import EntryReader, LedgerBoard, LedgerReader
+from .rows import restored
+
+DATA_AT_ONCE = 1_000
+
+
+class LedgerFigures(Struct):
+    """What was read of a board: `entries`, those of periods that it no longer keeps (`expired`),
+    those of scopes whose labels the ledger does not have (`left_out`), and members with data."""
+
+    entries: int = 0
+    expired: int = 0
+    left_out: int = 0
+    data: int = 0
+
+
+class LedgerContents:
+    """Implementation of `BoardContents` for a ledger. `clock` returns the time of the store that
+    the boards are copied to."""
+
+    def __init__(self, ledger: LedgerReader, clock: Callable[[], CopyClock]) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._boards: dict[str, _Board] = {}
+        self.figures: dict[str, LedgerFigures] = {}
+        """By board, what was read of it when its pieces were last read."""
+
+    def boards(self) -> list[str]:
+        """Return the names of the boards, sorted."""
+        return self._ledger.boards()
+
+    def rules(self, board: str) -> Rules:
+        """Return the rules of a board."""
+        return self._board(board).rules
+
+    def origin(self, board: str) -> Origin:
+        """Return the state of a board outside of its rankings. Raises NoLedger,
+        LedgerIncomplete."""
+        found = self._board(board)
+        clock = self._clock()
+        now_ms = found.time(clock)
+        rolls = [rolling_state(0, window, now_ms) for window in found.rules.windows.values()]
+        return Origin(
+            definition=found.ledger.definition.to_json(),
+            uid=found.uid,
+            version=1,
+            created_ms=found.created_ms,
+            now_ms=now_ms,
+            event_time=clock.event_time,
+            floors={},
+            positions=found.positions,
+            running={roll.ranking.key.window: roll.running for roll in rolls if roll},
+            shown={},
+            ends=found.ends,
+        )
+
+    def pieces(self, board: str) -> Iterator[Piece]:
+        """Yield the pieces of a board. Raises InvalidEntry for an entry that no ranking can
+        have."""
+        found = self._board(board)
+        figures = self.figures[board] = LedgerFigures()
+        oldest_ms = oldest_stored(found.rules, {}, found.time(self._clock()))
+        reader = self._ledger.reader(found.ledger)
+        ranking = _Rankings(found.rules, reader)
+        for page in self._ledger.entries(found.ledger):
+            for entries in page:
+                rows = ranking.rows(entries)
+                if rows is None:
+                    figures.left_out += len(entries.lengths)
+                elif rows.instance < oldest_ms.get(rows.window, MIN_MS):
+                    figures.expired += rows.size
+                else:
+                    figures.entries += rows.size
+                    yield rows
+        for values in self._ledger.data(board):
+            for first in range(0, len(values), DATA_AT_ONCE):
+                yield _values(values[first : first + DATA_AT_ONCE])
+            figures.data += len(values)
+
+    def missing(self, board: str) -> list[str]:
+        """Return, in sentences, what a copy of a board does not have, since the ledger has it
+        not."""
+        figures, windows = self.figures[board], windows_without_entries(self.rules(board))
+        missing = ["event ids"]
+        if windows:
+            missing.append(f"the entries of {', '.join(windows)}")
+        if figures.left_out:
+            missing.append(f"{figures.left_out:,} entries of scopes whose labels were cut short")
+        sentences = [f"not in the ledger: {', '.join(missing)}"]
+        if figures.expired:
+            sentences.append(f"{figures.expired:,} entries of periods that are no longer kept")
+        return sentences
+
+    def _board(self, name: str) -> "_Board":
+        if name not in self._boards:
+            self._boards[name] = self._read(name)
+        return self._boards[name]
+
+    def _read(self, name: str) -> "_Board":
+        ledger = self._ledger.board(name)
+        cursor = _cursor(ledger)
+        positions = {
+            source: text
+            for source, text in self._ledger.positions(name).items()
+            if not source.startswith(POSITION_PREFIX)
+        }
+        ends = [(place.sequence + 1, new_tag()) for place in cursor.places]
+        now_ms = self._clock().now_ms
+        return _Board(ledger, ledger.definition.rules(), cursor.uid, positions, ends, now_ms)
+
+
+def windows_without_entries(rules: Rules) -> tuple[str, ...]:
+    """Return the windows and rankings of a board that a ledger does not have."""
+    recorded = {rules.places[index].window for index in rules.recorded}
+    windows = [name for name in rules.windows if name not in recorded]
+    return (*windows, *[f"by {label}" for label in rules.rank_by])
+
+
+class _Board(Struct, frozen=True):
+    """A board of the ledger, as it was when it was first read."""
+
+    ledger: LedgerBoard
+    rules: Rules
+    uid: str
+    positions: dict[str, str]
+    ends: list[tuple[int, int]]
+    created_ms: int
+
+    def time(self, clock: CopyClock) -> int:
+        """Return the time of the board: in event time that of its newest entry."""
+        if not clock.event_time:
+            return clock.now_ms
+        return MIN_MS if self.ledger.newest_ms is None else self.ledger.newest_ms
+
+
+def _cursor(board: LedgerBoard) -> ChangeCursor:
+    """Return where the sink stood in the changes of a board. Raises LedgerIncomplete if it has not
+    written every present entry yet."""
+    position = board.position
+    if position is None or (is_initial(position) and board.generation == 1):
+        raise LedgerIncomplete(
+            f"the sink {board.sink!r} has not written every present entry of the board "
+            f"{board.definition.name!r}"
+        )
+    try:
+        return decode_cursor(decode(position).changes if is_initial(position) else position)
+    except InvalidCursor:  # written by something else than a sink
+        return decode_cursor(f"{new_uid()}~0-0-e")
+
+
+def _values(values: list[tuple[str, Any]]) -> MemberValues:
+    items = [(member.encode(), data_bytes(data)) for member, data in values]
+    return MemberValues([(member, data) for member, data in items if data is not None])
+
+
+class _Rankings:
+    """Turns entries of the ledger into rows of rankings."""
+
+    def __init__(self, rules: Rules, reader: EntryReader) -> None:
+        self._rules = rules
+        self._reader = reader
+        self._bounds = word_bounds(rules)
+
+    def rows(self, entries: LedgerEntries) -> RankingRows | None:
+        """Return entries as rows; None where the labels of their scope are not kept. Raises
+        InvalidEntry, and the errors of windows, periods and labels."""
+        name, period_label, scope_text = entries.name
+        rules = self._rules
+        window = rules.windows.get(name)
+        if window is None or window.steps or window.weighing is not None:
+            raise InvalidEntry(f"expected a window of the board, got {name!r}")
+        labels = self._reader.labels(scope_text)
+        if labels is None:
+            return None
+        period = window.period(period_label) if window.has_periods else window.period_at(0)
+        members, lengths = _members(entries)
+        return RankingRows(
+            window=name,
+            instance=window.instance_of(period),
+            scope=scope_named(rules, labels),
+            running=None,
+            is_tally=False,
+            members=members,
+            lengths=lengths,
+            columns=[pack(column) for column in self._words(entries)],
+        )
+
+    def _words(self, entries: LedgerEntries) -> Iterator["array[int]"]:
+        rules = self._rules
+        signed = zip(entries.scores, rules.columns, *self._bounds, strict=True)
+        for units, column, low, high in signed:
+            words = units if column.sign > 0 else differences(0, units)
+            _ensure_within(words, low, high, "scores in the range of their columns")
+            yield words
+        if rules.tie:
+            reached_ms = _ensure_times(entries.reached_ms, "reached_at")
+            stamps = stamps_of(reached_ms, rules.resolution_ms)
+            assert not isinstance(stamps, int)
+            yield stamps if rules.tie > 0 else differences(0, stamps)
+        if rules.is_stamped:
+            yield _ensure_times(entries.last_ms, "last_at")
+
+
+def _members(entries: LedgerEntries) -> tuple[bytes, bytes]:
+    """Return the members as a store has them."""
+    members, lengths = entries.members, list(entries.lengths)
+    if b"\\" in members:
+        ends = list(accumulate(lengths))
+        texts = [members[end - size : end] for end, size in zip(ends, lengths, strict=True)]
+        originals = [restored(text.decode()).encode() for text in texts]
+        members, lengths = b"".join(originals), list(map(len, originals))
+    if not 0 < min(lengths) <= max(lengths) <= MAX_ID_BYTES:
+        raise InvalidEntry("expected members of 1 to 128 bytes")
+    return members, bytes(lengths)
+
+
+def _ensure_times(times: "array[int] | None", column: str) -> "array[int]":
+    if times is None:
+        raise InvalidEntry(f"expected a time in {column}, got NULL")
+    _ensure_within(times, MIN_MS, MAX_MS, f"times in {column}")
+    return times
+
+
+def _ensure_within(words: "array[int]", low: int, high: int, expected: str) -> None:
+    least, most = bounds(words)
+    if least < low or most > high:
+        raise InvalidEntry(f"expected {expected}, got {least if least < low else most}")
