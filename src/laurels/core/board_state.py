@@ -17,8 +17,19 @@ from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MIN_MS
 
 from .board_record import BoardRecord
-from .lifecycle import NEVER, Floors, Refreshed, floors_at
+from .lifecycle import NEVER, Floors, Refreshed, floors_at, next_boundary
 from .plan import Plan, plan_batch
+
+
+class RunningPlan(Struct, frozen=True):
+    """The plan of the batches whose events all happen now, without labels: it is the same from
+    `since_ms` until before `until_ms`, as long as the board has these rules and floors."""
+
+    plan: Plan
+    rules: Rules
+    floors: Floors
+    since_ms: int
+    until_ms: int
 
 
 class BoardState(Struct):
@@ -30,9 +41,9 @@ class BoardState(Struct):
     folded by this process; `generation` counts the boundaries and definitions that scopes have to
     follow, and a scope with another generation is stale. `refreshed` has the state of each
     refreshed window with events, `refreshed_by` the same for rankings by a label, if they have a
-    state of their own. `views` caches the views that queries prepare. `sequence` and `tag` are
-    those of the newest block of changes, 0 without one; `uid` stays the same when the board is
-    moved to another store.
+    state of their own. `views` caches the views that queries prepare, `running` the plan of events
+    that happen now. `sequence` and `tag` are those of the newest block of changes, 0 without one;
+    `uid` stays the same when the board is moved to another store.
     """
 
     number: int
@@ -50,6 +61,7 @@ class BoardState(Struct):
     refreshed: dict[str, Refreshed] = {}
     refreshed_by: dict[str, Refreshed] = {}
     views: dict[str | None, Any] = {}
+    running: RunningPlan | None = None
     uid: str = ""
     sequence: int = 0
     tag: int = 0
@@ -116,13 +128,28 @@ class Boards:
         return max(state.now_ms, self.drafted_ms.get(state.number, MIN_MS))
 
     def plan(self, batch: Batch) -> Plan:
-        """Return the plan of a batch: where its events count."""
+        """Return the plan of a batch: where its events count. O(1) for events without times and
+        labels, whose plan is made once a period."""
         state = self.by_number(batch.board)
+        rules, floors, now_ms, running = state.rules, state.floors, batch.now_ms, state.running
+        all_now = batch.ats is None and batch.labels is None and not rules.refreshed
+        if (
+            all_now
+            and running is not None
+            and running.since_ms <= now_ms < running.until_ms
+            and running.rules is rules
+            and running.floors is floors
+        ):
+            return running.plan
         refreshed_steps = {
-            name: window.period_at(state.seen_ms(window, batch.now_ms))
-            for name, window in state.rules.refreshed.items()
+            name: window.period_at(state.seen_ms(window, now_ms))
+            for name, window in rules.refreshed.items()
         }
-        return plan_batch(state.rules, state.floors, batch, refreshed_steps)
+        plan = plan_batch(rules, floors, batch, refreshed_steps)
+        if all_now and plan.targets:  # then every event counts somewhere, however many there are
+            until_ms = next_boundary(rules, now_ms)
+            state.running = RunningPlan(plan, rules, floors, now_ms, until_ms)
+        return plan
 
     def open(
         self, board: Board, number: int, version: int, created_ms: int, uid: str = ""

@@ -10,6 +10,7 @@ decided here and nowhere else.
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +33,7 @@ LATE, NO_SCOPE = -1, -2
 """Indexes for events without a target: too late, or without the labels."""
 
 
-class Plan(Struct, frozen=True):
+class Plan(Struct, frozen=True, dict=True):
     """The targets of the events of one batch.
 
     `routes` has one item for each ranking spec of the board (`places`), in the same order: an index
@@ -55,6 +56,12 @@ class Plan(Struct, frozen=True):
         """The scopes in which events count."""
         return {target.key.scope for target in self.targets}
 
+    @cached_property
+    def rolls(self) -> tuple[RollingState | None, ...]:
+        """The rolling window of each target, None for the ranking of a period."""
+        states = {roll.ranking.key.window: roll for roll in self.rolling if roll is not None}
+        return tuple([states.get(target.key.window) for target in self.targets])
+
     def index_of(self, place: int, event: int) -> int:
         """Return the index into `targets` for an event, negative if it has no target."""
         route = self.routes[place]
@@ -67,6 +74,13 @@ class Plan(Struct, frozen=True):
             return None
         target, roll = self.targets[index], self.rolling[place]
         return target if roll is None else roll.in_scope(target.key.scope)
+
+    @cached_property
+    def has_late(self) -> bool:
+        """Whether any window refuses any event as too late."""
+        return any(
+            LATE in route if isinstance(route, array) else route == LATE for route in self.routes
+        )
 
     def late_by_window(self, size: int) -> list[tuple[str, int]]:
         """Return the windows that refuse events of a batch of `size` events as too late, and the

@@ -7,7 +7,7 @@ is refused.
 """
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from laurels.core.index import COUNTED, BatchTrace, Outcome, Outcomes, Scores
@@ -29,6 +29,9 @@ from laurels.model.windows.weighing import Weighing
 from .board_store import BoardStore, changed_structures
 from .remembered import key_of
 
+_Report = tuple[bytearray, list["array[int]"]]
+"""What the engine reports of the watched window: whether there was an entry, and its words."""
+
 
 class BatchApplication:
     """Applies one batch to the rankings of its board."""
@@ -41,34 +44,39 @@ class BatchApplication:
         self._batch = batch
         self._plan = plan
         self._watch = -1 if watch is None else watch
-        rolls = {roll.ranking.key.window: roll for roll in plan.rolling if roll is not None}
-        self._rollings = [self._roll(t, rolls.get(t.key.window), roster) for t in plan.targets]
-        self._stores = [
-            board_store.open_ranking(target.key, roster)
-            if rolling is None
-            else rolling.open_tally(target.key.instance)
-            for target, rolling in zip(plan.targets, self._rollings, strict=True)
-        ]
+        self._rollings: list[RollingSet | None] = []
+        self._stores: list[RankedSet | Tally] = []
+        for target, roll in zip(plan.targets, plan.rolls, strict=True):
+            if roll is None:
+                self._rollings.append(None)
+                self._stores.append(board_store.open_ranking(target.key, roster))
+            else:
+                rolling = self._roll(target, roll, roster)
+                self._rollings.append(rolling)
+                self._stores.append(rolling.open_tally(target.key.instance))
         self._members = roster.intern(batch.members, batch.lengths)
-        self._counted = [
-            self._members if not place.by else _values_of(batch, place.by, roster)
-            for place in plan.places
-        ]
+        self._counted: Any = self._members
+        if rules.rank_by:
+            self._counted = [
+                self._members if not place.by else _values_of(batch, place.by, roster)
+                for place in plan.places
+            ]
         self._words = [
             column if rule.sign > 0 else negated(column)
             for rule, column in zip(rules.columns, batch.values, strict=True)
         ]
-        self._decay_weights = [
-            _weights(rules.weighing(place.window), batch) for place in plan.places
-        ]
+        self._decay_weights: Sequence[Any] = ()
+        if rules.weighings:
+            self._decay_weights = [
+                _weights(rules.weighing(place.window), batch) for place in plan.places
+            ]
         self._ats = batch.now_ms if batch.ats is None else batch.ats
         self._stamps = stamps_of(self._ats, rules.resolution_ms)
         self._sets = b"\1" * batch.size if batch.absolute else None
         self._codes = bytearray(batch.size)
         self._added: list[bytes] = []
         self._journal = fold.Journal() if batch.atomic else None
-        self._before: list[tuple[bytearray, list[array[int]]]] = []
-        self._after: list[tuple[bytearray, list[array[int]]]] = []
+        self._watched: list[tuple[_Report, _Report]] = []
         self._trace = self._new_trace() if rules.changes_ms else None
 
     def _new_trace(self) -> BatchTrace:
@@ -81,10 +89,8 @@ class BatchApplication:
         added = columns(len(rules.columns)) if self._batch.absolute else None
         return BatchTrace([(place, columns(rules.entry_words)) for place in rules.recorded], added)
 
-    def _roll(self, target: Target, roll: RollingState | None, roster: Roster) -> RollingSet | None:
+    def _roll(self, target: Target, roll: RollingState, roster: Roster) -> RollingSet:
         """Return the rolling window that a target belongs to, at the running step."""
-        if roll is None:
-            return None
         window = roll.ranking.key.window
         rolling = self._board_store.open_rolling(
             target.key.scope, window, roll.steps, roll.running, roster
@@ -100,9 +106,8 @@ class BatchApplication:
             self._count(0, self._batch.size)
         else:
             self._count_once(self._batch.ids)
-        outcomes = Outcomes(
-            self._codes, _concatenated(self._before), _concatenated(self._after), self._trace
-        )
+        before, after = _scores(self._watched)
+        outcomes = Outcomes(self._codes, before, after, self._trace)
         if self._journal is not None and outcomes.refused:
             self._undo(self._journal)
             outcomes = Outcomes(self._codes)
@@ -130,7 +135,7 @@ class BatchApplication:
         found: dict[str, list[int]] = {}
         scopes = [target.key.scope for target in self._plan.targets]
         for place in range(len(self._plan.places)):
-            members = self._counted[place]
+            members = self._counted[place] if self._board_store.rules.rank_by else self._members
             for event in range(self._batch.size):
                 if (index := self._plan.index_of(place, event)) >= 0:
                     found.setdefault(scopes[index], []).append(members[event])
@@ -157,7 +162,7 @@ class BatchApplication:
             self._stores,
             self._plan.routes,
             self._rollings,
-            self._counted if self._board_store.rules.rank_by else self._members,
+            self._counted,
             self._words,
             self._stamps,
             self._ats,
@@ -173,8 +178,7 @@ class BatchApplication:
             None if self._trace is None else self._trace.added,
         )
         if watched is not None:
-            self._before.append(watched[0])
-            self._after.append(watched[1])
+            self._watched.append(watched)
 
     def _count_once(self, ids: list[bytes | None]) -> None:
         """Count events with ids, in runs of events that do not affect each other's acceptance.
@@ -249,12 +253,14 @@ def _weights(weighing: Weighing | None, batch: Batch) -> Any:
     return weights.exponents, weights.mantissas
 
 
-def _concatenated(runs: list[tuple[bytearray, list["array[int]"]]]) -> Scores | None:
+def _scores(runs: list[tuple[_Report, _Report]]) -> tuple[Scores | None, Scores | None]:
+    """Return the scores before and after all events, from those of each run."""
     if not runs:
-        return None
-    present, words = runs[0]
-    for more_present, more_words in runs[1:]:
-        present += more_present
-        for column, more in zip(words, more_words, strict=True):
-            column.extend(more)
-    return Scores(present, words)
+        return None, None
+    before, after = runs[0]
+    for run in runs[1:]:
+        for (present, words), (more_present, more_words) in zip((before, after), run, strict=True):
+            present.extend(more_present)
+            for column, more in zip(words, more_words, strict=True):
+                column.extend(more)
+    return Scores(*before), Scores(*after)

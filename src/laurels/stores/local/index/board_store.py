@@ -115,17 +115,20 @@ class BoardStore(Struct, eq=False):
 
     def open_ranking(self, key: RankingKey, roster: Roster) -> RankedSet:
         """Return the ranking of a period, created if it is missing."""
-        rankings = self.open_part(key.scope).rankings
-        name = key.window, key.instance
-        if name not in rankings:
-            rankings[name] = RankedSet(
+        _, window, instance, scope = key
+        part = self.parts.get(scope)
+        if part is None:
+            part = self.open_part(scope)
+        ranking = part.rankings.get((window, instance))
+        if ranking is None:
+            ranking = part.rankings[window, instance] = RankedSet(
                 roster,
-                columns=self.rules.score_words(key.window),
+                columns=self.rules.score_words(window),
                 tie=self.rules.tie != 0,
                 stamped=self.stamped,
                 dense=self.rules.rank == "dense",
             )
-        return rankings[name]
+        return ranking
 
     def open_rolling(
         self, scope: str, window: str, steps: int, running: int, roster: Roster
