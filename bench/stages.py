@@ -81,11 +81,9 @@ class Steps:
         )
         logged = write.records(self._fold, self._now_ms)
         body = encode([encode_one(record) for record in logged])
-        laps.end("encode the log entry")
+        laps.end("plan, encode the log entry")
         self._fold.offset = self._log.append(body)
         laps.end("SQLite commit")
-        write.plan(self._fold)
-        laps.end("plan")
         for piece in range(len(write.pieces())):
             write.before(self._fold, piece)
             write.fold(self._fold, piece)

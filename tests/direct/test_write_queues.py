@@ -51,7 +51,7 @@ def members_of(write: Any) -> list[str]:
     """The members of a submission; of another write its name."""
     if isinstance(write, Single):
         return [write._propose(None, 0)]  # type: ignore[arg-type, list-item]
-    return [member.decode() for member in write._batch.member_list()]
+    return [member.decode() for member in write.members()]
 
 
 def states(count: int = 1) -> list[BoardState]:

@@ -110,7 +110,7 @@ def test_closing_ends_what_is_under_way(loop: LoopThread) -> None:
 
 def test_a_fork_is_noticed(loop: LoopThread, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as child:
-        child.setattr(forks, "_count", forks.forks() + 1)
+        child.setattr(forks, "count", forks.count + 1)
         with pytest.raises(Forked):
             loop.run(answer(7))
         loop.close()  # the parent's, which goes on

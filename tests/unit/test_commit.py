@@ -292,8 +292,9 @@ def test_a_backlog_of_writes_that_go_alone_is_taken_in_one_pass() -> None:
         inbox.put(Ticket(Note(number, exclusive=True)))
     inbox.close()
     taken = [inbox.take() for _ in range(4)]
-    assert [[ticket.write.number for ticket in group] for group, _ in taken] == [[0], [1], [2], []]
-    assert [ended for _, ended in taken] == [False, False, False, True]
+    numbers = [[ticket.write.number for ticket in group.tickets] for group in taken]
+    assert numbers == [[0], [1], [2], []]
+    assert [group.is_last for group in taken] == [False, False, False, True]
 
 
 def test_the_thread_ends_with_its_owner() -> None:

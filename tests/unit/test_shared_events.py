@@ -18,7 +18,7 @@ from laurels.core.receipt import Receipt
 from laurels.errors import Closed, LaurelsError
 from laurels.model.event import EventReader
 from laurels.stores.intake.accept import is_plain
-from laurels.stores.intake.commit import Inbox
+from laurels.stores.intake.commit import Group, Inbox
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.tickets import MAX_WRITES, SharedEvent, SharedTicket, Ticket
 
@@ -96,10 +96,10 @@ def test_they_are_one_submission_as_far_as_they_ask_for_the_same() -> None:
             inbox = local(boards)._committer._inbox
             take = inbox.take
 
-            def noted() -> tuple[list[Ticket], bool]:
-                taken, ended = take()
-                sizes.extend(ticket.writers for ticket in taken)
-                return taken, ended
+            def noted() -> Group:
+                group = take()
+                sizes.extend(ticket.writers for ticket in group.tickets)
+                return group
 
             inbox.take = noted  # type: ignore[method-assign]
             verbs = [boards.submit("b", f"m{i}", 1) for i in range(5)]
@@ -156,8 +156,8 @@ def test_who_gives_up_has_its_event_counted_and_harms_nobody() -> None:
 
 def _raising_for_evil(real: Any) -> Any:
     def method(self: Any, given: Any, *rest: Any) -> Any:
-        batch = getattr(self, "_batch", None)
-        members = [event[0] for event in given] if batch is None else batch.member_list()
+        read = getattr(self, "members", None)
+        members = [event[0] for event in given] if read is None else read()
         if "evil" in members or b"evil" in members:
             raise ZeroDivisionError("evil")
         return real(self, given, *rest)
@@ -230,9 +230,9 @@ def test_no_more_than_a_group_holds_share_a_ticket() -> None:
                 inbox.put(SharedTicket("kind", list, [entry]))
         assert inbox.waiting == MAX_WRITES + 1
         for size in (MAX_WRITES, 1):
-            group, ended = inbox.take()
-            assert [ticket.writers for ticket in group] == [size]
-            assert not ended
+            group = inbox.take()
+            assert [ticket.writers for ticket in group.tickets] == [size]
+            assert not group.is_last
         inbox.close()
         with pytest.raises(Closed):
             inbox.join("kind", _entry(0))

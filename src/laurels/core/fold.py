@@ -219,7 +219,7 @@ class Fold(Boards):
 
         Also returns False to a signal handler that has interrupted this method in its own thread.
         """
-        if state.due_ms > self.time_of(state):
+        if state.due_ms > state.now_ms and state.due_ms > self.clock_ms:
             return True
         if self._advancing:
             return False
@@ -228,6 +228,19 @@ class Fold(Boards):
             return self._advance(state, limit)
         finally:
             self._advancing = False
+
+    def advance_to(self, state: BoardState, now_ms: int) -> None:
+        """Move the time of a board forward, and advance the board."""
+        self.move_time(state, now_ms)
+        self.advance(state)
+
+    def advance_number(self, number: int, scopes: Collection[str], limit: int) -> bool:
+        """Advance a board and some of its scopes, unless it was deleted; limit and result as in
+        `advance`."""
+        state = self.find_by_number(number)
+        if state is None or not self.advance(state, limit):
+            return state is None
+        return not scopes or self.advance_scopes(state, scopes, limit)
 
     def _advance(self, state: BoardState, limit: int | None) -> bool:
         if not self._advance_scope(state, ALL, limit):
@@ -329,6 +342,16 @@ class Fold(Boards):
         return self.work_left()
 
     @property
+    def has_work(self) -> bool:
+        """Whether any work is due."""
+        return bool(
+            self._passes
+            or self._stale_from
+            or self.refreshes.builds
+            or (self._due and self._due[0][0] <= self.clock_ms)
+        )
+
+    @property
     def next_due_ms(self) -> int:
         """The next known end of a period or step of any board. It has no meaning in event
         time, where the writes to a board advance it."""
@@ -354,16 +377,17 @@ class Fold(Boards):
     def count(self, batch: Batch, plan: Plan | None = None, watch: int | None = None) -> Folded:
         """Count a batch; `watch` is the index of the ranking spec whose scores are reported."""
         state = self.by_number(batch.board)
-        self.move_time(state, batch.now_ms)
-        self.advance(state)
+        self.advance_to(state, batch.now_ms)
         plan = plan or self.plan(batch)
         scopes = plan.scopes if state.rules.scoped else ()
-        self.advance_scopes(state, scopes)
+        if scopes:
+            self.advance_scopes(state, scopes)
         outcomes = self.index.apply(batch, plan, watch)
         for scope in scopes:
             if scope and self.index.generation(batch.board, scope) != state.generation:
                 self.index.set_generation(batch.board, scope, state.generation)
-        self.refreshes.counted(state, plan, outcomes)
+        if state.rules.refreshed:
+            self.refreshes.counted(state, plan, outcomes)
         state.changes += 1
         position = None if batch.atomic and outcomes.refused else batch.position
         if position is not None:

@@ -135,10 +135,11 @@ class Receipts(Plain, Sequence[Receipt]):
         self.offset = offset
         self._parts = parts
         self._errors = errors
-        self._starts = [0]
+        self._starts, consecutive = [0], True
         for part in parts:
             self._starts.append(self._starts[-1] + part.folded.batch.size)
-        self._order = _order_of(parts, self._starts)
+            consecutive &= part.places is None
+        self._order = None if consecutive else _order_of(parts, self._starts)
         self._accepted: list[int] | None = None
         if errors:
             accepted = iter(range(size))
@@ -245,9 +246,12 @@ class Receipts(Plain, Sequence[Receipt]):
         at = bisect_right(self._starts, accepted) - 1
         return self._parts[at], accepted - self._starts[at]
 
-    def _receipt(self, i: int) -> Receipt:
+    def _receipt(self, i: int, *, strict: bool = False) -> Receipt:
+        """Return the receipt of event i; if `strict`, raise the error with which it was refused."""
         if i in self._errors:
             member, error = self._errors[i]
+            if strict:
+                raise error
             return Receipt(
                 member=member,
                 status="refused",
@@ -256,13 +260,15 @@ class Receipts(Plain, Sequence[Receipt]):
                 reason=error.code,
                 message=str(error),
             )
-        return self._build_receipt(*self._locate(i))
+        return self._build_receipt(*self._locate(i), strict=strict)
 
-    def _build_receipt(self, part: ReceiptSegment, j: int) -> Receipt:
+    def _build_receipt(self, part: ReceiptSegment, j: int, *, strict: bool) -> Receipt:
         plan = part.folded.plan
         target = plan.ranking(self._place, j)
         status = _STATUS.get(part.folded.outcomes.codes[j], "refused")
         error = self._error(part, j) if status == "refused" else None
+        if error is not None and strict:
+            raise error
         member, score_before, score, rank_before, rank = part.rows(self._rules, self.window)[j]
         return Receipt(
             member=member,
@@ -274,7 +280,7 @@ class Receipts(Plain, Sequence[Receipt]):
             score=score,
             previous_rank=rank_before,
             rank=rank,
-            refused_windows=plan.refused_by(j) if part.late else (),
+            refused_windows=plan.refused_by(j) if plan.has_late else (),
             reason=None if error is None else error.code,
             message=None if error is None else str(error),
             labels=None
@@ -332,8 +338,13 @@ class ReceiptSlice(Receipts):
     def _count(self, outcome: Outcome) -> int:
         return self._receipts._codes[self._first : self._first + self._size].count(outcome)
 
-    def _receipt(self, i: int) -> Receipt:
-        return self._receipts._receipt(self._first + i)
+    def _receipt(self, i: int, *, strict: bool = False) -> Receipt:
+        return self._receipts._receipt(self._first + i, strict=strict)
+
+
+def receipt_at(receipts: Receipts, place: int) -> Receipt:
+    """Return the receipt of an event; raise its error if it was refused."""
+    return receipts._receipt(place, strict=True)
 
 
 def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[int] | None:
@@ -363,7 +374,9 @@ def _public_ranks(
     return ranks_or_none(ranks.before, before), ranks_or_none(ranks.after, after)
 
 
-def _scores(rules: Rules, window: str, batch: Batch, stored: Scores | None) -> list[Score | None]:
+def _scores(
+    rules: Rules, window: str, batch: Batch, stored: Scores | None
+) -> Sequence[Score | None]:
     """Return the scores for words, as shown when each event was accepted; None if there was no
     entry."""
     if stored is None:
@@ -373,4 +386,6 @@ def _scores(rules: Rules, window: str, batch: Batch, stored: Scores | None) -> l
     else:
         each = zip(batch.nows, zip(*stored.words, strict=True), strict=True)
         scores = [scale_of(rules, window, now_ms).score(words) for now_ms, words in each]
+    if 0 not in stored.present:
+        return scores
     return [score if ranked else None for ranked, score in zip(stored.present, scores, strict=True)]

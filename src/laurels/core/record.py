@@ -254,7 +254,7 @@ def events_of(batch: Batch, version: int) -> Events:
         size=batch.size,
         members=batch.members,
         lengths=batch.lengths,
-        values=[pack(column) for column in batch.values],
+        values=list(map(pack, batch.values)),
         ages=ages,
         ids=batch.ids,
         absolute=batch.absolute,
@@ -262,17 +262,17 @@ def events_of(batch: Batch, version: int) -> Events:
         position=batch.position,
         weights={each.half_life_ms: _mantissas(weights) for each, weights in batch.weights.items()},
         labels=None if batch.labels is None else _encode_labels(batch.labels),
-        waits=_waits(batch),
+        waits=None if batch.nows is None else _waits(batch, batch.nows),
         tag=batch.tag,
     )
 
 
-def _waits(batch: Batch) -> bytes | None:
+def _waits(batch: Batch, nows: "array[int]") -> bytes | None:
     """Return how long before the batch's `now` each event was accepted, if ids are remembered from
     that time."""
-    if batch.nows is None or batch.ids is None or batch.nows[0] == batch.now_ms:
+    if batch.ids is None or nows[0] == batch.now_ms:
         return None
-    return pack(differences(batch.now_ms, batch.nows))
+    return pack(differences(batch.now_ms, nows))
 
 
 def _encode_labels(labels: Labels) -> tuple[tuple[str, ...], tuple[Values, ...], bytes]:

@@ -46,9 +46,10 @@ class Build(Struct):
 class Refreshes:
     """The refreshed windows of all boards.
 
-    `time_of`, `advance` and `advance_scopes` are those of the fold. In event time a window may be
-    due by the time of another board, but not by that of its own: then it is set aside (`_parked`)
-    until an event is counted there.
+    `time_of`, `advance` and `advance_scopes` are those of the fold. `builds` has the progress of
+    each refresh that is being built. In event time a window may be due by the time of another
+    board, but not by that of its own: then it is set aside (`_parked`) until an event is counted
+    there.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Refreshes:
         self._advance_scopes = advance_scopes
         self._due: list[tuple[int, int, str]] = []
         self._parked: dict[int, list[tuple[int, int, str]]] = {}
-        self._builds: dict[tuple[int, str], Build] = {}
+        self.builds: dict[tuple[int, str], Build] = {}
 
     # Notifications from the fold
 
@@ -97,20 +98,20 @@ class Refreshes:
         refresh = (
             self._index.switch_to_built if self.is_built(state, window) else self._index.refresh
         )
-        self._builds.pop((state.number, window), None)
+        self.builds.pop((state.number, window), None)
         self._set_state(state, window, Refreshed(offset, now_ms, refresh(state.number, window)))
 
     def is_built(self, state: BoardState, window: str) -> bool:
         """Return whether nothing is left to build in any scope."""
-        build = self._builds.get((state.number, window))
+        build = self.builds.get((state.number, window))
         running = state.rules.refreshed[window].number_at(self._time_of(state))
         return build is not None and build.complete and build.running == running
 
     def forget(self, number: int) -> None:
         """Forget a board."""
         self._parked.pop(number, None)
-        for each in [each for each in self._builds if each[0] == number]:
-            del self._builds[each]
+        for each in [each for each in self.builds if each[0] == number]:
+            del self.builds[each]
 
     def _set_state(self, state: BoardState, name: str, refreshed: Refreshed) -> None:
         state.refreshed[name] = refreshed
@@ -124,11 +125,16 @@ class Refreshes:
 
     # Due refreshes
 
+    @property
+    def pending(self) -> bool:
+        """Whether any refresh is being built or will fall due."""
+        return bool(self._due or self.builds)
+
     def ready(self, now_ms: int) -> list[Due]:
         """Return the due refreshes that can be written now: those that are built, and small ones.
         Begin to build the others. No board's time may be after `now_ms`."""
         found: list[Due] = []
-        for number, window in self._builds:
+        for number, window in self.builds:
             state = self._state(number)
             if len(found) < MOST and self.is_built(state, window):
                 found.append((state, window))
@@ -137,14 +143,14 @@ class Refreshes:
         while self._due and self._due[0][0] <= now_ms and len(found) < MOST and room >= 0:
             due = heapq.heappop(self._due)
             due_ms, number, window = due
-            if self._is_stale(due) or (number, window) in self._builds:
+            if self._is_stale(due) or (number, window) in self.builds:
                 continue
             if due_ms > self._time_of(self._state(number)):
                 self._parked.setdefault(number, []).append(due)
                 continue
             cost = self._index.refresh_cost(number, window, UNBUILT_CELLS)
             if cost > UNBUILT_CELLS:
-                self._builds[number, window] = Build()
+                self.builds[number, window] = Build()
                 continue
             kept.append(due)
             if cost <= room:
@@ -170,7 +176,7 @@ class Refreshes:
 
     def work(self, limit: int) -> int:
         """Continue the builds by about `limit` cells; return what is left of the limit."""
-        for number, window in list(self._builds):
+        for number, window in list(self.builds):
             if limit <= 0:
                 break
             limit -= self._build(self._state(number), window, limit)
@@ -180,7 +186,7 @@ class Refreshes:
         """Return about how many cells the builds have left, 0 if all are complete. A scope that was
         not visited yet counts as one cell."""
         total = 0
-        for number, window in self._builds:
+        for number, window in self.builds:
             if not self.is_built(self._state(number), window):
                 total += 1 + self._index.build_left(number, window)
         return total
@@ -192,19 +198,19 @@ class Refreshes:
         return min(
             (
                 self._state(number).rules.refreshed[window].interval_ms
-                for number, window in self._builds
+                for number, window in self.builds
             ),
             default=MAX_MS,
         )
 
     def _build(self, state: BoardState, window: str, limit: int) -> int:
         """Continue a build; return the cost."""
-        build = self._builds[state.number, window]
+        build = self.builds[state.number, window]
         if not self._advance(state, limit):
             return limit
         running = state.rules.refreshed[window].number_at(self._time_of(state))
         if build.running != running:
-            build = self._builds[state.number, window] = Build(running)
+            build = self.builds[state.number, window] = Build(running)
             self._index.begin_build(state.number, window)
         if build.complete:
             return 0

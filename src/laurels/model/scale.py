@@ -99,7 +99,7 @@ class DecayedScale(Struct, frozen=True):
 
 def scale_of(rules: Rules, window: str, now_ms: int) -> Scale:
     """Return the scale of a window at an instant."""
-    decayed = decayed_scale(rules, window, now_ms)
+    decayed = decayed_scale(rules, window, now_ms) if rules.weighings else None
     return Whole(rules) if decayed is None else decayed
 
 

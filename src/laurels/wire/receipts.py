@@ -53,7 +53,9 @@ class RemoteReceipts(Receipts):
     def late(self) -> dict[str, int]:
         return self._late
 
-    def _receipt(self, i: int) -> Receipt:
+    def _receipt(self, i: int, *, strict: bool = False) -> Receipt:
+        if strict and (error := self.error(i)) is not None:
+            raise error
         return self._receipts[i]
 
     def share(self, first: int, size: int) -> Receipts:

@@ -2,9 +2,9 @@
 store."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from typing import Any, TypedDict
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from laurels.core.board_state import BoardState
 from laurels.core.commands import SourcePosition
 from laurels.core.plan import can_set, has_sum, place_named
-from laurels.core.receipt import Receipt, Receipts
+from laurels.core.receipt import Receipts
 from laurels.engine.batch.intake import Columns
 from laurels.errors import (
     AllEventsRefused,
@@ -29,7 +29,7 @@ from laurels.model.event import MAX_BATCH, id_bytes, member_of
 from laurels.model.rules import RankingSpec
 from laurels.model.validation import is_unicode, safe_repr
 
-from .submission import EventErrors, Submission
+from .submission import EventErrors, JoinedSubmission, Submission
 from .tickets import Ticket
 from .writes import FoldedWrite
 
@@ -109,15 +109,27 @@ def batch_list(events: Iterable[Any]) -> list[Any]:
     return event_list
 
 
-def join_writes(tickets: Iterable[Ticket]) -> Iterator[tuple[list[Ticket], FoldedWrite]]:
-    """Yield the writes of a commit, each with its tickets: consecutive submissions of one kind
+def join_writes(tickets: Iterable[Ticket]) -> list[tuple[list[Ticket], FoldedWrite]]:
+    """Return the writes of a commit, each with its tickets: consecutive submissions of one kind
     become one, since a batch costs little more than a single event."""
-    for kind, group in groupby(tickets, key=lambda ticket: ticket.write.kind):
-        if kind is None:
-            yield from (([ticket], ticket.write) for ticket in group)
+    groups: list[list[Ticket]] = []
+    last = None
+    for ticket in tickets:
+        kind = ticket.write.kind
+        if kind is not None and kind == last:
+            groups[-1].append(ticket)
         else:
-            alike = list(group)
-            yield alike, Submission.join([ticket.write for ticket in alike])
+            groups.append([ticket])
+        last = kind
+    return [
+        (
+            group,
+            group[0].write
+            if len(group) == 1
+            else JoinedSubmission([ticket.write for ticket in group]),
+        )
+        for group in groups
+    ]
 
 
 _PLAIN = frozenset({str, int, float, bool, Decimal, type(None)})
@@ -134,13 +146,6 @@ def _is_plain(part: object) -> bool:
     if kind is dict:
         return isinstance(part, dict) and _PLAIN.issuperset(map(type, chain(part, part.values())))
     return kind in _PLAIN or (isinstance(part, tuple) and _PLAIN.issuperset(map(type, part)))
-
-
-def receipt_at(receipts: Receipts, place: int) -> Receipt:
-    """Return the receipt of an event; raise its error if it was refused."""
-    if (error := receipts.error(place)) is not None:
-        raise error
-    return receipts[place]
 
 
 def warn_if_all_refused(receipts: Receipts) -> None:
@@ -173,20 +178,20 @@ def data_bytes(data: Any) -> bytes | None:
     return encoded
 
 
-def successive(tickets: Iterable[Ticket]) -> Iterator[list[Ticket]]:
+def successive(tickets: Iterable[Ticket]) -> list[list[Ticket]]:
     """Divide tickets into groups that may be committed together: no two writes of a group move the
     position of the same source, since the later one is validated against the earlier."""
-    group: list[Ticket] = []
+    groups: list[list[Ticket]] = [[]]
     moved = set[tuple[int, str]]()
     for ticket in tickets:
         moves = None if ticket.write is None else ticket.write.moves
         if moves in moved:
-            yield group
-            group, moved = [], set()
-        group.append(ticket)
+            groups.append([])
+            moved = set()
+        groups[-1].append(ticket)
         if moves is not None:
             moved.add(moves)
-    yield group
+    return groups
 
 
 def ensure_position(position: object) -> None:

@@ -15,10 +15,11 @@ from laurels.core.commands import (
     Submit,
     SubmitMany,
 )
+from laurels.core.receipt import receipt_at
 from laurels.model.event import member_bytes
 
 from . import writes
-from .accept import SubmitOptions, data_bytes, receipt_at
+from .accept import SubmitOptions, data_bytes
 from .mending import Mending
 from .submission import Submission
 from .writes import FoldedWrite

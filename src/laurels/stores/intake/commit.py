@@ -21,6 +21,8 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from laurels.errors import Closed, LaurelsError
 
 from .tickets import MAX_WRITES, Accept, SharedEvent, SharedTicket, Ticket
@@ -45,6 +47,16 @@ class Write(Protocol):
     def exclusive(self) -> bool:
         """Whether the write needs a commit of its own, because later writes are validated against
         it."""
+
+
+class Group(Struct):
+    """Tickets that are committed together, the numbers of their events and writers, and whether the
+    inbox has ended."""
+
+    tickets: list[Ticket]
+    weight: int
+    writers: int
+    is_last: bool = False
 
 
 Commit = Callable[[list[Ticket]], None]
@@ -84,7 +96,8 @@ class Inbox:
     def put(self, ticket: Ticket) -> None:
         """Add a ticket. Raises Closed after the end."""
         with self._lock:
-            self._ensure_open()
+            if self._closed:
+                raise Closed("the store is closed")
             self._last = ticket if isinstance(ticket, SharedTicket) else None
             self._queue.put(ticket)
             self._count_one()
@@ -93,7 +106,8 @@ class Inbox:
         """Add an event to the newest ticket if that is of the same kind; return whether it was
         added."""
         with self._lock:
-            self._ensure_open()
+            if self._closed:
+                raise Closed("the store is closed")
             if self._last is None or not self._last.add(kind, entry):
                 return False
             self._count_one()
@@ -112,13 +126,9 @@ class Inbox:
         self._queue.put(None)
         self._notify()
 
-    def _ensure_open(self) -> None:
-        if self._closed:
-            raise Closed("the store is closed")
-
     def _count_one(self) -> None:
         self._arrived = next(self._numbers)
-        if self.waiting >= self._target:
+        if self._arrived - self._taken_count >= self._target:
             self._notify()
 
     def _notify(self) -> None:
@@ -130,42 +140,37 @@ class Inbox:
 
     def wait(self, wanted: int, seconds: float) -> None:
         """Wait until about `wanted` writers wait, but no longer than `seconds`."""
-        if wanted < 2:
-            return
         self._wakeup.acquire(blocking=False)  # clears an earlier notification
         self._target = wanted
         if self.waiting < wanted and not self._ended:
             self._wakeup.acquire(timeout=seconds)
         self._target = _NEVER
 
-    def take(self) -> tuple[list[Ticket], bool]:
-        """Wait for tickets; return those that may be committed together, and whether the inbox has
-        ended."""
-        first = self._next or self._taken(self._queue.get())
+    def take(self) -> "Group":
+        """Wait for tickets; return those that may be committed together."""
+        first = self._next or self._queue.get()
         self._next = None
         if first is None:
-            return [], True
-        group, weight, writers = [first], first.weight, first.writers
-        while not first.exclusive and writers < MAX_WRITES:
+            return Group([], 0, 0, is_last=True)
+        first.seal()
+        group = Group([first], first.weight, first.writers)
+        while not first.exclusive and group.writers < MAX_WRITES:
             try:
-                ticket = self._taken(self._queue.get_nowait())
+                ticket = self._queue.get_nowait()
             except Empty:
                 self._taken_count = self._arrived
                 break
             if ticket is None:
-                return group, True
-            weight, writers = weight + ticket.weight, writers + ticket.writers
+                group.is_last = True
+                break
+            ticket.seal()
+            weight, writers = group.weight + ticket.weight, group.writers + ticket.writers
             if ticket.exclusive or weight > MAX_EVENTS or writers > MAX_WRITES:
                 self._next = ticket
                 break
-            group.append(ticket)
-        return group, False
-
-    @staticmethod
-    def _taken(ticket: Ticket | None) -> Ticket | None:
-        if ticket is not None:
-            ticket.seal()
-        return ticket
+            group.tickets.append(ticket)
+            group.weight, group.writers = weight, writers
+        return group
 
 
 class Committer:
@@ -236,26 +241,28 @@ def _run(
 ) -> None:
     """Commit group after group in the thread, until the inbox ends."""
     wanted, seconds = 1, 0.0
+    reported_later = suppress(LaurelsError)  # the next commit reports it to its writers
     ended = False
     while not ended:
-        inbox.wait(wanted, seconds)
-        group, ended = inbox.take()
-        if not group or (now := commit()) is None:
+        if wanted > 1:
+            inbox.wait(wanted, seconds)
+        group = inbox.take()
+        ended = group.is_last
+        if not group.tickets or (now := commit()) is None:
             return
         began = clock()
         try:
-            now(group)
+            now(group.tickets)
         except Exception as error:
-            for ticket in group:
+            for ticket in group.tickets:
                 if not ticket.done:
                     ticket.fail(error)
         del now
-        _wake(group)
-        wanted = sum([ticket.writers for ticket in group])
-        seconds = min(WAIT_FACTOR * (clock() - began), MOST_SECONDS)
+        _wake(group.tickets)
+        wanted, seconds = group.writers, min(WAIT_FACTOR * (clock() - began), MOST_SECONDS)
         if (finish := after_commit()) is not None:
-            with suppress(LaurelsError):  # the next commit reports it to its writers
-                finish(sum([ticket.weight for ticket in group]))
+            with reported_later:
+                finish(group.weight)
         del finish
 
 

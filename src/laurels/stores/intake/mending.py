@@ -43,15 +43,12 @@ class Mending:
     ) -> None:
         self.board: BoardState | None = board
         self.name = board.board.name
+        self._number = board.number
         self._at_ms = MIN_MS if at_ms is None else at_ms
         self._prepared = [_prepared(board, each) for each in rankings]
         self._records: list[record.MendRanking] = []
         self.weight = 1 + sum([len(each.columns.lengths) for each in self._prepared])
         self.done = 0
-
-    @property
-    def scopes(self) -> list[str]:
-        return [each.scope for each in self._prepared if each.scope]
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
         return list(self.mends(boards, now_ms))
@@ -81,11 +78,9 @@ class Mending:
         ]
         return self._records
 
-    def plan(self, boards: Boards) -> None:
-        pass
-
-    def scan(self, fold: Fold) -> bool:
-        return True
+    def prepare(self, fold: Fold, limit: int) -> bool:
+        scopes = [each.scope for each in self._prepared if each.scope]
+        return fold.advance_number(self._number, scopes, limit)
 
     def pieces(self) -> list[int]:
         return [each.now_ms for each in self._records]

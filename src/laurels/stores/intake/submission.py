@@ -14,7 +14,7 @@ from laurels.core.plan import Plan, split_points
 from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Ranks, Receipts, ReceiptSegment
 from laurels.engine.batch.intake import MISSING, Columns
-from laurels.engine.batch.packing import bounds
+from laurels.engine.batch.packing import bounds, split_texts
 from laurels.errors import AtInFuture, AtRequired, BatchRefused, LaurelsError, PositionMoved
 from laurels.model.event import AHEAD_MS, Batch, batch_of
 from laurels.model.labels import concatenate
@@ -58,18 +58,18 @@ class Submission:
         self._follows = follows
         self._errors = errors
         self._size = columns.n + len(errors)
-        self._origin: Sequence[int] = columns.kept or range(columns.n)
+        self._columns = columns
+        self._absolute = absolute
+        self._atomic = atomic
         self.weight = columns.n
-        self._batch = batch_of(columns, state.number, 0, absolute=absolute, atomic=atomic)
 
     @property
     def kind(self) -> object:
         """A key shared by the submissions that may be joined; None for one that is validated, cut
         or answered as a whole."""
-        batch = self._batch
         if self._event_time or self._position is not None or self._errors:
             return None
-        if batch.absolute or batch.atomic or batch.ats is not None:
+        if self._absolute or self._atomic or self._columns.ats is not None:
             return None
         return self.board.number, self._watched, self._ranks
 
@@ -80,31 +80,27 @@ class Submission:
 
     def accept(self, boards: Boards, now_ms: int) -> None:
         """Accept the events at `now_ms`, as batches; raise the error if all of them are refused."""
-        self.board = boards.current(self.board)
+        self.board = state = boards.current(self.board)
         self._position_record, self._plans, self._parts = None, [], []
         self._ranks_before, self._folded = [], []
-        stamped = self._in_event_time if self._event_time else self._at_now
-        self._batches = stamped(boards.accepts_at(self.board, now_ms))
-        if self._batch.atomic and self._errors:
+        now_ms = boards.accepts_at(state, now_ms)
+        batches = self._in_event_time(now_ms) if self._event_time else self._at_now(now_ms)
+        if self._atomic and self._errors:
             raise self._refuse_all(boards.offset)
-        self._batches = [batch for batch in self._batches if batch.size]
-        if weighings := self.board.rules.weighings:
+        self._batches = [batch for batch in batches if batch.size]
+        if weighings := state.rules.weighings:
             self._batches = [batch.weighed(weighings) for batch in self._batches]
-        if self.board.rules.changes_ms:
+        if state.rules.changes_ms:
             self._batches = [msgspec.structs.replace(b, tag=new_tag()) for b in self._batches]
+        if self._position is None:
+            return
         if self._batches:
-            last = msgspec.structs.replace(
+            self._batches[-1] = msgspec.structs.replace(
                 self._batches[-1], position=self._position, follows=self._follows
             )
-            self._batches[-1] = last
-        elif self._position is not None:
-            state = self.board
+        else:
             self._position_record = record.Position(
-                state.number,
-                state.version,
-                boards.accepts_at(state, now_ms),
-                self._position,
-                new_tag(),
+                state.number, state.version, now_ms, self._position, new_tag()
             )
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
@@ -115,10 +111,12 @@ class Submission:
         self.accept(boards, now_ms)
         if self._position_record is not None:
             return [self._position_record]
-        return [record.events_of(batch, self.board.version) for batch in self._batches]
-
-    def plan(self, boards: Boards) -> None:
-        self._plans = [boards.plan(batch) for batch in self._batches]
+        self._place = self.board.rules.places.index(self._watched)
+        drafted: list[record.Record] = []
+        for batch in self._batches:
+            self._plans.append(boards.plan(batch))
+            drafted.append(record.events_of(batch, self.board.version))
+        return drafted
 
     @property
     def batches(self) -> Sequence[Batch]:
@@ -136,12 +134,6 @@ class Submission:
         return self._follows
 
     @property
-    def scopes(self) -> set[str]:
-        if not self.board.rules.scoped:
-            return set()
-        return {scope for plan in self._plans for scope in plan.scopes}
-
-    @property
     def watched(self) -> tuple[RankingSpec, bool]:
         """The ranking whose scores the receipts show, and whether they show ranks."""
         return self._watched, self._ranks
@@ -152,29 +144,29 @@ class Submission:
         """Add the result of the next batch, or of the accepted events at `places`."""
         self._parts.append(ReceiptSegment(folded, ranks, places))
 
-    def scan(self, fold: Fold) -> bool:
-        return True
+    def prepare(self, fold: Fold, limit: int) -> bool:
+        scopes: set[str] = set()
+        if self.board.rules.scoped:
+            scopes = {scope for plan in self._plans for scope in plan.scopes}
+        return fold.advance_number(self.board.number, scopes, limit)
 
     def pieces(self) -> list[int]:
         nows = [batch.now_ms for batch in self._batches]
         return nows if self._position_record is None else [self._position_record.now_ms]
 
     def before(self, fold: Fold, piece: int) -> None:
-        if self._position_record is not None:
+        if self._position_record is not None or not self._ranks:
             return
-        fold.move_time(self.board, self._batches[piece].now_ms)
-        fold.advance(self.board)
+        fold.advance_to(self.board, self._batches[piece].now_ms)
         if self.board.rules.scoped:
             fold.advance_scopes(self.board, self._plans[piece].scopes)
-        if self._ranks:
-            self._ranks_before.append(self._ranks_now(fold, piece))
+        self._ranks_before.append(self._ranks_now(fold, piece))
 
     def fold(self, fold: Fold, piece: int) -> None:
         if self._position_record is not None:
             fold.apply(self._position_record)
             return
-        place = self.board.rules.places.index(self._watched)
-        self._folded.append(fold.count(self._batches[piece], self._plans[piece], place))
+        self._folded.append(fold.count(self._batches[piece], self._plans[piece], self._place))
 
     def after(self, fold: Fold, piece: int) -> None:
         if self._position_record is not None:
@@ -186,19 +178,14 @@ class Submission:
 
     def results(self, offset: Offset) -> Sequence[Receipts]:
         receipts = self._receipts(offset)
-        if self._batch.atomic and receipts.refused:
+        if self._atomic and receipts.refused:
             raise BatchRefused("no event was counted", receipts)
         return [receipts]
-
-    @classmethod
-    def join(cls, submissions: Sequence["Submission"]) -> "Submission":
-        """Join several submissions of one kind into one, in their order."""
-        return submissions[0] if len(submissions) == 1 else JoinedSubmission(submissions)
 
     def _refuse_all(self, offset: int) -> BatchRefused:
         """Return the error of an all-or-nothing batch with events refused before any is counted."""
         refusal = BatchRefused("no event was counted", self._receipts(offset))
-        for i, member in zip(self._origin, self._batch.member_list(), strict=True):
+        for i, member in zip(self._origin, self.members(), strict=True):
             self._errors.setdefault(i, (member.decode(), refusal))
         return refusal
 
@@ -215,8 +202,7 @@ class Submission:
     def _ranks_now(self, fold: Fold, piece: int) -> list[int]:
         """Return the ranks of a batch's members in the watched window, -1 where not ranked."""
         batch, plan = self._batches[piece], self._plans[piece]
-        place = plan.places.index(self._watched)
-        members = batch.member_list()
+        place, members = self._place, batch.member_list()
         if isinstance(plan.routes[place], int) and (target := plan.ranking(place, 0)) is not None:
             return fold.index.ranks(target.key, members)
         ranks = [-1] * batch.size
@@ -232,14 +218,16 @@ class Submission:
 
     def _refuse(self, errors: Mapping[int, LaurelsError]) -> None:
         """Refuse the events at these positions."""
-        members = self._batch.member_list() if errors else []
+        if not errors:
+            return
+        members, origin = self.members(), self._origin
         for i, error in errors.items():
-            self._errors[self._origin[i]] = (members[i].decode(), error)
+            self._errors[origin[i]] = (members[i].decode(), error)
 
     def _at_now(self, now_ms: int) -> list[Batch]:
         """Return the batch accepted at `now_ms`: every event has its `at`, and none is in the
         future."""
-        batch = msgspec.structs.replace(self._batch, now_ms=now_ms)
+        batch = self._batch(now_ms)
         ats = batch.ats
         if not ats:
             return [batch]
@@ -259,22 +247,37 @@ class Submission:
     def _in_event_time(self, now_ms: int) -> list[Batch]:
         """Return the batch cut into parts, each accepted at the latest `at` seen so far; an
         all-or-nothing batch is accepted as a whole at its latest `at`."""
-        ats = self._batch.ats or array("q", [MISSING]) * self._batch.size
+        ats = self._columns.ats or array("q", [MISSING]) * self._columns.n
         missing = AtRequired("the store runs on event time")
         self._refuse({i: missing for i, at in enumerate(ats) if at == MISSING})
-        if self._batch.atomic and self._errors:
+        if self._atomic and self._errors:
             return []
-        batch = self._without_refused(msgspec.structs.replace(self._batch, ats=ats))
+        batch = self._without_refused(msgspec.structs.replace(self._batch(now_ms), ats=ats))
         if not batch.ats:
             return []
         nows = array("q", accumulate(batch.ats[1:], max, initial=max(now_ms, batch.ats[0])))
-        if self._batch.atomic:
+        if self._atomic:
             return [msgspec.structs.replace(batch, now_ms=nows[-1])]
         ends = split_points(self.board.rules, batch.ats, nows, evenly=self._ranks)
         return batch.split(ends, nows)
 
+    def _batch(self, now_ms: int) -> Batch:
+        """Return all events that could be read, accepted at `now_ms`."""
+        columns, number = self._columns, self.board.number
+        return batch_of(columns, number, now_ms, absolute=self._absolute, atomic=self._atomic)
+
+    @property
+    def _origin(self) -> Sequence[int]:
+        """The positions of the events that could be read among those that were submitted."""
+        return self._columns.kept or range(self._columns.n)
+
+    def members(self) -> list[bytes]:
+        """Return the members of the events that could be read."""
+        return split_texts(self._columns.arena, self._columns.lengths)
+
     def _without_refused(self, batch: Batch) -> Batch:
-        kept = [i for i in range(batch.size) if self._origin[i] not in self._errors]
+        origin = self._origin
+        kept = [i for i in range(batch.size) if origin[i] not in self._errors]
         return batch if len(kept) == batch.size else batch.take(kept)
 
 
@@ -296,7 +299,7 @@ class JoinedSubmission(Submission):
         first = submissions[0]
         super().__init__(
             first.board,
-            _columns_of([each._batch for each in submissions]),
+            _joined([each._columns for each in submissions]),
             {},
             watched=first._watched,
             ranks=first._ranks,
@@ -310,22 +313,22 @@ class JoinedSubmission(Submission):
         return [whole.share(end - size, size) for end, size in zip(ends, self._sizes, strict=True)]
 
 
-def _columns_of(batches: Sequence[Batch]) -> Columns:
-    """Return the events of several batches, concatenated."""
+def _joined(parts: Sequence[Columns]) -> Columns:
+    """Return the events of several submissions, concatenated."""
     ids: list[bytes | None] | None = None
-    if any(batch.ids is not None for batch in batches):
-        ids = [id for batch in batches for id in batch.ids or [None] * batch.size]
+    if any(part.ids is not None for part in parts):
+        ids = [id for part in parts for id in part.ids or [None] * part.n]
     return Columns(
-        sum(batch.size for batch in batches),
-        b"".join([batch.members for batch in batches]),
-        b"".join([batch.lengths for batch in batches]),
+        sum([part.n for part in parts]),
+        b"".join([part.arena for part in parts]),
+        b"".join([part.lengths for part in parts]),
         tuple(
             [
-                array("q", b"".join([batch.values[place].tobytes() for batch in batches]))
-                for place in range(len(batches[0].values))
+                array("q", b"".join([part.values[place].tobytes() for part in parts]))
+                for place in range(len(parts[0].values))
             ]
         ),
         None,
         ids,
-        labels=concatenate([(batch.labels, batch.size) for batch in batches]),
+        labels=concatenate([(part.labels, part.n) for part in parts]),
     )

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +15,9 @@ MAX_WRITES = 1_000
 class Ticket:
     """A write in the inbox and, once it is settled, its result or its error.
 
-    A thread that waits for it sleeps on `_wakeup_lock`; a task waits for `future` instead.
+    A thread that waits for it sleeps on `_wakeup_lock`; a task waits for `future` instead. Once the
+    ticket is taken, `writers` is the number of writers that wait for it, and `weight` that of its
+    events. An `exclusive` one needs a commit of its own.
     """
 
     done = False
@@ -25,27 +27,13 @@ class Ticket:
 
     def __init__(self, write: Any, future: "asyncio.Future[Any] | None" = None) -> None:
         self.write = write
+        self.writers = 1
+        self.weight: int = 1 if write is None else write.weight
+        self.exclusive: bool = write is not None and write.exclusive
         self.future = future
         if future is None:
             self._wakeup_lock = threading.Lock()
             self._wakeup_lock.acquire()
-
-    @property
-    def writers(self) -> int:
-        """The number of writers that wait for the ticket."""
-        return 1
-
-    @property
-    def weight(self) -> int:
-        """The number of events in the ticket."""
-        weight: int = self.write.weight
-        return weight
-
-    @property
-    def exclusive(self) -> bool:
-        """Whether the ticket needs a commit of its own."""
-        exclusive: bool = self.write.exclusive
-        return exclusive
 
     def seal(self) -> None:
         """Mark the ticket as taken: no event may join it any more."""
@@ -116,24 +104,12 @@ class SharedTicket(Ticket):
         self._parts: list[SharedTicket] = []
         super().__init__(None, self._entries[0].future)
 
-    @property
-    def writers(self) -> int:
-        return len(self._entries) + len(self._joining)
-
-    @property
-    def weight(self) -> int:
-        if self._parts:
-            return sum([ticket.weight for ticket in self._parts])
-        return self.writers if self.write is None else super().weight
-
-    @property
-    def exclusive(self) -> bool:
-        return False
-
     def add(self, kind: object, entry: SharedEvent) -> bool:
         """Add an event if the ticket is of this kind; return whether it was added. It takes no lock
         against the thread that takes the ticket."""
-        if self._is_sealed() or kind != self._kind or self.writers >= MAX_WRITES:
+        if self._is_sealed() or kind != self._kind:
+            return False
+        if len(self._entries) + len(self._joining) >= MAX_WRITES:
             return False
         self._joining.append(entry)
         if not self._is_sealed():
@@ -152,6 +128,7 @@ class SharedTicket(Ticket):
         with suppress(IndexError):
             while True:
                 self._entries.append(self._joining.popleft())
+        self.writers = self.weight = len(self._entries)
 
     def build_write(self) -> None:
         self.write = self._accept([entry.event for entry in self._entries])
@@ -171,8 +148,9 @@ class SharedTicket(Ticket):
             self._settle(entry.future, (self._result, place))
 
 
-def build_writes(tickets: Iterable[Ticket]) -> Iterator[Ticket]:
-    """Yield the tickets whose writes could be made; the others fail separately."""
+def build_writes(tickets: Iterable[Ticket]) -> list[Ticket]:
+    """Return the tickets whose writes could be made; the others fail separately."""
+    built: list[Ticket] = []
     for ticket in tickets:
         try:
             ticket.build_write()
@@ -181,6 +159,7 @@ def build_writes(tickets: Iterable[Ticket]) -> Iterator[Ticket]:
             if len(parts) == 1:
                 ticket.fail(error)
             else:
-                yield from build_writes(parts)
+                built += build_writes(parts)
         else:
-            yield ticket
+            built.append(ticket)
+    return built

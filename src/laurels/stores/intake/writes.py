@@ -4,7 +4,7 @@ The caller's thread makes a write and validates its form; the commit, which dete
 it into log records; these are folded once they are durable.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from laurels.core import record
@@ -34,10 +34,6 @@ class FoldedWrite(Protocol):
         """The board of the write, as far as it is known before the commit."""
 
     @property
-    def scopes(self) -> Collection[str]:
-        """The scopes of the board in which the write counts, once it is planned."""
-
-    @property
     def kind(self) -> object:
         """A key shared by the writes that may be joined; None for a write that is not joined."""
 
@@ -46,15 +42,13 @@ class FoldedWrite(Protocol):
         """The board and the source whose position the write commits; None for another write."""
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
-        """Return the records to log; raise the error, without any effect, if the write is
-        refused."""
+        """Plan the write, and return the records to log; raise the error, without any effect, if it
+        is refused."""
 
-    def plan(self, boards: Boards) -> None:
-        """Plan the write, while the records are being written to the disk."""
-
-    def scan(self, fold: Fold) -> bool:
-        """Look through a share of the data that the write will change; return whether it was the
-        last. Nothing is written meanwhile."""
+    def prepare(self, fold: Fold, limit: int) -> bool:
+        """Do a share of about `limit` of the work that can be done before the write is folded;
+        return whether nothing is left. Nothing is written meanwhile, but readers may run between
+        shares."""
 
     def pieces(self) -> list[int]:
         """Return the `now` of each of its pieces."""
@@ -79,7 +73,6 @@ class Task:
     exclusive = True
     weight = 1
     board = None
-    scopes = ()
     kind = None
     moves = None
 
@@ -91,10 +84,7 @@ class Task:
         self._done = self._work()
         return []
 
-    def plan(self, boards: Boards) -> None:
-        pass
-
-    def scan(self, fold: Fold) -> bool:
+    def prepare(self, fold: Fold, limit: int) -> bool:
         return True
 
     def pieces(self) -> list[int]:
@@ -122,7 +112,6 @@ class Single:
 
     weight = 1
     board = None
-    scopes = ()
     kind = None
     moves = None
 
@@ -138,10 +127,7 @@ class Single:
         self._record = self._propose(boards, now_ms)
         return [] if self._record is None else [self._record]
 
-    def plan(self, boards: Boards) -> None:
-        pass
-
-    def scan(self, fold: Fold) -> bool:
+    def prepare(self, fold: Fold, limit: int) -> bool:
         return True
 
     def pieces(self) -> list[int]:
@@ -219,13 +205,14 @@ class Removal(Single):
         super().__init__(propose, exclusive=board.rules.scoped)
         self._scan = ScopeScan(board.number, member)
 
-    def scan(self, fold: Fold) -> bool:
+    def prepare(self, fold: Fold, limit: int) -> bool:
         return self._scan.search_share(fold.index)
 
     def fold(self, fold: Fold, piece: int) -> None:
         assert isinstance(self._record, record.Remove)
-        fold.move_time(fold.by_number(self._record.board), self._record.now_ms)
-        fold.by_number(self._record.board).changes += 1
+        state = fold.by_number(self._record.board)
+        fold.move_time(state, self._record.now_ms)
+        state.changes += 1
         self.settle(fold.remove(self._record, self._scan.scopes))
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from asyncio import Future
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from laurels.core import record as records
-from laurels.core.board_state import BoardState
 from laurels.errors import (
     Closed,
     LaurelsError,
@@ -30,6 +29,9 @@ from laurels.stores.intake.writes import FoldedWrite, Task
 from laurels.timeline.clock import EventClock
 
 from .reading import LocalReads
+
+Accepted = list[tuple[list[Ticket], FoldedWrite]]
+"""The writes of a commit, each with the tickets that it was joined from."""
 
 
 class LocalCommits(LocalReads):
@@ -67,7 +69,9 @@ class LocalCommits(LocalReads):
             self._committing_ms = self._now()
         try:
             for group in successive(tickets):
-                if self._commit_at(self._committing_ms, group):
+                accepted, logged = self._draft(self._committing_ms, group)
+                self._in_whole(partial(self._log_and_fold, accepted, logged))
+                if logged and self._fold.refreshes.pending:
                     with suppress(StorageFailed):  # the refreshes stay due
                         self._refresh()
         finally:
@@ -88,37 +92,36 @@ class LocalCommits(LocalReads):
                 records.Refresh(state.number, state.version, self._fold.time_of(state), window)
                 for state, window in self._fold.refreshes.ready(self._fold.now_ms)
             ]
-        if not drafted:
-            return
-        body = self._encode_entry([records.encode_one(record) for record in drafted])
-        with self._unusable_on_failure():
-            self._append(body)
-            with self._lock:
-                for record in drafted:
-                    self._fold.apply(record)
-                self._fold.offset = self._fold.entry
+        if drafted:
+            self._in_whole(partial(self._log_refreshes, drafted))
 
-    def _encode_entry(self, encoded: list[msgspec.Raw]) -> bytes:
-        """Return the bytes of a log entry of these records."""
-        return records.encode(encoded, own_times=self._event_time)
+    def _log_refreshes(self, drafted: Sequence[records.Refresh]) -> None:
+        """Append refreshes to the log as one entry, and fold them."""
+        self._append([records.encode_one(record) for record in drafted])
+        with self._lock:
+            for record in drafted:
+                self._fold.apply(record)
+            self._fold.offset = self._fold.entry
 
-    def _append(self, body: bytes) -> int:
-        """Append an entry to the log; return its offset."""
+    def _append(self, encoded: list[msgspec.Raw]) -> int:
+        """Append an entry of these records to the log; return its offset."""
+        body = records.encode(encoded, own_times=self._event_time)
         try:
-            self._note_clock()
+            if self._clock_to_note is not None:
+                self._note_clock(self._clock_to_note)
             self._fold.entry = offset = self._log.append(body)
         except StorageFailed as error:
             self.write_failures.failed(error)
             raise
-        self.write_failures.succeeded()
-        self._snapshot_scheduler.add_log_bytes(len(body))
+        if self.write_failures.reason is not None:
+            self.write_failures.succeeded()
+        self._snapshot_scheduler.log_bytes += len(body)
         return offset
 
-    def _note_clock(self) -> None:
+    def _note_clock(self, name: str) -> None:
         """Write the name of the clock to the log, before the first entry with that clock's time."""
-        if self._clock_to_note is not None:
-            self._log.set_note("clock", self._clock_to_note)
-            self._clock_to_note = None
+        self._log.set_note("clock", name)
+        self._clock_to_note = None
 
     def set_note(self, key: str, value: str) -> None:
         """Store a note in the log beside its entries; it is durable when this returns."""
@@ -144,9 +147,9 @@ class LocalCommits(LocalReads):
         if self.write_failures.reason is not None:
             await asyncio.to_thread(self.ensure_writable)
 
-    def _commit_at(self, now_ms: int, tickets: list[Ticket]) -> bool:
-        """Commit a group of writes; return whether there was anything to log."""
-        accepted: list[tuple[list[Ticket], FoldedWrite]] = []
+    def _draft(self, now_ms: int, tickets: list[Ticket]) -> tuple[Accepted, list[msgspec.Raw]]:
+        """Return the writes of a group that are accepted at `now_ms`, and the records to log."""
+        accepted: Accepted = []
         logged: list[msgspec.Raw] = []
         self._fold.drafted_ms.clear()
         waiting = deque(join_writes(build_writes(tickets)))
@@ -154,8 +157,7 @@ class LocalCommits(LocalReads):
             gathered, write = waiting.popleft()
             try:
                 drafted = write.records(self._fold, now_ms)
-                encoded = [records.encode_one(record) for record in drafted]
-                write.plan(self._fold)
+                encoded = list(map(records.encode_one, drafted))
             except Exception as error:  # the error of one write must not affect the others
                 parts = [each for ticket in gathered for each in ticket.split()]
                 if len(parts) == 1:
@@ -167,42 +169,24 @@ class LocalCommits(LocalReads):
             if drafted and self._event_time:
                 self._fold.drafted_ms[drafted[-1].board] = drafted[-1].now_ms
             accepted.append((gathered, write))
-        body = self._encode_entry(logged) if logged else None
-        with self._unusable_on_failure():
-            offset = self._fold.offset
-            if body is not None:
-                offset = self._append(body)
-            for _, write in accepted:
-                self._prepare(write)
-            with self._lock:
-                self._fold_all(accepted, offset)
+        return accepted, logged
+
+    def _log_and_fold(self, accepted: Accepted, logged: list[msgspec.Raw]) -> None:
+        """Append records to the log as one entry, and fold their writes. What can be done before
+        folding a write is done in shares, so that readers can run in between."""
+        offset = self._append(logged) if logged else self._fold.offset
+        for _, write in accepted:
+            prepared = False
+            while not prepared:
+                with self._lock:
+                    self._advance_clock()
+                    prepared = write.prepare(self._fold, SHARE)
+        with self._lock:
+            self._fold_all(accepted, offset)
         if isinstance(self._clock, EventClock):
             self._clock.observe(self._fold.now_ms)
-        return body is not None
 
-    def _prepare(self, write: FoldedWrite) -> None:
-        """Do the part of the work before folding a write that can be done in shares."""
-        scanned = False
-        while not scanned:
-            with self._lock:
-                scanned = write.scan(self._fold)
-        if write.board is not None:
-            self._advance_board(write.board, write.scopes)
-
-    def _advance_board(self, board: BoardState, scopes: Collection[str]) -> None:
-        """Advance a board and some of its scopes to the commit's time, in shares, so that readers
-        can run in between."""
-        advanced = False
-        while not advanced:
-            with self._lock:
-                self._advance_clock()
-                state = self._fold.find_by_number(board.number)
-                advanced = state is None or (
-                    self._fold.advance(state, SHARE)
-                    and self._fold.advance_scopes(state, scopes, SHARE)
-                )
-
-    def _fold_all(self, accepted: list[tuple[list[Ticket], FoldedWrite]], offset: int) -> None:
+    def _fold_all(self, accepted: Accepted, offset: int) -> None:
         """Fold the writes of a commit, piece by piece; pieces with the same `now` count
         together."""
         pieces = [

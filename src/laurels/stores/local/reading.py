@@ -220,9 +220,10 @@ class LocalReads(LocalState):
         milliseconds until the next boundary."""
         with self.reading():
             self._advance_clock()
-            with self._unusable_on_failure():
-                left = 0 if self._paused else self._fold.work(limit)
-                dropped = self._fold.index.take_dropped()
+            left = 0
+            if self._fold.has_work and not self._paused:
+                left = self._in_whole(partial(self._fold.work, limit))
+            dropped = self._fold.index.take_dropped()
             until_ms = MAX_MS if self._event_time else self._fold.next_due_ms - self._fold.clock_ms
         del dropped
         return left, max(0, until_ms)

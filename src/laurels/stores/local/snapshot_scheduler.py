@@ -18,30 +18,27 @@ from .recovery import Recovered
 
 
 class SnapshotScheduler:
-    """The snapshots of a store since it was opened, and the thread that takes them."""
+    """The snapshots of a store since it was opened, and the thread that takes them. `log_bytes` is
+    the size of the entries in the log after the newest snapshot."""
 
     def __init__(self, recovered: Recovered) -> None:
         self._newest = recovered.snapshot
         self._nbytes = recovered.snapshot.nbytes if recovered.snapshot is not None else 0
-        self._log_bytes = recovered.log_bytes
+        self.log_bytes = recovered.log_bytes
         self._damaged = [snapshot.path.name for snapshot in recovered.damaged]
         self._failure: str | None = None
         self._lock = threading.Lock()
-
-    def add_log_bytes(self, nbytes: int) -> None:
-        """Add the size of an entry that was appended to the log."""
-        self._log_bytes += nbytes
 
     def is_due(self) -> bool:
         """Return whether the log has grown enough for a snapshot to pay off, and none is being
         taken."""
         if self._lock.locked():
             return False
-        return is_due(self._log_bytes, self._nbytes)
+        return is_due(self.log_bytes, self._nbytes)
 
     def is_due_on_close(self) -> bool:
         """Return whether a snapshot pays off before the store is closed."""
-        return is_due_on_close(self._log_bytes, self._nbytes)
+        return is_due_on_close(self.log_bytes, self._nbytes)
 
     def start(self, take: Callable[[], int]) -> None:
         """Take a snapshot in a thread of its own; do nothing while another one is being taken."""
@@ -52,14 +49,14 @@ class SnapshotScheduler:
             try:
                 take()
             except Exception as error:
-                self._failure, self._log_bytes = str(error), 0
+                self._failure, self.log_bytes = str(error), 0
             finally:
                 self._lock.release()
 
         try:
             threading.Thread(target=run, name="laurels-snapshot", daemon=True).start()
         except RuntimeError as error:
-            self._failure, self._log_bytes = str(error), 0
+            self._failure, self.log_bytes = str(error), 0
             self._lock.release()
 
     @contextmanager
@@ -70,7 +67,7 @@ class SnapshotScheduler:
 
     def record(self, snapshot: SnapshotFile) -> None:
         """Record that a snapshot was taken."""
-        self._newest, self._log_bytes, self._failure = snapshot, 0, None
+        self._newest, self.log_bytes, self._failure = snapshot, 0, None
         self._nbytes = snapshot.nbytes
 
     def newest_time(self) -> float | None:

@@ -3,8 +3,8 @@ readers and commits share."""
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from laurels.core.board_state import BoardState
 from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
@@ -16,7 +16,7 @@ from laurels.errors import (
     StorageFailed,
 )
 from laurels.model.validation import safe_repr
-from laurels.stores.intake.forks import forks
+from laurels.stores.intake import forks
 from laurels.stores.intake.pacing import Paced
 from laurels.stores.local.changes.base import ChangeRows
 from laurels.stores.local.changes.log import ChangeLog
@@ -29,6 +29,8 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from .recovery import recover
 from .snapshot_scheduler import SnapshotScheduler
 from .write_failures import WriteFailures
+
+T = TypeVar("T")
 
 _log = logging.getLogger("laurels")
 
@@ -58,7 +60,7 @@ class LocalState(Paced):
         self._event_time = isinstance(clock, EventClock)
         self._clock_to_note = None if log.note("clock") == clock_name else clock_name
         self._lock = threading.RLock()
-        self._forks = forks()
+        self._forks = forks.count
         self._unusable_reason: str | None = None
         self._committing_ms: int | None = None
         self._paused = False
@@ -114,7 +116,7 @@ class LocalState(Paced):
 
     def ensure_usable(self) -> None:
         """Raise Forked in a child of the process that opened this store, Closed after `close`."""
-        if self._forks != forks():
+        if self._forks != forks.count:
             raise Forked("the store was opened by the process that this one was forked from")
         if self._unusable_reason is not None:
             raise Closed(self._unusable_reason)
@@ -167,12 +169,12 @@ class LocalState(Paced):
     def _snapshots(self) -> list[SnapshotFile]:
         return [] if self._files is None else self._files.newest_first()
 
-    @contextmanager
-    def _unusable_on_failure(self) -> Iterator[None]:
-        """Make the store unusable if folding an entry of the log fails (for lack of memory, for
-        example), since answers would differ from the log from then on."""
+    def _in_whole(self, action: Callable[[], T]) -> T:
+        """Call an action that folds, and return its result. If it fails (for lack of memory, for
+        example), the store becomes unusable, since its answers would differ from the log from then
+        on."""
         try:
-            yield
+            return action()
         except StorageFailed:
             raise
         except BaseException as error:

@@ -17,6 +17,7 @@ from laurels.core.commands import Command, Submit
 from laurels.core.index import Index
 from laurels.core.plan import place_named
 from laurels.core.receipt import Receipts
+from laurels.stores.intake import forks
 from laurels.stores.intake.accept import (
     SubmitOptions,
     is_plain,
@@ -30,7 +31,6 @@ from laurels.stores.intake.commands import (
     to_write,
 )
 from laurels.stores.intake.commit import Committer
-from laurels.stores.intake.forks import forks
 from laurels.stores.intake.submission import Submission
 from laurels.stores.local.changes.base import ChangeRows
 from laurels.stores.local.log.base import Log
@@ -70,7 +70,7 @@ class Service(LocalUpkeep):
 
     def close(self) -> None:
         """Commit all queued writes and close; idempotent."""
-        if self._forks != forks() or not self._closing.acquire(blocking=False):
+        if self._forks != forks.count or not self._closing.acquire(blocking=False):
             return
         self._committer.close()
         self._snapshot_on_close()

@@ -25,9 +25,9 @@ from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, Unavailable, UnknownWindow
 from laurels.model.board import Board
 from laurels.model.labels import has_scope
+from laurels.stores.intake import forks
 from laurels.stores.intake.accept import SubmitOptions, batch_list, submission
 from laurels.stores.intake.commands import defined_by, is_long, result_of, to_write
-from laurels.stores.intake.forks import forks
 from laurels.stores.intake.pacing import Paced
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite
@@ -113,7 +113,7 @@ class RedisStore(Paced):
         self._close = close
         self._on_close: list[Callable[[], None]] = []
         self._ended: str | None = None
-        self._forks = forks()
+        self._forks = forks.count
 
     @property
     def paced(self) -> bool:
@@ -255,7 +255,7 @@ class RedisStore(Paced):
 
     def ensure_usable(self) -> None:
         """Raise Forked in a child of the process that opened this store, Closed after `close`."""
-        if self._forks != forks():
+        if self._forks != forks.count:
             raise Forked("the boards were opened by the process that this one was forked from")
         if self._ended is not None:
             raise Closed(self._ended)

@@ -22,7 +22,7 @@ from laurels.errors.index_server import (
     MissingRedis,
     WrongServer,
 )
-from laurels.stores.intake.forks import forks
+from laurels.stores.intake import forks
 from laurels.stores.redis.scripts import Script
 
 from .deadline import seconds_left
@@ -77,7 +77,7 @@ class Connection:
         self.server = ""
         self._wire = wire
         self._timeout_ms = timeout_ms
-        self._forks = forks()
+        self._forks = forks.count
         self._closed = False
 
     async def script(self, script: Script, key: bytes, argument: bytes) -> Any:
@@ -114,7 +114,7 @@ class Connection:
 
     async def close(self) -> None:
         """Disconnect from the server; calls in progress end with Closed."""
-        if not self._closed and forks() == self._forks:
+        if not self._closed and forks.count == self._forks:
             self._closed = True
             await self._wire.close()
 
@@ -161,7 +161,7 @@ class Connection:
             call.close()
 
     def _ensure_usable(self) -> None:
-        if forks() != self._forks:
+        if forks.count != self._forks:
             raise Forked("the connection was made in the parent of this process")
         if self._closed:
             raise Closed("the connection to the index server is closed")

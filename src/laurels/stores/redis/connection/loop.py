@@ -11,7 +11,7 @@ from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 from laurels.errors import Closed, Forked
-from laurels.stores.intake.forks import forks
+from laurels.stores.intake import forks
 
 CLOSE_SECONDS = 5.0
 
@@ -23,7 +23,7 @@ class LoopThread:
 
     def __init__(self, name: str = "laurels-loop") -> None:
         self.loop = asyncio.new_event_loop()
-        self._forks = forks()
+        self._forks = forks.count
         self._lock = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -53,7 +53,7 @@ class LoopThread:
     def close(self) -> None:
         """Cancel all coroutines and end the thread. Has no effect when repeated, or in a forked
         child."""
-        if forks() != self._forks:
+        if forks.count != self._forks:
             return
         if threading.current_thread() is self._thread:
             raise RuntimeError(
@@ -66,7 +66,7 @@ class LoopThread:
         self._thread.join(CLOSE_SECONDS)
 
     def _ensure_usable(self) -> None:
-        if forks() != self._forks:
+        if forks.count != self._forks:
             raise Forked("the loop runs in the parent of this process")
         if threading.current_thread() is self._thread:
             raise RuntimeError("a coroutine of the loop must await, and not wait for the loop")
