@@ -10,6 +10,7 @@ import pytest
 
 from laurels.errors.service import Forbidden, InvalidKey, UnknownKey
 from laurels.model.board_patterns import covers_all, matches
+from laurels.server.auth import access
 from laurels.server.auth.access import MIN_ADMIN_KEY, Keys
 from laurels.wire.keys import MemoryKeyStore
 from tests.serving import ADMIN_KEY, JSON, Served
@@ -48,19 +49,43 @@ def test_a_board_limited_admin_key_keeps_to_its_boards(server: Served) -> None:
         {"boards": ["?oom-*"]},
         {},
     ):
-        assert make(server, "wide", rooms, scope="admin", **fields).status_code == 403, fields
-    made = make(server, "room", rooms, scope="write", boards=["room-1"]).json()
+        assert make(server, "rooms.wide", rooms, scope="admin", **fields).status_code == 403, fields
+    made = make(server, "rooms.room", rooms, scope="write", boards=["room-1"]).json()
     assert (made["rate"], made["made_by"]) == (50.0, "rooms")
     assert make(server, "boss", scope="admin").status_code == 201
     seen = request(server, "GET", "keys", rooms).json()
-    assert [key["name"] for key in seen] == ["room", "rooms"]
+    assert [key["name"] for key in seen] == ["rooms", "rooms.room"]
     for name in ("boss", "nobody"):
         for method, path in (("DELETE", f"keys/{name}"), ("POST", f"keys/{name}/rotate")):
             answer = request(server, method, path, rooms)
             assert (answer.status_code, answer.json()["code"]) == (404, "unknown_key")
-    assert request(server, "DELETE", "keys/room", rooms).status_code == 204
+    assert request(server, "DELETE", "keys/rooms.room", rooms).status_code == 204
     assert request(server, "DELETE", "keys/rooms", rooms).status_code == 204
     assert request(server, "GET", "keys", rooms).status_code == 401
+
+
+def test_a_board_limited_admin_key_cannot_tell_which_names_are_taken(server: Served) -> None:
+    team = make(server, "team", scope="admin", boards=["team-*"]).json()["key"]
+    make(server, "secret", scope="read").raise_for_status()
+    for name in ("secret", "absent", "team", "teamwork", "LAURELS_ADMIN_KEY"):
+        answer = make(server, name, team, boards=["team-1"])
+        assert (answer.status_code, answer.json()["code"]) == (400, "invalid_key"), name
+    assert make(server, "team.a", team, boards=["team-1"]).status_code == 201
+    assert make(server, "team.a", team, boards=["team-1"]).json()["code"] == "key_exists"
+
+
+def test_a_board_limited_admin_key_makes_so_many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "MAX_MADE_KEYS", 3)
+    keys = Keys(MemoryKeyStore(), None, os.urandom, lambda: 0)
+    _, secret = keys.create("team", "admin", ["team-*"])
+    team = keys.caller(secret)
+    _, below = keys.create("team.a", "admin", ["team-1"], by=team)
+    keys.create("team.a.b", "read", ["team-1"], by=keys.caller(below))
+    keys.create("team.c", "read", ["team-1"], by=team)
+    for name, by in (("team.a.d", keys.caller(below)), ("team.d", team)):
+        with pytest.raises(InvalidKey, match="no more"):
+            keys.create(name, "read", ["team-1"], by=by)
+    keys.create("other", "read", ["team-1"])
 
 
 def test_boards_beyond_reach_look_as_those_that_are_absent(server: Served) -> None:
@@ -92,8 +117,8 @@ def test_the_rate_of_the_server_bounds_who_is_limited_to_boards() -> None:
     keys = Keys(MemoryKeyStore(), None, os.urandom, lambda: 1_000, default_rate=10)
     room = keys.caller(keys.create("room", "admin", ["room"])[1])
     with pytest.raises(Forbidden):
-        keys.create("fast", "read", ["room"], 11, by=room)
-    assert keys.create("slow", "read", ["room"], by=room)[0].rate == 10
+        keys.create("room.fast", "read", ["room"], 11, by=room)
+    assert keys.create("room.slow", "read", ["room"], by=room)[0].rate == 10
     boss = keys.caller(keys.create("boss", "admin")[1])
     assert keys.create("faster", "read", rate=500, by=boss)[0].rate == 500
 

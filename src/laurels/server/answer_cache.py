@@ -9,6 +9,7 @@ from collections import OrderedDict
 from typing import Any
 
 MOST = 1_000
+MOST_BYTES = 32 << 20
 LARGE = 256 << 10
 
 Question = tuple[str, str, str | None]
@@ -17,10 +18,12 @@ ChangeToken = tuple[int, int, int, bool]
 
 
 class AnswerCache:
-    """The most recent answers, each with the change token that it was computed for."""
+    """The most recent answers, each with the change token that it was computed for; at most `MOST`
+    of them, of `MOST_BYTES` together with their questions."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[Question, tuple[ChangeToken, Any]] = OrderedDict()
+        self._answers: OrderedDict[Question, tuple[ChangeToken, Any, int]] = OrderedDict()
+        self.nbytes = 0
 
     def find(self, question: Question, change_token: ChangeToken) -> Any:
         """Return the cached answer, or None if there is none with this token.
@@ -33,9 +36,13 @@ class AnswerCache:
 
     def keep(self, question: Question, change_token: ChangeToken, answer: Any, nbytes: int) -> None:
         """Cache an answer; its token must have been read before the answer was computed."""
+        nbytes += sum(len(part) for part in question if part is not None)
         if nbytes > LARGE:
             return
-        self._answers[question] = change_token, answer
-        self._answers.move_to_end(question)
-        if len(self._answers) > MOST:
-            self._answers.popitem(last=False)
+        if (replaced := self._answers.pop(question, None)) is not None:
+            self.nbytes -= replaced[2]
+        self._answers[question] = change_token, answer, nbytes
+        self.nbytes += nbytes
+        while len(self._answers) > MOST or self.nbytes > MOST_BYTES:
+            _, (_, _, freed) = self._answers.popitem(last=False)
+            self.nbytes -= freed

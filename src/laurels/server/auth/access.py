@@ -35,7 +35,7 @@ from laurels.wire.keys import Edit, Key, KeySet, KeyStore, SigningSecret
 from .caller import ANYBODY, LEVEL, OPERATOR, Bucket, Caller, caller_of
 from .key_fields import (
     MAX_KEY_SECONDS,
-    parse_key_name,
+    parse_own_name,
     parse_rate,
     parse_scope,
     parse_seconds,
@@ -49,6 +49,8 @@ from .tokens import MAX_TOKEN_SECONDS, TOKEN_PREFIX, Claims, sign, verify
 KEY_PREFIX = "lk_"
 MIN_ADMIN_KEY = 20
 MAX_KEYS = 10_000
+MAX_MADE_KEYS = 1_000
+"""The most keys that a key limited to some boards may make, with those that these make."""
 FIRST_KEY = "admin"
 _REMEMBERED = 10_000
 
@@ -240,7 +242,7 @@ class Keys:
         if seconds is not None:
             expires_ms = now_ms + 1_000 * parse_seconds(seconds, "key", 1, MAX_KEY_SECONDS)
         key = Key(
-            name=parse_key_name(name),
+            name=parse_own_name(name, by),
             scope=parse_scope(scope),
             boards=parse_patterns(boards),
             created_ms=now_ms,
@@ -258,6 +260,7 @@ class Keys:
                 raise KeyExists(f"there is a key {key.name!r}")
             if len(stored.keys) >= MAX_KEYS:
                 raise InvalidKey(f"there are {MAX_KEYS:,} keys, and no more are taken")
+            _ensure_room(stored, key.name)
             return self._with_signing(stored).adding(key)
 
         self._change(added)
@@ -380,6 +383,20 @@ class Keys:
 
     def _new_secret(self, prefix: str) -> str:
         return prefix + base64.urlsafe_b64encode(self._random(32)).rstrip(b"=").decode()
+
+
+def _ensure_room(stored: KeySet, name: str) -> None:
+    """Raise InvalidKey if any key above `name`, which is limited to some boards, has made all the
+    keys that it may."""
+    parts = name.split(".")
+    for length in range(1, len(parts)):
+        maker = stored.named(".".join(parts[:length]))
+        if maker is not None and maker.boards != ALL_BOARDS:
+            made = sum(key.name.startswith(f"{maker.name}.") for key in stored.keys)
+            if made >= MAX_MADE_KEYS:
+                raise InvalidKey(
+                    f"there are {MAX_MADE_KEYS:,} keys below {maker.name!r}, and no more are taken"
+                )
 
 
 def _administrator(admin_key: str | None) -> tuple[str, Caller] | None:

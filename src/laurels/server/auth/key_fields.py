@@ -10,7 +10,7 @@ from laurels.errors.service import InvalidKey
 from laurels.model.validation import is_name, safe_repr
 from laurels.wire.keys import Scope
 
-from .caller import LEVEL, RESERVED_NAMES
+from .caller import LEVEL, RESERVED_NAMES, Caller
 from .submission_rule import DEFAULT_RATE, SubmissionRule
 
 MAX_KEY_SECONDS = 10 * 366 * 86_400
@@ -35,6 +35,18 @@ def parse_key_name(value: object) -> str:
     if value.lower() in RESERVED_NAMES:
         raise InvalidKey(f"the name {value!r} is reserved: choose another one")
     return value
+
+
+def parse_own_name(value: object, by: Caller) -> str:
+    """Return a valid name for a key that `by` makes. A caller that is limited to some boards makes
+    names below its own, `NAME.…`: otherwise a name that is taken would reveal a key of others."""
+    name = parse_key_name(value)
+    if not by.is_unlimited and not name.startswith(f"{by.name}."):
+        raise InvalidKey(
+            f"expected a name that begins with {by.name + '.'!r}, since the key that makes it is "
+            f"limited to some boards; got {name!r}"
+        )
+    return name
 
 
 def parse_rate(value: object) -> float:
