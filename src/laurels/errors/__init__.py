@@ -304,9 +304,7 @@ class InvalidValue(InvalidInput):
     """The value is not an exact number."""
 
     code = "invalid_value"
-    advice = (
-        "give a whole or decimal number; in Python an int, a Decimal or text, as no float is exact"
-    )
+    advice = "give a whole number, a decimal or decimal text, since no binary float is exact"
 
 
 class NotFinite(InvalidInput):
@@ -390,8 +388,8 @@ class InvalidEvent(InvalidInput):
 
     code = "invalid_event"
     advice = (
-        "give member, value and, where there are any, at, id and labels by their names; in Python "
-        "also as a tuple in this order"
+        "give member, value and, where there are any, at, id and labels by their names, or "
+        "as a tuple (in JSON a list) in this order"
     )
 
 
