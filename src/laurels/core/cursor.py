@@ -5,8 +5,9 @@ count of entries: a member that does not move across it is listed exactly once, 
 It also names the ranking and the direction, so that it cannot be used for another one.
 """
 
-import binascii
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
+from binascii import Error as Base64Error
+from binascii import b2a_base64
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +21,7 @@ from .ranking_key import RankingKey
 
 _VERSION = 1
 _LEAST, _MOST = -(2**63), 2**63 - 1
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 class Cursor(Struct, frozen=True, array_like=True):
@@ -36,7 +38,7 @@ _decoder = msgspec.msgpack.Decoder(Cursor)
 def encode(key: RankingKey, reverse: bool, words: tuple[int, ...], member: bytes) -> str:
     """Return the cursor after an entry, as URL-safe text."""
     packed = msgspec.msgpack.encode(Cursor(_VERSION, key, reverse, words, member))
-    return urlsafe_b64encode(packed).rstrip(b"=").decode()
+    return b2a_base64(packed, newline=False).translate(_URL_SAFE, b"=").decode()
 
 
 def decode(text: object, board: int, window: str, scope: str) -> Cursor:
@@ -46,7 +48,7 @@ def decode(text: object, board: int, window: str, scope: str) -> Cursor:
     try:
         packed = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
         cursor = _decoder.decode(packed)
-    except (binascii.Error, UnicodeError, msgspec.MsgspecError, ValueError) as error:
+    except (Base64Error, UnicodeError, msgspec.MsgspecError, ValueError) as error:
         raise InvalidCursor(f"expected the cursor of a page, got {safe_repr(text)}") from error
     if cursor.version != _VERSION:
         raise InvalidCursor("the cursor was made by another version")

@@ -69,7 +69,8 @@ class Plan(Struct, frozen=True, dict=True):
 
     def ranking(self, place: int, event: int) -> Target | None:
         """Return the target of a place in which an event counts, None if there is none."""
-        index = self.index_of(place, event)
+        route = self.routes[place]
+        index = route if isinstance(route, int) else route[event]
         if index < 0:
             return None
         target, roll = self.targets[index], self.rolling[place]

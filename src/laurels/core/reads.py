@@ -90,14 +90,11 @@ class RankingView:
         self._scale: Scale = Whole(state.rules) if self._decayed is None else self._decayed
         steady = self._decayed is None and self._refreshed is None
         self._head = state.rules.head
-        self.rules, self.until_ms = state.rules, self._period.end_ms if steady else now_ms
-        """The rules and the time until which this is the view of the running period."""
-
-    @property
-    def _width(self) -> int:
+        self._width = state.rules.order_words(chosen.name)
         """The number of words that decide the order: the columns, and the tie stamp if there is
         one."""
-        return self.rules.order_words(self._window)
+        self.rules, self.until_ms = state.rules, self._period.end_ms if steady else now_ms
+        """The rules and the time until which this is the view of the running period."""
 
     def top(
         self, limit: int, offset: int, reverse: bool, data: bool, *, everyone: bool = False

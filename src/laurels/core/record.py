@@ -8,6 +8,7 @@ as few bytes as possible.
 """
 
 from array import array
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
@@ -260,7 +261,7 @@ def events_of(batch: Batch, version: int) -> Events:
         absolute=batch.absolute,
         atomic=batch.atomic,
         position=batch.position,
-        weights={each.half_life_ms: _mantissas(weights) for each, weights in batch.weights.items()},
+        weights=_encode_weights(batch.weights) if batch.weights else {},
         labels=None if batch.labels is None else _encode_labels(batch.labels),
         waits=None if batch.nows is None else _waits(batch, batch.nows),
         tag=batch.tag,
@@ -286,9 +287,13 @@ def _labels(record: Events) -> Labels | None:
     return Labels(names, groups, unpack(each, record.size))
 
 
-def _mantissas(weights: Weights) -> bytes:
-    found = weights.mantissas
-    return pack(array("q", [found]) if isinstance(found, int) else found)
+def _encode_weights(weights: Mapping[Weighing, Weights]) -> dict[int, bytes]:
+    encoded: dict[int, bytes] = {}
+    for weighing, each in weights.items():
+        found = each.mantissas
+        column = array("q", [found]) if isinstance(found, int) else found
+        encoded[weighing.half_life_ms] = pack(column)
+    return encoded
 
 
 def _weights(record: Events, ats: "array[int] | None") -> dict[Weighing, Weights]:

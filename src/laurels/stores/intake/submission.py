@@ -138,10 +138,8 @@ class Submission:
         """The ranking whose scores the receipts show, and whether they show ranks."""
         return self._watched, self._ranks
 
-    def add_result(
-        self, folded: Folded, ranks: Ranks | None, places: Sequence[int] | None = None
-    ) -> None:
-        """Add the result of the next batch, or of the accepted events at `places`."""
+    def add_result(self, folded: Folded, ranks: Ranks | None, places: Sequence[int]) -> None:
+        """Add the result of the accepted events at `places`."""
         self._parts.append(ReceiptSegment(folded, ranks, places))
 
     def prepare(self, fold: Fold, limit: int) -> bool:
@@ -174,7 +172,7 @@ class Submission:
         ranks = None
         if self._ranks:
             ranks = Ranks(self._ranks_before[piece], self._ranks_now(fold, piece))
-        self.add_result(self._folded[piece], ranks)
+        self._parts.append(ReceiptSegment(self._folded[piece], ranks))
 
     def results(self, offset: Offset) -> Sequence[Receipts]:
         receipts = self._receipts(offset)

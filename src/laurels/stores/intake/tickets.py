@@ -38,9 +38,6 @@ class Ticket:
     def seal(self) -> None:
         """Mark the ticket as taken: no event may join it any more."""
 
-    def build_write(self) -> None:
-        """Make the write, if that was left to the commit; raise its errors."""
-
     def split(self) -> "Sequence[Ticket]":
         """Return the same writes in tickets that succeed or fail separately."""
         return [self]
@@ -131,6 +128,7 @@ class SharedTicket(Ticket):
         self.writers = self.weight = len(self._entries)
 
     def build_write(self) -> None:
+        """Make the write of the events; raise its errors."""
         self.write = self._accept([entry.event for entry in self._entries])
 
     def split(self) -> Sequence[Ticket]:
@@ -153,7 +151,8 @@ def build_writes(tickets: Iterable[Ticket]) -> list[Ticket]:
     built: list[Ticket] = []
     for ticket in tickets:
         try:
-            ticket.build_write()
+            if isinstance(ticket, SharedTicket):
+                ticket.build_write()
         except Exception as error:
             parts = ticket.split()
             if len(parts) == 1:

@@ -27,7 +27,7 @@ class MemoryLog:
 
     def append(self, body: bytes) -> int:
         self._entries.append(body)
-        return self.offset
+        return self._trimmed + len(self._entries)
 
     def read(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
         if after < self._trimmed:
