@@ -10,7 +10,7 @@ import pytest
 
 import laurels
 from laurels.errors import LaurelsError, TotalOutOfRange
-from laurels.model.board import Tie
+from laurels.model.board_fields import Tie
 from tests.calendar_by_scanning import HOUR
 from tests.comparison import board_of
 from tests.contract.conftest import NOW_MS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import laurels
-from laurels.model.board import Tie
+from laurels.model.board_fields import Tie
 from laurels.model.rules import RankStyle
 from tests.contract.conftest import NOW_MS
 from tests.contract.reading import members, ranks

@@ -9,7 +9,7 @@ import pytest
 
 import laurels
 from laurels.errors import InvalidCursor, InvalidOffset
-from laurels.model.board import Tie
+from laurels.model.board_fields import Tie
 from tests.contract.reading import members
 from tests.counts import covering
 

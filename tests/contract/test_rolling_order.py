@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import laurels
-from laurels.model.board import Tie
+from laurels.model.board_fields import Tie
 from tests.calendar_by_scanning import HOUR, MINUTE
 from tests.contract.conftest import NOW_MS
 from tests.contract.reading import members, scores

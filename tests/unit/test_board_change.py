@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from laurels.errors import BoardInvalid, UnsafeChange
-from laurels.model.board import Board, Column, safe_change
+from laurels.model.board import Board, Column
+from laurels.model.board_change import safe_change
 from laurels.model.windows.calendar import Calendar
 from laurels.model.windows.kinds import Window
 from laurels.model.windows.rolling import Rolling

@@ -10,7 +10,8 @@ import pytest
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
 from laurels.errors import BoardInvalid, UnsafeChange
-from laurels.model.board import Board, safe_change
+from laurels.model.board import Board
+from laurels.model.board_change import safe_change
 from laurels.model.rules import RankingSpec
 from laurels.model.scopes import MAX_PLACES, MAX_SCOPES
 

@@ -9,7 +9,7 @@ import laurels
 from laurels import Board
 from laurels.core.plan import window_named
 from laurels.errors import UnknownWindow
-from laurels.model.board import safe_change
+from laurels.model.board_change import safe_change
 
 STORED: dict[str, Any] = {
     "format": 1,

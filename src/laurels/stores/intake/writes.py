@@ -11,7 +11,8 @@ from laurels.core import record
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.fold import Fold, ScopeScan
 from laurels.errors import BoardExists
-from laurels.model.board import Board, named_as, safe_change
+from laurels.model.board import Board
+from laurels.model.board_change import named_as, safe_change
 
 from .tags import new_tag, new_uid
 

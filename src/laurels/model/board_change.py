@@ -1,0 +1,81 @@
+"""Changes of a definition: those that do not alter the meaning of what was counted."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import asdict, replace
+
+from laurels.errors import UnsafeChange
+from laurels.model.windows.forms import WindowForm, parse_window
+
+from .board import Board
+
+
+def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
+    """Return the board with these fields changed, if the meaning of what was counted stays the
+    same.
+
+    Title, `changes`, `changes_max`, `head` and `keep` may change, `keep` of the board or of a
+    window. Windows, scopes and labels to rank by may be added at the end; they count from then on.
+    A field with its present value is not a change. Raise UnsafeChange with every reason, or
+    BoardInvalid with every fault.
+    """
+    new = named_as(Board.from_json({**asdict(old), **changes}), old)
+    reasons = [
+        _STAYS[field]
+        for field in Board.__struct_fields__
+        if field in _STAYS and getattr(new, field) != getattr(old, field)
+    ]
+    reasons += _unsafe_windows(old, new)
+    if new.scopes[: len(old.scopes)] != old.scopes:
+        reasons.append("scopes stay in their order, new ones come at the end")
+    if new.rank_by[: len(old.rank_by)] != old.rank_by:
+        reasons.append("labels in rank_by stay in their order, new ones come at the end")
+    if reasons:
+        raise UnsafeChange(*reasons)
+    return new
+
+
+def named_as(new: Board, old: Board) -> Board:
+    """Return the definition with its windows named as in an older one of the same board, where a
+    window without a name of its own may be named by its whole text, as in earlier versions."""
+    names = {parse_window(text).name for text in old.windows}
+
+    def named(form: WindowForm) -> WindowForm:
+        if form.own_name is None and form.name not in names and form.full_name in names:
+            return form.named_in_full()
+        return form
+
+    windows = tuple([named(parse_window(text)).text for text in new.windows])
+    return new if windows == new.windows else replace(new, windows=windows)
+
+
+_STAYS = {
+    "name": "the name of a board stays",
+    "columns": "columns cannot change: the scores there are counted by them",
+    "tie": "tie cannot change: the rankings there are ordered by it",
+    "tie_resolution": "tie_resolution cannot change: the rankings there are ordered by it",
+    "rank": "rank cannot change: the same score would have another rank",
+    "tz": "tz cannot change: the boundaries of the periods there would move",
+    "week_start": "week_start cannot change: the boundaries of the weeks there would move",
+    "grace": "grace cannot change: events were refused or taken by it",
+    "dedupe": "dedupe cannot change: ids are remembered for that long",
+    "shards": "shards cannot change: each member there lies in its shard",
+    "dedupe_max": "dedupe_max cannot change: events were refused or taken by it",
+}
+
+
+def _unsafe_windows(old: Board, new: Board) -> list[str]:
+    """Return why the windows of one board cannot become those of the other; empty if they can."""
+    before = [parse_window(text) for text in old.windows]
+    after = {form.name: form for form in map(parse_window, new.windows)}
+    reasons = []
+    for form in before:
+        if form.name not in after:
+            reasons.append(f"window {form.name!r} cannot go: what it counted would be lost")
+        elif replace(after[form.name], keep=form.keep, own_name=form.own_name) != form:
+            what = "in nothing" if form.type in ("rolling", "decay") else "in nothing but keep"
+            reasons.append(f"window {form.name!r} can change {what}")
+    if not reasons and list(after)[: len(before)] != [form.name for form in before]:
+        reasons.append("windows stay in their order, new ones come at the end")
+    return reasons

@@ -1,0 +1,182 @@
+"""The fields of a definition: what people write, validated and in canonical form."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, TypeVar, get_args
+
+from laurels.errors import BoardInvalid, InvalidName
+from laurels.model.windows.forms import WindowForm, keep_of, parse_window, tz_of, week_start_of
+
+from .column import judged_columns
+from .definition_errors import DefinitionErrors
+from .durations import MAX_DURATION_MS, duration_of, duration_text
+from .head import head_errors, head_of
+from .rules import RankStyle
+from .scopes import judged_rank_by, judged_scopes, place_errors
+from .validation import integer_within, is_name, is_unicode, one_of, safe_repr
+
+MAX_WINDOWS = 16
+MAX_TITLE = 200
+MAX_DEDUPE = 100_000_000
+MAX_SHARDS = 64
+MAX_CHANGES_DEFAULT = 10_000_000
+MOST_CHANGES = 1_000_000_000
+
+T = TypeVar("T")
+F = TypeVar("F")
+Tie = Literal["first", "last", "member"]
+UnnamedLabels = Literal["refuse", "ignore"]
+"""What happens to labels of events that a board does not have."""
+TIES: dict[Tie, Literal[1, -1, 0]] = {"first": 1, "last": -1, "member": 0}
+_DURATIONS = {"tie_resolution": 1, "grace": 0, "dedupe": MAX_DURATION_MS}
+"""The durations of a board, with a valid value in place of one that cannot be read."""
+_LEAST_DEDUPE_MS = 3_600_000
+"""The `dedupe` of a board that does not define it, unless a grace is longer."""
+
+
+def canonical_fields(given: Mapping[str, Any]) -> dict[str, object]:
+    """Return the fields of a board in canonical form. Raise BoardInvalid with every fault."""
+    errors = DefinitionErrors()
+
+    def read(field: str, judge: Callable[[object], T], fallback: F) -> T | F:
+        return errors.read(judge, given[field], fallback)
+
+    windows = read("windows", _windows, ())
+    fields: dict[str, object] = {
+        "name": read("name", _name, ""),
+        "title": read("title", _title, ""),
+        "columns": read("columns", judged_columns, ()),
+        "tie": read("tie", lambda value: one_of(value, TIES, "tie"), "first"),
+        "rank": read("rank", lambda value: one_of(value, get_args(RankStyle), "rank"), "ordinal"),
+        "windows": tuple([form.text for form in windows]),
+        "tz": read("tz", tz_of, ""),
+        "week_start": read("week_start", week_start_of, "monday"),
+        "dedupe_max": read("dedupe_max", _dedupe_max, 0),
+        "keep": read("keep", keep_of, 1),
+        "shards": read("shards", _shards, 1),
+        "scopes": read("scopes", judged_scopes, ((),)),
+        "rank_by": read("rank_by", judged_rank_by, ()),
+        "changes": "",
+        "changes_max": read("changes_max", _changes_max, MAX_CHANGES_DEFAULT),
+        "head": read("head", head_of, 0),
+        "labels": read(
+            "labels", lambda value: one_of(value, get_args(UnnamedLabels), "labels"), "refuse"
+        ),
+    }
+    if given["changes"] != "":
+        changes_ms = read("changes", partial(duration_of, "changes"), 1)
+        if changes_ms == 0:
+            errors.add("expected changes to be 1ms or longer, or empty for none, got 0")
+        fields["changes"] = duration_text(changes_ms)
+    durations_ms = {
+        field: read(field, partial(duration_of, field), fallback_ms)
+        for field, fallback_ms in _DURATIONS.items()
+        if field != "dedupe" or given[field] != ""
+    }
+    graces_ms = [form.grace_ms for form in windows if form.grace_ms is not None]
+    longest_ms = max([durations_ms["grace"], *graces_ms])
+    durations_ms.setdefault("dedupe", max(_LEAST_DEDUPE_MS, longest_ms))
+    fields |= {field: duration_text(length_ms) for field, length_ms in durations_ms.items()}
+    if durations_ms["tie_resolution"] == 0:
+        errors.add("expected tie_resolution to be 1ms or longer, got 0")
+    if fields["rank"] == "dense" and fields["shards"] != 1:
+        errors.add(
+            f"dense ranks need the distinct scores in one place, but shards is {fields['shards']}: "
+            "take shards 1, or rank by competition"
+        )
+    for error in _decay_errors(windows, fields["columns"]):
+        errors.add(error)
+    scopes, rank_by = fields["scopes"], fields["rank_by"]
+    assert isinstance(scopes, tuple)
+    assert isinstance(rank_by, tuple)
+    if fields["head"]:
+        for error in head_errors(windows, fields["rank"], scopes, rank_by):
+            errors.add(error)
+    for error in place_errors(len(windows), len(scopes), len(rank_by)):
+        errors.add(error)
+    if durations_ms["dedupe"] < longest_ms:
+        errors.add(f"dedupe is shorter than the longest grace, {duration_text(longest_ms)}")
+    errors.raise_any()
+    return fields
+
+
+def _decay_errors(windows: Sequence[WindowForm], columns: object) -> Iterator[str]:
+    """Yield why scores of these columns cannot decay; nothing if no window has decay."""
+    assert isinstance(columns, tuple)
+    decay = next((form for form in windows if form.type == "decay"), None)
+    if decay is None or not columns:
+        return
+    if len(columns) > 1:
+        yield (
+            f"expected 1 column for window {decay.name!r}, which decays, got {len(columns)}: give "
+            "the column that is to decay a board of its own"
+        )
+    elif columns[0].op != "sum":
+        yield (
+            f"expected op sum for window {decay.name!r}, which decays, got {columns[0].op}: "
+            "take op sum"
+        )
+
+
+def _name(value: object) -> str:
+    if is_name(value):
+        return value
+    raise InvalidName(f"expected a name for a board, got {safe_repr(value)}")
+
+
+def _title(value: object) -> str:
+    if isinstance(value, str) and len(value) <= MAX_TITLE and is_unicode(value):
+        return value
+    raise BoardInvalid(
+        f"expected text of at most {MAX_TITLE} characters for title, got {safe_repr(value)}"
+    )
+
+
+def _dedupe_max(value: object) -> int:
+    if (most := integer_within(value, 0, MAX_DEDUPE)) is not None:
+        return most
+    raise BoardInvalid(
+        f"expected an integer from 0 to {MAX_DEDUPE:,} for dedupe_max, got {safe_repr(value)}"
+    )
+
+
+def _changes_max(value: object) -> int:
+    if (most := integer_within(value, 1, MOST_CHANGES)) is not None:
+        return most
+    raise BoardInvalid(
+        f"expected an integer from 1 to {MOST_CHANGES:,} for changes_max, got {safe_repr(value)}"
+    )
+
+
+def _shards(value: object) -> int:
+    if (count := integer_within(value, 1, MAX_SHARDS)) is not None:
+        return count
+    raise BoardInvalid(
+        f"expected an integer from 1 to {MAX_SHARDS} for shards, got {safe_repr(value)}"
+    )
+
+
+def _windows(given: object) -> tuple[WindowForm, ...]:
+    if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
+        raise BoardInvalid(f"expected a list of windows, got {safe_repr(given)}")
+    if not 1 <= len(given) <= MAX_WINDOWS:
+        raise BoardInvalid(f"expected 1 to {MAX_WINDOWS} windows, got {len(given)}")
+    errors = DefinitionErrors()
+    read = [errors.read(parse_window, window, None) for window in given]
+    forms = _told_apart([form for form in read if form])
+    for name, count in Counter([form.name for form in forms]).items():
+        if count > 1:
+            errors.add(f"expected distinct window names, got {name!r} {count} times")
+    errors.raise_any()
+    return tuple(forms)
+
+
+def _told_apart(forms: Sequence[WindowForm]) -> list[WindowForm]:
+    """Return the forms, named by their whole text if they share their short name with another:
+    `day` and `day:tz=Asia/Tokyo` stay different."""
+    names = Counter([form.name for form in forms])
+    return [
+        form.named_in_full() if form.own_name is None and names[form.name] > 1 else form
+        for form in forms
+    ]
