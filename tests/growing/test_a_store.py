@@ -17,7 +17,7 @@ from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.index import Index
 from laurels.core.mending import RankingEntries
-from laurels.core.queries import Query
+from laurels.core.query import Query
 from laurels.core.ranking_key import RankingKey
 from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.errors import InvalidClock, NothingToBackUp

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 import laurels
-from laurels.core.queries import ListQuery
+from laurels.core.query import ListQuery
 from laurels.server.auth.caller import ANYBODY
 from laurels.server.context import RequestContext, Streamed
 from laurels.server.live.hub import Hub

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from laurels.core.queries import Query
+from laurels.core.query import Query
 from laurels.server import peers
 from laurels.server.descriptors import open_descriptors
 from laurels.server.flow import CHECK_BYTES, Flow

@@ -15,7 +15,7 @@ import laurels
 from laurels import config
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.changes.answers import ChangePage
-from laurels.core.queries import ListQuery, Query
+from laurels.core.query import ListQuery, Query
 from laurels.errors.service import Stopping
 from laurels.server.auth.caller import Caller
 from laurels.server.context import RequestContext, Streamed

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from laurels.core.queries import QUERIES, Query
+from laurels.core.queries import QUERIES
+from laurels.core.query import Query
 from laurels.stores.intake.commands import ON_LOOP
 
 SIZES = {"limit", "radius", "members"}

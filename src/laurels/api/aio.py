@@ -21,7 +21,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from laurels.core.changes.answers import ChangePage
 from laurels.core.commands import Command, SourcePosition, SubmitMany
-from laurels.core.queries import Query
+from laurels.core.query import Query
 from laurels.core.receipt import Receipts
 from laurels.core.standing import Entry
 from laurels.stores.base import AsyncStore

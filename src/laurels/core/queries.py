@@ -1,17 +1,15 @@
 """The queries: every question about a board, each declared once.
 
-A query is a type: its fields are the arguments, in canonical form; `plan` returns what is read of a
-board and how the answer is made from it; `path`, `body` and `returns` define its form over HTTP.
-The verbs of `Leaderboards`, the endpoints of the service, their description and the client are made
-from these types, so a new query is one more class here, listed in `QUERIES`, and a verb.
+Each is a type, as `query.py` describes. The verbs of `Leaderboards`, the endpoints of the service,
+their description and the client are made from these types, so a new query is one more class here,
+listed in `QUERIES`, and a verb.
 """
 
-from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, TypeVar
 
-from msgspec import Struct, StructMeta, field
+from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from laurels.engine.batch.intake import are_plain
@@ -21,7 +19,6 @@ from laurels.errors import (
     InvalidOffset,
     InvalidRadius,
     InvalidRank,
-    LaurelsError,
     UnknownScope,
 )
 from laurels.errors.ledger import InvalidEntry
@@ -44,92 +41,15 @@ from .between import Bound, Percentile, percentile_share
 from .index import Offset
 from .mending import StoredEntry, stored_entry
 from .plan import window_named
+from .query import ListQuery, Query, RankingQuery, ScopedQuery
 from .query_context import QueryContext
 from .rank import Rank
 from .ranking_key import RankingKey, ranking_key
-from .read_plan import MAX_LIMIT, MAX_RADIUS, ReadPlan, final, whole
-from .reads import RankingView
+from .read_plan import MAX_LIMIT, MAX_RADIUS, ReadPlan, final
 from .requests import Listing, ReadRequest, ReadResult
 from .standing import Needed, Page, PeriodInfo, Standing, words_at
 
 T = TypeVar("T")
-
-
-class AbstractStructMeta(StructMeta, ABCMeta):
-    """The metaclass of Structs with abstract methods."""
-
-
-class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStructMeta):
-    """A question about one board, with an answer of type T.
-
-    Each field is checked when the query is made, so that an invalid argument raises the same error
-    in every store.
-    """
-
-    verb: ClassVar[str]
-    """The method of `Leaderboards` for this query."""
-    path: ClassVar[str]
-    """The end of the query's path over HTTP: `/v1/boards/{board}/…`."""
-    returns: ClassVar[Any]
-    """The type of the answer that is sent."""
-    absent: ClassVar[type[LaurelsError] | None] = None
-    """The error that is sent if the answer is None."""
-    body: ClassVar[str | None] = None
-    """The field that is sent as the body of a POST; the others are parameters."""
-    shared: ClassVar[bool] = False
-    """Whether many clients make the same query, so that the answer is worth caching."""
-
-    @property
-    def size(self) -> int:
-        """About how many entries the query reads: a large one would block an event loop."""
-        return 1
-
-    @abstractmethod
-    def plan(self, now: QueryContext) -> ReadPlan[T]:
-        """Return the plan: what is read of the board, and how the answer is made from it."""
-
-    def to_answer(self, result: T) -> Any:
-        """Return the answer that is sent for a result. Raises `absent` if the result is None."""
-        return result
-
-    def from_answer(self, answer: Any) -> T:
-        """Return the result, from the answer that was sent."""
-        result: T = answer
-        return result
-
-    def _ensure(self, name: str, low: int, high: int | None, refusal: type[LaurelsError]) -> None:
-        """Raise `refusal` if a field is not an integer within bounds."""
-        value = getattr(self, name)
-        if type(value) is not int or value < low or (high is not None and value > high):
-            force_setattr(self, name, whole(name, value, low, high, refusal))
-
-    def _ensure_rank(self, name: str) -> None:
-        if getattr(self, name) is not None:
-            self._ensure(name, 1, None, InvalidRank)
-
-
-class ScopedQuery(Query[T], frozen=True, kw_only=True):
-    """A query about a scope, that of `labels`, or about the ranking `by` the values of a label."""
-
-    labels: LabelPairs = ()
-    by: str | None = None
-
-
-class RankingQuery(ScopedQuery[T], frozen=True, kw_only=True):
-    """A query about one ranking: that of a window, by default the board's first, in a period, by
-    default the running one."""
-
-    window: str | None = None
-    period: str | None = None
-
-    def _view(self, now: QueryContext, after: str | None = None) -> RankingView:
-        return now.view(self.window, self.period, after, labels=self.labels, by=self.by)
-
-
-class ListQuery(RankingQuery[T], frozen=True, kw_only=True):
-    """A query for entries, which can include the members' data."""
-
-    with_data: bool = False
 
 
 class Top(ListQuery[Page], frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.contents import CopyClock, Origin, Piece, UnfinishedCopy
 from laurels.core.index import Index
-from laurels.core.queries import Query
+from laurels.core.query import Query
 from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures

@@ -12,7 +12,7 @@ from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import FieldInfo
 
 from laurels.core.between import Bound, Percentile
-from laurels.core.queries import Query
+from laurels.core.query import Query
 from laurels.model.labels import LabelNames, LabelPairs
 
 from .parameters import (

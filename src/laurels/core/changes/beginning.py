@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from laurels.core.changes.answers import Change, ChangedRanking, ChangePage
 from laurels.core.changes.pages import times_of
 from laurels.core.index import Offset
-from laurels.core.queries import Periods, Query, RankingQuery, Scopes
+from laurels.core.queries import Periods, Scopes
+from laurels.core.query import Query, RankingQuery
 from laurels.core.query_context import QueryContext
 from laurels.core.read_plan import ReadPlan
 from laurels.core.requests import ReadRequest, ReadResult

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from laurels.core.queries import QUERIES, Query
+from laurels.core.queries import QUERIES
+from laurels.core.query import Query
 from laurels.core.stats import BoardStats
 from laurels.errors.service import InvalidBody
 from laurels.model.validation import safe_repr

@@ -7,7 +7,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from laurels.core.queries import ListQuery, Top
+from laurels.core.queries import Top
+from laurels.core.query import ListQuery
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
 from laurels.model.validation import safe_repr

@@ -25,7 +25,7 @@ from laurels.core.commands import (
     Submit,
     SubmitMany,
 )
-from laurels.core.queries import Query
+from laurels.core.query import Query
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.errors import BatchRefused

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from laurels.core.changes.answers import ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command, SubmitMany
-from laurels.core.queries import Query
+from laurels.core.query import Query
 from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.model.board import Board
 from laurels.stores.intake.commands import is_long

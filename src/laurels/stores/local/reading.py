@@ -14,7 +14,7 @@ from laurels.core.changes.answers import ChangePage
 from laurels.core.changes.cursor import NOW
 from laurels.core.fold import Fold
 from laurels.core.index import Index
-from laurels.core.queries import Query
+from laurels.core.query import Query
 from laurels.core.query_context import QueryContext
 from laurels.core.ranking_key import RankingKey
 from laurels.core.reads import cached_view

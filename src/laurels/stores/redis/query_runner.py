@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from laurels.core.board_state import BoardState
 from laurels.core.lifecycle import next_boundary
-from laurels.core.queries import Query
+from laurels.core.query import Query
 from laurels.core.query_context import QueryContext
 from laurels.core.read_plan import ReadPlan
 from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_in

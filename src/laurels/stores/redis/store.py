@@ -19,7 +19,7 @@ from laurels.core.changes.answers import ChangePage
 from laurels.core.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
 from laurels.core.commands import Command, RemoveMember, SetData, Submit, SubmitMany
 from laurels.core.plan import window_named
-from laurels.core.queries import Query
+from laurels.core.query import Query
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, Unavailable, UnknownWindow

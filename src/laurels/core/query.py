@@ -1,0 +1,97 @@
+"""What a query is: a question about a board, with its form in Python and over HTTP.
+
+A query is a type: its fields are the arguments, in canonical form; `plan` returns what is read of a
+board and how the answer is made from it; `path`, `body` and `returns` define its form over HTTP.
+"""
+
+from abc import ABCMeta, abstractmethod
+from typing import Any, ClassVar, Generic, TypeVar
+
+from msgspec import Struct, StructMeta
+from msgspec.structs import force_setattr
+
+from laurels.errors import InvalidRank, LaurelsError
+from laurels.model.labels import LabelPairs
+
+from .query_context import QueryContext
+from .read_plan import ReadPlan, whole
+from .reads import RankingView
+
+T = TypeVar("T")
+
+
+class AbstractStructMeta(StructMeta, ABCMeta):
+    """The metaclass of Structs with abstract methods."""
+
+
+class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStructMeta):
+    """A question about one board, with an answer of type T.
+
+    Each field is checked when the query is made, so that an invalid argument raises the same error
+    in every store.
+    """
+
+    verb: ClassVar[str]
+    """The method of `Leaderboards` for this query."""
+    path: ClassVar[str]
+    """The end of the query's path over HTTP: `/v1/boards/{board}/…`."""
+    returns: ClassVar[Any]
+    """The type of the answer that is sent."""
+    absent: ClassVar[type[LaurelsError] | None] = None
+    """The error that is sent if the answer is None."""
+    body: ClassVar[str | None] = None
+    """The field that is sent as the body of a POST; the others are parameters."""
+    shared: ClassVar[bool] = False
+    """Whether many clients make the same query, so that the answer is worth caching."""
+
+    @property
+    def size(self) -> int:
+        """About how many entries the query reads: a large one would block an event loop."""
+        return 1
+
+    @abstractmethod
+    def plan(self, now: QueryContext) -> ReadPlan[T]:
+        """Return the plan: what is read of the board, and how the answer is made from it."""
+
+    def to_answer(self, result: T) -> Any:
+        """Return the answer that is sent for a result. Raises `absent` if the result is None."""
+        return result
+
+    def from_answer(self, answer: Any) -> T:
+        """Return the result, from the answer that was sent."""
+        result: T = answer
+        return result
+
+    def _ensure(self, name: str, low: int, high: int | None, refusal: type[LaurelsError]) -> None:
+        """Raise `refusal` if a field is not an integer within bounds."""
+        value = getattr(self, name)
+        if type(value) is not int or value < low or (high is not None and value > high):
+            force_setattr(self, name, whole(name, value, low, high, refusal))
+
+    def _ensure_rank(self, name: str) -> None:
+        if getattr(self, name) is not None:
+            self._ensure(name, 1, None, InvalidRank)
+
+
+class ScopedQuery(Query[T], frozen=True, kw_only=True):
+    """A query about a scope, that of `labels`, or about the ranking `by` the values of a label."""
+
+    labels: LabelPairs = ()
+    by: str | None = None
+
+
+class RankingQuery(ScopedQuery[T], frozen=True, kw_only=True):
+    """A query about one ranking: that of a window, by default the board's first, in a period, by
+    default the running one."""
+
+    window: str | None = None
+    period: str | None = None
+
+    def _view(self, now: QueryContext, after: str | None = None) -> RankingView:
+        return now.view(self.window, self.period, after, labels=self.labels, by=self.by)
+
+
+class ListQuery(RankingQuery[T], frozen=True, kw_only=True):
+    """A query for entries, which can include the members' data."""
+
+    with_data: bool = False
