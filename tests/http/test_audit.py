@@ -98,6 +98,13 @@ def test_a_key_of_some_boards_sees_their_entries_alone() -> None:
         rooms = {"Authorization": f"Bearer {made['key']}"}
         assert [entry["board"] for entry in entries(served.url, rooms)] == ["room-1"]
         assert entries(served.url, rooms, board="hall") == []
+        put = f"{served.url}/v1/boards/room-1?reason=mine"
+        httpx.put(put, json={"title": "ours"}, headers={**JSON, **rooms}).raise_for_status()
+        seen = entries(served.url, rooms, board="room-1")
+        assert {(each["by"], bool(each["client"])) for each in seen} == {
+            ("rooms", True),
+            ("another key", False),
+        }, "neither the names nor the addresses of others"
         fields = {"name": "reader", "scope": "read"}
         made = httpx.post(f"{served.url}/v1/keys", json=fields, headers=ADMIN).json()
         reader = {"Authorization": f"Bearer {made['key']}"}

@@ -8,6 +8,7 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
@@ -17,6 +18,8 @@ from laurels.wire.audit_entry import MAX_REQUEST_BYTES, AuditEntry, AuditStore
 from laurels.wire.audit_page import MAX_PAGE, AuditPage, page_of
 
 MAX_REASON = 500
+ANOTHER_KEY = "another key"
+"""Stands for callers whose names a caller may not see; no key can have this name."""
 _log = structlog.get_logger("laurels")
 
 
@@ -139,15 +142,18 @@ class Auditor:
         self, caller: Caller, board: str | None, before: str | None, limit: int
     ) -> AuditPage:
         """Return the entries that a caller may see; a caller limited to some boards sees those of
-        its boards."""
+        its boards, without the names and addresses of other callers."""
         if not 1 <= limit <= MAX_PAGE:
             raise InvalidQuery(f"expected an integer from 1 to {MAX_PAGE:,} for limit, got {limit}")
-        return await page_of(
+        page = await page_of(
             self._store,
             lambda entry: _may_see(caller, entry) and board in (None, entry.board),
             before,
             limit,
         )
+        if caller.is_unlimited:
+            return page
+        return AuditPage([_redacted(caller, entry) for entry in page.entries], page.next)
 
     async def close(self) -> None:
         """Write the waiting entries, and close the store."""
@@ -160,3 +166,11 @@ def _may_see(caller: Caller, entry: AuditEntry) -> bool:
     if caller.is_unlimited:
         return True
     return entry.board is not None and caller.sees(entry.board)
+
+
+def _redacted(caller: Caller, entry: AuditEntry) -> AuditEntry:
+    """Return an entry as a caller limited to some boards sees it: what other keys did on its
+    boards, but not which key it was and from where."""
+    if entry.by == caller.name or entry.by.startswith((f"{caller.name}.", f"{caller.name}/")):
+        return entry
+    return replace(entry, by=ANOTHER_KEY, client="", request_id="", trace_id=None)

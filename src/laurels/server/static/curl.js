@@ -36,7 +36,7 @@ export function curlLine(method, path, operation, origin) {
   const verb = operation.operationId;
   const filled = path.replace("{board}", "gifts").replace("{name}", "page");
   const query = QUERIES[verb] ? `?${QUERIES[verb]}` : "";
-  const words = ["curl", verb === "live" || verb === "export" ? "-N" : null, flag(method, operation)];
+  const words = ["curl", ["live", "export", "watch_changes"].includes(verb) ? "-N" : null, flag(method, operation)];
   words.push(`'${origin}${filled}${query}'`);
   if (method !== "get") words.push("-H 'Content-Type: application/json'");
   if (operation.requestBody) words.push(`-d '${JSON.stringify(bodyOf(verb, path))}'`);
