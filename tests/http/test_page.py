@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -145,6 +146,21 @@ def test_a_past_period_is_shown_as_it_ended(boards: Boards, open_page: Open) -> 
     expect(page).to_have_url(boards.address(board, window="day", period=yesterday))
     page.get_by_role("link", name="All time").click()
     order(page).to_have_text(["yesterday's", "today's"])
+    watched.ensure_clean()
+
+
+def test_a_past_period_says_what_it_waits_for(boards: Boards, open_page: Open) -> None:
+    board = boards.made([("ann", 3)], windows=["day"], grace="1ms")
+    today = boards.send("GET", f"/v1/boards/{board}/top?window=day")["as_of"]["period"]
+    yesterday = str(date.fromisoformat(today) - timedelta(days=1))
+    position = urlencode({"position_source": "source/<s>", "position": '{"passed_ms": 0}'})
+    boards.send("POST", f"/v1/boards/{board}/scores?{position}", [])
+    watched = open_page(boards.address(board, window="day", period=yesterday))
+    expect(watched.page.get_by_text("Waits for")).to_be_visible()
+    expect(watched.page.get_by_text("source/<s>")).to_be_visible()
+    watched.page.get_by_label("Period").select_option("")
+    order(watched.page).to_have_text(["ann"])
+    expect(watched.page.get_by_text("Waits for")).to_have_count(0)
     watched.ensure_clean()
 
 

@@ -24,6 +24,7 @@ from laurels.core.commands import Command, SourcePosition, SubmitMany
 from laurels.core.query import Query
 from laurels.core.receipt import Receipts
 from laurels.core.standing import Entry
+from laurels.model.event import at_ms
 from laurels.stores.base import AsyncStore
 from laurels.stores.intake.accept import warn_if_all_refused
 
@@ -167,8 +168,11 @@ class AsyncLeaderboards:
         key: str | None = None,
         position: SourcePosition | None = None,
         scope: Sequence[str] | None = None,
+        arrived: Any = None,
     ) -> Receipts:
-        command = SubmitMany(board, events, window, ranks, all_or_nothing, key, position, scope)
+        command = SubmitMany(
+            board, events, window, ranks, all_or_nothing, key, position, scope, at_ms(arrived)
+        )
         receipts = await self._store.write_async(command)
         warn_if_all_refused(receipts)
         return receipts

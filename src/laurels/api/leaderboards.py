@@ -142,6 +142,7 @@ class Leaderboards:
         key: str | None = None,
         position: SourcePosition | None = None,
         scope: Sequence[str] | None = None,
+        arrived: Any = None,
     ) -> Receipts:
         """Report up to 100,000 scores in one commit: tuples (member, value[, at[, id[, labels]]]),
         mappings or named tuples with those names (of pandas' `itertuples()`, `Index` is ignored),
@@ -154,9 +155,12 @@ class Leaderboards:
         (source, text), is committed with the batch and returned by `position()`, so that an import
         continues there and counts nothing twice. As (source, text, before) it is committed only
         where `before` is stored, None for nothing; otherwise PositionMoved is raised, and nothing
-        is counted.
+        is counted. `arrived`, with such a position, is when the stream that they come from took
+        these events: whether they are late is judged by that, for up to the board's `close_wait`.
         """
-        command = SubmitMany(board, events, window, ranks, all_or_nothing, key, position, scope)
+        command = SubmitMany(
+            board, events, window, ranks, all_or_nothing, key, position, scope, at_ms(arrived)
+        )
         receipts = self._store.write(command)
         warn_if_all_refused(receipts)
         return receipts

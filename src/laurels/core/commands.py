@@ -35,7 +35,8 @@ class Submit(Command[Receipt], frozen=True):
 
 
 class SubmitMany(Command[Receipts], frozen=True):
-    """A batch of events, committed together."""
+    """A batch of events, committed together. `arrived_ms` is when the stream of their source took
+    them."""
 
     board: str
     events: Iterable[Any]
@@ -45,6 +46,7 @@ class SubmitMany(Command[Receipts], frozen=True):
     key: str | None = None
     position: SourcePosition | None = None
     scope: Sequence[str] | None = None
+    arrived_ms: int | None = None
 
 
 class SetData(Command[None], frozen=True):

@@ -244,7 +244,7 @@ def _route(
         period = window.period_at(at_ms)
         if period.start_ms not in indexes:
             indexes[period.start_ms] = -1
-            if window.takes(floor_ms, batch.now_ms, period):
+            if _takes(window, floor_ms, batch, period):
                 indexes[period.start_ms] = len(targets)
                 targets.append(Target(ranking_key(batch.board, window, period), period))
         return indexes[period.start_ms], period
@@ -256,6 +256,16 @@ def _route(
     if most < period.end_ms:
         return first
     return _route_each(batch.ats, index_of)
+
+
+def _takes(window: Window, floor_ms: int, batch: Batch, period: Period) -> bool:
+    """Return whether events of a period or step still count: judged by when their stream took them,
+    as long as the window has it now."""
+    if batch.judged_ms is None:
+        return window.takes(floor_ms, batch.now_ms, period)
+    return window.takes(floor_ms, batch.judged_ms, period) and (
+        period.start_ms >= window.counted_from(floor_ms, batch.now_ms)
+    )
 
 
 def _route_each(ats: "array[int]", index_of: Callable[[int], tuple[int, Period]]) -> "array[int]":
@@ -327,9 +337,11 @@ def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
     expiry_ms = next_boundary(rules, batch.now_ms)
     if batch.ats is None:
         return expiry_ms
+    wait_ms = 0 if batch.judged_ms is None else rules.close_wait_ms
     for key, period in plan.targets:
         if period.end_ms <= batch.now_ms:
-            expiry_ms = min(expiry_ms, rules.windows[key.window].taken_until(period) + 1)
+            until_ms = rules.windows[key.window].taken_until(period)
+            expiry_ms = min(expiry_ms, until_ms + wait_ms + 1)
     return expiry_ms
 
 

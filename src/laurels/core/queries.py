@@ -48,6 +48,7 @@ from .ranking_key import RankingKey, ranking_key
 from .read_plan import MAX_LIMIT, MAX_RADIUS, ReadPlan, final
 from .requests import Listing, ReadRequest, ReadResult
 from .standing import Needed, Page, PeriodInfo, Standing, words_at
+from .stream_time import finality, passed_times
 
 T = TypeVar("T")
 
@@ -451,11 +452,13 @@ class Count(RankingQuery[int], frozen=True, kw_only=True):
 
 
 class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
-    """The periods of a window that can be read, newest first."""
+    """The periods of a window that can be read, newest first; `final` once no event can change
+    their standings any more, and before that the sources that are waited for."""
 
     verb = "periods"
     path = "periods"
     returns = list[PeriodInfo]
+    reads_positions = True
 
     window: str | None = None
 
@@ -467,6 +470,10 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
         window = window_named(state.rules, self.window)
         seen_ms = state.seen_ms(window, now.now_ms, scope)
         kept = window.kept_periods(state.floors.get(window.name, MIN_MS), seen_ms)
+        passed, wait_ms = passed_times(now.positions), state.rules.close_wait_ms
+        ends = [
+            finality(passed, window.taken_until(period), now.now_ms, wait_ms) for period in kept
+        ]
 
         def finish(results: Sequence[ReadResult], _: Offset) -> list[PeriodInfo]:
             return [
@@ -476,8 +483,10 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
                     end_ms=period.end_ms,
                     total=result.total,
                     current=period is kept[0],
+                    final=end.final,
+                    waits_for=end.waits_for,
                 )
-                for period, result in zip(kept, results, strict=True)
+                for period, result, end in zip(kept, results, ends, strict=True)
             ]
 
         keys = [ranking_key(state.number, window, period, scope) for period in kept]

@@ -41,6 +41,8 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
     """The error that is sent if the answer is None."""
     body: ClassVar[str | None] = None
     """The field that is sent as the body of a POST; the others are parameters."""
+    reads_positions: ClassVar[bool] = False
+    """Whether the plan needs the positions of the board's sources."""
     shared: ClassVar[bool] = False
     """Whether many clients make the same query, so that the answer is worth caching."""
 

@@ -1,5 +1,7 @@
 """The state of a board from which a query is planned."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from laurels.model.labels import LabelPairs
@@ -9,10 +11,12 @@ from .reads import RankingView, cached_view
 
 
 class QueryContext(Struct, frozen=True, gc=False):
-    """A board's current state, and its time."""
+    """A board's current state, and its time. `positions` are those of its sources, for a query that
+    reads them."""
 
     state: BoardState
     now_ms: int
+    positions: Mapping[str, str] = {}
 
     def view(
         self,

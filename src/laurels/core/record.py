@@ -20,8 +20,9 @@ from laurels.model.labels import Labels, Values
 from laurels.model.windows.weighing import Weighing, Weights
 
 FORMAT = 3
-"""The format of an entry that replaces entries of rankings (`MendRanking`), or has records of a
-board that is copied from another store, which earlier versions do not know."""
+"""The format of an entry that replaces entries of rankings (`MendRanking`), has records of a board
+that is copied from another store, or events that are judged as of another time, which earlier
+versions do not know."""
 _OWN_TIMES = 2
 """The format of an entry whose boards have times of their own (event time), and whose batches may
 have a time of acceptance for each event. Other entries have format 1: in these the time never
@@ -58,6 +59,12 @@ class Events(Struct, frozen=True, array_like=True, tag="events"):
     labels: tuple[tuple[str, ...], tuple[Values, ...], bytes] | None = None
     waits: bytes | None = None
     tag: int = 0
+
+
+class JudgedEvents(Events, frozen=True, array_like=True, tag="judged"):
+    """A batch of events of which it is judged as of `lag_ms` before now whether they are late."""
+
+    lag_ms: int = 0
 
 
 class Create(Struct, frozen=True, array_like=True, tag="create"):
@@ -177,6 +184,7 @@ class Adopted(Struct, frozen=True, array_like=True, tag="adopted"):
 
 Record = (
     Events
+    | JudgedEvents
     | Create
     | Redefine
     | Delete
@@ -190,7 +198,7 @@ Record = (
     | Adopted
 )
 COPIES = (Adopt, Content, Adopted)
-_NEW_TAGS = (b"\xa4mend", b"\xa5adopt", b"\xa7content", b"\xa7adopted")
+_NEW_TAGS = (b"\xa6judged", b"\xa4mend", b"\xa5adopt", b"\xa7content", b"\xa7adopted")
 
 
 class _Entry(Struct, frozen=True, array_like=True):
@@ -248,7 +256,8 @@ def events_of(batch: Batch, version: int) -> Events:
     ages = None
     if batch.ats is not None:
         ages = pack(differences(batch.now_ms, batch.ats))
-    return Events(
+    lag = {} if batch.judged_ms is None else {"lag_ms": batch.now_ms - batch.judged_ms}
+    return (JudgedEvents if lag else Events)(
         board=batch.board,
         version=version,
         now_ms=batch.now_ms,
@@ -265,6 +274,7 @@ def events_of(batch: Batch, version: int) -> Events:
         labels=None if batch.labels is None else _encode_labels(batch.labels),
         waits=None if batch.nows is None else _waits(batch, batch.nows),
         tag=batch.tag,
+        **lag,
     )
 
 
@@ -331,4 +341,5 @@ def batch_of(record: Events) -> Batch:
         if record.waits is None
         else differences(record.now_ms, unpack(record.waits, record.size)),
         tag=record.tag,
+        judged_ms=record.now_ms - record.lag_ms if isinstance(record, JudgedEvents) else None,
     )

@@ -142,13 +142,19 @@ class Page(Answer, frozen=True):
 
 
 class PeriodInfo(Answer, frozen=True):
-    """A period that can be read: from `start_ms` up to, not including, `end_ms`."""
+    """A period that can be read: from `start_ms` up to, not including, `end_ms`.
+
+    It is `final` once no event can change its standings any more: the grace after its end is over,
+    and every source of the board has passed that. `waits_for` are the sources that have not.
+    """
 
     label: str
     start_ms: int
     end_ms: int
     total: int
     current: bool
+    final: bool = False
+    waits_for: tuple[str, ...] = ()
 
 
 FIRST = 1

@@ -28,7 +28,14 @@ from laurels.model.windows.forms import (
 )
 
 from .answer import Plain
-from .board_fields import MAX_CHANGES_DEFAULT, TIES, Tie, UnnamedLabels, canonical_fields
+from .board_fields import (
+    CLOSE_WAIT_DEFAULT,
+    MAX_CHANGES_DEFAULT,
+    TIES,
+    Tie,
+    UnnamedLabels,
+    canonical_fields,
+)
 from .column import Column, rule_of
 from .definition_errors import DefinitionErrors
 from .durations import duration_ms
@@ -66,6 +73,9 @@ class Board(Plain, Struct, frozen=True):
     With a `head`, the board lists its first so many positions only (100 to 100,000; 0: all of
     them), and a member below may have an estimated rank, between two certain bounds.
 
+    On a board that sources feed, events of a period count for up to `close_wait` longer, if their
+    stream took them within the grace.
+
     A window without a name of its own goes by its text without the options: `month:keep=12` is
     called `month`.
 
@@ -95,6 +105,7 @@ class Board(Plain, Struct, frozen=True):
     changes: str = ""
     changes_max: int = MAX_CHANGES_DEFAULT
     head: int = 0
+    close_wait: str = CLOSE_WAIT_DEFAULT
 
     if TYPE_CHECKING:  # the accepted types are wider than the stored ones
 
@@ -121,6 +132,7 @@ class Board(Plain, Struct, frozen=True):
             changes: str | int = "",
             changes_max: int = MAX_CHANGES_DEFAULT,
             head: int = 0,
+            close_wait: str | int = CLOSE_WAIT_DEFAULT,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -147,6 +159,7 @@ class Board(Plain, Struct, frozen=True):
             changes_ms=duration_ms(self.changes) if self.changes else 0,
             changes_max=self.changes_max,
             head=self.head,
+            close_wait_ms=duration_ms(self.close_wait),
         )
 
     def to_json(self) -> bytes:
@@ -194,7 +207,13 @@ class Board(Plain, Struct, frozen=True):
         return board
 
 
-_LATER_FIELDS = {"labels": "refuse", "changes": "", "changes_max": MAX_CHANGES_DEFAULT, "head": 0}
+_LATER_FIELDS = {
+    "labels": "refuse",
+    "changes": "",
+    "changes_max": MAX_CHANGES_DEFAULT,
+    "head": 0,
+    "close_wait": CLOSE_WAIT_DEFAULT,
+}
 """The fields that earlier versions did not know, with their defaults."""
 
 

@@ -21,6 +21,7 @@ MAX_TITLE = 200
 MAX_DEDUPE = 100_000_000
 MAX_SHARDS = 64
 MAX_CHANGES_DEFAULT = 10_000_000
+CLOSE_WAIT_DEFAULT = "1d"
 MOST_CHANGES = 1_000_000_000
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ Tie = Literal["first", "last", "member"]
 UnnamedLabels = Literal["refuse", "ignore"]
 """What happens to labels of events that a board does not have."""
 TIES: dict[Tie, Literal[1, -1, 0]] = {"first": 1, "last": -1, "member": 0}
-_DURATIONS = {"tie_resolution": 1, "grace": 0, "dedupe": MAX_DURATION_MS}
+_DURATIONS = {"tie_resolution": 1, "grace": 0, "close_wait": 0, "dedupe": MAX_DURATION_MS}
 """The durations of a board, with a valid value in place of one that cannot be read."""
 _LEAST_DEDUPE_MS = 3_600_000
 """The `dedupe` of a board that does not define it, unless a grace is longer."""

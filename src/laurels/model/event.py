@@ -83,6 +83,8 @@ class Batch(Struct, frozen=True):
 
     `position` is the progress of an import after these events: a source and a text of its own.
     `follows` is what must be stored for that source before, "" for nothing, None for anything.
+    Whether events are late is judged as of `judged_ms`, or `now_ms` without it: the time at which
+    a stream took them.
     `tag` is the random number of their log record, if the board keeps changes. `weights` are the
     weights at the events' instants, as far as they have been computed. Without `labels` no event
     has any.
@@ -104,6 +106,7 @@ class Batch(Struct, frozen=True):
     nows: "array[int] | None" = None
     tag: int = 0
     follows: str | None = None
+    judged_ms: int | None = None
 
     def member(self, i: int) -> bytes:
         """Return the id of event i's member; O(i)."""

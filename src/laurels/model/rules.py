@@ -54,7 +54,8 @@ class Rules(Struct, frozen=True, dict=True):
     labels in `rank_by` are ranked as well. With `ignores_labels` labels that none of these names
     are left out rather than refused. `shards` is over how many an index server divides the members.
     Changes are kept for `changes_ms` (0: none are), at most `changes_max` of them. Only the first
-    `head` positions are listed (0: all).
+    `head` positions are listed (0: all). The end of a period waits for sources that lag for at most
+    `close_wait_ms`.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -72,6 +73,7 @@ class Rules(Struct, frozen=True, dict=True):
     changes_ms: int = 0
     changes_max: int = 0
     head: int = 0
+    close_wait_ms: int = 0
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

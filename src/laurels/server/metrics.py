@@ -224,6 +224,16 @@ class Exposed(Collector):
             for outcome in SOURCE_OUTCOMES:
                 messages.add_metric([name, outcome], getattr(figures, outcome))
         yield messages
+        lag = GaugeMetricFamily(
+            "laurels_source_lag_seconds",
+            "Time since the stream took what was counted last, or had nothing more.",
+            labels=["source"],
+        )
+        now_ms = self._metrics.now_ms()
+        for name, figures in sources.items():
+            if (seconds := figures.lag_seconds(now_ms)) is not None:
+                lag.add_metric([name], seconds)
+        yield lag
 
     def _of_index(self) -> Iterator[Metric]:
         figures = self._figures

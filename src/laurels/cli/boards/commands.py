@@ -15,7 +15,15 @@ from laurels.cli.recording import Recorder
 from laurels.cli.show import put_json, put_line, put_pairs, put_table
 
 from .board_plan import written
-from .definition_options import DEFINITION, Changes, DefinitionOptions, Keep, Title, Windows
+from .definition_options import (
+    DEFINITION,
+    Changes,
+    CloseWait,
+    DefinitionOptions,
+    Keep,
+    Title,
+    Windows,
+)
 from .definitions import windows_with
 from .scoping import RankBy, Scopes, form_text, scopes_text, with_scopes
 
@@ -126,7 +134,7 @@ def show(name: BoardName, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     put_table(
         [("window", "left"), ("period", "left"), ("members", "right"), ("", "left")],
         [
-            [window, period.label, f"{period.total:,}", "current" if period.current else ""]
+            [window, period.label, f"{period.total:,}", _period_state(period)]
             for window, in_window in periods.items()
             for period in in_window
         ],
@@ -143,11 +151,12 @@ def change(
     scope: Scopes = None,
     rank_by: RankBy = None,
     changes: Changes = None,
+    close_wait: CloseWait = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Change title, keep and changes of a board, or add windows, scopes and labels to rank by,
-    which count from now on.
+    """Change title, keep, changes and close wait of a board, or add windows, scopes and labels to
+    rank by, which count from now on.
 
     A --window with the name of an existing one changes its keep: NAME=day:keep=5. A window
     without a name of its own is named by its text, so day is changed by day=day:keep=5.
@@ -159,11 +168,12 @@ def change(
       laurels board change gifts --window hours=hour:keep=72
       laurels board change gifts --scope room --rank-by room
     """
-    options = {"title": title, "keep": keep, "changes": changes}
+    options = {"title": title, "keep": keep, "changes": changes, "close_wait": close_wait}
     fields: dict[str, Any] = {field: value for field, value in options.items() if value is not None}
     if not (fields or window or scope or rank_by):
         raise Usage(
-            "give what is to change: --title, --keep, --changes, --window, --scope or --rank-by"
+            "give what is to change: --title, --keep, --changes, --close-wait, --window, --scope "
+            "or --rank-by"
         )
     with Recorder(at) as record, laurels.open(at, create=False) as lb:
         if window:
@@ -214,6 +224,13 @@ def _confirmed(name: str) -> bool:
     return typer.confirm(f"Delete {name} and everything in it?", err=True)
 
 
+def _period_state(period: laurels.PeriodInfo) -> str:
+    if period.current:
+        return "current"
+    waits = ", ".join(period.waits_for)
+    return f"waits for {waits}" if waits else "final" if period.final else "grace"
+
+
 def _put_definition(board: laurels.Board) -> None:
     rows = [
         ("title", board.title),
@@ -223,6 +240,7 @@ def _put_definition(board: laurels.Board) -> None:
         ("tz", board.tz),
         ("week start", board.week_start),
         ("grace", board.grace),
+        ("close wait", "" if board.close_wait == "1d" else board.close_wait),
         ("dedupe", f"{board.dedupe}, at most {board.dedupe_max:,} ids"),
         ("keep", str(board.keep)),
         ("shards", str(board.shards) if board.shards > 1 else ""),

@@ -48,6 +48,16 @@ Changes = Annotated[
     ),
 ]
 
+CloseWait = Annotated[
+    str | None,
+    typer.Option(
+        "--close-wait",
+        metavar="TIME",
+        help="How long the end of a period waits for sources that lag.",
+        rich_help_panel=WINDOWS,
+    ),
+]
+
 
 class DefinitionOptions(OptionGroup, frozen=True):
     """The definition of a new board: that of `--file`, overridden by the other options."""
@@ -149,6 +159,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
         ),
     ] = False
     changes: Changes = None
+    close_wait: CloseWait = None
     file: Annotated[
         str | None,
         typer.Option(
@@ -180,6 +191,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
             "rank_by": self.rank_by,
             "labels": "ignore" if self.ignore_labels else None,
             "changes": self.changes,
+            "close_wait": self.close_wait,
         }
         in_file = {} if self.file is None else definition_in(self.file)
         return dict(in_file) | {

@@ -8,8 +8,9 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +21,7 @@ import laurels
 from laurels.cli.failures import OutputFailed, Usage, one_line
 from laurels.cli.option_groups import OptionGroup, command
 from laurels.cli.options import DEFAULT_URL, OUTPUT, READING, AsJson, Url
-from laurels.cli.show import complain, put_json, put_line, put_table
+from laurels.cli.show import Side, complain, put_json, put_line, put_table
 from laurels.errors import LaurelsError
 from laurels.errors.sources import SourceUnreadable
 from laurels.flows.listing import listed
@@ -30,6 +31,7 @@ from laurels.flows.sources.mapping import DEFAULT, parse_mapping
 from laurels.flows.sources.opening import open_reader
 from laurels.flows.sources.reader import StreamReader, decode_position
 from laurels.flows.sources.rejects import JsonRejects
+from laurels.flows.sources.retiring import retire
 from laurels.flows.sources.runner import SourceRunner
 from laurels.flows.sources.settings import POSITION_PREFIX, SourceSettings
 
@@ -39,6 +41,12 @@ SOME_REJECTED = 1
 INTERRUPTED = 130
 PROGRESS_SECONDS = 10.0
 MAPPING = "What messages mean"
+_POSITION_COLUMNS: Sequence[tuple[str, Side]] = (
+    ("board", "left"),
+    ("stream", "left"),
+    ("position", "right"),
+    ("counted until", "left"),
+)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 app = typer.Typer(help="Streams of events that feed boards.", rich_markup_mode=None)
@@ -195,12 +203,25 @@ def status(
             text = lb.position(board.name, settings.key) if settings.takes(board.name) else None
             if text is not None:
                 stored = decode_position(text)
-                rows.append({"board": board.name, "stream": stored.stream, "position": stored.at})
+                passed = "" if stored.passed_ms is None else _utc(stored.passed_ms)
+                rows.append(
+                    {
+                        "board": board.name,
+                        "stream": stored.stream,
+                        "position": stored.at,
+                        "counted_until": passed,
+                    }
+                )
     if json:
         put_json({"source": name, "boards": rows})
     else:
         put_table(
-            [("board", "left"), ("stream", "left"), ("position", "right")],
+            [
+                ("board", "left"),
+                ("stream", "left"),
+                ("position", "right"),
+                ("counted until", "left"),
+            ],
             [tuple(row.values()) for row in rows],
             title=name,
         )
@@ -218,6 +239,28 @@ def list_(boards: Boards = None, at: Url = DEFAULT_URL, json: AsJson = False) ->
     with laurels.open(at, create=False) as lb:
         patterns = None if boards is None else [boards]
         put_listed(listed(lb, POSITION_PREFIX, patterns), "source", json=json)
+    return 0
+
+
+@command(app, "retire")
+def retire_(
+    name: SourceName, at: Url = DEFAULT_URL, boards: Boards = None, json: AsJson = False
+) -> int:
+    """Stop boards from waiting for a source that no longer runs.
+
+    The end of a period waits for every source of its board, for up to the board's close wait.
+    Boards keep the position: the source may run again, and is waited for again.
+
+    \b
+    Example:
+      laurels source retire gifts --boards 'gifts-*'
+    """
+    with laurels.open(at, create=False) as lb:
+        retired = retire(lb, SourceSettings(name=name, boards=boards))
+    if json:
+        put_json({"source": name, "boards": retired})
+    for board in [] if json else retired:
+        put_line(f"{board}: does not wait for {name}")
     return 0
 
 
@@ -328,6 +371,10 @@ class _Progress:
 
 def _complain_of_waiting(error: LaurelsError, seconds: float) -> None:
     complain(f"waiting {seconds:g} s [{error.code}]: {one_line(error)}")
+
+
+def _utc(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="seconds")
 
 
 def _now_ms() -> int:

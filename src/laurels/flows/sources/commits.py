@@ -11,6 +11,7 @@ from functools import partial
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.receipt import Receipts
+from laurels.core.stream_time import passed_ms
 from laurels.errors import LaurelsError, PositionMoved
 from laurels.errors.sources import SourceOvertaken
 from laurels.flows.retries import FlowRetryPolicy
@@ -33,15 +34,26 @@ class Commits:
         stored = self._stored[board] = await self._retries.call(read) or None
         return stored
 
+    def passed_ms(self, board: str) -> int | None:
+        """Return the time of the stream up to which a board has counted it, as it is stored."""
+        return passed_ms(self._stored.get(board))
+
     def forget(self, board: str) -> None:
         """Forget a board that was deleted."""
         self._stored.pop(board, None)
 
     async def submit(
-        self, board: str, events: Sequence[MappedEvent], text: str, *, whole: bool = False
+        self,
+        board: str,
+        events: Sequence[MappedEvent],
+        text: str,
+        *,
+        arrived_ms: int | None = None,
+        whole: bool = False,
     ) -> Receipts | None:
-        """Submit events, with `whole` all or nothing, until it is known that they counted; return
-        None where the receipts are lost. Raises SourceOvertaken."""
+        """Submit events that arrived at their stream at a time, with `whole` all or nothing, until
+        it is known that they counted; return None where the receipts are lost. Raises
+        SourceOvertaken."""
         before = self._stored.get(board)
         if not events and text == before:
             return None
@@ -53,7 +65,11 @@ class Commits:
                 return None
             try:
                 return await self._lb.submit_many(
-                    board, events, position=(self._key, text, before), all_or_nothing=whole
+                    board,
+                    events,
+                    position=(self._key, text, before),
+                    all_or_nothing=whole,
+                    arrived=arrived_ms,
                 )
             except PositionMoved as error:
                 # A repeat below this call may have counted the batch, or a run that cut alike.

@@ -27,7 +27,8 @@ class Figures(Struct):
     `foreign` are messages for boards that do not match the pattern or the prefix, `unknown` those
     for boards that are not there, `repeated` those that had counted before. `rejected` are
     malformed messages and refused events, with their codes in `reasons`. `late` counts by window
-    the events that came too late for it, whatever other windows did.
+    the events that came too late for it, whatever other windows did. Everything that the stream
+    took before `passed_ms` has been counted.
     """
 
     read: int = 0
@@ -42,6 +43,12 @@ class Figures(Struct):
     reasons: Counter[str] = msgspec.field(default_factory=Counter)
     unknown_boards: Counter[str] = msgspec.field(default_factory=Counter)
     position: str = ""
+    passed_ms: int | None = None
+
+    def lag_seconds(self, now_ms: int) -> float | None:
+        """Return how long ago the stream took what was counted last, or had nothing more; None
+        where the stream tells no time."""
+        return None if self.passed_ms is None else max(0, now_ms - self.passed_ms) / 1_000
 
     @property
     def rejected(self) -> int:

@@ -140,6 +140,9 @@ class FileReader:
             await self._sleep(POLL_SECONDS)
         return []
 
+    async def time_ms(self) -> int | None:
+        return None
+
     async def close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
@@ -225,6 +228,9 @@ class PipeReader:
                 self.ended = True
                 self._pending = self._lines.take_rest()
         return self._pending[:limit]
+
+    async def time_ms(self) -> int | None:
+        return None
 
     async def close(self) -> None:
         pass

@@ -11,6 +11,7 @@ A stream that was deleted and made again has another creation time, which is par
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -42,6 +43,7 @@ _WAIT_NS = 1_000_000_000
 """How long the server waits for a message before it answers that there is none."""
 _INACTIVE_NS = 300_000_000_000
 """After how long the server forgets a consumer that nobody pulls from."""
+_SHORT_NS = 1_000_000_000
 _ACK_PARTS = 9
 _NOT_FOUND = 404
 
@@ -60,6 +62,7 @@ class _StreamInfo(Struct, frozen=True):
     """What the server answers about a stream."""
 
     created: str = ""
+    ts: datetime | None = None
     state: _State = _State(0, 0)
     error: _ApiError | None = None
 
@@ -68,6 +71,7 @@ class _ConsumerInfo(Struct, frozen=True):
     """What the server answers when it made a consumer."""
 
     name: str = ""
+    created: datetime | None = None
     error: _ApiError | None = None
 
 
@@ -146,6 +150,16 @@ class NatsReader:
             await self._ensure_kept(after.major)
         return messages
 
+    async def time_ms(self) -> int | None:
+        try:
+            found = await self._stream_info()
+            if (at := found.ts) is None:  # before NATS 2.10 only the making of a consumer tells it
+                at = (await self._made_consumer(found.state.last_seq, _SHORT_NS)).created
+        except SourceUnavailable:
+            await self.close()
+            raise
+        return None if at is None else int(at.timestamp() * 1_000)
+
     async def close(self) -> None:
         client, self._client = self._client, None
         self._consumer = self._inbox = None
@@ -200,25 +214,29 @@ class NatsReader:
         """Return a consumer that goes on after a message."""
         if self._consumer is not None and self._consumer.sequence == after:
             return self._consumer
-        start = {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
-        config = {
-            **(start if after else {"deliver_policy": "all"}),
-            "ack_policy": "none",
-            "replay_policy": "instant",
-            "inactive_threshold": _INACTIVE_NS,
-            "mem_storage": True,
-        }
-        made = await self._api(
-            f"CONSUMER.CREATE.{self._stream}",
-            {"stream_name": self._stream, "config": config},
-            _ConsumerInfo,
-        )
+        made = await self._made_consumer(after, _INACTIVE_NS)
         if made.error is not None:
             await self._ensure_same(after)
             raise SourceUnavailable(f"{self.name} gives no consumer: {made.error.description}")
         await self._ensure_same(after)
         self._consumer = _Consumer(made.name, after)
         return self._consumer
+
+    async def _made_consumer(self, after: int, inactive_ns: int) -> _ConsumerInfo:
+        """Make a consumer that goes on after a message and is forgotten when it is not used."""
+        start = {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
+        config = {
+            **(start if after else {"deliver_policy": "all"}),
+            "ack_policy": "none",
+            "replay_policy": "instant",
+            "inactive_threshold": inactive_ns,
+            "mem_storage": True,
+        }
+        return await self._api(
+            f"CONSUMER.CREATE.{self._stream}",
+            {"stream_name": self._stream, "config": config},
+            _ConsumerInfo,
+        )
 
     # What the stream is
 

@@ -67,12 +67,14 @@ class StreamState(Struct, frozen=True):
 class StoredPosition(Struct, frozen=True, omit_defaults=True):
     """How far a board has counted a stream, as it is stored with the board.
 
-    `mark` is something about the stream that must still hold, in the reader's own form.
+    `mark` is something about the stream that must still hold, in the reader's own form. Everything
+    that the stream took before `passed_ms` has been counted; see `core.stream_time`.
     """
 
     stream: str
     at: str
     mark: str = ""
+    passed_ms: int | None = None
 
     @property
     def position(self) -> StreamPosition:
@@ -123,6 +125,10 @@ class StreamReader(Protocol):
         With `wait` the call lasts until there is one, and may return none after a while. Without it
         none means that none is pending. Raises SourceDiverged, SourceExpired.
         """
+
+    async def time_ms(self) -> int | None:
+        """Return the time by which the stream says when it took a message, None if it does not. A
+        message that a later `read` does not return was taken after that."""
 
     async def close(self) -> None:
         """Let go of the stream."""

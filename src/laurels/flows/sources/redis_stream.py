@@ -101,6 +101,10 @@ class RedisStreamReader:
         self._count(after, messages)
         return messages
 
+    async def time_ms(self) -> int | None:
+        seconds, micros = await self._command(b"TIME")
+        return int(seconds) * 1_000 + int(micros) // 1_000
+
     def _count(self, after: StreamPosition, messages: Sequence[Message]) -> None:
         """Note how many entries there were up to each message."""
         figures = self._figures

@@ -17,8 +17,6 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-import msgspec
-
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.receipt import Receipts
 from laurels.errors import (
@@ -31,10 +29,12 @@ from laurels.errors import (
 from laurels.errors.sources import SourceDiverged, SourceExpired
 from laurels.flows.retries import FlowRetryPolicy, Sleep
 
+from .arrivals import EndingWindows, alike, refused_from
 from .commits import Commits
 from .dedupe_room import DedupeRoom
 from .figures import Figures
 from .mapping import EventMapping, Foreign, MappedEvent, fields_of
+from .progress import Progress, StreamPlace
 from .reader import (
     ZERO,
     Message,
@@ -69,6 +69,8 @@ class Row(NamedTuple):
 
     message: Message
     event: MappedEvent
+    arrived_ms: int | None
+    """When the stream took the message, never after now; None where it does not know."""
 
 
 class SourceRunner:
@@ -94,13 +96,14 @@ class SourceRunner:
         self._settings = settings
         self._rejects = rejects
         self._now_ms = now_ms
-        self._progress = progress
+        self._show_progress = progress
         self._stopping = StopSignal()
         self._retries = FlowRetryPolicy(self._stopping.pausing(sleep), waiting)
         self._positions: dict[str, StreamPosition] = {}
         self._commits = Commits(lb, settings.key, self._retries)
         self._room = DedupeRoom(lb)
-        self._at = ZERO
+        self._windows = EndingWindows(lb, now_ms)
+        self._progress = Progress(reader, now_ms)
         self._idle = 0
         self._stream = ""
 
@@ -112,11 +115,20 @@ class SourceRunner:
         """Count messages until the source ends or is stopped."""
         try:
             await self._begin()
+            is_last = False
             while not self._stopping.wanted:
+                is_due = is_last or self._progress.is_note_due(len(self._positions))
+                time_ms = await self._retries.call(self._reader.time_ms) if is_due else None
                 messages = await self._next()
-                if not messages and (self._settings.until_end or self._reader.ended):
-                    break
                 await self._count(messages)
+                if not messages:
+                    self._move(self._progress.place_after(self._progress.at, time_ms))
+                    if self._reader.ended or is_last:
+                        break
+                    is_last = self._settings.until_end
+                if is_due:
+                    await self._note_time()
+            await self._note_time()
             await self._advance(most=len(self._positions))
         except Stopped:
             pass
@@ -127,14 +139,15 @@ class SourceRunner:
         state = await self._retries.call(self._reader.open)
         self._stream = state.identity
         boards = await self._retries.call(self._lb.boards)
+        self._windows.know(boards)
         names = [board.name for board in boards if self._settings.takes(board.name)]
         for first in range(0, len(names), BOARDS_AT_ONCE):
             share = names[first : first + BOARDS_AT_ONCE]
             await _all(self._learn(board, state) for board in share)
         starts = self._positions.values()
         newest = state.newest if self._settings.begin == "now" else ZERO
-        self._at = min(starts, default=newest)
-        self.figures.position = str(self._at)
+        self._progress.at = min(starts, default=newest)
+        self._move(self._progress.place)
 
     async def _learn(self, board: str, state: StreamState) -> None:
         self._positions[board] = await self._first_position(board, state)
@@ -173,7 +186,7 @@ class SourceRunner:
 
     async def _next(self) -> Sequence[Message]:
         wait = not self._settings.until_end
-        read = partial(self._reader.read, self._at, self._settings.batch, wait=wait)
+        read = partial(self._reader.read, self._progress.at, self._settings.batch, wait=wait)
 
         async def attempt() -> Sequence[Message]:
             return await self._stopping.unless(read())
@@ -196,14 +209,14 @@ class SourceRunner:
             boards = self._divided(messages)
         await self._know(boards)
         known = [(board, rows) for board, rows in boards.items() if board in self._positions]
+        place = self._progress.place_after(end, _latest(messages))
         for first in range(0, len(known), BOARDS_AT_ONCE):
             share = known[first : first + BOARDS_AT_ONCE]
-            await _all(self._feed(board, rows, end) for board, rows in share)
-        self._at = end
-        self.figures.position = str(end)
+            await _all(self._feed(board, rows, place) for board, rows in share)
+        self._move(place)
         if self.figures.batches % ADVANCE_EVERY == 0:
             await self._advance(most=ADVANCED_AT_ONCE)
-        self._progress(self.figures)
+        self._show_progress(self.figures)
 
     def _divided(self, messages: Sequence[Message]) -> dict[str, list[Row]]:
         """Return the events of messages by their boards; reject and skip the others."""
@@ -221,14 +234,14 @@ class SourceRunner:
                 if message.position <= self._positions.get(board, ZERO):
                     self.figures.repeated += 1
                     continue
-                taken_ms = None if message.at_ms is None else min(message.at_ms, now_ms)
-                event = self._mapping.event_of(fields, taken_ms)
+                arrived_ms = None if message.at_ms is None else min(message.at_ms, now_ms)
+                event = self._mapping.event_of(fields, arrived_ms)
             except Foreign:
                 self.figures.foreign += 1
             except LaurelsError as error:
                 malformed.append((message, board, error))
             else:
-                boards.setdefault(board, []).append(Row(message, event))
+                boards.setdefault(board, []).append(Row(message, event, arrived_ms))
         self._reject(malformed)
         return boards
 
@@ -267,20 +280,32 @@ class SourceRunner:
 
     # What is counted
 
-    async def _feed(self, board: str, rows: list[Row], end: StreamPosition) -> None:
-        """Submit the events of a board, with the end of the batch as its position."""
+    async def _feed(self, board: str, rows: list[Row], end: StreamPlace) -> None:
+        """Submit the events of a board, with the end of the batch as its position: those that are
+        judged alike in a commit."""
+        try:
+            windows = await self._retries.call(partial(self._windows.of, board))
+        except UnknownBoard:
+            windows = ()  # the commit finds that out as well
+        *firsts, last = alike(windows, rows) or [rows]
+        for part in firsts:
+            await self._feed_alike(board, list(part), _place_of(part[-1]))
+        await self._feed_alike(board, list(last), end)
+
+    async def _feed_alike(self, board: str, rows: list[Row], end: StreamPlace) -> None:
+        """Submit the events of a board that are judged alike."""
         if rows and not await self._retries.call(partial(self._room.fits, board, rows)):
             for row in rows:
                 await self._feed_one(board, row)
             return
         while rows:
             try:
-                receipts = await self._submitted(board, rows, self._text(end))
+                receipts = await self._submitted(board, rows, self._text(board, end))
             except TooLarge:
                 if len(rows) == 1:
                     raise
                 half = len(rows) // 2
-                await self._feed(board, rows[:half], rows[half - 1].message.position)
+                await self._feed_alike(board, rows[:half], _place_of(rows[half - 1]))
                 rows = rows[half:]
             except PositionDiffers as error:
                 rows = self._after(rows, await self._finish(board, error))
@@ -289,18 +314,18 @@ class SourceRunner:
                 self.figures.skip_unknown(board, len(rows))
                 return
             else:
-                self._positions[board] = end
+                self._positions[board] = end.position
                 self._note(board, rows, receipts)
                 return
 
     async def _feed_one(self, board: str, row: Row) -> None:
         """Submit one event to a board that may remember as many ids as it can: one that is refused
         for that is submitted again until others are forgotten."""
-        end = row.message.position
+        end = _place_of(row)
 
         async def attempt() -> None:
             try:
-                receipts = await self._submitted(board, [row], self._text(end), whole=True)
+                receipts = await self._submitted(board, [row], self._text(board, end), whole=True)
             except BatchRefused as refused:
                 error = refused.receipts.error(0) or refused
                 if error.retryable:
@@ -309,20 +334,23 @@ class SourceRunner:
                 await self._commit_position(board, end)
             else:
                 self._note(board, [row], receipts)
-                self._positions[board] = end
+                self._positions[board] = end.position
 
         await self._retries.call(attempt)
 
     async def _submitted(
         self, board: str, rows: Sequence[Row], text: str, *, whole: bool = False
     ) -> Receipts | None:
-        """Submit the events of rows; see `Commits.submit`."""
-        return await self._commits.submit(board, [row.event for row in rows], text, whole=whole)
+        """Submit the events of rows that are judged alike; see `Commits.submit`."""
+        arrived_ms = rows[0].arrived_ms if rows else None
+        events = [row.event for row in rows]
+        return await self._commits.submit(board, events, text, arrived_ms=arrived_ms, whole=whole)
 
     def _forget(self, board: str) -> None:
         """Forget a board that was deleted."""
         self._positions.pop(board, None)
         self._commits.forget(board)
+        self._windows.forget(board)
 
     async def _finish(self, board: str, error: PositionDiffers) -> StreamPosition:
         """Send again, as it was cut, a batch that some shards of a board have counted."""
@@ -383,35 +411,77 @@ class SourceRunner:
         if not self._reader.resumes:
             return
         behind = sorted(
-            (position, board) for board, position in self._positions.items() if position < self._at
+            (position, board)
+            for board, position in self._positions.items()
+            if position < self._progress.at
         )
         for _, board in behind[:most]:
-            await self._commit_position(board, self._at)
+            await self._commit_position(board, self._progress.place)
 
-    async def _commit_position(self, board: str, position: StreamPosition) -> None:
+    def _move(self, place: StreamPlace) -> None:
+        """Move on to a place in the stream."""
+        self._progress.move(place)
+        self.figures.position, self.figures.passed_ms = str(place.position), place.passed_ms
+
+    async def _note_time(self) -> None:
+        """Tell boards whose periods or steps can be final by it how far the stream was counted."""
+        self._progress.note()
+        place = self._progress.place
+        if not self._reader.resumes or place.passed_ms is None:
+            return
+        await self._retries.call(self._windows.refresh)
+        until_ms = place.passed_ms
+        due = [board for board in list(self._positions) if await self._waits_for(board, until_ms)]
+        for first in range(0, len(due), BOARDS_AT_ONCE):
+            share = due[first : first + BOARDS_AT_ONCE]
+            await _all(self._commit_position(board, place) for board in share)
+
+    async def _waits_for(self, board: str, until_ms: int) -> bool:
+        """Return whether a window of a board may wait for the source to pass a time."""
+        try:
+            windows = await self._retries.call(partial(self._windows.of, board))
+        except UnknownBoard:
+            self._forget(board)
+            return False
+        passed_ms = self._commits.passed_ms(board)
+        if passed_ms is None:
+            return bool(windows)
+        return refused_from(windows, passed_ms) <= until_ms
+
+    async def _commit_position(self, board: str, end: StreamPlace) -> None:
         """Move the position of a board without counting anything."""
         try:
-            await self._submitted(board, (), self._text(position))
+            await self._submitted(board, (), self._text(board, end))
         except UnknownBoard:
             self._forget(board)
         except PositionDiffers as error:
             await self._finish(board, error)
         else:
-            self._positions[board] = position
+            self._positions[board] = end.position
 
     async def _reset(self, board: str, position: StreamPosition) -> None:
         """Move the position of a board to another stream; what some shards have counted of a last
         batch stays as it is."""
+        text = self._text(board, StreamPlace(position, None))
         try:
-            await self._submitted(board, (), self._text(position))
+            await self._submitted(board, (), text)
         except PositionDiffers as error:
             if error.ends_at is None:
                 raise
             await self._submitted(board, (), error.ends_at)
-            await self._submitted(board, (), self._text(position))
+            await self._submitted(board, (), text)
 
-    def _text(self, position: StreamPosition) -> str:
-        return msgspec.json.encode(self._reader.stored(position)).decode()
+    def _text(self, board: str, end: StreamPlace) -> str:
+        return self._progress.text(end, self._commits.passed_ms(board))
+
+
+def _place_of(row: Row) -> StreamPlace:
+    return StreamPlace(row.message.position, row.arrived_ms)
+
+
+def _latest(messages: Sequence[Message]) -> int | None:
+    """Return when the last of some messages was taken, None where the stream does not know."""
+    return max((each.at_ms for each in messages if each.at_ms is not None), default=None)
 
 
 async def _all(calls: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -120,6 +120,7 @@ class BoardView {
     const isShown = this.isCut && shown !== undefined;
     this.period = shown?.label;
     const ends = isShown && [this.past ? "Ended" : "Ends", instantText(shown.end_ms, this.window.zone)];
+    const waited = isShown && this.past && shown.waits_for.join(", ");
     const here = isShown && `${instantText(shown.end_ms)} by the clock of this browser`;
     return el(
       "dl",
@@ -127,6 +128,7 @@ class BoardView {
       el("div", {}, el("dt", {}, "Members"), this.total),
       isShown ? el("div", {}, el("dt", {}, "Period"), el("dd", {}, shown.label)) : null,
       ends ? el("div", {}, el("dt", {}, ends[0]), el("dd", { title: here }, ends[1])) : null,
+      waited ? el("div", {}, el("dt", {}, "Waits for"), el("dd", {}, waited)) : null,
     );
   }
 

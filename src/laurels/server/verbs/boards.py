@@ -60,6 +60,7 @@ class BoardFields(Struct):
     labels: Literal["refuse", "ignore"] = "refuse"
     changes: str = ""
     changes_max: int = 10_000_000
+    close_wait: str = "1d"
     format: int = 1
 
 

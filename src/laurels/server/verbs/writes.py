@@ -10,6 +10,7 @@ from laurels.core.mending import RankingEntries
 from laurels.core.receipt import Receipt, Receipts
 from laurels.errors import BatchRefused, BoardExists, LaurelsError
 from laurels.errors.service import Forbidden, InvalidBody, InvalidQuery
+from laurels.model.event import at_ms
 from laurels.model.validation import safe_repr
 from laurels.server.auth.caller import LEVEL
 from laurels.server.context import RequestContext
@@ -39,7 +40,8 @@ class ScoresQuery(Struct, forbid_unknown_fields=True):
     """`receipts`: which receipts of a batch to list. They have the score and rank in the scope by
     the labels in `scope` (`zone,gender`), by default the board's first. A `position` is committed
     with the batch; with `position_before` only where that text is stored for the source, empty for
-    none."""
+    none. `arrived_ms` is when the stream that the events come from took them: whether they are late
+    is judged by that."""
 
     window: str | None = None
     ranks: bool = False
@@ -49,6 +51,7 @@ class ScoresQuery(Struct, forbid_unknown_fields=True):
     position: str | None = None
     position_before: str | None = None
     scope: str | None = None
+    arrived_ms: int | None = None
 
 
 class SetQuery(Struct, forbid_unknown_fields=True):
@@ -81,7 +84,7 @@ async def scores(context: RequestContext, query: ScoresQuery) -> object:
         if not single or position is not None:
             raise Forbidden("the token submits one event at a time, and no position")
         found = [context.caller.submission.bound(found[0], context.caller.own_id)]
-    if single and context.key is None and position is None:
+    if single and context.key is None and position is None and query.arrived_ms is None:
         with context.server.admission.writing():
             receipts, place = await context.store.submit_one(
                 context.board, found[0], query.window, scope
@@ -98,6 +101,7 @@ async def scores(context: RequestContext, query: ScoresQuery) -> object:
                 key=context.batch_key,
                 position=position,
                 scope=scope,
+                arrived_ms=at_ms(query.arrived_ms),
             )
             receipts = await context.store.write_async(batch)
         except BatchRefused as refused:

@@ -32,7 +32,7 @@ from laurels.errors import BatchRefused
 from laurels.errors.service import InvalidBody
 from laurels.model.board import Board
 from laurels.model.validation import integer
-from laurels.stores.intake.accept import batch_list, data_bytes, ensure_position
+from laurels.stores.intake.accept import batch_list, data_bytes, ensure_arrival, ensure_position
 from laurels.wire.answers import BatchAnswer, to_json
 from laurels.wire.parameters import board_path, target, write_label_names
 from laurels.wire.queries import query_target
@@ -151,6 +151,7 @@ def batch_calls(command: SubmitMany) -> SubmissionCalls:
     events = batch_list(command.events)
     position = command.position
     ensure_position(position)
+    ensure_arrival(command.arrived_ms, position)
     if len(events) > MAX_BATCH and (command.all_or_nothing or position is not None):
         raise BatchTooLong(
             f"expected at most {MAX_BATCH:,} events of one commit over HTTP, got {len(events):,}"
@@ -167,6 +168,7 @@ def batch_calls(command: SubmitMany) -> SubmissionCalls:
         position=text,
         position_before=before,
         scope=write_label_names(command.scope),
+        arrived_ms=command.arrived_ms,
     )
     calls = [
         Call("POST", path, _batch, body=body, repeats=sent.repeats, keyed=sent.repeats)

@@ -46,6 +46,7 @@ class SubmitOptions(TypedDict, total=False):
     key: str | None
     position: SourcePosition | None
     scope: Sequence[str] | None
+    arrived_ms: int | None
 
 
 def submission(
@@ -60,12 +61,14 @@ def submission(
     key: str | None = None,
     position: SourcePosition | None = None,
     scope: Sequence[str] | None = None,
+    arrived_ms: int | None = None,
     watched: RankingSpec | None = None,
 ) -> Submission:
     """Accept events for a board: validate their form and turn them into columns. `watched` is the
     ranking of that window and scope, if it is known."""
     event_list = batch_list(events)
     ensure_position(position)
+    ensure_arrival(arrived_ms, position)
     columns = state.reader.gather(event_list)
     if absolute and not columns.errors and not can_set(state.rules):
         raise NoAllWindow(f"the board {state.board.name!r} has no window `all`")
@@ -84,6 +87,7 @@ def submission(
         atomic=atomic,
         position=None if position is None else position[:2],
         follows=None if position is None or len(position) == 2 else position[2] or "",
+        arrived_ms=arrived_ms,
     )
 
 
@@ -213,6 +217,16 @@ def ensure_position(position: object) -> None:
             raise InvalidPosition(
                 f"expected text of up to {MAX_POSITION:,} characters, got {safe_repr(part)}"
             )
+
+
+def ensure_arrival(arrived_ms: int | None, position: SourcePosition | None) -> None:
+    """Raise InvalidPosition if events that a stream took come without the position they follow, by
+    which it is known how far the stream was counted."""
+    if arrived_ms is not None and (position is None or len(position) == 2):
+        raise InvalidPosition(
+            "expected a position with the one before it, as the events have an arrival, got "
+            f"{safe_repr(position)}"
+        )
 
 
 def _assign_ids(columns: Columns, key: str) -> None:

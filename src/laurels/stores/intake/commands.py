@@ -57,6 +57,7 @@ def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
                 key=command.key,
                 position=command.position,
                 scope=command.scope,
+                arrived_ms=command.arrived_ms,
             )
         case SetData(board, member, data):
             state = store.named(board)

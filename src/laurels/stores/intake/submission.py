@@ -13,6 +13,7 @@ from laurels.core.index import Offset
 from laurels.core.plan import Plan, split_points
 from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Ranks, Receipts, ReceiptSegment
+from laurels.core.stream_time import judged_at
 from laurels.engine.batch.intake import MISSING, Columns
 from laurels.engine.batch.packing import bounds, split_texts
 from laurels.errors import AtInFuture, AtRequired, BatchRefused, LaurelsError, PositionMoved
@@ -49,6 +50,7 @@ class Submission:
         atomic: bool = False,
         position: tuple[str, str] | None = None,
         follows: str | None = None,
+        arrived_ms: int | None = None,
     ) -> None:
         self.board = state
         self._watched = watched
@@ -56,6 +58,7 @@ class Submission:
         self._event_time = event_time
         self._position = position
         self._follows = follows
+        self._arrived_ms = arrived_ms
         self._errors = errors
         self._size = columns.n + len(errors)
         self._columns = columns
@@ -226,6 +229,8 @@ class Submission:
         """Return the batch accepted at `now_ms`: every event has its `at`, and none is in the
         future."""
         batch = self._batch(now_ms)
+        if (judged_ms := self._judged_at(now_ms)) is not None:
+            batch = msgspec.structs.replace(batch, judged_ms=judged_ms)
         ats = batch.ats
         if not ats:
             return [batch]
@@ -241,6 +246,15 @@ class Submission:
         )
         stamped = array("q", [now_ms if at == MISSING else min(at, now_ms) for at in ats])
         return [self._without_refused(msgspec.structs.replace(batch, ats=stamped))]
+
+    def _judged_at(self, now_ms: int) -> int | None:
+        """Return the time as of which it is judged whether the events are late, None if it is
+        now."""
+        if self._arrived_ms is None:
+            return None
+        wait_ms = self.board.rules.close_wait_ms
+        judged_ms = judged_at(self._arrived_ms, self._follows, now_ms, wait_ms)
+        return judged_ms if judged_ms < now_ms else None
 
     def _in_event_time(self, now_ms: int) -> list[Batch]:
         """Return the batch cut into parts, each accepted at the latest `at` seen so far; an

@@ -102,7 +102,8 @@ class LocalReads(LocalState):
         self.ensure_usable()
         with self._lock:
             state = self._advanced(board)
-            plan = query.plan(QueryContext(state, self._fold.time_of(state)))
+            positions = {} if self._event_time else state.positions
+            plan = query.plan(QueryContext(state, self._fold.time_of(state), positions))
             if state.rules.scoped and not self._are_scopes_advanced(state, plan.requests):
                 raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
             return plan.run_local(self._fold.index, self._fold.offset)

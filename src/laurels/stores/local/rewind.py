@@ -119,5 +119,6 @@ def _earlier_events(record: records.Events, until_ms: int) -> records.Events:
     batch = records.batch_of(record)
     ats = None if batch.ats is None else array("q", [min(at, until_ms) for at in batch.ats])
     nows = None if batch.nows is None else array("q", [min(now, until_ms) for now in batch.nows])
-    moved = replace(batch, now_ms=until_ms, ats=ats, nows=nows, weights={})
+    judged_ms = None if batch.judged_ms is None else min(batch.judged_ms, until_ms)
+    moved = replace(batch, now_ms=until_ms, ats=ats, nows=nows, judged_ms=judged_ms, weights={})
     return records.events_of(moved.weighed(sorted(batch.weights)), record.version)

@@ -47,8 +47,11 @@ class QueryRunner:
     async def _answer(self, query: Query[T], state: BoardState) -> T:
         now_ms = self._catalog.time_of(state)
         before = state.refreshed.copy(), state.refreshed_by.copy()
-        plan = query.plan(QueryContext(state, now_ms))
         cached = self._cached_board(state, now_ms)
+        positions: dict[str, str] = {}
+        if query.reads_positions and not self._catalog.event_time:
+            positions = await self._catalog.index.positions(cached.opened)
+        plan = query.plan(QueryContext(state, now_ms, positions))
         while True:
             read = await self._catalog.index.read(
                 cached.opened, plan.requests, now_ms=now_ms, due_ms=cached.due_ms

@@ -1,0 +1,63 @@
+"""How far a run of a source has come in its stream, by position and by the stream's time."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from .arrivals import BOARDS_A_SECOND, NOTE_SECONDS
+from .reader import ZERO, StreamPosition, StreamReader
+
+
+class StreamPlace(NamedTuple):
+    """A place in a stream, and the time before which everything up to there was taken."""
+
+    position: StreamPosition
+    passed_ms: int | None
+
+
+class Progress:
+    """The place up to which messages were read and counted."""
+
+    def __init__(self, reader: StreamReader, now_ms: Callable[[], int]) -> None:
+        self.at = ZERO
+        self.passed_ms: int | None = None
+        self._reader = reader
+        self._now_ms = now_ms
+        self._noted_ms = now_ms()
+
+    @property
+    def place(self) -> StreamPlace:
+        return StreamPlace(self.at, self.passed_ms)
+
+    def place_after(self, position: StreamPosition, taken_ms: int | None) -> StreamPlace:
+        """Return the place after a message that the stream took at a time, as far as it knows. The
+        time is never after now, and never goes back."""
+        if taken_ms is None or self.passed_ms is None:
+            passed_ms = self.passed_ms if taken_ms is None else min(taken_ms, self._now_ms())
+        else:
+            passed_ms = max(self.passed_ms, min(taken_ms, self._now_ms()))
+        return StreamPlace(position, passed_ms)
+
+    def move(self, place: StreamPlace) -> None:
+        """Move on to a place."""
+        self.at, self.passed_ms = place
+
+    def is_note_due(self, boards: int) -> bool:
+        """Return whether it is time to tell so many boards how far the stream was counted."""
+        seconds = max(NOTE_SECONDS, boards / BOARDS_A_SECOND)
+        return abs(self._now_ms() - self._noted_ms) >= seconds * 1_000
+
+    def note(self) -> None:
+        """Note that boards are told now."""
+        self._noted_ms = self._now_ms()
+
+    def text(self, end: StreamPlace, before_ms: int | None) -> str:
+        """Return a place as a board stores it that has the time `before_ms` now. That never goes
+        back, unless it is ahead of the clock."""
+        passed_ms = end.passed_ms
+        if before_ms is not None:
+            passed_ms = max(min(before_ms, self._now_ms()), passed_ms or 0)
+        stored = replace(self._reader.stored(end.position), passed_ms=passed_ms)
+        return msgspec.json.encode(stored).decode()

@@ -1,0 +1,24 @@
+"""The end of a source: boards no longer wait for it."""
+
+import msgspec
+from msgspec.structs import replace
+
+from laurels.api.leaderboards import Leaderboards
+from laurels.core.stream_time import passed_ms
+
+from .reader import decode_position
+from .settings import SourceSettings
+
+
+def retire(lb: Leaderboards, settings: SourceSettings) -> list[str]:
+    """Have boards no longer wait for a source, and return their names. They keep its position: it
+    may run again. Raises PositionMoved where it runs now."""
+    retired = []
+    for board in lb.boards():
+        text = lb.position(board.name, settings.key) if settings.takes(board.name) else None
+        if text is None or passed_ms(text) is None:
+            continue
+        without = msgspec.json.encode(replace(decode_position(text), passed_ms=None)).decode()
+        lb.submit_many(board.name, [], position=(settings.key, without, text))
+        retired.append(board.name)
+    return retired

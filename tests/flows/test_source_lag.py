@@ -1,0 +1,321 @@
+"""A source that lags loses nothing: what its runner tells boards of the time of the stream."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels.flows.sources.mapping import DEFAULT, parse_mapping
+from laurels.flows.sources.reader import (
+    ZERO,
+    Message,
+    StoredPosition,
+    StreamPosition,
+    StreamState,
+)
+from laurels.flows.sources.runner import SourceRunner
+from laurels.flows.sources.settings import SourceSettings
+from tests.cli.running import Shell
+from tests.redis.servers import Server
+
+from .sourcing import KeptRejects, NatsServer, count, nothing, scores
+
+SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
+BEGIN_MS = 1_795_186_800_000  # 20 November 2026, 15:00 UTC
+HOURS = laurels.Board("b", windows=["hour:keep=30", "all"], grace="5m")
+EVENT = b'{"board": "b", "member": "ann", "value": 1}'
+
+
+class LeapingClock(laurels.ManualClock):
+    """A clock that may go back."""
+
+    def set(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+
+
+class MemoryReader:
+    """A stream in this process, which takes messages by a clock; with `idle_ms` that moves on
+    whenever somebody waits for a message."""
+
+    name, resumes, ended = "memory", True, False
+
+    def __init__(self, clock: laurels.ManualClock, idle_ms: int = 0) -> None:
+        self.messages: list[Message] = []
+        self.clock = clock
+        self._idle_ms = idle_ms
+
+    def take(self, raw: bytes = EVENT, at_ms: int | None = None) -> None:
+        taken_ms = self.clock.now_ms() if at_ms is None else at_ms
+        place = StreamPosition(len(self.messages) + 1)
+        self.messages.append(Message(place, raw, taken_ms))
+
+    async def open(self) -> StreamState:
+        return StreamState("memory", ZERO, StreamPosition(len(self.messages)))
+
+    def stored(self, position: StreamPosition) -> StoredPosition:
+        return StoredPosition("memory", str(position))
+
+    def misfit(self, stored: StoredPosition) -> str | None:
+        return None
+
+    def is_expired(self, stored: StoredPosition) -> bool:
+        return False
+
+    async def time_ms(self) -> int | None:
+        return self.clock.now_ms()
+
+    async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
+        await asyncio.sleep(0)
+        found = [m for m in self.messages if m.position > after][:limit]
+        if not found and wait:
+            self.clock.advance(self._idle_ms)
+        return found
+
+    async def close(self) -> None:
+        pass
+
+
+class BusyReader(MemoryReader):
+    """A stream that takes a message every second, and always has one."""
+
+    async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
+        await asyncio.sleep(0)
+        self.clock.advance(SECOND)
+        self.take()
+        return self.messages[after.major :]
+
+
+def run(lb: laurels.AsyncLeaderboards, reader: MemoryReader, **settings: Any) -> SourceRunner:
+    return SourceRunner(
+        lb,
+        reader,
+        parse_mapping(DEFAULT),
+        SourceSettings(**{"name": "s", "until_end": True, **settings}),
+        rejects=KeptRejects(),
+        sleep=nothing,
+        now_ms=reader.clock.now_ms,
+    )
+
+
+@asynccontextmanager
+async def opened(clock: laurels.ManualClock) -> AsyncIterator[laurels.AsyncLeaderboards]:
+    async with laurels.open_async("memory:", clock=clock) as lb:
+        await lb.create(HOURS)
+        yield lb
+
+
+async def ends(lb: laurels.AsyncLeaderboards, board: str = "b") -> list[tuple[bool, bool]]:
+    """Of each period, the oldest first, whether it is final and whether it waits for the source;
+    without those from before the beginning."""
+    found = await lb.periods(board, "hour")
+    return [
+        (info.final, info.waits_for == ("source/s",))
+        for info in reversed(found)
+        if info.start_ms >= BEGIN_MS
+    ]
+
+
+def test_a_source_that_stood_still_counts_where_its_messages_belong() -> None:
+    async def main() -> None:
+        clock = laurels.ManualClock(BEGIN_MS)
+        async with opened(clock) as lb:
+            reader = MemoryReader(clock)
+            reader.take()
+            await run(lb, reader).run()
+            for _ in range(20):
+                clock.advance(20 * MINUTE)
+                reader.take()
+            clock.advance(2 * HOUR)
+            waiting = (False, True)
+            assert await ends(lb) == [*[waiting] * 8, (False, False)]
+            figures = run(lb, reader, batch=3)
+            await figures.run()
+            assert (figures.figures.applied, figures.figures.late) == (20, {})
+            assert await ends(lb) == [*[(True, False)] * 8, (False, False)]
+            totals = [(await lb.top("b", period=p.label)).entries for p in await lb.periods("b")]
+            counted = [sum(int(str(e.score)) for e in entries) for entries in totals]
+            assert counted[:9] == [0, 0, 3, 3, 3, 3, 3, 3, 3]
+
+    asyncio.run(main())
+
+
+def test_a_batch_is_judged_message_by_message() -> None:
+    """What the stream took after the grace of an hour is late in it, in whatever batch it comes."""
+
+    async def main() -> None:
+        clock = laurels.ManualClock(BEGIN_MS)
+        async with opened(clock) as lb:
+            reader = MemoryReader(clock)
+            await run(lb, reader).run()
+            old = json.dumps({"board": "b", "member": "ann", "value": 1, "at": BEGIN_MS}).encode()
+            for at_ms in range(BEGIN_MS, BEGIN_MS + 3 * HOUR, MINUTE):
+                reader.take(old, at_ms)
+            clock.advance(4 * HOUR)
+            runner = run(lb, reader)
+            await runner.run()
+            in_time = 60 + 5 + 1
+            assert runner.figures.late == {"hour": 3 * 60 - in_time}
+            label = (await lb.periods("b", "hour"))[4].label
+            page = await lb.top("b", window="hour", period=label)
+            assert [entry.score for entry in page] == [in_time]
+
+    asyncio.run(main())
+
+
+def test_boards_without_messages_are_told_the_time() -> None:
+    """Within ten seconds after the end of a grace its period is final, also on a board that gets
+    nothing; told once for each, not every ten seconds."""
+
+    async def main() -> None:
+        clock = laurels.ManualClock(BEGIN_MS)
+        async with opened(clock) as lb:
+            await lb.create(laurels.Board("quiet", windows=["hour:keep=30"], changes="7d"))
+            await lb.create(laurels.Board("endless", changes="7d"))
+            reader = MemoryReader(clock, idle_ms=SECOND)
+            reader.take()
+            runner = run(lb, reader, until_end=False)
+            task = asyncio.create_task(runner.run())
+            for hour in range(1, 4):
+                end_ms = BEGIN_MS + hour * HOUR + 5 * MINUTE
+                while clock.now_ms() <= end_ms + 12 * SECOND:
+                    await asyncio.sleep(0)
+                expected = [*[(True, False)] * hour, (False, False)]
+                assert await ends(lb) == await ends(lb, "quiet") == expected
+            runner.stop()
+            await task
+            told = [change.kind for change in await lb.changes("quiet")].count("position")
+            assert told <= 3 + 2
+            assert [change.kind for change in await lb.changes("endless")].count("position") <= 4
+
+    asyncio.run(main())
+
+
+def test_a_busy_stream_tells_the_time_to_other_boards() -> None:
+    async def main() -> None:
+        clock = laurels.ManualClock(BEGIN_MS)
+        async with opened(clock) as lb:
+            await lb.create(laurels.Board("quiet", windows=["hour:keep=30"]))
+            reader = BusyReader(clock)
+            runner = run(lb, reader, until_end=False)
+            task = asyncio.create_task(runner.run())
+            while clock.now_ms() < BEGIN_MS + 2 * HOUR + 6 * MINUTE:
+                await asyncio.sleep(0)
+            runner.stop()
+            await task
+            assert await ends(lb, "quiet") == [(True, False), (True, False), (False, False)]
+
+    asyncio.run(main())
+
+
+def test_a_clock_that_leaps_blocks_no_period_for_good() -> None:
+    """While the clock is ahead the source says that it has passed a later time; when it is set
+    right, the source goes on from there."""
+
+    async def main() -> None:
+        clock = laurels.ManualClock(BEGIN_MS)
+        runners = LeapingClock(BEGIN_MS)
+        async with opened(clock) as lb:
+            reader = MemoryReader(runners)
+            runners.set(BEGIN_MS + 900 * HOUR)
+            reader.take()
+            await run(lb, reader).run()
+            runners.set(BEGIN_MS + HOUR)
+            clock.set(BEGIN_MS + HOUR)
+            reader.take()
+            await run(lb, reader).run()
+            clock.set(BEGIN_MS + 2 * HOUR + 6 * MINUTE)
+            assert await ends(lb) == [(False, True), (False, True), (False, False)]
+            runners.set(clock.now_ms())
+            await run(lb, reader).run()
+            assert await ends(lb) == [(True, False), (True, False), (False, False)]
+
+    asyncio.run(main())
+
+
+def _later(folder: Path, now_ms: int) -> laurels.ManualClock:
+    """Make the board, and return a clock three hours after now."""
+    with laurels.open(folder, clock=laurels.ManualClock(now_ms)) as lb:
+        lb.create(HOURS)
+    return laurels.ManualClock(now_ms + 3 * HOUR)
+
+
+def _counted(folder: Path, address: str, now_ms: int) -> None:
+    clock = _later(folder, now_ms)
+
+    @asynccontextmanager
+    async def boards() -> AsyncIterator[laurels.AsyncLeaderboards]:
+        async with laurels.open_async(folder, clock=clock) as lb:
+            yield lb
+
+    ran = count(boards, address, now_ms=clock.now_ms())
+    assert (ran.figures.applied, ran.figures.late) == (2, {})
+    with laurels.open(folder, clock=clock) as lb:
+        waiting = [p.label for p in lb.periods("b", "hour") if p.waits_for == ("source/source",)]
+        assert waiting
+        assert not lb.periods("b", "hour")[1].final
+    with laurels.open(folder, clock=laurels.ManualClock(clock.now_ms() + 99 * HOUR)) as lb:
+        finals = [p.final for p in lb.periods("b", "hour")]
+        assert (finals[:25], finals[26:]) == ([False] * 25, [True] * 4)
+
+
+def test_a_stream_of_nats_tells_its_time(tmp_path: Path) -> None:
+    with NatsServer() as nats:
+        nats.create("EVENTS", "events.*")
+        nats.publish("events.a", [EVENT, EVENT])
+        _counted(tmp_path / "boards", f"{nats.url}/EVENTS", time.time_ns() // 1_000_000)
+
+
+def test_a_stream_of_redis_tells_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, now_ms = tmp_path / "boards", time.time_ns() // 1_000_000
+    with Server() as redis:
+        for _ in range(2):
+            redis.call("XADD", "lag", "*", "event", EVENT)
+        _counted(folder, f"{redis.url}/0/lag", now_ms)
+    shell = Shell(monkeypatch, tmp_path)
+    (row,) = shell("source", "status", "source", "--json").json()["boards"]
+    assert row["counted_until"].startswith("20")
+    assert "waits for source/source" in shell("board", "show", "b").out
+    again = ("source", "retire", "source", "--json")
+    assert [shell(*again).json()["boards"] for _ in range(2)] == [["b"], []]
+    assert "waits for" not in shell("board", "show", "b").out
+    (kept,) = shell("source", "status", "source", "--json").json()["boards"]
+    assert kept == row | {"counted_until": ""}
+
+
+@pytest.mark.parametrize("lag", [0, 30 * MINUTE])
+def test_the_time_of_a_source_survives_its_end(lag: int) -> None:
+    """A run goes on with the time that the one before had passed."""
+
+    async def main() -> None:
+        clock = laurels.ManualClock(BEGIN_MS + HOUR + 6 * MINUTE)
+        async with opened(clock) as lb:
+            reader = MemoryReader(clock)
+            await run(lb, reader).run()
+            assert (await ends(lb))[0] == (True, False)
+            clock.advance(MINUTE)
+            reader.take(at_ms=BEGIN_MS + lag)  # the clock of the stream went back
+            runner = run(lb, reader)
+            await runner.run()
+            assert runner.figures.late == {"hour": 1}
+            assert (await ends(lb))[0] == (True, False)
+
+    asyncio.run(main())
+
+
+def test_files_have_no_time(tmp_path: Path) -> None:
+    (tmp_path / "events").write_bytes(EVENT + b"\n")
+    with laurels.open(tmp_path / "boards") as lb:
+        lb.create(HOURS)
+    count(tmp_path / "boards", tmp_path / "events")
+    assert scores(tmp_path / "boards", "b") == {"ann": 1}
+    with laurels.open(tmp_path / "boards") as lb:
+        assert all(period.final for period in lb.periods("b", "hour")[1:])
+        assert "passed_ms" not in str(lb.position("b", "source/source"))
