@@ -6,7 +6,7 @@ from laurels.core import record as records
 from laurels.core.fold import Fold
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.local.log.memory import MemoryLog
-from laurels.stores.local.verify import compare
+from laurels.stores.local.recovery.verify import compare
 
 
 def folded(log: MemoryLog, until: int, now_ms: int) -> Fold:

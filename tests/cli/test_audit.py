@@ -11,7 +11,7 @@ import httpx
 import msgspec
 import pytest
 
-from laurels.stores.local.audit import NAME
+from laurels.stores.local.files.audit import NAME
 from laurels.wire.audit_entry import AuditEntry
 from tests.redis.servers import Server
 from tests.serving import ADMIN_KEY, JSON, Served

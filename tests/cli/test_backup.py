@@ -13,7 +13,7 @@ import pytest
 
 import laurels
 from laurels import errors
-from laurels.stores.local.backup import back_up, restore
+from laurels.stores.local.recovery.backup import back_up, restore
 from laurels.stores.local.snapshot.files import SnapshotFiles
 from tests.cli.running import Shell
 from tests.comparison import everything
@@ -181,7 +181,7 @@ def test_a_backup_that_fails_leaves_the_one_there_was(
     backup: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = backup.read_bytes()
-    monkeypatch.setattr("laurels.stores.local.backup.verify", _damaged)
+    monkeypatch.setattr("laurels.stores.local.recovery.backup.verify", _damaged)
     with pytest.raises(errors.SnapshotDamaged):
         back_up(backup.parent / "boards", backup, overwrite=True)
     assert backup.read_bytes() == before
@@ -214,7 +214,7 @@ def test_a_restore_broken_off_leaves_no_folder(
     (backup.parent / ".again.restoring").mkdir()
     (backup.parent / ".again.restoring" / "left").touch()
     with monkeypatch.context() as patched:
-        patched.setattr("laurels.stores.local.backup.write_log", _no_room)
+        patched.setattr("laurels.stores.local.recovery.backup.write_log", _no_room)
         with pytest.raises(errors.StorageFailed, match="No room"):
             restore(backup, backup.parent / "again")
     assert sorted(path.name for path in backup.parent.iterdir()) == ["boards", "it.backup"]

@@ -9,7 +9,7 @@ import pytest
 
 from laurels.cli import opening_bar
 from laurels.errors import LogDamaged
-from laurels.stores.local.opening_progress import current_report
+from laurels.stores.local.recovery.progress import current_report
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 import laurels
 from laurels.errors import LogDamaged, StorageFailed
 from laurels.stores.local.log.sqlite import SqliteLog
-from laurels.stores.local.opening_progress import reporting
+from laurels.stores.local.recovery.progress import reporting
 from laurels.stores.local.snapshot import taking
 from laurels.stores.local.snapshot.files import SnapshotFiles
 from laurels.stores.local.snapshot.taking import is_due_on_close

@@ -15,7 +15,7 @@ from laurels.server.auth.caller import LEVEL
 from laurels.server.limits import AdmissionControl, Rates
 from laurels.server.route import Route
 from laurels.server.routes import ROUTES
-from laurels.stores.local.key_file import KEYS_FILE, FolderKeyStore
+from laurels.stores.local.files.key_file import KEYS_FILE, FolderKeyStore
 from laurels.stores.local.log.memory import MemoryLog
 from tests.serving import JSON, Served
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from laurels.stores.local.audit import NAME, FolderAudit
+from laurels.stores.local.files.audit import NAME, FolderAudit
 from laurels.wire.audit_entry import AuditEntry, AuditStore, MemoryAudit
 from tests.http.process import Process
 from tests.redis.servers import Server

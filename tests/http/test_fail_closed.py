@@ -8,8 +8,8 @@ import httpx
 
 import laurels
 from laurels.server.auth.at_rest import keys_of
-from laurels.stores.local.backup import back_up, restore
-from laurels.stores.local.key_file import KEYS_FILE
+from laurels.stores.local.files.key_file import KEYS_FILE
+from laurels.stores.local.recovery.backup import back_up, restore
 from tests.redis.servers import Server, until
 from tests.serving import JSON, Served
 

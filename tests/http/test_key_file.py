@@ -14,7 +14,7 @@ import pytest
 from laurels.errors import FormatTooNew, StorageFailed
 from laurels.errors.service import KeysDamaged, Unauthorized
 from laurels.server.auth.access import Keys
-from laurels.stores.local.key_file import KEYS_FILE, FolderKeyStore
+from laurels.stores.local.files.key_file import KEYS_FILE, FolderKeyStore
 from laurels.stores.local.log.memory import MemoryLog
 from laurels.wire.answers import problem
 from tests.serving import ADMIN_KEY, JSON, Served

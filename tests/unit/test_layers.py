@@ -20,12 +20,12 @@ CONCRETE = {
     "laurels.stores.local.log.sqlite",
     "laurels.stores.local.log.memory",
     "laurels.stores.local.log.folder",
-    "laurels.stores.local.backup",
+    "laurels.stores.local.recovery.backup",
 }
 FOLDER = {
     "laurels.stores.local.log.sqlite",
     "laurels.stores.local.log.folder",
-    "laurels.stores.local.backup",
+    "laurels.stores.local.recovery.backup",
 }
 """The parts that together know the files of a folder."""
 CONFIG = "laurels.config."

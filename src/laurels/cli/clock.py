@@ -8,7 +8,7 @@ import typer
 import laurels
 from laurels import config
 from laurels.core.clock_status import ClockStatus
-from laurels.stores.local.rewind import Rewound
+from laurels.stores.local.recovery.rewind import Rewound
 from laurels.timeline.zones import zone
 
 from .option_groups import command

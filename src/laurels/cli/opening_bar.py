@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from laurels.stores.local.opening_progress import reporting
+from laurels.stores.local.recovery.progress import reporting
 
 from .progress import bytes_bar
 

@@ -26,7 +26,7 @@ def key_store_of(url: str, warned: Callable[[str], None]) -> "Iterator[KeyStore]
 
     Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked where a server holds it.
     """
-    from laurels.stores.local.key_file import FolderKeyStore  # noqa: PLC0415
+    from laurels.stores.local.files.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
 
     with ExitStack() as stack:
@@ -53,8 +53,8 @@ async def servable(
 ) -> Backing:
     """Open what a server stands on, creating what is not there, on the loop that runs; `warn` is
     told what is wrong with its files. Raises as `connect` and `direct`."""
-    from laurels.stores.local.audit import FolderAudit  # noqa: PLC0415
-    from laurels.stores.local.key_file import FolderKeyStore  # noqa: PLC0415
+    from laurels.stores.local.files.audit import FolderAudit  # noqa: PLC0415
+    from laurels.stores.local.files.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
     from laurels.wire.audit_entry import MemoryAudit  # noqa: PLC0415 (only the service)
     from laurels.wire.keys import MemoryKeyStore  # noqa: PLC0415

@@ -6,7 +6,7 @@ from pathlib import Path
 from laurels.errors import BoardInvalid, InvalidClock
 from laurels.model.durations import duration_ms
 from laurels.model.validation import safe_repr
-from laurels.stores.local.clock_file import ClockFile
+from laurels.stores.local.files.clock_file import ClockFile
 from laurels.timeline.clock_guard import DEFAULT_MAX_STEP_MS, ClockGuard, GuardedClock
 
 CLOCKS = ("system", "event")

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from laurels.stores.local.backup import Backup, Progress
-from laurels.stores.local.backup import back_up as back_up_folder
-from laurels.stores.local.backup import restore as restore_folder
 from laurels.stores.local.log.folder import Folder, announce
 from laurels.stores.local.log.sqlite import SqliteLog
-from laurels.stores.local.rewind import Rewound
-from laurels.stores.local.rewind import rewind as rewind_folder
+from laurels.stores.local.recovery.backup import Backup, Progress
+from laurels.stores.local.recovery.backup import back_up as back_up_folder
+from laurels.stores.local.recovery.backup import restore as restore_folder
+from laurels.stores.local.recovery.rewind import Rewound
+from laurels.stores.local.recovery.rewind import rewind as rewind_folder
 from laurels.timeline.clock import SystemClock
 
 from .urls import folder_of, folder_with_files

@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from laurels.errors import InvalidClock
 from laurels.model.validation import safe_repr
 from laurels.stores.local.changes.file import ChangeFile
-from laurels.stores.local.clock_file import ClockFile
+from laurels.stores.local.files.clock_file import ClockFile
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.local.log.base import Log
 from laurels.stores.local.log.folder import Folder

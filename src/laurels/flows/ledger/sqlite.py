@@ -9,7 +9,7 @@ from typing import Any
 
 from laurels.errors.ledger import NoLedger
 from laurels.errors.sinks import TargetUnavailable
-from laurels.stores.local.private_files import FILE_MODE
+from laurels.stores.local.files.private_files import FILE_MODE
 
 from .columns import LedgerEntries
 from .dialects import Row, entries_by_row, named_errors

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from laurels import config
 from laurels.errors import FolderMissing
-from laurels.stores.local.audit import NAME, FolderAudit
+from laurels.stores.local.files.audit import NAME, FolderAudit
 from laurels.wire.audit_entry import AuditEntry, AuditStore, MemoryAudit
 from laurels.wire.audit_page import AuditPage, page_of
 

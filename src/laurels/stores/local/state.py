@@ -22,12 +22,12 @@ from laurels.stores.local.changes.base import ChangeRows
 from laurels.stores.local.changes.log import ChangeLog
 from laurels.stores.local.changes.memory import MemoryChanges
 from laurels.stores.local.log.base import Log
+from laurels.stores.local.recovery.recover import recover
 from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles
+from laurels.stores.local.snapshot.scheduler import SnapshotScheduler
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .recovery import recover
-from .snapshot_scheduler import SnapshotScheduler
 from .write_failures import WriteFailures
 
 T = TypeVar("T")

@@ -13,12 +13,12 @@ from laurels.errors import (
     NothingToBackUp,
 )
 from laurels.stores.intake.writes import Task
+from laurels.stores.local.recovery.recover import refold
+from laurels.stores.local.recovery.verify import compare
 from laurels.stores.local.snapshot.form import verify
 from laurels.stores.local.snapshot.taking import take
 
 from .committing import LocalCommits
-from .recovery import refold
-from .verify import compare
 
 _log = logging.getLogger("laurels")
 

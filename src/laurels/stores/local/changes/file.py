@@ -13,7 +13,7 @@ from pathlib import Path
 from laurels.core.changes.blocks import Block, decode_blocks, encode_blocks
 from laurels.core.changes.cursor import BlockPlace
 from laurels.errors import FormatTooNew, LogDamaged, StorageFailed
-from laurels.stores.local.private_files import create_file
+from laurels.stores.local.files.private_files import create_file
 
 from .base import RowOfBoard, StoredRow
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from laurels.errors import FolderMissing, Locked, StorageFailed
-from laurels.stores.local.private_files import (
+from laurels.stores.local.files.private_files import (
     create_file,
     make_folder,
     tighten_folder,

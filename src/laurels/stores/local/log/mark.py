@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from laurels.errors import LogDamaged
-from laurels.stores.local.private_files import create_file
+from laurels.stores.local.files.private_files import create_file
 
 _DIGITS = 20
 _LENGTH = 30

@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from laurels.errors import FolderMissing, FormatTooNew, LogDamaged, StorageFailed
-from laurels.stores.local.private_files import create_file
+from laurels.stores.local.files.private_files import create_file
 
 from .mark import Mark
 

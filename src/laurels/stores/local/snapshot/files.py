@@ -15,7 +15,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from laurels.errors import LaurelsError, StorageFailed
-from laurels.stores.local.private_files import written_file
+from laurels.stores.local.files.private_files import written_file
 
 from .form import Section, verify, write_sections
 

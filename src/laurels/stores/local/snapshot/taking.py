@@ -11,7 +11,7 @@ from laurels.core.board_record import HEAD, Head, encode, head
 from laurels.core.fold import Fold
 from laurels.core.index import Index, Load, Section
 from laurels.errors import LogDamaged, SnapshotDamaged
-from laurels.stores.local.opening_progress import current_report
+from laurels.stores.local.recovery.progress import current_report
 
 from .files import SnapshotFile, SnapshotFiles
 from .form import FilePosition

@@ -22,11 +22,10 @@ from msgspec.structs import replace
 from laurels.core import record as records
 from laurels.core.contents import decode_origin, encode
 from laurels.errors import CannotRewind, SnapshotDamaged
+from laurels.stores.local.files.clock_file import CLOCK_NAME
 from laurels.stores.local.log.base import RewritableLog
 from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles
 from laurels.stores.local.snapshot.taking import moment_of
-
-from .clock_file import CLOCK_NAME
 
 
 class Rewound(Struct, frozen=True):

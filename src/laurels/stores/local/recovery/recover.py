@@ -20,7 +20,7 @@ from laurels.stores.local.log.base import Log
 from laurels.stores.local.snapshot.files import SnapshotFile
 from laurels.stores.local.snapshot.taking import opened
 
-from .opening_progress import current_report
+from .progress import current_report
 
 _REPORT_EVERY = 64
 """The number of entries between two progress reports."""

@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 
 from laurels.core.stats import Kept
 from laurels.errors import LaurelsError
-from laurels.stores.local.snapshot.files import SnapshotFile
-from laurels.stores.local.snapshot.taking import is_due, is_due_on_close
+from laurels.stores.local.recovery.recover import Recovered
 
-from .recovery import Recovered
+from .files import SnapshotFile
+from .taking import is_due, is_due_on_close
 
 
 class SnapshotScheduler:

@@ -29,12 +29,11 @@ from laurels.errors import (
     SnapshotDamaged,
     StorageFailed,
 )
+from laurels.stores.local.files.private_files import make_folder, written_file
 from laurels.stores.local.log.folder import LOG_NAME
 from laurels.stores.local.log.sqlite import LogView, write_log
 from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles, sync_folder
 from laurels.stores.local.snapshot.form import Section, read_sections, verify, write_sections
-
-from .private_files import make_folder, written_file
 
 CONTENTS, SNAPSHOT, ENTRIES = b"C", b"S", b"L"
 _PIECE = 1 << 20

@@ -1,0 +1,1 @@
+"""Opening a folder again: recovery, verification, rewinding, and backups."""
