@@ -1,4 +1,4 @@
-"""Writes the table in docs/configuration.md from laurels.server.settings.
+"""Writes the table in docs/configuration.md from laurels.server.process.settings.
 
 python scripts/settings_table.py
 """
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import get_args, get_origin
 
-from laurels.server.settings import Setting, table
+from laurels.server.process.settings import Setting, table
 
 PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
 _TABLE = re.compile(r"(?<=\|---\|---\|---\|---\|\n)(\|.*\n)*")

@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import laurels
-from laurels.server import serving
 from laurels.server.auth import opening
-from laurels.server.settings import Settings
+from laurels.server.process import serving
+from laurels.server.process.settings import Settings
 
 WITHIN_SECONDS = 60
 JSON = {"Content-Type": "application/json"}

@@ -12,7 +12,7 @@ import laurels
 from laurels.errors.service import InvalidSettings
 from laurels.errors.sinks import InvalidTarget
 from laurels.flows.sinks.configured import SinkSettings
-from laurels.server.settings import settings_of, table
+from laurels.server.process.settings import settings_of, table
 from tests.redis.servers import until
 from tests.serving import ADMIN_KEY, Served
 

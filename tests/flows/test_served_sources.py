@@ -11,7 +11,7 @@ import laurels
 from laurels.errors.service import InvalidSettings
 from laurels.errors.sources import InvalidStream, InvalidTemplate
 from laurels.flows.sources.configured import ConfiguredSource
-from laurels.server.settings import settings_of, table
+from laurels.server.process.settings import settings_of, table
 from tests.flows.sourcing import FOUR_FIELDS, four_fields
 from tests.flows.test_served_sinks import ADMIN, sample
 from tests.redis.servers import until

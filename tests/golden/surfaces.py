@@ -22,8 +22,8 @@ import laurels.errors.sources
 import laurels.wire.problems
 from laurels.cli import program
 from laurels.errors import table
-from laurels.server.openapi import openapi
-from laurels.server.routes import ROUTES
+from laurels.server.routing.openapi import openapi
+from laurels.server.routing.routes import ROUTES
 
 HERE = Path(__file__).parent
 SIGNATURES, OPENAPI, HELP, ERRORS = (

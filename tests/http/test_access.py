@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from laurels.errors.service import Overloaded, TooManyRequests, TooManyStreams, Unauthorized
+from laurels.server.admission.limits import AdmissionControl, Rates
 from laurels.server.auth.access import Keys
 from laurels.server.auth.caller import LEVEL
-from laurels.server.limits import AdmissionControl, Rates
-from laurels.server.route import Route
-from laurels.server.routes import ROUTES
+from laurels.server.routing.route import Route
+from laurels.server.routing.routes import ROUTES
 from laurels.stores.local.files.key_file import KEYS_FILE, FolderKeyStore
 from laurels.stores.local.log.memory import MemoryLog
 from tests.serving import JSON, Served

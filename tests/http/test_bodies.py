@@ -11,8 +11,8 @@ import pytest
 
 from laurels.errors import LaurelsError
 from laurels.errors.service import BodyTimedOut, BodyTooLarge, Overloaded
-from laurels.server.bodies import LEAST_RATE, SMALL, Bodies
-from laurels.server.deadlines import Deadlines
+from laurels.server.requests.bodies import LEAST_RATE, SMALL, Bodies
+from laurels.server.requests.deadlines import Deadlines
 from tests.http.wire import Wire, request
 from tests.serving import Served
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from laurels.errors.service import InvalidSettings
-from laurels.server.client_address import ClientAddresses, address_block
+from laurels.server.admission.client_address import ClientAddresses, address_block
 
 PROXIES = ["10.0.0.0/8", "::1", "2001:db8:ffff::/48"]
 

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from laurels.server.connections import ConnectionGuard, _connections, allowed_connections
-from laurels.server.descriptors import open_descriptors
+from laurels.server.admission.connections import ConnectionGuard, _connections, allowed_connections
+from laurels.server.process.descriptors import open_descriptors
 from tests.http.process import Process
 from tests.serving import Served
 
@@ -96,7 +96,8 @@ def test_silent_connections_leave_descriptors_for_others(tmp_path: Path) -> None
 
 def test_the_descriptors_a_server_may_have_are_raised_to_those_it_is_allowed() -> None:
     program = (
-        "import resource; from laurels.server.connections import raise_descriptor_limit as up;"
+        "import resource;"
+        "from laurels.server.admission.connections import raise_descriptor_limit as up;"
         "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1];"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard)); assert up() == hard != 64"
     )

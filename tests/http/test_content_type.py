@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from laurels.server.route import Route
-from laurels.server.routes import ROUTES
+from laurels.server.routing.route import Route
+from laurels.server.routing.routes import ROUTES
 from tests.serving import Served
 
 ADMIN = "the key of the one who runs it"

@@ -12,8 +12,8 @@ import msgspec
 import laurels
 from laurels.core.query import ListQuery
 from laurels.server.auth.caller import ANYBODY
-from laurels.server.context import RequestContext, Streamed
 from laurels.server.live.hub import Hub
+from laurels.server.requests.context import RequestContext, Streamed
 from laurels.server.verbs.streams import EXPORT_PAGE, export
 from laurels.wire.queries import parameters_of
 from tests.calendar_by_scanning import HOUR, utc_ms

@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from laurels.core.query import Query
-from laurels.server import peers
-from laurels.server.descriptors import open_descriptors
-from laurels.server.flow import CHECK_BYTES, Flow
-from laurels.server.peers import PeerDescriptors
+from laurels.server.answers import peers
+from laurels.server.answers.flow import CHECK_BYTES, Flow
+from laurels.server.answers.peers import PeerDescriptors
+from laurels.server.process.descriptors import open_descriptors
 from laurels.stores.local.store import Service
 from tests.http.listening import WITHIN_SECONDS, feed
 from tests.serving import Served

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from laurels.engine.batch.outline import outline_json
-from laurels.server.bodies import SMALL
-from laurels.server.decoding import EVENT_VALUES, PIECE_BYTES
+from laurels.server.requests.bodies import SMALL
+from laurels.server.requests.decoding import EVENT_VALUES, PIECE_BYTES
 from laurels.wire import requests
 from tests.serving import Served
 

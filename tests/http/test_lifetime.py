@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 import laurels
-from laurels.server.settings import table
+from laurels.server.process.settings import table
 from tests.http.process import Process
 from tests.serving import ADMIN_KEY
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 import laurels
-from laurels.server import serving
+from laurels.server.process import serving
 from tests.redis.servers import Server
 from tests.serving import ADMIN_KEY, JSON, Served
 

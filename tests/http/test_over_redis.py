@@ -17,7 +17,7 @@ import pytest
 import laurels
 from laurels import errors
 from laurels.server.live.hub import FOLLOW_SECONDS
-from laurels.server.settings import Settings
+from laurels.server.process.settings import Settings
 from tests.counts import rare
 from tests.http.listening import Frame, Known, feed
 from tests.http.process import Process

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from laurels.server import process_memory
+from laurels.server.process import process_memory
 
 MIB = 1 << 20
 

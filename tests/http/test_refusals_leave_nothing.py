@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 
-from laurels.server.context import RequestContext
+from laurels.server.requests.context import RequestContext
 from laurels.wire.answers import drop_frames
 from tests.http.process import Process
 from tests.serving import Served

@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from laurels.errors.service import TooManyRequests
-from laurels.server.admission import Admission
-from laurels.server.limits import Rates
-from laurels.server.settings import Settings
-from laurels.server.tracing import trace_of
+from laurels.server.admission.admission import Admission
+from laurels.server.admission.limits import Rates
+from laurels.server.process.settings import Settings
+from laurels.server.requests.tracing import trace_of
 from tests.http.process import Process
 from tests.serving import ADMIN_KEY, Served
 

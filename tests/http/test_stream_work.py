@@ -18,12 +18,12 @@ from laurels.core.changes.answers import ChangePage
 from laurels.core.query import ListQuery, Query
 from laurels.errors.service import Stopping
 from laurels.server.auth.caller import Caller
-from laurels.server.context import RequestContext, Streamed
 from laurels.server.live import change_stream
 from laurels.server.live.change_stream import ChangeStream
 from laurels.server.live.channel import WatchedList
 from laurels.server.live.frames import END
 from laurels.server.live.hub import SLICE_COST, Hub
+from laurels.server.requests.context import RequestContext, Streamed
 from laurels.server.verbs import streams
 from laurels.wire.queries import parameters_of
 from tests.calendar_by_scanning import utc_ms

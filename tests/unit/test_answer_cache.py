@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from laurels.server import answer_cache
-from laurels.server.answer_cache import LARGE, MOST, MOST_BYTES, AnswerCache
+from laurels.server.answers import answer_cache
+from laurels.server.answers.answer_cache import LARGE, MOST, MOST_BYTES, AnswerCache
 
 TOKEN = (1, 2, 3, False)
 

@@ -32,7 +32,7 @@ CONFIG = "laurels.config."
 CHANCE_AND_TIME = {"time", "random", "secrets", "uuid"}
 MAY_ASK_THE_WORLD = {
     "laurels.timeline.clock",
-    "laurels.server.serving",
+    "laurels.server.process.serving",
     "laurels.server.auth.at_rest",
     "laurels.flows.retries",  # jitter between attempts
     "laurels.stores.intake.tags",  # which names a record or board gets changes no answer

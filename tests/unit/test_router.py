@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from laurels.server.router import Router
+from laurels.server.routing.router import Router
 
 
 @pytest.fixture

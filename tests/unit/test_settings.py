@@ -8,7 +8,7 @@ import pytest
 from scripts.settings_table import PAGE, page
 
 from laurels.errors.service import InvalidSettings
-from laurels.server.settings import Settings, admin_key_of, settings_of, table
+from laurels.server.process.settings import Settings, admin_key_of, settings_of, table
 
 
 def test_the_page_of_settings_is_current() -> None:

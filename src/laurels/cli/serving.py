@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from laurels.config import without_login
-from laurels.server.settings import REMOVED, Setting, admin_key_of, settings_of, table
+from laurels.server.process.settings import REMOVED, Setting, admin_key_of, settings_of, table
 
 from .failures import MissingExtra
 from .show import complain
@@ -43,7 +43,7 @@ def serve(config: Path | None = None, **options: Any) -> int:
     """
     settings = settings_of(options, os.environ, config)
     try:
-        serving = import_module("laurels.server.serving")
+        serving = import_module("laurels.server.process.serving")
     except ModuleNotFoundError as error:
         raise MissingExtra(f"{error.name} is not installed") from error
     code: int = serving.serve(

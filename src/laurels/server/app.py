@@ -28,9 +28,37 @@ from laurels.errors.service import (
     Unauthorized,
     UrlTooLong,
 )
+from laurels.server.admission.admission import Admission
+from laurels.server.admission.limits import Rates
+from laurels.server.answers.answer_cache import AnswerCache
+from laurels.server.answers.flow import Flow
+from laurels.server.answers.open_streams import OpenStreams
+from laurels.server.answers.peers import PeerDescriptors
+from laurels.server.answers.responses import (
+    Written,
+    encode_answer,
+    failure_response,
+    problem_response,
+)
+from laurels.server.answers.streaming import Reader, send_stream
 from laurels.server.audit.auditing import AuditedCall, reason_in
 from laurels.server.auth.caller import LEVEL, UNKNOWN, Caller
 from laurels.server.auth.local_only import ensure_local
+from laurels.server.requests.context import RequestContext, Server, Streamed
+from laurels.server.requests.cors import PREFLIGHT, Headers, Origins
+from laurels.server.requests.credentials import (
+    header_values,
+    secret_of,
+    single_header,
+    without_token,
+)
+from laurels.server.requests.replays import Answered, Replays, judged_key
+from laurels.server.requests.tracing import trace_fields, trace_headers, trace_of
+from laurels.server.routing.openapi import openapi
+from laurels.server.routing.pages import PAGES, Asset
+from laurels.server.routing.route import NO_CONTENT, Route
+from laurels.server.routing.router import RouteMatch, Router
+from laurels.server.routing.routes import ROUTES
 from laurels.wire import requests
 from laurels.wire.answers import (
     EVENT_REFUSED,
@@ -39,25 +67,7 @@ from laurels.wire.answers import (
 )
 from laurels.wire.audit_entry import is_recorded
 
-from .admission import Admission
-from .answer_cache import AnswerCache
-from .context import RequestContext, Server, Streamed
-from .cors import PREFLIGHT, Headers, Origins
-from .credentials import header_values, secret_of, single_header, without_token
-from .flow import Flow
-from .limits import Rates
 from .metrics import CONTENT_TYPE, Exposed, exposition
-from .open_streams import OpenStreams
-from .openapi import openapi
-from .pages import PAGES, Asset
-from .peers import PeerDescriptors
-from .replays import Answered, Replays, judged_key
-from .responses import Written, encode_answer, failure_response, problem_response
-from .route import NO_CONTENT, Route
-from .router import RouteMatch, Router
-from .routes import ROUTES
-from .streaming import Reader, send_stream
-from .tracing import trace_fields, trace_headers, trace_of
 
 NOT_MODIFIED = 304
 _PATHS = 1_024

@@ -21,8 +21,7 @@ from laurels.errors import RefusedReceipts
 from laurels.flows.sinks.figures import SinkFigures
 from laurels.flows.sources.figures import SOURCE_OUTCOMES
 from laurels.flows.sources.figures import Figures as SourceFigures
-
-from .limits import AdmissionControl
+from laurels.server.admission.limits import AdmissionControl
 
 SECONDS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)
 EVENTS = (1, 2, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000)

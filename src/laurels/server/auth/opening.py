@@ -6,7 +6,7 @@ import ipaddress
 from laurels import config
 from laurels.errors.service import InvalidSettings, KeysNeeded, NotLoopback
 from laurels.model.validation import safe_repr
-from laurels.server.settings import Settings
+from laurels.server.process.settings import Settings
 from laurels.wire.keys import KeyStore
 
 from .access import Keys

@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from laurels.server.context import RequestContext
-from laurels.server.route import Routes
+from laurels.server.requests.context import RequestContext
+from laurels.server.routing.route import Routes
 from laurels.wire.audit_page import AuditPage
 
 ROUTES = Routes()

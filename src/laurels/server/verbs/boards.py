@@ -10,8 +10,8 @@ from laurels.errors import UnknownBoard
 from laurels.errors.service import InvalidBody
 from laurels.model.board import Board
 from laurels.model.validation import safe_repr
-from laurels.server.context import RequestContext, Response
-from laurels.server.route import CREATED, NO_CONTENT, NoQuery, Routes
+from laurels.server.requests.context import RequestContext, Response
+from laurels.server.routing.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
 
 ROUTES = Routes()

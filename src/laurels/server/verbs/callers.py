@@ -6,8 +6,8 @@ from typing import get_args
 from msgspec import Struct
 
 from laurels.server.auth.caller import LEVEL
-from laurels.server.context import RequestContext
-from laurels.server.route import NoQuery, Routes
+from laurels.server.requests.context import RequestContext
+from laurels.server.routing.route import NoQuery, Routes
 from laurels.wire.keys import Scope
 
 ROUTES = Routes()

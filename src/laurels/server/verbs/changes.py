@@ -4,9 +4,9 @@ from msgspec import Struct
 
 from laurels.core.changes.answers import ChangePage
 from laurels.core.changes.cursor import checked_limit
-from laurels.server.context import RequestContext, Streamed
 from laurels.server.live.change_stream import ChangeStream
-from laurels.server.route import Routes
+from laurels.server.requests.context import RequestContext, Streamed
+from laurels.server.routing.route import Routes
 
 ROUTES = Routes()
 

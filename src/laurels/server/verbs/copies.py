@@ -8,8 +8,8 @@ from laurels.core.copy_checks import ensure_origin, ensure_piece
 from laurels.errors import LaurelsError
 from laurels.errors.copies import CopyLost
 from laurels.model.board import Board
-from laurels.server.context import RequestContext, Streamed
-from laurels.server.route import NO_CONTENT, NoQuery, Routes
+from laurels.server.requests.context import RequestContext, Streamed
+from laurels.server.routing.route import NO_CONTENT, NoQuery, Routes
 from laurels.stores.base import BoardCopies
 from laurels.wire import requests
 from laurels.wire.answers import lines, problem

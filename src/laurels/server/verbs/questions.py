@@ -7,8 +7,8 @@ from laurels.core.query import Query
 from laurels.core.stats import BoardStats
 from laurels.errors.service import InvalidBody
 from laurels.model.validation import safe_repr
-from laurels.server.context import Handler, RequestContext
-from laurels.server.route import NoQuery, Routes
+from laurels.server.requests.context import Handler, RequestContext
+from laurels.server.routing.route import NoQuery, Routes
 from laurels.wire import requests
 from laurels.wire.queries import parameters_of, read_query
 

@@ -12,9 +12,9 @@ from laurels.core.query import ListQuery
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
 from laurels.model.validation import safe_repr
-from laurels.server.context import RequestContext, Streamed
 from laurels.server.live.channel import WatchedList
-from laurels.server.route import Routes
+from laurels.server.requests.context import RequestContext, Streamed
+from laurels.server.routing.route import Routes
 from laurels.wire import requests
 from laurels.wire.answers import lines, problem
 from laurels.wire.parameters import read_labels

@@ -11,8 +11,8 @@ from laurels.core.clock_status import ClockStatus
 from laurels.core.stats import CheckReport, Stats
 from laurels.model.board_patterns import ALL_BOARDS
 from laurels.server.auth.submission_rule import submission_rule
-from laurels.server.context import RequestContext, Response
-from laurels.server.route import CREATED, NO_CONTENT, NoQuery, Routes
+from laurels.server.requests.context import RequestContext, Response
+from laurels.server.routing.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
 from laurels.wire.keys import Key, Scope
 

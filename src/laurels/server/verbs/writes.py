@@ -13,8 +13,8 @@ from laurels.errors.service import Forbidden, InvalidBody, InvalidQuery
 from laurels.model.event import at_ms
 from laurels.model.validation import safe_repr
 from laurels.server.auth.caller import LEVEL
-from laurels.server.context import RequestContext
-from laurels.server.route import NO_CONTENT, NoQuery, Routes
+from laurels.server.requests.context import RequestContext
+from laurels.server.routing.route import NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
 from laurels.wire.answers import (
     BatchAnswer,

@@ -100,7 +100,7 @@ def _reserved(ip: str, port: int) -> Iterator[tuple[str, int]]:
 
 async def _started() -> Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "laurels.server.workers", stdin=PIPE, stdout=PIPE
+        sys.executable, "-m", "laurels.server.process.workers", stdin=PIPE, stdout=PIPE
     )
 
 

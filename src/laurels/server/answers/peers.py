@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TypeAlias
 
-from .descriptors import borrowed, open_descriptors
+from laurels.server.process.descriptors import borrowed, open_descriptors
 
 PAUSE_SECONDS = 0.1
 """The pause between two searches."""

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from granian.rsgi import HTTPProtocol, ProtocolClosed  # type: ignore[attr-defined]
 from msgspec import Struct
 
-from .context import Streamed
-from .cors import Headers
-from .deadlines import Deadlines
+from laurels.server.requests.context import Streamed
+from laurels.server.requests.cors import Headers
+from laurels.server.requests.deadlines import Deadlines
+
 from .flow import Flow
 
 

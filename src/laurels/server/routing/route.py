@@ -6,9 +6,8 @@ from typing import Any
 from msgspec import Struct
 
 from laurels.server.auth.caller import LEVEL
+from laurels.server.requests.context import Handler
 from laurels.wire.keys import Scope
-
-from .context import Handler
 
 NO_CONTENT, CREATED = 204, 201
 FEW_BYTES = 16 << 10

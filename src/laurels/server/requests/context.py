@@ -7,19 +7,19 @@ from typing import Any
 from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
+from laurels.server.admission.limits import AdmissionControl
 from laurels.server.audit.auditing import Auditor
 from laurels.server.auth.access import Keys
 from laurels.server.auth.caller import Caller
+from laurels.server.live.hub import Hub
+from laurels.server.metrics import Metrics
+from laurels.server.process.settings import Settings
 from laurels.stores.base import Servable
 from laurels.wire.requests import JSON
 
 from .bodies import Bodies
 from .deadlines import Deadlines
 from .decoding import Decoder
-from .limits import AdmissionControl
-from .live.hub import Hub
-from .metrics import Metrics
-from .settings import Settings
 
 
 class Server(Struct, frozen=True):

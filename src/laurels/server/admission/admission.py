@@ -6,10 +6,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from granian.rsgi import Scope
 
 from laurels.errors.service import TooManyRequests
+from laurels.server.process.settings import Settings
 
 from .client_address import ClientAddresses, address_block
 from .limits import Rates
-from .settings import Settings
 
 _WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE = 10.0, 100
 """The limit on requests with an unknown key, per client address. Where several processes share the

@@ -20,25 +20,29 @@ from laurels import config
 from laurels.api.aio import AsyncLeaderboards
 from laurels.flows.sinks.configured import BackgroundSinks
 from laurels.flows.sources.configured import BackgroundSources
+from laurels.server.admission.client_address import ClientAddresses
+from laurels.server.admission.connections import (
+    ConnectionGuard,
+    allowed_connections,
+    raise_descriptor_limit,
+)
+from laurels.server.admission.limits import AdmissionControl, Rates
+from laurels.server.app import Application
 from laurels.server.audit.auditing import Auditor
 from laurels.server.auth.access import Keys
 from laurels.server.auth.key_upkeep import KeyReader, store_last_used
 from laurels.server.auth.opening import ensure_possible, settle_keys
+from laurels.server.live.hub import Hub
+from laurels.server.metrics import Metrics
+from laurels.server.requests.bodies import Bodies
+from laurels.server.requests.context import Server
+from laurels.server.requests.deadlines import Deadlines
+from laurels.server.requests.decoding import Decoder
 from laurels.stores.base import Backing, Servable
 from laurels.timeline.clock import Clock
 from laurels.wire.keys import KeyStore
 from laurels.wire.redaction import hide_folder
 
-from .app import Application
-from .bodies import Bodies
-from .client_address import ClientAddresses
-from .connections import ConnectionGuard, allowed_connections, raise_descriptor_limit
-from .context import Server
-from .deadlines import Deadlines
-from .decoding import Decoder
-from .limits import AdmissionControl, Rates
-from .live.hub import Hub
-from .metrics import Metrics
 from .ports import Order, SharedPort, free, listening
 from .process_memory import return_free_memory, settle_collector, share_arenas
 from .settings import Settings

@@ -14,7 +14,8 @@ import termios
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 
-from .descriptors import borrowed
+from laurels.server.process.descriptors import borrowed
+
 from .peers import PeerDescriptors, peer_of
 
 MOST_BYTES = 64 * 1024

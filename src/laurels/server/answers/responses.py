@@ -6,12 +6,11 @@ from msgspec import Struct
 
 from laurels.errors import Fault, LaurelsError, Unavailable
 from laurels.errors.service import InternalError, MethodNotAllowed, TooManyRequests, Unauthorized
+from laurels.server.requests.context import Response
+from laurels.server.requests.cors import Headers
+from laurels.server.requests.replays import Answered
+from laurels.server.routing.route import NO_CONTENT, Route
 from laurels.wire.answers import PROBLEM, drop_frames, encoded, problem, to_json
-
-from .context import Response
-from .cors import Headers
-from .replays import Answered
-from .route import NO_CONTENT, Route
 
 _RETRY_SECONDS = "1"
 _log = structlog.get_logger("laurels")

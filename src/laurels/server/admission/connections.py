@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TypeAlias
 
+from laurels.server.process.descriptors import borrowed, open_descriptors
+
 from .client_address import address_block
-from .descriptors import borrowed, open_descriptors
 
 CHECK_SECONDS = 1.0
 _RESERVED = 256

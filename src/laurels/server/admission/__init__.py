@@ -1,0 +1,1 @@
+"""Who is let in before a request is read: addresses, connections, rates, load."""

@@ -1,0 +1,1 @@
+"""The process that serves: settings, workers, listening addresses, memory, its log."""

@@ -1,0 +1,1 @@
+"""What comes in: the context of a request, its headers, its body, and its repetition."""

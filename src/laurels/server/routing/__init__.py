@@ -1,0 +1,1 @@
+"""The table of routes, with its description and the files that are served unchanged."""
