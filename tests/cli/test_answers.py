@@ -30,7 +30,7 @@ def test_top(gifts: Shell) -> None:
     assert _entries(page) == [(1, "m7", 7.5), (2, "m6", 6.5)]
     assert page["total"] == 7
     assert page["as_of"]["window"] == "all"
-    assert set(page) == {"entries", "total", "as_of", "next"}
+    assert set(page) == {"entries", "total", "as_of", "next", "certain"}
     following = gifts.json("top", "gifts", "--limit", "2", "--after", page["next"])
     assert _entries(following) == [(3, "m5", 5.5), (4, "m4", 4.5)]
     both = gifts("top", "gifts", "--after", page["next"], "--offset", "1")

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 import laurels
@@ -90,6 +91,13 @@ def test_a_member_is_a_line(
 ) -> None:
     score = None if rank is None else 7
     assert standing_line(MemberChange("ann", rank, score, 9, previous, 6, by, AS_OF)) == line
+
+
+def test_an_estimated_rank_is_told_as_one() -> None:
+    change = MemberChange("ann", 1_204_000, 7, 8_000_000, None, None, None, AS_OF)
+    change = replace(change, rank_low=1_198_000, rank_high=1_210_000)
+    line = "ann: about 1,204,000; between 1,198,000 and 1,210,000, of 8,000,000  7"
+    assert standing_line(change) == line
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import pytest
 
 import laurels
 from laurels.errors import BoardInvalid, InvalidRank
+from tests.contract.coarse import in_memory, over_http
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 from tests.contract.heads import HEAD, Pair, assert_beyond, bounds, walk
@@ -34,15 +35,30 @@ SHAPES = [
 ]
 
 
-@pytest.fixture(
-    params=[each for each in IMPLEMENTATIONS if each.has_heads],
-    ids=lambda implementation: implementation.name,
+STORES = (
+    *[each for each in IMPLEMENTATIONS if each.has_heads],
+    Implementation("estimating", in_memory(HEAD + 20), lasting=False),
+    Implementation("estimating-http", over_http(HEAD + 20), lasting=True),
 )
+REFILLING = Implementation("refilling", in_memory(HEAD - 40), lasting=False)
+"""A store in which only a part of the head is certain, now and then."""
+
+
+@pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
 def deployment(
     request: pytest.FixtureRequest, tmp_path: Path, clock: laurels.ManualClock
 ) -> Iterator[Deployment]:
     with Deployment(request.param, tmp_path, clock) as deployment:
         yield deployment
+
+
+any_time = pytest.mark.parametrize(
+    "deployment",
+    [*STORES, REFILLING],
+    indirect=True,
+    ids=lambda implementation: implementation.name,
+)
+"""For tests that hold while the head is being filled as well."""
 
 
 @pytest.mark.parametrize(
@@ -76,6 +92,7 @@ def events(
     ]
 
 
+@any_time
 @pytest.mark.parametrize(("columns", "tie", "rank"), SHAPES)
 def test_every_rank_is_within_its_bounds(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, columns: str, tie: str, rank: str
@@ -95,6 +112,7 @@ def test_every_rank_is_within_its_bounds(
     pair.check(rng)
 
 
+@any_time
 def test_the_head_comes_grows_shrinks_and_goes(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
@@ -112,6 +130,7 @@ def test_the_head_comes_grows_shrinks_and_goes(
             assert len(lb.top("b", limit=500)) == len(pair.places())
 
 
+@any_time
 def test_periods_have_heads_of_their_own(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:

@@ -86,12 +86,14 @@ class Known:
         self.kinds: list[str] = []
         self.as_of: dict[str, Any] = {}
         self.total = 0
+        self.certain: object = None
         self._entries: dict[str, dict[str, Any]] = {}
 
     def take(self, frame: Frame) -> None:
         self.kinds.append(frame.kind)
         document = frame.document
         self.as_of, self.total = document["as_of"], document["total"]
+        self.certain = document["certain"]
         if frame.kind == "top":
             self._entries = {entry["member"]: entry for entry in document["entries"]}
             return
@@ -106,4 +108,9 @@ class Known:
     @property
     def page(self) -> dict[str, Any]:
         """The list as `top` answers it."""
-        return {"entries": list(self._entries.values()), "total": self.total, "as_of": self.as_of}
+        return {
+            "entries": list(self._entries.values()),
+            "total": self.total,
+            "as_of": self.as_of,
+            "certain": self.certain,
+        }

@@ -208,6 +208,13 @@ def test_scores_are_shown_digit_for_digit(boards: Boards, open_page: Open) -> No
         ("m.isZero('0.01')", False),
         ("m.gapText(['0.00', '-1500'], [{name: 'points'}, {name: 'ms'}])", "-1,500 ms"),
         ("m.gapText('1000', [{name: 'score'}])", "1,000"),
+        (
+            "m.estimateText('1198000', '1210000')",
+            "about 1,204,000; between 1,198,000 and 1,210,000",
+        ),
+        ("m.estimateText('7', '7') === null", True),
+        ("m.rankText({low: '3', high: '6'})", "about 4; between 3 and 6"),
+        ("m.rankText('1234')", "#1,234"),
         ("m.topPercent('0.0002')", "Top 0.01 %"),
         ("m.topPercent('7.000000000000001')", "Top 7 %"),
         ("m.topPercent('66.66666666666667')", "Top 67 %"),

@@ -23,6 +23,7 @@ from .show import (
     put_line,
     put_pairs,
     put_table,
+    rank_words,
 )
 
 NOT_RANKED = 1
@@ -158,7 +159,13 @@ def _rank_among(
 def needed(
     board: BoardName,
     member: Annotated[str, typer.Argument(metavar="MEMBER", help="Who.")],
-    rank: Annotated[int, typer.Argument(metavar="RANK", help="The position to reach.")],
+    rank: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="[RANK]",
+            help="The position to reach; on a board with a head by default its last.",
+        ),
+    ] = None,
     window: WindowName = None,
     column: Annotated[
         str | None,
@@ -184,6 +191,7 @@ def needed(
       laurels needed gifts alice 10 --window day
       laurels needed race bob 3 --column seconds
       laurels needed gifts alice 1 --label room=42
+      laurels needed millions alice
     """
     with laurels.open(at, create=False) as lb:
         found = lb.needed(
@@ -192,7 +200,8 @@ def needed(
     if json:
         put_json(found)
     elif found is None:
-        put_line(f"{escaped(member)} needs nothing: it is at rank {rank} or better")
+        place = "in the head" if rank is None else f"at rank {rank} or better"
+        put_line(f"{escaped(member)} needs nothing: it is {place}")
     else:
         put_line(f"{escaped(member)} needs {needed_words(found)}")
     return UNREACHABLE if found is not None and found.unreachable else 0
@@ -250,7 +259,8 @@ def _put_page(
 
     def cells(entry: laurels.Entry) -> list[str]:
         row = [str(entry.place)] if places else []
-        row += [str(entry.rank), entry.member, *numbers(entry.score)]
+        rank = rank_words(entry.rank, entry.rank_low, entry.rank_high)
+        row += [rank, entry.member, *numbers(entry.score)]
         row += [_data_text(entry.data)] if data else []
         if marked is not None:
             row.insert(0, ">" if entry.member == marked else "")
@@ -260,14 +270,19 @@ def _put_page(
         columns,
         map(cells, page.entries),
         title=_title(board, page.as_of),
-        foot=f"{page.total:,} members",
+        foot=_foot(page),
     )
+
+
+def _foot(page: laurels.Page) -> str:
+    members = f"{page.total:,} members"
+    return members if page.certain is None else f"{members}, of which {page.certain:,} are listed"
 
 
 def _put_card(board: laurels.Board, standing: laurels.Standing, *, data: bool) -> None:
     rows = [
         (standing.as_of.by or "member", standing.member),
-        ("rank", f"{standing.rank} of {standing.total:,} (top {standing.percent:.4g} %)"),
+        ("rank", _rank_line(standing)),
         *zip([column.name for column in board.columns], numbers(standing.score), strict=True),
     ]
     for name, other in (("above", standing.above), ("below", standing.below)):
@@ -284,6 +299,12 @@ def _put_card(board: laurels.Board, standing: laurels.Standing, *, data: bool) -
     if data:
         rows.append(("data", _data_text(standing.data)))
     put_pairs(rows, title=_title(board, standing.as_of))
+
+
+def _rank_line(standing: laurels.Standing) -> str:
+    rank = rank_words(standing.rank, standing.rank_low, standing.rank_high)
+    comma = "" if standing.exact else ","
+    return f"{rank}{comma} of {standing.total:,} (top {standing.percent:.4g} %)"
 
 
 def _data_text(data: object) -> str:

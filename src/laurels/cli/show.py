@@ -55,6 +55,13 @@ def numbers(score: Score) -> list[str]:
     return [number(part) for part in (score if isinstance(score, tuple) else (score,))]
 
 
+def rank_words(rank: int, low: int | None, high: int | None) -> str:
+    """Return a rank in words, an estimated one with the bounds between which it lies."""
+    if low is None or high is None or low == high:
+        return str(rank)
+    return f"about {rank:,}; between {low:,} and {high:,}"
+
+
 def needed_words(needed: Needed) -> str:
     """Return what a member needs in words: `31 for rank 10`."""
     value = "out of reach" if needed.value is None else ", ".join(numbers(needed.value))

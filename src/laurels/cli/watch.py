@@ -28,6 +28,7 @@ from .show import (
     numbers,
     put_bytes,
     put_line,
+    rank_words,
 )
 
 _member_change = msgspec.json.Decoder(MemberChange).decode
@@ -119,7 +120,10 @@ def standing_line(change: MemberChange) -> str:
     needs = [] if change.needed is None else [f"needs {needed_words(change.needed)}"]
     if change.rank is None or change.score is None:
         return "  ".join([f"{escaped(change.member)} is not ranked", *needs])
-    parts = [f"{change.rank}. of {change.total:,}", ", ".join(numbers(change.score))]
+    is_exact = change.rank_low == change.rank_high
+    rank = rank_words(change.rank, change.rank_low, change.rank_high)
+    place = f"{rank}." if is_exact else f"{rank},"
+    parts = [f"{place} of {change.total:,}", ", ".join(numbers(change.score))]
     if change.previous_rank is not None and change.previous_rank != change.rank:
         parts.append(moved_by(change.previous_rank - change.rank))
     if change.overtaken_by is not None:

@@ -21,7 +21,7 @@ from laurels.timeline.instants import MIN_MS
 from . import cursor as cursors
 from .between import Bound, between, between_decayed, percentile_share
 from .board_state import BoardState
-from .head import certain_of, ensure_listed, known_positions, listed, rank_at
+from .head import beyond, certain_of, ensure_listed, known_positions, listed, rank_at
 from .index import Index, Located, Offset, Slice
 from .needed import NeededPlan, plan_needed
 from .plan import readable, window_named
@@ -129,7 +129,8 @@ class RankingView:
         def finish(result: ReadResult, offset: Offset) -> Page | None:
             if result.positions[0] < 0:
                 return None
-            ensure_listed(self._head, result.positions[0], result)
+            if result.positions[0] >= listed(self._head, result):
+                raise beyond(self._head, result)
             certain = certain_of(self._head, result)
             return Page(self._entries(result), result.total, self._as_of(offset), None, certain)
 

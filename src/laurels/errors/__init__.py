@@ -207,7 +207,10 @@ class BeyondHead(Conflict):
     """The positions are below those that the board lists."""
 
     code = "beyond_head"
-    advice = "ask within the head, for the standing or rank of a member, or change the board's head"
+    advice = (
+        "ask for positions within the head, or for the standing of a member; to list more, change "
+        "the board's head"
+    )
 
 
 class PeriodFuture(NotFound):

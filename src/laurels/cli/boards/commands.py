@@ -20,6 +20,7 @@ from .definition_options import (
     Changes,
     CloseWait,
     DefinitionOptions,
+    Head,
     Keep,
     Title,
     Windows,
@@ -69,6 +70,7 @@ def create(
       laurels board create race --column time:op=best,order=asc,scale=3 --rank competition
       laurels board create gifts --scope "" --scope room --scope zone,gender --rank-by room
       laurels board create gifts --file gifts.json
+      laurels board create millions --head 1000
     """
     defined = laurels.Board.from_json(definition.fields() | {"name": name})
     with (
@@ -152,11 +154,12 @@ def change(
     rank_by: RankBy = None,
     changes: Changes = None,
     close_wait: CloseWait = None,
+    head: Head = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Change title, keep, changes and close wait of a board, or add windows, scopes and labels to
-    rank by, which count from now on.
+    """Change title, keep, changes, close wait and head of a board, or add windows, scopes and
+    labels to rank by, which count from now on.
 
     A --window with the name of an existing one changes its keep: NAME=day:keep=5. A window
     without a name of its own is named by its text, so day is changed by day=day:keep=5.
@@ -168,12 +171,18 @@ def change(
       laurels board change gifts --window hours=hour:keep=72
       laurels board change gifts --scope room --rank-by room
     """
-    options = {"title": title, "keep": keep, "changes": changes, "close_wait": close_wait}
+    options = {
+        "title": title,
+        "keep": keep,
+        "changes": changes,
+        "close_wait": close_wait,
+        "head": head,
+    }
     fields: dict[str, Any] = {field: value for field, value in options.items() if value is not None}
     if not (fields or window or scope or rank_by):
         raise Usage(
-            "give what is to change: --title, --keep, --changes, --close-wait, --window, --scope "
-            "or --rank-by"
+            "give what is to change: --title, --keep, --changes, --close-wait, --head, --window, "
+            "--scope or --rank-by"
         )
     with Recorder(at) as record, laurels.open(at, create=False) as lb:
         if window:
@@ -248,6 +257,7 @@ def _put_definition(board: laurels.Board) -> None:
         ("ranked by", ", ".join(board.rank_by)),
         ("other labels", "ignored" if board.labels == "ignore" else ""),
         ("changes", _changes_text(board)),
+        ("head", f"the first {board.head:,} positions are listed" if board.head else ""),
     ]
     put_pairs([row for row in rows if row[1]], title=board.name)
 

@@ -47,6 +47,15 @@ Changes = Annotated[
         rich_help_panel=DEFINITION,
     ),
 ]
+Head = Annotated[
+    int | None,
+    typer.Option(
+        "--head",
+        metavar="N",
+        help="List only the first N positions; ranks below may be estimates. 0 for all.",
+        rich_help_panel=RANKING,
+    ),
+]
 
 CloseWait = Annotated[
     str | None,
@@ -160,6 +169,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
     ] = False
     changes: Changes = None
     close_wait: CloseWait = None
+    head: Head = None
     file: Annotated[
         str | None,
         typer.Option(
@@ -192,6 +202,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
             "labels": "ignore" if self.ignore_labels else None,
             "changes": self.changes,
             "close_wait": self.close_wait,
+            "head": self.head,
         }
         in_file = {} if self.file is None else definition_in(self.file)
         return dict(in_file) | {

@@ -116,7 +116,7 @@ class Channel:
         if self.watched.member is not None:
             return frame("standing", self.number, self._member_change(self.standing))
         page = self.page
-        top = FullList(page.entries, page.total, page.as_of, self.watched.limit)
+        top = FullList(page.entries, page.total, page.as_of, self.watched.limit, page.certain)
         return frame("top", self.number, top)
 
     def after(self, last: str | None) -> Sequence[bytes]:
@@ -169,4 +169,6 @@ class Channel:
 
 def _rank_and_score(standing: Standing | None) -> object:
     """Return what a watcher of a member is shown of its standing."""
-    return None if standing is None else (standing.rank, standing.score, standing.to_rank)
+    if standing is None:
+        return None
+    return standing.rank_low, standing.rank_high, standing.score, standing.to_rank

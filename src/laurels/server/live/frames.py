@@ -22,16 +22,18 @@ class Moved(Struct, frozen=True):
 
 
 class FullList(Struct, frozen=True):
-    """The whole list."""
+    """The whole list; `certain` is that of a page."""
 
     entries: list[Entry]
     total: int
     as_of: AsOf
     limit: int
+    certain: int | None = None
 
 
 class ListChange(Struct, frozen=True):
-    """The changes since the previous frame; `order` is the list after them, by member."""
+    """The changes since the previous frame; `order` is the list after them, by member, and
+    `certain` that of a page."""
 
     as_of: AsOf
     total: int
@@ -40,14 +42,15 @@ class ListChange(Struct, frozen=True):
     left: list[str]
     moved: list[Moved]
     scored: list[Entry]
+    certain: int | None = None
 
 
 class MemberChange(Struct, frozen=True):
     """The current and the previous standing of a member.
 
     `overtaken_by` is the member directly above it if it has lost a place. A member that is not
-    ranked has no rank. `to_rank` is the gap to the position that the feed names, `needed` what one
-    event has to bring to get there.
+    ranked has no rank. An estimated rank lies from `rank_low` to `rank_high`. `to_rank` is the gap
+    to the position that the feed names, `needed` what one event has to bring to get there.
     """
 
     member: str
@@ -60,6 +63,8 @@ class MemberChange(Struct, frozen=True):
     as_of: AsOf
     to_rank: Gap | None = None
     needed: Needed | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
 
 
 def frame(kind: str, number: str, document: object) -> bytes:
@@ -82,9 +87,10 @@ def change_between(old: Page, new: Page) -> ListChange | None:
         elif was.score != entry.score:
             scored.append(entry)
     order = list(now)
-    if not (entered or left or moved or scored or old.total != new.total or order != list(before)):
+    is_listed_alike = (old.total, old.certain) == (new.total, new.certain)
+    if not (entered or left or moved or scored) and is_listed_alike and order == list(before):
         return None
-    return ListChange(new.as_of, new.total, order, entered, left, moved, scored)
+    return ListChange(new.as_of, new.total, order, entered, left, moved, scored, new.certain)
 
 
 def member_change(
@@ -109,4 +115,6 @@ def member_change(
         as_of=page.as_of,
         to_rank=None if new is None else new.to_rank,
         needed=needed,
+        rank_low=None if new is None else new.rank_low,
+        rank_high=None if new is None else new.rank_high,
     )

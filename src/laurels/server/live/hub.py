@@ -27,7 +27,7 @@ from typing import TypeVar
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.standing import Needed, Page
-from laurels.errors import LaurelsError, NotLive, Unavailable
+from laurels.errors import BeyondHead, LaurelsError, NotLive, Unavailable
 from laurels.errors.service import Stopping
 from laurels.wire.live import RETRY_MS
 
@@ -340,7 +340,7 @@ class Hub:
                 window=watched.window,
                 labels=dict(watched.labels),
             )
-        except NotLive:
+        except (NotLive, BeyondHead):
             return None
 
     async def _top(self, watched: WatchedList, limit: int) -> Page:

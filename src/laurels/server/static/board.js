@@ -126,6 +126,7 @@ class BoardView {
       "dl",
       { class: "figures" },
       el("div", {}, el("dt", {}, "Members"), this.total),
+      this.board.head ? el("div", {}, el("dt", {}, "Listed"), el("dd", {}, `First ${grouped(this.board.head)}`)) : null,
       isShown ? el("div", {}, el("dt", {}, "Period"), el("dd", {}, shown.label)) : null,
       ends ? el("div", {}, el("dt", {}, ends[0]), el("dd", { title: here }, ends[1])) : null,
       waited ? el("div", {}, el("dt", {}, "Waits for"), el("dd", {}, waited)) : null,
@@ -135,7 +136,7 @@ class BoardView {
   count(total, shown) {
     setText(this.total, grouped(total));
     this.empty.hidden = Number(total) > 0;
-    return Number(total) > shown;
+    return Math.min(Number(total), Number(this.board.head ?? 0) || Infinity) > shown;
   }
 
   // Live

@@ -57,6 +57,19 @@ export function isZero(score) {
   return !(Array.isArray(score) ? score : [score]).some(hasUnits);
 }
 
+/** An estimated rank with its bounds: "about 1,204,000; between 1,198,000 and 1,210,000"; null for an
+ * exact one. */
+export function estimateText(low, high) {
+  if (low === high) return null;
+  const middle = (BigInt(low) + BigInt(high)) / 2n;
+  return `about ${grouped(middle)}; between ${grouped(low)} and ${grouped(high)}`;
+}
+
+/** A rank as an answer has it: a number, or its bounds. */
+export function rankText(rank) {
+  return typeof rank === "object" ? estimateText(rank.low, rank.high) : `#${grouped(rank)}`;
+}
+
 /** "Top 7 %", rounded up: nobody is told to stand higher than they do. */
 export function topPercent(percent) {
   const share = Number(percent);

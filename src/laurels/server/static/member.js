@@ -3,7 +3,7 @@
 import { Refused, ask, boardPath, follow, url } from "./api.js";
 import { boardView } from "./board.js";
 import { el, memberName, setText } from "./dom.js";
-import { gapText, grouped, isZero, scoreText, signed, topPercent } from "./exact.js";
+import { estimateText, gapText, grouped, isZero, scoreText, signed, topPercent } from "./exact.js";
 import { Ranking } from "./ranking.js";
 import { isScoped, queryOf, rowLink, scopeIn, scopeText } from "./scopes.js";
 import { linkTo, titleOf, windowsOf } from "./windows.js";
@@ -71,15 +71,30 @@ class MemberView {
     const { board, member, signal, window } = this;
     const query = { ...this.query, member, to_rank: AIM };
     const { windows } = await ask(url(boardPath(board.name, "card"), query), { signal });
+    await this.aimBelowHead(windows);
     const needed = await this.neededToEnter(windows);
     const near = { ...this.query, member, window: window.name, radius: RADIUS };
-    const around = windows[window.name] ? await asked(url(boardPath(board.name, "around"), near), signal) : null;
+    const isListed = windows[window.name] && !this.isBelowHead(windows[window.name]);
+    const around = isListed ? await asked(url(boardPath(board.name, "around"), near), signal) : null;
     this.isRanked = Object.values(windows).some(Boolean);
     this.heading.classList.toggle("muted", !this.isRanked);
     this.showState();
     this.showCards(windows, needed);
     this.around.show(around?.entries ?? []);
     this.neighbours.hidden = around === null;
+  }
+
+  isBelowHead(standing) {
+    return Boolean(this.board.head) && Number(standing.rank_low) > Number(this.board.head);
+  }
+
+  /** Below the head of a board the aim is to enter it. */
+  async aimBelowHead(windows) {
+    const { board, member, signal, query } = this;
+    const below = Object.keys(windows).filter((name) => windows[name] && this.isBelowHead(windows[name]));
+    if (!below.length) return;
+    const aimed = await ask(url(boardPath(board.name, "card"), { ...query, member }), { signal });
+    for (const name of below) windows[name] = aimed.windows[name];
   }
 
   /** What a member without a score needs in the chosen window; null where that cannot be told. */
@@ -134,13 +149,10 @@ class MemberView {
   figures(standing) {
     const { columns } = this.board;
     const text = (gap) => gapText(gap, columns);
+    const estimate = estimateText(standing.rank_low, standing.rank_high);
+    const rank = estimate ? el("span", {}, estimate) : el("span", { class: "huge" }, `#${grouped(standing.rank)}`);
     return [
-      el(
-        "p",
-        { class: "place" },
-        el("span", { class: "huge" }, `#${grouped(standing.rank)}`),
-        el("span", { class: "muted" }, `of ${grouped(standing.total)}`),
-      ),
+      el("p", { class: "place" }, rank, el("span", { class: "muted" }, `of ${grouped(standing.total)}`)),
       el("p", { class: "score" }, scoreText(standing.score, columns)),
       el(
         "ul",
@@ -185,12 +197,12 @@ class MemberView {
   }
 }
 
-/** An answer, or null where the member is not ranked, or nothing can be told of one event. */
+/** An answer, or null where the member is not ranked or not listed, or nothing can be told of one event. */
 async function asked(address, signal) {
   try {
     return await ask(address, { signal });
   } catch (error) {
-    if (["member_not_ranked", "not_live"].includes(error.problem?.code)) return null;
+    if (["member_not_ranked", "not_live", "beyond_head"].includes(error.problem?.code)) return null;
     throw error;
   }
 }

@@ -2,7 +2,7 @@
 
 import { Refused, ask, boardPath, url } from "./api.js";
 import { el, field, memberName, problemNotice } from "./dom.js";
-import { grouped, scoreText } from "./exact.js";
+import { rankText, scoreText } from "./exact.js";
 import { isScoped, labelsOf } from "./scopes.js";
 
 const STATUS = {
@@ -113,7 +113,7 @@ function receiptNode(receipt, board) {
     el(
       "dl",
       { class: "pair" },
-      pair("Rank", receipt.rank, receipt.previous_rank, (rank) => `#${grouped(rank)}`),
+      pair("Rank", receipt.rank, receipt.previous_rank, rankText),
       pair("Score", receipt.score, receipt.previous_score, text),
     ),
   );

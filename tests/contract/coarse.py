@@ -1,0 +1,113 @@
+"""Boards in memory that answer as an index does that orders only the head: positions below what is
+certain are any, and ranks have bounds around the true ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+from msgspec.structs import replace
+
+from laurels.core import read_plan
+from laurels.core.index import Index, Located
+from laurels.core.read_plan import ReadPlan
+from laurels.core.requests import End, ReadRequest, ReadResult, Start, find
+from laurels.stores.local.reading import LocalReads
+from tests.contract.deployments import Clock, InProcess, OverHttp, Place
+
+GRID_AGE = 7
+
+
+@contextmanager
+def coarse(least: int) -> Iterator[None]:
+    """Make the answers of this process coarse; `least` is how few positions may be certain."""
+    answers = _Coarse(least)
+
+    def run_local(plan: ReadPlan[Any], index: Index, offset: int) -> Any:
+        return answers.run(plan, index, offset)
+
+    with ExitStack() as patches:
+        for target, name, replacement in (
+            (read_plan, "find", answers.find),
+            (ReadPlan, "run_local", run_local),
+            (LocalReads, "cached_view", lambda *_: None),
+        ):
+            patches.enter_context(patch.object(target, name, replacement))
+        yield
+
+
+class Coarse:
+    """A place whose answers are made coarse."""
+
+    def __init__(self, place: Callable[[], Place], least: int) -> None:
+        self._patches = ExitStack()
+        self._patches.enter_context(coarse(least))
+        self._place = place()
+        self.url, self.clock = self._place.url, self._place.clock
+
+    def close(self) -> None:
+        self._place.close()
+        self._patches.close()
+
+
+def in_memory(least: int) -> Callable[[Path, Clock], Place]:
+    return lambda _, clock: Coarse(lambda: InProcess("memory:", clock), least)
+
+
+def over_http(least: int) -> Callable[[Path, Clock], Place]:
+    return lambda folder, clock: Coarse(lambda: OverHttp(folder, clock), least)
+
+
+class _Coarse:
+    """The results of an index, with less in them."""
+
+    def __init__(self, least: int) -> None:
+        self._least = least
+        self._rng = Random(17)
+
+    def run(self, plan: ReadPlan[Any], index: Index, offset: int) -> Any:
+        """What a plan makes of these results."""
+        result = plan.finish([self.find(index, request) for request in plan.requests], offset)
+        return self.run(result, index, offset) if isinstance(result, ReadPlan) else result
+
+    def find(self, index: Index, request: ReadRequest) -> ReadResult:
+        total = index.size(request.key)
+        certain = min(total, self._least + total % 40)
+        is_everyone = request.head == 0 and request.spans  # for readers of changes
+        if request.key.board not in self._heads(index) or certain == total or is_everyone:
+            return find(index, request)
+        found = find(index, replace(request, head=min(request.head, certain)))
+        positions = [
+            position
+            if position < certain or isinstance(anchor, Start | End)
+            else self._rng.randint(certain, total)
+            for anchor, position in zip(request.anchors, found.positions, strict=True)
+        ]
+        located = found.located
+        return replace(
+            found,
+            positions=positions,
+            located=None if located is None else self._widened(located, certain, total),
+            certain=certain,
+            grid_age=GRID_AGE,
+        )
+
+    def _heads(self, index: Any) -> set[int]:
+        return {number for number, store in index._boards.items() if store.rules.head}
+
+    def _widened(self, located: Located, certain: int, total: int) -> Located:
+        """The bounds of ranks: true ones for members that are certain."""
+        lows, highs = [], []
+        for position, rank in zip(located.positions, located.ranks, strict=True):
+            wide = self._rng.choice([0, 3, 40]) if position >= certain else 0
+            lows.append(max(rank - self._rng.randint(0, wide), min(rank, certain)))
+            highs.append(min(rank + self._rng.randint(0, wide), max(rank, total - 1)))
+        positions = [
+            position if position < certain else self._rng.randint(certain, position)
+            for position in located.positions
+        ]
+        return Located(positions, lows, located.words, highs)

@@ -1,0 +1,53 @@
+"""The page of a board with a head: the list ends there, and an estimate is shown as one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.contract.coarse import coarse
+from tests.http.browser import Boards, Open
+from tests.serving import Served
+
+
+@pytest.fixture(scope="module")
+def boards() -> Iterator[Boards]:
+    with coarse(120), Served("memory:") as served:
+        yield Boards(served.url)
+
+
+@pytest.fixture(scope="module")
+def crowd(boards: Boards) -> str:
+    """300 members with 1 to 300 points, of which the first 100 are listed."""
+    scores: list[tuple[str, object]] = [(f"m{i:03}", i) for i in range(1, 301)]
+    return boards.made(scores, windows=["all"], head=100, tie="member")
+
+
+def test_the_list_ends_with_the_head(boards: Boards, open_page: Open, crowd: str) -> None:
+    watched = open_page(boards.address(crowd))
+    page = watched.page
+    expect(page.locator("#total")).to_have_text("300")
+    expect(page.locator(".figures")).to_contain_text("ListedFirst 100")
+    more = page.get_by_role("button", name="Show more")
+    while more.is_visible():
+        more.click()
+        page.wait_for_timeout(50)
+    expect(page.locator("tbody tr")).to_have_count(100)
+    watched.ensure_clean()
+
+
+def test_an_estimate_is_shown_as_one_with_what_it_takes_to_be_listed(
+    boards: Boards, open_page: Open, crowd: str
+) -> None:
+    watched = open_page(boards.address(crowd, member="m007"))
+    page = watched.page
+    card = page.locator(".standing").first
+    expect(card.locator(".place")).to_have_text(
+        re.compile(r"^(about \d+; between \d+ and \d+|#294)of 300$")
+    )
+    expect(card.locator(".gaps li")).to_have_text(["+194 for rank 100"])
+    expect(page.locator("section.list")).to_be_hidden()
+    watched.ensure_clean()
