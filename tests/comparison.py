@@ -24,7 +24,7 @@ def board_of(definition: Definition) -> laurels.Board:
     fields: dict[str, Any] = {
         name: getattr(definition, name)
         for name in laurels.Board.__struct_fields__
-        if name not in {"name", "columns", "windows", "labels"}
+        if name not in {"name", "columns", "windows", "labels"} and hasattr(definition, name)
     }
     columns = [asdict(column) for column in definition.columns]
     windows = [window.definition for window in definition.windows]
