@@ -6,7 +6,9 @@ import msgspec
 
 from bench.timing import Sample
 
-Measure: TypeAlias = Literal["x", "of it", "bytes", "members/s", "µs", "ms", "s"]
+Measure: TypeAlias = Literal[
+    "x", "of it", "bytes", "members/s", "events/s", "changes/s", "µs", "ms", "s"
+]
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,1 +1,1 @@
-"""What flows out of boards: how fast, and how late."""
+"""What flows out of boards and into them: changes, sinks, ledgers and sources."""

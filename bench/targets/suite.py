@@ -6,6 +6,7 @@ from typing import TypeAlias
 from bench.outcome import Findings
 from bench.suite import Plan
 from bench.targets.events import measure_events
+from bench.targets.flows import measure_flows
 from bench.targets.http import measure_http
 from bench.targets.index_server import measure_index_server
 from bench.targets.ranks import measure_ranks
@@ -24,6 +25,7 @@ SECTIONS: dict[str, Section] = {
     "stalls": measure_stalls,
     "http": measure_http,
     "redis": measure_index_server,
+    "flows": measure_flows,
     "huge": measure_huge,
 }
 

@@ -1,36 +1,34 @@
-"""The ledger: members written a second, and how late a change is there.
+"""A ledger: members written a second, how late a change is there, and boards made from it."""
 
-python -m bench.flows postgresql://USER@HOST/DATABASE mysql://USER@HOST/DATABASE sqlite:///FILE
-
-The tables of the prefix `bench_` are made and dropped. Rates are of a page of changes of as many
-different members; a sequential insert of the same rows by the same driver is beside it. The lag is
-from the commit of an event until the commit of its row, at a steady rate of events.
-"""
-
-import argparse
 import asyncio
 import time
-from pathlib import Path
-from statistics import median, quantiles
-from tempfile import gettempdir
+from contextlib import closing
 
 import laurels
-from bench.machine import describe
+from laurels import config
+from laurels.core.changes.answers import Change
 from laurels.flows.ledger.databases import dialect_of
+from laurels.flows.ledger.reading import LedgerReader
+from laurels.flows.ledger.rebuild import rebuild_from
 from laurels.flows.ledger.rows import flush_of
 from laurels.flows.ledger.tables import Tables
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.target import SinkPage, SinkTarget
 
-MEMBERS = 100_000
-ROUNDS = 3
-TABLES = ("scores", "member_data", "source_positions", "boards", "sinks", "ledger")
+TABLES = ("scores", "member_data", "source_positions", "scopes", "boards", "sinks", "ledger")
+PREFIX = "bench_"
 STEP_SECONDS = 0.01
+BATCH = 10_000
 
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def with_prefix(url: str) -> str:
+    """Return the URL of the tables that the bench makes and drops."""
+    return f"{url}{'&' if '?' in url else '?'}prefix={PREFIX}"
 
 
 class Timed:
@@ -64,6 +62,7 @@ class Timed:
 
 
 def drop(url: str) -> None:
+    """Drop the tables of the bench."""
     dialect, prefix = dialect_of(url)
     connection = dialect.connect()
     for table in TABLES:
@@ -72,58 +71,67 @@ def drop(url: str) -> None:
     connection.close()
 
 
-def sink(lb: laurels.AsyncLeaderboards, url: str, *, until_end: bool) -> tuple[SinkRunner, Timed]:
+def _sink(lb: laurels.AsyncLeaderboards, url: str, *, until_end: bool) -> tuple[SinkRunner, Timed]:
     target = Timed(open_target(url, "bench", DeliveryOptions(), lb, now_ms))
     options = SinkOptions("bench", until_end=until_end)
     return SinkRunner(lb, target, options, now_ms=now_ms, report=print), target
 
 
-async def members_a_second(url: str) -> tuple[float, float]:
-    """Members written a second: new ones, and ones that are there."""
+def _events(first: int, count: int) -> list[tuple[str, int]]:
+    return [(f"m{i:07}", 1 + i % 999) for i in range(first, first + count)]
+
+
+async def written(url: str, members: int) -> tuple[float, float]:
+    """Return the members written a second: new ones, and ones that are there."""
     async with laurels.open_async("memory:") as lb:
         await lb.create(laurels.Board("b", changes="1d"))
-        await sink(lb, url, until_end=True)[0].run()
+        await _sink(lb, url, until_end=True)[0].run()
         rates = []
         for _ in range(2):
-            for start in range(0, MEMBERS, 10_000):
-                await lb.submit_many("b", [(f"m{i:07}", 7) for i in range(start, start + 10_000)])
+            for first in range(0, members, BATCH):
+                await lb.submit_many("b", _events(first, min(BATCH, members - first)))
             began = time.perf_counter()
-            await sink(lb, url, until_end=True)[0].run()
-            rates.append(MEMBERS / (time.perf_counter() - began))
+            await _sink(lb, url, until_end=True)[0].run()
+            rates.append(members / (time.perf_counter() - began))
         return rates[0], rates[1]
 
 
-async def by_hand(url: str) -> float:
-    """Members a second of the same rows written by the driver alone, in pages of the same size."""
+async def by_hand(url: str, members: int) -> float:
+    """Return the members a second of the same rows written by the driver alone, in transactions of
+    the same size."""
     async with laurels.open_async("memory:") as lb:
         await lb.create(laurels.Board("b", changes="1d"))
-        await lb.submit_many("b", [(f"h{i:07}", 7) for i in range(10_000)])
-        changes = (await lb.changes("b", limit=10_000)).changes
+        await lb.submit_many("b", _events(0, BATCH))
+        changes = (await lb.changes("b", limit=BATCH)).changes
     dialect, prefix = dialect_of(url)
     tables = Tables(dialect, prefix)
     connection = dialect.connect()
-    rows = [
+    rows = _rows(changes)
+    began = time.perf_counter()
+    for _ in range(members // BATCH):
+        for first in (0, BATCH // 2):
+            some = rows[first : first + BATCH // 2]
+            dialect.upsert(connection, tables.name("scores"), tables.scores, 5, some)
+        connection.commit()
+    seconds = time.perf_counter() - began
+    connection.close()
+    return members / seconds
+
+
+def _rows(changes: list[Change]) -> list[tuple[object, ...]]:
+    return [
         ("c", member, *name, *row.scores, row.reached_at, row.last_at, row.period_start, 0, 1)
         for member, entries in flush_of(changes, 1, lambda *_: 0).entries.items()
         for name, row in entries.items()
         if row is not None
     ]
-    began = time.perf_counter()
-    for _ in range(MEMBERS // 10_000):
-        for start in (0, 5_000):
-            some = rows[start : start + 5_000]
-            dialect.upsert(connection, tables.name("scores"), tables.scores, 5, some)
-        connection.commit()
-    seconds = time.perf_counter() - began
-    connection.close()
-    return MEMBERS / seconds
 
 
 async def lag(url: str, rate: int, seconds: float) -> list[int]:
-    """How late changes are in the ledger, in milliseconds, at a steady rate of events."""
+    """Return how late changes are in the ledger, in milliseconds, at a steady rate of events."""
     async with laurels.open_async("memory:") as lb:
         await lb.create(laurels.Board("b", windows=["all", "day"], changes="1h"))
-        runner, target = sink(lb, url, until_end=False)
+        runner, target = _sink(lb, url, until_end=False)
         task = asyncio.create_task(runner.run())
         await target.began.wait()  # what counts before that comes as present entries
         size = int(rate * STEP_SECONDS)
@@ -140,31 +148,19 @@ async def lag(url: str, rate: int, seconds: float) -> list[int]:
         return target.lags
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("urls", nargs="+", metavar="URL")
-    parser.add_argument("--rate", type=int, default=5_000, help="events a second, for the lag")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of the lag")
-    parsed = parser.parse_args()
-    print(describe(Path(gettempdir())).line())
-    print("| ledger | new members/s | again | driver alone | lag p50 ms | p99 ms |")
-    print("|---|---|---|---|---|---|")
-    for plain in parsed.urls:
-        url = plain + ("&" if "?" in plain else "?") + "prefix=bench_"
-        new, again, hand = [], [], []
-        for _ in range(ROUNDS):
-            drop(url)
-            first, second = asyncio.run(members_a_second(url))
-            new.append(first)
-            again.append(second)
-            hand.append(asyncio.run(by_hand(url)))
-        drop(url)
-        cuts = quantiles(asyncio.run(lag(url, parsed.rate, parsed.seconds)), n=100)
-        drop(url)
-        name = dialect_of(url)[0].name
-        rates = " | ".join([f"{median(found):,.0f}" for found in (new, again, hand)])
-        print(f"| {name} | {rates} | {cuts[49]:.0f} | {cuts[98]:.0f} |", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+async def rebuilt(url: str, members: int, at: str) -> float:
+    """Return the members a second of a board that is made from a ledger in a store at a URL."""
+    async with laurels.open_async("memory:") as lb:
+        await lb.create(laurels.Board("b", changes="1d"))
+        for first in range(0, members, BATCH):
+            await lb.submit_many("b", _events(first, min(BATCH, members - first)))
+        await _sink(lb, url, until_end=True)[0].run()
+    with closing(LedgerReader(*dialect_of(url))) as reader:
+        reader.open()
+        with closing(config.portable(at, create=True)) as store:
+            began = time.perf_counter()
+            [made] = rebuild_from(reader, store.copies, ["b"])
+            seconds = time.perf_counter() - began
+    if made.entries != members:
+        raise RuntimeError(f"expected {members:,} members in the rebuilt board, got {made.entries}")
+    return members / seconds

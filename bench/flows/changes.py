@@ -1,0 +1,64 @@
+"""The price of keeping changes, and how fast they are read."""
+
+import time
+from pathlib import Path
+from statistics import median
+
+import laurels
+from bench.workload import Batch, Population, in_batches
+
+BATCH = 1_000
+PAGE = 10_000
+
+
+class Rates:
+    """Events counted a second, in batches of 1,000, each on the disk when it is counted."""
+
+    def __init__(self, folder: Path, population: Population, batches: list[Batch]) -> None:
+        self._folder = folder
+        self._population = population
+        self._batches = batches
+
+    def of(self, name: str, changes: str = "") -> tuple[float, float]:
+        """Return the events counted and, of a board that keeps them, the changes read a second."""
+        with laurels.open(self._folder / name) as lb:
+            lb.create(laurels.Board("b", changes=changes))
+            for entries in self._population.batches():
+                lb.submit_many("b", [(member, score) for member, score, _ in entries])
+            began = time.perf_counter()
+            for batch in self._batches:
+                lb.submit_many("b", batch)
+            written = time.perf_counter() - began
+            read = _read(lb) if changes else 0.0
+        return sum(map(len, self._batches)) / written, read
+
+
+def _read(lb: laurels.Leaderboards) -> float:
+    """Return how many changes a second are read, page by page from the oldest on."""
+    count, after = 0, None
+    began = time.perf_counter()
+    while True:
+        page = lb.changes("b", after=after, limit=PAGE)
+        count, after = count + len(page), page.cursor
+        if not page.more:
+            return count / (time.perf_counter() - began)
+
+
+def measure(
+    folder: Path, population: Population, events: int, runs: int
+) -> tuple[list[float], list[float], list[float]]:
+    """Return the rates with changes and without them, in turns, and those of reading."""
+    batches = in_batches(population.traffic("zipf", events), BATCH)
+    rates = Rates(folder, population, batches)
+    kept, none, read = list[float](), list[float](), list[float]()
+    for run in range(runs):
+        none.append(rates.of(f"without-{run}")[0])
+        written, shown = rates.of(f"with-{run}", changes="1d")
+        kept.append(written)
+        read.append(shown)
+    return kept, none, read
+
+
+def ratio(kept: list[float], none: list[float]) -> float:
+    """Return the median of the ratios of runs that came after each other."""
+    return median([mine / other for mine, other in zip(kept, none, strict=True)])
