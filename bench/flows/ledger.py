@@ -1,15 +1,11 @@
-"""A ledger: members written a second, how late a change is there, and boards made from it."""
+"""A ledger: members written a second, and how late a change is there."""
 
 import asyncio
 import time
-from contextlib import closing
 
 import laurels
-from laurels import config
 from laurels.core.changes.answers import Change
 from laurels.flows.ledger.databases import dialect_of
-from laurels.flows.ledger.reading import LedgerReader
-from laurels.flows.ledger.rebuild import rebuild_from
 from laurels.flows.ledger.rows import flush_of
 from laurels.flows.ledger.tables import Tables
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
@@ -71,7 +67,8 @@ def drop(url: str) -> None:
     connection.close()
 
 
-def _sink(lb: laurels.AsyncLeaderboards, url: str, *, until_end: bool) -> tuple[SinkRunner, Timed]:
+def sink(lb: laurels.AsyncLeaderboards, url: str, *, until_end: bool) -> tuple[SinkRunner, Timed]:
+    """Return a sink into a ledger, and its target."""
     target = Timed(open_target(url, "bench", DeliveryOptions(), lb, now_ms))
     options = SinkOptions("bench", until_end=until_end)
     return SinkRunner(lb, target, options, now_ms=now_ms, report=print), target
@@ -85,13 +82,13 @@ async def written(url: str, members: int) -> tuple[float, float]:
     """Return the members written a second: new ones, and ones that are there."""
     async with laurels.open_async("memory:") as lb:
         await lb.create(laurels.Board("b", changes="1d"))
-        await _sink(lb, url, until_end=True)[0].run()
+        await sink(lb, url, until_end=True)[0].run()
         rates = []
         for _ in range(2):
             for first in range(0, members, BATCH):
                 await lb.submit_many("b", _events(first, min(BATCH, members - first)))
             began = time.perf_counter()
-            await _sink(lb, url, until_end=True)[0].run()
+            await sink(lb, url, until_end=True)[0].run()
             rates.append(members / (time.perf_counter() - began))
         return rates[0], rates[1]
 
@@ -131,7 +128,7 @@ async def lag(url: str, rate: int, seconds: float) -> list[int]:
     """Return how late changes are in the ledger, in milliseconds, at a steady rate of events."""
     async with laurels.open_async("memory:") as lb:
         await lb.create(laurels.Board("b", windows=["all", "day"], changes="1h"))
-        runner, target = _sink(lb, url, until_end=False)
+        runner, target = sink(lb, url, until_end=False)
         task = asyncio.create_task(runner.run())
         await target.began.wait()  # what counts before that comes as present entries
         size = int(rate * STEP_SECONDS)
@@ -146,21 +143,3 @@ async def lag(url: str, rate: int, seconds: float) -> list[int]:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         return target.lags
-
-
-async def rebuilt(url: str, members: int, at: str) -> float:
-    """Return the members a second of a board that is made from a ledger in a store at a URL."""
-    async with laurels.open_async("memory:") as lb:
-        await lb.create(laurels.Board("b", changes="1d"))
-        for first in range(0, members, BATCH):
-            await lb.submit_many("b", _events(first, min(BATCH, members - first)))
-        await _sink(lb, url, until_end=True)[0].run()
-    with closing(LedgerReader(*dialect_of(url))) as reader:
-        reader.open()
-        with closing(config.portable(at, create=True)) as store:
-            began = time.perf_counter()
-            [made] = rebuild_from(reader, store.copies, ["b"])
-            seconds = time.perf_counter() - began
-    if made.entries != members:
-        raise RuntimeError(f"expected {members:,} members in the rebuilt board, got {made.entries}")
-    return members / seconds

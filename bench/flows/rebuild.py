@@ -1,23 +1,14 @@
-"""A store made from a ledger: members a second.
+"""A store made from a ledger: members a second, each with one entry, of a board with one window and
+one column."""
 
-python -m bench.flows.rebuild postgresql://USER@HOST/DATABASE --into memory: --into ./new
-
-The tables of the prefix `bench_` are made and dropped; each member has one entry, of a board with
-one window and one column.
-"""
-
-import argparse
 import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from random import Random
-from tempfile import gettempdir
 
 import laurels
-from bench.flows.__main__ import drop, sink
-from bench.machine import describe
+from bench.flows.ledger import sink
 from laurels import config
 from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.dialects import Row
@@ -71,26 +62,3 @@ def timed(url: str, into: str) -> tuple[int, float, float]:
             (made,) = rebuild(reader, store.copies)
             assert not made.was_done, f"{into} has the board already"
             return made.entries, time.perf_counter() - began, time.process_time() - spent
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("url", metavar="URL")
-    parser.add_argument("--members", type=int, default=1_000_000)
-    parser.add_argument("--into", action="append", required=True, metavar="URL")
-    parser.add_argument("--filled", action="store_true", help="the tables are there already")
-    parsed = parser.parse_args()
-    url = parsed.url + ("&" if "?" in parsed.url else "?") + "prefix=bench_"
-    if not parsed.filled:
-        drop(url)
-        fill(url, parsed.members)
-    print(describe(Path(gettempdir())).line())
-    print("| from | into | members/s | processor s, this process |")
-    print("|---|---|---:|---:|")
-    for into in parsed.into:
-        entries, seconds, spent = timed(url, into)
-        print(f"| {dialect_of(url)[0].name} | {into} | {entries / seconds:,.0f} | {spent:.1f} |")
-
-
-if __name__ == "__main__":
-    main()

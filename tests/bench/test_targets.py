@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from bench.__main__ import main
 from bench.effort import Effort
+from bench.flows.servers import missing
 from bench.growth.chase import Chase
 from bench.growth.picture import picture
 from bench.growth.points import FOOTPRINT, RANK, READ, TABLE, UPDATE
@@ -20,10 +21,12 @@ from bench.report import Measured, Report
 from bench.sizes import size_name, size_of
 from bench.tables import markdown, with_targets
 from bench.targets.compared import against_best
-from bench.targets.scale import Scale
+from bench.targets.scale import FlowScale, Scale
 from bench.targets.stalls import leaving
 from bench.timing import Question, Sample, Unit
 from bench.workload import Population
+
+from tests.redis.programs import skip_or_fail
 
 NOW_MS = evening(1_700_000_000_000)
 TINY = Effort(runs=1, events={1_000: 2_000}, calls=10, small_rankings=20, watched_seconds=0.01)
@@ -198,3 +201,27 @@ def test_half_of_the_members_are_in_the_two_steps_that_leave_first() -> None:
     assert steps.count(2 - WEEK.many) >= 100
     assert min(steps) == 1 - WEEK.many
     assert max(steps) <= 0
+
+
+def test_flows_are_measured_beside_what_is_wanted_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lacking := missing():
+        skip_or_fail("; ".join(lacking))
+    flows = FlowScale(
+        members=10_000, events=2_000, rebuilt=5_000, messages=2_000, seconds=0.2, runs=1
+    )
+    monkeypatch.setattr(
+        "bench.__main__.QUICK_SCALE", msgspec.structs.replace(TINY_SCALE, flows=flows)
+    )
+    file = tmp_path / "report.json"
+    options = ["--quick", "--section", "flows", "--json", str(file), "--folder", str(tmp_path)]
+    assert main(options) == 0
+    report = msgspec.json.decode(file.read_bytes(), type=Report)
+    wanted = {outcome.target: outcome for outcome in report.outcomes}
+    assert wanted["durable events with changes, 10k members, of those without"].least == 0.75
+    assert wanted["PostgreSQL, members new"].least == 30_000
+    assert wanted["MariaDB, members again"].least == 60_000
+    assert wanted["events from NATS JetStream, of a loop by hand"].least == 0.9
+    assert wanted["5k members made from PostgreSQL, in a folder"].least == 100_000
+    assert all(outcome.measured > 0 for outcome in report.outcomes)

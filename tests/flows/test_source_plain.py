@@ -1,0 +1,94 @@
+"""The fast path for plain messages and the mapping make the same of every message."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laurels.errors import LaurelsError
+from laurels.flows.sources.mapping import DEFAULT, Foreign, fields_of, parse_mapping
+from laurels.flows.sources.plain_messages import EventParser, plain_decoder
+from laurels.flows.sources.reader import MESSAGE_LIMIT, ZERO, Message
+
+from .sourcing import FOUR_FIELDS
+
+TAKEN_MS = 1_795_219_200_000
+PLAIN = (
+    DEFAULT,
+    FOUR_FIELDS,
+    "board=board,member=member,value=value,at=at|s,id=id,labels=labels",
+    "board=board,member=member,value=value,at?=at|us,id?=id",
+)
+OTHERS = (
+    "board={board|lb:*},member=member,value=value",
+    "board=board,member=user.id,value=value",
+    "board=board,member=member,value=value,value=more",
+    "board=board,member=member,value=value,id=member",
+    'board="b",member=member,value=value',
+    "board=$subject,member=member,value=value",
+    "board=board,member=member,value=value,labels.room=room",
+)
+
+
+def by_mapping(template: str, message: Message) -> object:
+    """What the mapping alone makes of a message: the board and the event, or the error."""
+    mapping = parse_mapping(template)
+    try:
+        fields = fields_of(message)
+        return mapping.board_of(fields), mapping.event_of(fields, TAKEN_MS)
+    except Foreign as error:
+        return str(error)
+    except LaurelsError as error:
+        return error.code
+
+
+def by_parser(template: str, message: Message) -> object:
+    """The same by the fast path, if it takes the message."""
+    parser = EventParser(parse_mapping(template))
+    found = parser.plain(message)
+    if found is None:
+        return by_mapping(template, message)
+    try:
+        return found.board, parser.event(found, TAKEN_MS)
+    except LaurelsError as error:
+        return error.code
+
+
+@st.composite
+def raw_messages(draw: st.DrawFn) -> bytes:
+    """JSON objects with the parts of an event, sound and not, some of them twice."""
+    texts = st.sampled_from(['"m"', '""', '"ä\\u0000"', '"\\ud800"', "null", "7", "true", "[]"])
+    numbers = st.sampled_from(
+        ["1", "-0", "0", "1.5", "1.0", '"1"', "1e3", "null", "NaN", "true", "9" * 30, "9" * 5_000]
+    )
+    labels = st.sampled_from(['{"a": "1"}', '{"a": ""}', '{"a": 1}', "{}", "null", '""', "[]"])
+    parts = {"board": texts, "member": texts, "value": numbers, "at": numbers, "id": texts}
+    parts |= {"labels": labels, "KeyPrefix": texts, "UserId": texts, "DeltaScore": numbers}
+    names = draw(st.lists(st.sampled_from([*parts, "other"]), max_size=12))
+    pairs = [f'"{name}": {draw(parts.get(name, texts))}' for name in names]
+    raw = ("{" + ", ".join(pairs) + "}").encode()
+    return draw(st.sampled_from([raw, raw, raw, b" " + raw, raw + b"x", raw[:-1], b"\xff" + raw]))
+
+
+@given(st.sampled_from(PLAIN), raw_messages())
+def test_both_ways_agree(template: str, raw: bytes) -> None:
+    message = Message(ZERO, raw)
+    assert by_parser(template, message) == by_mapping(template, message)
+
+
+def test_what_is_not_utf8_or_too_long_is_left_to_the_mapping() -> None:
+    start = b'{"board": "b", "member": "m", "value": 1, "other": "'
+    for raw in (start + b'\xff"}', start + b"x" * MESSAGE_LIMIT + b'"}'):
+        message = Message(ZERO, raw)
+        assert EventParser(parse_mapping(DEFAULT)).plain(message) is None
+        assert by_mapping(DEFAULT, message) in ("line_not_utf8", "line_too_long")
+
+
+def test_plain_messages_take_the_fast_path() -> None:
+    raw = b'{"board": "b", "member": "m", "value": 12, "at": 5, "labels": {"room": "1"}}'
+    found = EventParser(parse_mapping(DEFAULT)).plain(Message(ZERO, raw))
+    assert found is not None
+    assert (found.board, found.member, found.value, found.at) == ("b", "m", 12, 5)
+
+
+def test_a_mapping_that_is_not_plain_has_no_decoder() -> None:
+    for template in OTHERS:
+        assert plain_decoder(parse_mapping(template)) is None
