@@ -142,7 +142,7 @@ class EventMapping(Struct, frozen=True):
         return (
             _text(self.member.evaluate(fields), InvalidMember),
             values[0] if len(values) == 1 else values,
-            taken_ms if at is None or self.at is None else _instant(at, self.at.modifier),
+            taken_ms if at is None or self.at is None else instant(at, self.at.modifier),
             None if id is None else _text(id, InvalidId),
             self._labels(fields) or None,
         )
@@ -325,7 +325,7 @@ def _text(value: object, refusal: type[LaurelsError]) -> str:
     return value
 
 
-def _instant(value: object, unit: str) -> object:
+def instant(value: object, unit: str) -> object:
     """Return a time as milliseconds or as an aware datetime."""
     if isinstance(value, str):
         try:

@@ -10,6 +10,7 @@ A stream that was deleted and made again has another creation time, which is par
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib.util import find_spec
@@ -33,7 +34,6 @@ from .reader import ZERO, Message, StoredPosition, StreamPosition, StreamState
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
-    from nats.aio.subscription import Subscription
 
 T = TypeVar("T")
 
@@ -93,6 +93,41 @@ class _Consumer(Struct):
     number: int = 0
 
 
+class _Inbox:
+    """The messages that the server has sent and nobody has taken yet, in order.
+
+    The library's own queue makes a task for each message that is waited for, which takes longer
+    than everything else that is done with it.
+    """
+
+    def __init__(self) -> None:
+        self._messages: deque[Msg] = deque()
+        self._arrived = asyncio.Event()
+        self._closed = False
+
+    async def put(self, message: "Msg") -> None:
+        self._messages.append(message)
+        self._arrived.set()
+
+    async def end(self) -> None:
+        """Note that the connection is closed: no further message comes."""
+        self._closed = True
+        self._arrived.set()
+
+    def take(self) -> "Msg | None":
+        """Return the next message, None if none has come."""
+        return self._messages.popleft() if self._messages else None
+
+    async def next(self, seconds: float) -> "Msg":
+        """Return the next message. Raises TimeoutError, ConnectionError."""
+        while not self._messages:
+            if self._closed:
+                raise ConnectionError("the connection was closed")
+            self._arrived.clear()
+            await asyncio.wait_for(self._arrived.wait(), seconds)
+        return self._messages.popleft()
+
+
 class NatsReader:
     """Reads a stream of JetStream; `address` is `nats://host:port/STREAM`."""
 
@@ -104,7 +139,7 @@ class NatsReader:
             raise MissingNats("nats-py is not installed")
         self._url, self.name, self._stream = _divided(address)
         self._client: Client | None = None
-        self._inbox: Subscription | None = None
+        self._inbox: _Inbox | None = None
         self._reply = ""
         self._requests = 0
         self._consumer: _Consumer | None = None
@@ -182,7 +217,7 @@ class NatsReader:
         await self._within(client.publish(subject, msgspec.json.encode(request), reply=reply))
         messages: list[Message] = []
         while len(messages) < request["batch"]:
-            message = await self._within(inbox.next_msg(timeout=TIMEOUT_SECONDS))
+            message = inbox.take() or await self._within(inbox.next(TIMEOUT_SECONDS))
             if message.headers and "Status" in message.headers and not message.reply:
                 if message.subject != reply:
                     continue
@@ -275,20 +310,23 @@ class NatsReader:
         )
         return msgspec.json.decode(answer.data, type=kind)
 
-    async def _connected(self) -> "tuple[Client, Subscription]":
+    async def _connected(self) -> "tuple[Client, _Inbox]":
         if self._client is None or self._inbox is None:
             import nats  # noqa: PLC0415 (the package is optional)
 
+            inbox = _Inbox()
             self._client = await self._within(
                 nats.connect(
                     servers=[self._url],
                     allow_reconnect=False,
                     connect_timeout=TIMEOUT_SECONDS,
                     error_cb=_ignore,
+                    closed_cb=inbox.end,
                 )
             )
             self._reply = self._client.new_inbox()
-            self._inbox = await self._within(self._client.subscribe(f"{self._reply}.*"))
+            await self._within(self._client.subscribe(f"{self._reply}.*", cb=inbox.put))
+            self._inbox = inbox
         return self._client, self._inbox
 
     async def _within(self, call: Any) -> Any:

@@ -23,9 +23,9 @@ class ReadAhead:
         """Return the next messages after a position, as `StreamReader.read` does."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead[0] == after:
-            messages = await ahead[1]
-            if messages or not wait:
+            if messages := await ahead[1]:
                 return messages
+            # Others may have come since: that nothing is pending is true of the time of this call.
         elif ahead is not None:
             await _cancelled(ahead[1])
         return await self._reader.read(after, self._limit, wait=wait)

@@ -5,7 +5,7 @@ that what was read and not committed is simply read again.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +16,7 @@ MESSAGE_LIMIT = 1 << 20
 """Bytes of the longest message that is read whole."""
 
 
-class StreamPosition(NamedTuple):
+class StreamPosition(Struct, frozen=True, order=True, gc=False):
     """The place of a message in its stream; positions only grow."""
 
     major: int
@@ -36,7 +36,7 @@ def parse_position(text: str) -> StreamPosition:
     return StreamPosition(int(major), int(minor or 0))
 
 
-class Message(Struct, frozen=True):
+class Message(Struct, frozen=True, gc=False):
     """One message of a stream.
 
     `subject` is where it was published, in streams that have subjects; fields are looked up there

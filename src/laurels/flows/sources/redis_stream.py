@@ -10,6 +10,7 @@ counting: each position is stored with the number of entries up to there. Redis 
 entries.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ from laurels.errors.sources import (
 from laurels.flows.stream_url import split_stream_url
 from laurels.stores.redis.connection.connection import Connection, connect, redis_address
 
-from .reader import ZERO, Message, StoredPosition, StreamPosition, StreamState, parse_position
+from .reader import ZERO, Message, StoredPosition, StreamPosition, StreamState
 
 TIMEOUT_MS = 10_000
 _BLOCK_MS = 1_000
@@ -44,6 +45,38 @@ class StreamFigures(msgspec.Struct, frozen=True):
     gone: int = 0
 
 
+class EntryCounts:
+    """How many entries there were in a stream up to some positions: single ones, and those of
+    messages that were read after `before` entries, with those of the batch before them."""
+
+    def __init__(
+        self,
+        single: dict[StreamPosition, int] | None = None,
+        messages: Sequence[Message] = (),
+        before: int = 0,
+        earlier: "EntryCounts | None" = None,
+    ) -> None:
+        self._single = single or {}
+        self._messages = messages
+        self._before = before
+        self._earlier = earlier
+        if earlier is not None:
+            earlier._earlier = None
+
+    def begin(self, position: StreamPosition, count: int) -> None:
+        """Note the count up to a position."""
+        self._single[position] = count
+
+    def up_to(self, position: StreamPosition) -> int | None:
+        """Return the count up to a position, None if it is not known; O(log messages)."""
+        at = bisect_left(self._messages, position, key=_position_of)
+        if at < len(self._messages) and self._messages[at].position == position:
+            return self._before + at + 1
+        if position in self._single or self._earlier is None:
+            return self._single.get(position)
+        return self._earlier.up_to(position)
+
+
 class RedisStreamReader:
     """Reads the stream at a key of an index server; `address` is `redis://host:port/0/KEY`."""
 
@@ -58,8 +91,7 @@ class RedisStreamReader:
         self.name = f"{text}/{self._address.database}/{self._key.decode(errors='replace')}"
         self._connection: Connection | None = None
         self._figures: StreamFigures | None = None
-        self._counts: dict[StreamPosition, int] = {}
-        """For some positions how many entries there were up to them."""
+        self._counts = EntryCounts()
 
     async def open(self) -> StreamState:
         figures = await self._stream_figures()
@@ -69,7 +101,7 @@ class RedisStreamReader:
         return StreamState(self._identity, figures.oldest, figures.newest)
 
     def stored(self, position: StreamPosition) -> StoredPosition:
-        count = self._counts.get(position)
+        count = self._counts.up_to(position)
         mark = "" if count is None else str(count)
         return StoredPosition(self._identity, str(position), mark)
 
@@ -88,7 +120,8 @@ class RedisStreamReader:
     def is_expired(self, stored: StoredPosition) -> bool:
         if not stored.mark or self._figures is None:
             return False
-        count = self._counts[stored.position] = int(stored.mark)
+        count = int(stored.mark)
+        self._counts.begin(stored.position, count)
         return self._figures.gone > count
 
     async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
@@ -108,13 +141,12 @@ class RedisStreamReader:
     def _count(self, after: StreamPosition, messages: Sequence[Message]) -> None:
         """Note how many entries there were up to each message."""
         figures = self._figures
-        before = 0 if after == ZERO else self._counts.get(after)
+        before = 0 if after == ZERO else self._counts.up_to(after)
         if before is None or (figures is not None and not figures.added):
-            self._counts = {}
+            self._counts = EntryCounts()
             return
         before = max(before, 0 if figures is None else figures.gone)
-        counts = {message.position: before + i for i, message in enumerate(messages, 1)}
-        self._counts = {after: before, **counts}
+        self._counts = EntryCounts({after: before}, messages, before, self._counts)
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -152,12 +184,13 @@ class RedisStreamReader:
         if figures is not None and (figures.newest < after or figures.added < before.added):
             raise SourceDiverged(f"the stream at {self.name} was made anew while it was read")
         if figures is not None and figures.newest == after and figures.added:
-            if figures.added > self._counts.get(after, figures.added):
+            counted = self._counts.up_to(after)
+            if counted is not None and figures.added > counted:
                 raise SourceExpired(
-                    f"{figures.added - self._counts[after]:,} entries of {self.name} were deleted "
+                    f"{figures.added - counted:,} entries of {self.name} were deleted "
                     "before they were read"
                 )
-            self._counts = {after: figures.added}
+            self._counts = EntryCounts({after: figures.added})
         self._figures = figures
 
     async def _command(self, *parts: bytes) -> Any:
@@ -187,8 +220,19 @@ def _messages(answer: Any) -> list[Message]:
     return [_message(id, fields) for id, fields in pairs]
 
 
+def _position_of(message: Message) -> StreamPosition:
+    return message.position
+
+
 def _message(id: bytes, entry: Any) -> Message:
-    position, pairs = _position(id), _paired(entry)
+    major, _, minor = id.partition(b"-")
+    taken_ms = int(major)
+    position = StreamPosition(taken_ms, int(minor))
+    if type(entry) is list and len(entry) == 1:
+        [[_, only]] = entry
+        if only.startswith(b"{"):
+            return Message(position, only, taken_ms)
+    pairs = _paired(entry)
     if len(pairs) == 1:
         (only,) = pairs.values()
         if only.lstrip().startswith(b"{"):
@@ -215,7 +259,8 @@ def _paired(answer: Any) -> dict[bytes, Any]:
 
 
 def _position(id: bytes) -> StreamPosition:
-    return parse_position(id.decode())
+    major, _, minor = id.partition(b"-")
+    return StreamPosition(int(major), int(minor))
 
 
 def _before(position: StreamPosition) -> StreamPosition:

@@ -15,7 +15,9 @@ A board in several shards may have counted a batch in part: it is sent again as 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.receipt import Receipts
@@ -34,7 +36,9 @@ from .commits import Commits
 from .dedupe_room import DedupeRoom
 from .figures import Figures
 from .mapping import EventMapping, Foreign, MappedEvent, fields_of
+from .plain_messages import EventParser
 from .progress import Progress, StreamPlace
+from .read_ahead import ReadAhead
 from .reader import (
     ZERO,
     Message,
@@ -58,13 +62,13 @@ ADVANCED_AT_ONCE = 64
 """Boards of which the position is moved at a time."""
 BOARDS_AT_ONCE = 64
 """Boards of a batch that are submitted to at a time."""
-ON_LOOP = 100
+ON_LOOP = 1_000
 """Messages that are mapped on the loop; more are mapped in a thread."""
 _ASKED_SINGLY = 16
 """Unknown names up to which boards are asked for one by one."""
 
 
-class Row(NamedTuple):
+class Row(Struct, frozen=True, gc=False):
     """A message and its event."""
 
     message: Message
@@ -93,6 +97,7 @@ class SourceRunner:
         self._lb = lb
         self._reader = reader
         self._mapping = mapping
+        self._parser = EventParser(mapping)
         self._settings = settings
         self._rejects = rejects
         self._now_ms = now_ms
@@ -104,6 +109,7 @@ class SourceRunner:
         self._room = DedupeRoom(lb)
         self._windows = EndingWindows(lb, now_ms)
         self._progress = Progress(reader, now_ms)
+        self._ahead = ReadAhead(reader, settings.batch)
         self._idle = 0
         self._stream = ""
 
@@ -120,6 +126,8 @@ class SourceRunner:
                 is_due = is_last or self._progress.is_note_due(len(self._positions))
                 time_ms = await self._retries.call(self._reader.time_ms) if is_due else None
                 messages = await self._next()
+                if len(messages) == self._settings.batch and self._reader.resumes:
+                    self._ahead.begin(messages[-1].position)
                 await self._count(messages)
                 if not messages:
                     self._move(self._progress.place_after(self._progress.at, time_ms))
@@ -132,6 +140,8 @@ class SourceRunner:
             await self._advance(most=len(self._positions))
         except Stopped:
             pass
+        finally:
+            await self._ahead.drop()
 
     # Where to begin
 
@@ -186,7 +196,7 @@ class SourceRunner:
 
     async def _next(self) -> Sequence[Message]:
         wait = not self._settings.until_end
-        read = partial(self._reader.read, self._progress.at, self._settings.batch, wait=wait)
+        read = partial(self._ahead.read, self._progress.at, wait=wait)
 
         async def attempt() -> Sequence[Message]:
             return await self._stopping.unless(read())
@@ -220,30 +230,42 @@ class SourceRunner:
 
     def _divided(self, messages: Sequence[Message]) -> dict[str, list[Row]]:
         """Return the events of messages by their boards; reject and skip the others."""
-        boards: dict[str, list[Row]] = {}
+        rows: dict[str, list[Row]] = {}
+        positions: dict[str, StreamPosition | None] = {}
         now_ms = self._now_ms()
         malformed = []
         for message in messages:
             board: str | None = None
             try:
-                fields = fields_of(message)
-                board = self._mapping.board_of(fields)
-                if not self._settings.takes(board):
+                plain = self._parser.plain(message)
+                fields = fields_of(message) if plain is None else {}
+                board = self._mapping.board_of(fields) if plain is None else plain.board
+                if board not in positions:
+                    takes = self._settings.takes(board)
+                    positions[board] = self._positions.get(board, ZERO) if takes else None
+                    rows[board] = []
+                after = positions[board]
+                if after is None:
                     self.figures.foreign += 1
                     continue
-                if message.position <= self._positions.get(board, ZERO):
+                if message.position <= after:
                     self.figures.repeated += 1
                     continue
-                arrived_ms = None if message.at_ms is None else min(message.at_ms, now_ms)
-                event = self._mapping.event_of(fields, arrived_ms)
+                arrived_ms = message.at_ms
+                if arrived_ms is not None and arrived_ms > now_ms:
+                    arrived_ms = now_ms
+                if plain is None:
+                    event = self._mapping.event_of(fields, arrived_ms)
+                else:
+                    event = self._parser.event(plain, arrived_ms)
             except Foreign:
                 self.figures.foreign += 1
             except LaurelsError as error:
                 malformed.append((message, board, error))
             else:
-                boards.setdefault(board, []).append(Row(message, event, arrived_ms))
+                rows[board].append(Row(message, event, arrived_ms))
         self._reject(malformed)
-        return boards
+        return {board: found for board, found in rows.items() if found}
 
     async def _know(self, boards: dict[str, list[Row]]) -> None:
         """Learn of boards that are new here; skip and count the messages for those not there."""
@@ -356,6 +378,7 @@ class SourceRunner:
         """Send again, as it was cut, a batch that some shards of a board have counted."""
         if error.ends_at is None:
             raise error
+        await self._ahead.drop()
         end = decode_position(error.ends_at).position
         rows: list[Row] = []
         at = self._positions[board]
