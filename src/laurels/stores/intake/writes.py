@@ -173,7 +173,7 @@ class Several:
     def plan(self, boards: Boards) -> None:
         pass
 
-    def scan(self, fold: Fold) -> bool:
+    def prepare(self, fold: Fold, limit: int) -> bool:
         return True
 
     def pieces(self) -> list[int]:
