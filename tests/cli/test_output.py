@@ -50,6 +50,18 @@ def test_a_link_stays_one(gifts: Shell) -> None:
     assert target.stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_files_that_hold_data_are_their_owners(gifts: Shell, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        gifts.ok("export", "gifts", "-o", "out.csv")
+        gifts("import", "gifts", gifts.file("in.csv", "member,score\na,x\n"))
+    finally:
+        os.umask(before)
+    for name in ("out.csv", "in.csv.gifts.rejects.csv"):
+        assert (gifts.directory / name).stat().st_mode & 0o777 == 0o600, name
+
+
 def test_a_file_that_ends_in_part_is_left_alone(gifts: Shell) -> None:
     other = gifts.file("out.csv.part", "mine")
     gifts.ok("export", "gifts", "-o", "out.csv")

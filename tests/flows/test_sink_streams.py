@@ -67,6 +67,7 @@ def test_every_change_becomes_a_line_once(tmp_path: Path) -> None:
             assert sink.figures.delivered == 700 + (batch == 0)
         assert [line["id"] for line in lines(path)] == await ids(lb)
         assert b'"delta":1.50' in path.read_bytes()
+        assert path.stat().st_mode & 0o077 == 0, "it holds data, so it is its owner's"
         await lb.close()
 
     asyncio.run(play())

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 import typer
 
 import laurels
+from laurels.stores.local.private_files import NEW, open_output
 
 from .failures import OutputFailed, Usage
 from .options import DEFAULT_URL, OUTPUT, AsJson, BoardName, Url, WithData
@@ -129,7 +130,7 @@ def _output(path: Path | None) -> Iterator[Write]:
 def _whole_or_not(target: Path) -> Iterator[Write]:
     partial = target.with_name(f".laurels-{secrets.token_hex(8)}")
     try:
-        with partial.open("xb") as file:
+        with os.fdopen(open_output(partial, NEW), "wb") as file:
             yield file.write
             file.flush()
             os.fsync(file.fileno())

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from laurels.cli.failures import OutputFailed
+from laurels.stores.local.private_files import APPEND, open_output
 
 from .reading import Reject
 
@@ -102,7 +103,7 @@ class RejectsFile:
 
     def _opened(self) -> TextIO:
         fresh = not self.path.exists()
-        file = self.path.open("a", encoding="utf-8", newline="")
+        file = os.fdopen(open_output(self.path, APPEND), "a", encoding="utf-8", newline="")
         if fresh:
             _write(file, [_HEADER])
         return file

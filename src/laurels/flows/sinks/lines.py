@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from laurels.errors.sinks import InvalidTarget, TargetUnavailable
+from laurels.stores.local.private_files import APPEND, open_output
 
 from .mapping import FieldMapping
 from .target import SinkPage
@@ -33,7 +34,7 @@ class LinesTarget:
             self._file = sys.stdout.buffer
             return
         try:
-            self._file = self._path.open("ab", buffering=0)
+            self._file = os.fdopen(open_output(self._path, APPEND), "ab", buffering=0)
             if self._path.is_file() and _ends_in_half_line(self._path):
                 self._file.write(
                     b"\n"

@@ -5,6 +5,7 @@ message of the error, and the message as it came. What is read again after a kil
 again.
 """
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -13,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.errors import LaurelsError
+from laurels.stores.local.private_files import APPEND, open_output
 
 from .reader import Message
 
@@ -56,7 +58,7 @@ class JsonRejects:
             return
         if self._file is None:
             self._written = _stored(self._path)
-            self._file = self._path.open("ab")
+            self._file = os.fdopen(open_output(self._path, APPEND), "ab")
         fresh = [each for each in rejects if _key(each) not in self._written]
         self._file.write(b"".join([msgspec.json.encode(each) + b"\n" for each in fresh]))
         self._file.flush()

@@ -30,6 +30,17 @@ def create_file(path: Path, flags: int = os.O_RDWR) -> int:
     return file
 
 
+APPEND = os.O_APPEND
+NEW = os.O_EXCL
+
+
+def open_output(path: Path, flags: int) -> int:
+    """Open a file that holds data outside of a store, to `APPEND` to it or as a `NEW` one, and
+    return its descriptor. One that is created is its owner's alone; an existing one keeps its mode,
+    which its owner may have chosen."""
+    return os.open(path, flags | os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+
+
 @contextmanager
 def written_file(path: Path, buffering: int = -1) -> Iterator[BinaryIO]:
     """Open a file for writing, truncated; a symbolic link in its place is an OSError."""
