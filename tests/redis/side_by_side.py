@@ -13,7 +13,6 @@ from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
-from laurels.core.fold import ScopeScan
 from laurels.core.index import Outcomes, Scores
 from laurels.core.lifecycle import Due, due_of, next_boundary, rolling_state
 from laurels.core.plan import can_set, plan_batch
@@ -29,6 +28,7 @@ from laurels.core.requests import (
     Start,
     find,
 )
+from laurels.core.scope_scan import ScopeScan
 from laurels.model.board import Board, Column
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.rules import Op, Rules

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from laurels.core import record
 from laurels.core.board_state import Boards, BoardState
-from laurels.core.fold import Fold, ScopeScan
+from laurels.core.fold import Fold
+from laurels.core.scope_scan import ScopeScan
 from laurels.errors import BoardExists
 from laurels.model.board import Board
 from laurels.model.board_change import named_as, safe_change

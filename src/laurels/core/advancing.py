@@ -1,0 +1,261 @@
+"""Advancing: what passing time does to boards and rankings.
+
+The time of a board is that of its newest record, or that of a running clock (`advance_clock`,
+O(1)). In event time no clock runs, so each board has its own time. A board is *advanced* to its
+current time when it is read or written, and `work` advances the other boards, in bounded shares.
+Advancing a board drops the rankings of periods that are no longer kept and rotates rolling windows
+to the running step. Each step needs a pass over the members of two tallies; it is made in shares
+ahead of the boundary, and the first caller after the boundary does what is left.
+"""
+
+import heapq
+from collections.abc import Collection, Iterable
+from itertools import islice
+
+from laurels.model.labels import ALL
+from laurels.timeline.instants import MAX_MS, MIN_MS
+
+from .board_state import Boards, BoardState
+from .index import Index
+from .lifecycle import expired, next_boundary, oldest_stored, rolling_state
+from .refreshes import Refreshes
+from .requests import Listing
+from .scope_scan import SCOPES
+
+BOUNDARY_WORK = 50
+"""The cost of advancing a board over a boundary, in members of a pass."""
+SCOPE_WORK = 10
+"""The cost of advancing a scope, in members of a pass."""
+_STALE = 1_000
+
+
+class AdvancedBoards(Boards):
+    """Boards and their rankings in an index, as time passes.
+
+    `now_ms` is the newest time of any record and of the clock, `clock_ms` that of the clock alone.
+    """
+
+    def __init__(self, index: Index) -> None:
+        super().__init__()
+        self.index = index
+        self.now_ms = MIN_MS
+        self.clock_ms = MIN_MS
+        self.refreshes = Refreshes(
+            index, self.find_by_number, self.time_of, self.advance, self.advance_scopes
+        )
+        self._due: list[tuple[int, int]] = []
+        self._passes: dict[tuple[int, str, str], None] = {}
+        self._advancing = False
+        self._stale_from: dict[int, tuple[str, str] | None] = {}
+
+    def advance_clock(self, now_ms: int) -> None:
+        """Move the time of all boards forward. O(1): each board follows when it is advanced."""
+        if now_ms > self.clock_ms:
+            self.clock_ms = now_ms
+            if now_ms > self.now_ms:
+                self.now_ms = now_ms
+
+    def move_time(self, state: BoardState, now_ms: int) -> None:
+        """Move the time of one board forward."""
+        if now_ms > state.now_ms:
+            state.now_ms = now_ms
+            if now_ms > self.now_ms:
+                self.now_ms = now_ms
+
+    def time_of(self, state: BoardState) -> int:
+        """Return the current time of a board."""
+        return state.now_ms if state.now_ms > self.clock_ms else self.clock_ms
+
+    def advance(self, state: BoardState, limit: int | None = None) -> bool:
+        """Advance a board to its current time. Return False if `limit` members of a pass were not
+        enough; another call continues. O(1) unless a boundary has passed.
+
+        Also returns False to a signal handler that has interrupted this method in its own thread.
+        """
+        if state.due_ms > state.now_ms and state.due_ms > self.clock_ms:
+            return True
+        if self._advancing:
+            return False
+        self._advancing = True
+        try:
+            return self._advance(state, limit)
+        finally:
+            self._advancing = False
+
+    def advance_to(self, state: BoardState, now_ms: int) -> None:
+        """Move the time of a board forward, and advance the board."""
+        self.move_time(state, now_ms)
+        self.advance(state)
+
+    def advance_number(self, number: int, scopes: Collection[str], limit: int) -> bool:
+        """Advance a board and some of its scopes, unless it was deleted; limit and result as in
+        `advance`."""
+        state = self.find_by_number(number)
+        if state is None or not self.advance(state, limit):
+            return state is None
+        return not scopes or self.advance_scopes(state, scopes, limit)
+
+    def _advance(self, state: BoardState, limit: int | None) -> bool:
+        if not self._advance_scope(state, ALL, limit):
+            return False
+        self._watch_boundary(state)
+        self._set_scopes_stale(state)
+        return True
+
+    def _set_scopes_stale(self, state: BoardState) -> None:
+        """Mark all scopes of a board as stale, so that `work` or the first caller to use one
+        advances it."""
+        state.generation += 1
+        if state.rules.scoped:
+            self._stale_from[state.number] = None
+
+    def _advance_scope(self, state: BoardState, scope: str, limit: int | None) -> bool:
+        """Rotate the rolling windows of a scope and drop the periods it no longer keeps."""
+        for window in state.rules.windows.values():
+            roll = rolling_state(state.number, window, self.time_of(state), scope)
+            if roll is not None:
+                if not self.index.rotate_step(roll, limit):
+                    return False
+                if not scope or self.index.pass_left(state.number, window.name, scope):
+                    self._passes[state.number, window.name, scope] = None
+        self._drop_expired(state, scope)
+        return True
+
+    def advance_scopes(
+        self, state: BoardState, scopes: Iterable[str], limit: int | None = None
+    ) -> bool:
+        """Advance scopes of a board that has been advanced itself; limit and result as in
+        `advance`. O(1) for a scope that is not stale."""
+        for scope in scopes:
+            if scope and self.index.generation(state.number, scope) != state.generation:
+                if self._advancing:
+                    return False
+                self._advancing = True
+                try:
+                    if not self._advance_scope(state, scope, limit):
+                        return False
+                    self.index.set_generation(state.number, scope, state.generation)
+                finally:
+                    self._advancing = False
+        return True
+
+    def advance_listed(self, state: BoardState, listing: Listing, limit: int) -> bool:
+        """Advance the scopes of a listing; limit and result as in `advance`. A scope that turns out
+        to be empty is removed, and the next one takes its place in the listing."""
+        while True:
+            found = self.index.scopes(state.number, listing.form, listing.after, listing.limit)
+            stale = [s for s in found if self.index.generation(state.number, s) != state.generation]
+            if not stale:
+                return True
+            if not self.advance_scopes(state, stale[:limit], limit) or len(stale) > limit:
+                return False
+
+    def advance_all(self) -> None:
+        """Advance every board with all its scopes."""
+        for state in self._by_number.values():
+            self.advance_whole(state)
+
+    def advance_whole(self, state: BoardState) -> None:
+        """Advance a board with all its scopes."""
+        self.advance(state)
+        while state.number in self._stale_from:
+            self._advance_stale(state, SCOPES)
+
+    def _advance_stale(self, state: BoardState, limit: int) -> int:
+        """Advance the next stale scopes of a board until their cost reaches `limit`; return the
+        cost."""
+        count = max(1, limit // SCOPE_WORK)
+        found = self.index.next_scopes(state.number, self._stale_from[state.number], count)
+        for place in found:
+            if not self.advance_scopes(state, [place[1]], max(limit, SCOPE_WORK)):
+                return limit
+            self._stale_from[state.number] = place
+        if len(found) < count:
+            del self._stale_from[state.number]
+        return SCOPE_WORK * (1 + len(found))
+
+    def work(self, limit: int) -> int:
+        """Do about `limit` members of the work that is due: passes for the next boundary, and
+        advancing boards that were not read or written since the last one. Return what is left."""
+        while limit > 0 and self._due and self._due[0][0] <= self.clock_ms:
+            limit -= self._advance_first(limit)
+        for number in list(self._stale_from):
+            while limit > 0 and number in self._stale_from:
+                limit -= self._advance_stale(self._by_number[number], limit)
+        limit = self.refreshes.work(limit)
+        for each in list(islice(self._passes, SCOPES)):
+            if limit <= 0:
+                break
+            number, window, scope = each
+            before = self.index.pass_left(number, window, scope)
+            left = self.index.advance_pass(number, window, limit, scope)
+            limit -= before - left
+            if not left:
+                del self._passes[each]
+        return self.work_left()
+
+    @property
+    def has_work(self) -> bool:
+        """Whether any work is due."""
+        return bool(
+            self._passes
+            or self._stale_from
+            or self.refreshes.builds
+            or (self._due and self._due[0][0] <= self.clock_ms)
+        )
+
+    @property
+    def next_due_ms(self) -> int:
+        """The next known end of a period or step of any board. It has no meaning in event
+        time, where the writes to a board advance it."""
+        return self._due[0][0] if self._due else MAX_MS
+
+    def work_left(self) -> int:
+        """Return about how many members the current passes have left, over all boards; 0 if
+        none."""
+        some = sum(self.index.pass_left(*each) for each in islice(self._passes, SCOPES))
+        more = max(0, len(self._passes) - SCOPES) + self.refreshes.left()
+        return some + len(self._stale_from) + more
+
+    def _advance_first(self, limit: int) -> int:
+        """Advance the board that was due first; return the cost."""
+        if self._is_stale(self._due[0]):
+            heapq.heappop(self._due)
+            return 1
+        state = self._by_number[self._due[0][1]]
+        return BOUNDARY_WORK if self.advance(state, limit) else limit
+
+    def _opened(self, state: BoardState) -> None:
+        """Watch the refreshes and the next boundary of a board that is not new."""
+        self.refreshes.watch(state)
+        heapq.heappush(self._due, (state.due_ms, state.number))
+
+    def resume_passes(self) -> None:
+        """Resume the passes of all rolling windows in a restored index."""
+        for state in self._by_number.values():
+            for window in state.rules.windows:
+                if self.index.pass_left(state.number, window):
+                    self._passes[state.number, window, ALL] = None
+            self._set_scopes_stale(state)
+
+    def _drop_expired(self, state: BoardState, scope: str = ALL) -> None:
+        oldest_ms = oldest_stored(state.rules, state.floors, self.time_of(state))
+        keys = self.index.keys(state.number, scope)
+        self.index.drop(expired(oldest_ms, keys))
+
+    def _watch_boundary(self, state: BoardState) -> None:
+        due_ms = next_boundary(state.rules, self.time_of(state))
+        if due_ms != state.due_ms:
+            state.due_ms = due_ms
+            heapq.heappush(self._due, (due_ms, state.number))
+        while self._is_stale(self._due[0]):
+            heapq.heappop(self._due)
+        if len(self._due) > _STALE + 2 * len(self._by_number):
+            # In event time the entry of a board without new events stays first for a long time, and
+            # stale entries of other boards pile up behind it.
+            self._due = [due for due in self._due if not self._is_stale(due)]
+            heapq.heapify(self._due)
+
+    def _is_stale(self, due: tuple[int, int]) -> bool:
+        state = self._by_number.get(due[1])
+        return state is None or state.due_ms != due[0]
