@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import typer
 
 import laurels
-from laurels.stores.local.private_files import NEW, open_output
+from laurels.stores.local.files.private_files import NEW, open_output
 
 from .failures import OutputFailed, Usage
 from .options import DEFAULT_URL, OUTPUT, AsJson, BoardName, Url, WithData

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from laurels.cli.failures import OutputFailed
-from laurels.stores.local.private_files import APPEND, open_output
+from laurels.stores.local.files.private_files import APPEND, open_output
 
 from .reading import Reject
 

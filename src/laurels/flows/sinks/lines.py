@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from laurels.errors.sinks import InvalidTarget, TargetUnavailable
-from laurels.stores.local.private_files import APPEND, open_output
+from laurels.stores.local.files.private_files import APPEND, open_output
 
 from .mapping import FieldMapping
 from .target import SinkPage

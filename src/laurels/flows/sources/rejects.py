@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.errors import LaurelsError
-from laurels.stores.local.private_files import APPEND, open_output
+from laurels.stores.local.files.private_files import APPEND, open_output
 
 from .reader import Message
 
