@@ -377,7 +377,23 @@ def test_what_happened_without_changes_is_noticed(lb: laurels.Leaderboards) -> N
     assert found == [("change", None), ("event", 3)]
 
 
-@pytest.mark.one_shard
+def test_a_position_is_one_change_of_its_commit(lb: laurels.Leaderboards) -> None:
+    lb.create(board_of(Definition(windows=(WindowDef("all"),))))
+    texts, before = [str(i) for i in range(1, 9)], None
+    for text in texts:
+        events = [(f"m{i}", 1) for i in range(int(text) % 4 * 3)]
+        lb.submit_many("board", events, position=("source/s", text, before))
+        lb.submit_many("board", events[:1], position=("import", text))
+        before = text
+    found = list(all_changes(lb, "board", limit=7))
+    for source in ("source/s", "import"):
+        told = [
+            c.data["position"] for c in found if c.kind == "position" and c.data["source"] == source
+        ]
+        assert told == texts
+    assert sum(change.kind == "event" for change in found) == 2 * (3 + 6 + 9) + 6
+
+
 def test_a_position_changes_though_every_event_came_too_late(lb: laurels.Leaderboards) -> None:
     lb.create(board_of(Definition(windows=(WindowDef("day"),))))
     with warnings.catch_warnings(action="ignore", category=AllEventsRefused):

@@ -43,7 +43,7 @@ class ChangeContext(Struct, frozen=True):
         if isinstance(block, MendBlock):
             return self._mended(block, range(start, stop))
         found = self._events(block, start, min(stop, block.size))
-        if block.position is not None and stop == block.count:
+        if block.position is not None and start < stop == block.count:
             source, position = block.position
             found.append(
                 Change(

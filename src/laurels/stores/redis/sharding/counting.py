@@ -24,8 +24,10 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
+from laurels.core.changes.blocks import WriteBlock, position_block
 from laurels.core.index import COUNTED, Offset, Outcome, Outcomes, Scores, changes
 from laurels.core.plan import Plan
+from laurels.core.record import Position
 from laurels.errors import AtomicAcrossShards, PartlyCounted, PositionMoved
 from laurels.errors.index_server import IndexUnavailable
 from laurels.model.event import Batch
@@ -199,7 +201,9 @@ class Counting:
             if share.events:
                 share.applied = await self._count_share(share, due_ms)
             elif share.positions is not None:
-                await self._index.set_position(self._shards[share.shard], share.positions)
+                await self._index.set_position(
+                    self._shards[share.shard], share.positions, self._position_block(share)
+                )
             share.done = True
         except PositionMoved as error:
             share.error = error
@@ -207,6 +211,18 @@ class Counting:
                 share.error = not_ready(error, self._stored.source)
         except Exception as error:
             share.error = error
+
+    def _is_keeper(self, share: _Share) -> bool:
+        """Return whether the position of the batch is stored, and a change, with this share."""
+        return self._stored is not None and share.shard == self._stored.keeper
+
+    def _position_block(self, share: _Share) -> WriteBlock | None:
+        """Return what a shard records of the position that comes with events of others."""
+        batch, version = self._batch, self._board.version
+        if batch.position is None or not self._is_keeper(share):
+            return None
+        moved = Position(batch.board, version, batch.now_ms, batch.position, batch.tag)
+        return position_block(moved)
 
     async def _count_share(self, share: _Share, due_ms: int) -> Applied:
         board, batch, plan = self._shards[share.shard], self._batch, self._plan
@@ -219,7 +235,8 @@ class Counting:
         if self._capacity is not None:
             most = self._remembered[share.shard] + self._capacity
             board = replace(board, rules=replace(board.rules, dedupe_max=most))
-        batch = replace(batch, position=None)
+        if not self._is_keeper(share):
+            batch = replace(batch, position=None)
         places = [self._places[event] for event in share.events]
         feed = encode_feed_payload(board.rules, batch, plan, places, self._number)
         applied = await self._index.apply(
