@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.errors import NoAllWindow, SetWithTime, TotalOutOfRange
+from laurels.errors import DataMoved, NoAllWindow, SetWithTime, TotalOutOfRange
 from laurels.model.rules import Op
 from tests.contract.conftest import NOW_MS
 from tests.contract.reading import members, scores
@@ -124,3 +124,27 @@ def test_a_member_carries_data_that_is_never_ranked(lb: laurels.Leaderboards, da
     lb.set_data("b", "bob", None)
     assert [entry.data for entry in lb.top("b", with_data=True).entries] == [None, None]
     assert members(lb.top("b")) == ["ann", "bob"]
+
+
+def test_data_that_follows_other_data(lb: laurels.Leaderboards) -> None:
+    """It is set only where the member has the data that it is to follow, ranked or not."""
+    lb.create(laurels.Board("b", changes="1d"))
+    lb.submit("b", "ann", 5)
+    for member in ("ann", "bob"):
+        lb.set_data("b", member, {"n": 1}, before=None)
+        for wrong in (None, {"n": 2}, [1]):
+            with pytest.raises(DataMoved):
+                lb.set_data("b", member, "other", before=wrong)
+        lb.set_data("b", member, [2], before={"n": 1})
+    found = lb.entries("b", ["bob", "ann", "cid"], with_data=True)
+    assert [(e.member, e.score, e.data) for e in found] == [
+        ("bob", None, [2]),
+        ("ann", 5, [2]),
+        ("cid", None, None),
+    ]
+    assert [entry.data for entry in lb.entries("b", ["ann"])] == [None]
+    lb.set_data("b", "bob", None, before=[2])
+    lb.set_data("b", "bob", None, before=None)
+    kinds = [change.data for change in lb.changes("b") if change.kind == "data"]
+    assert kinds == [{"n": 1}, [2], {"n": 1}, [2], None, None]
+    assert lb.entries("b", ["bob"], with_data=True)[0].data is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,7 +18,9 @@ from laurels.core.record import MendRanking
 from laurels.errors.ledger import LedgerIncomplete, NoLedger
 from laurels.errors.sinks import SinkBehind
 from laurels.flows.ledger.databases import dialect_of
+from laurels.flows.ledger.locked import LockedRows
 from laurels.flows.ledger.reconcile import Reconciled, Reconciling, Side
+from laurels.flows.ledger.rows import escaped
 from laurels.model.labels import scope_named
 from tests.conftest import Scaled
 from tests.redis.servers import Server
@@ -161,51 +163,135 @@ def some(defined: laurels.Board) -> dict[str, str] | None:
     return dict.fromkeys(names, "1") or None
 
 
-@pytest.mark.parametrize("mend", ["ledger", "store"])
-def test_writes_that_go_on_are_left_alone(mend: Side, url: str, scaled: Scaled) -> None:
-    """Corruptions of either side beside a sink and events: nothing changes that was right."""
-    defined, random = board(windows=["all", "day"]), Random(mend)
-    members = [*ODD_MEMBERS, *[f"m{i}" for i in range(400)]]
-    expected: dict[str, int] = {}
+class Beside:
+    """The verbs of a store, with something else done before and after each of them."""
 
-    async def events(lb: laurels.AsyncLeaderboards, count: int) -> None:
-        some = [(random.choice(members[:100]), random.randrange(1, 9)) for _ in range(count)]
+    def __init__(self, lb: laurels.AsyncLeaderboards, act: Callable[[], Awaitable[None]]) -> None:
+        self._lb = lb
+        self._act = act
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._lb, name)
+
+        async def call(*args: Any, **more: Any) -> Any:
+            await self._act()
+            result = await verb(*args, **more)
+            await self._act()
+            return result
+
+        return call
+
+
+class History:
+    """Events of a board beside a comparison, and what its members have to have in the end. Members
+    that are not `busy` get no events."""
+
+    def __init__(self, lb: laurels.AsyncLeaderboards, url: str, random: Random) -> None:
+        self.members = [*ODD_MEMBERS, *[f"m{i}" for i in range(400)]]
+        self.busy = self.members[:100]
+        self.totals = dict.fromkeys(self.members, 3)
+        self.data: dict[str, Any] = {member: {"n": 1} for member in self.members[::3]}
+        self.is_locked = False
+        self._lb = lb
+        self._url = url
+        self._random = random
+
+    async def begin(self) -> None:
+        await self._lb.submit_many("b", [(member, 3) for member in self.members])
+        for member, data in self.data.items():
+            await self._lb.set_data("b", member, data)
+        await sent(self._lb, self._url)
+
+    async def act(self) -> None:
+        """Some events, and perhaps a run of the sink, unless it has to wait now."""
+        random, lb = self._random, self._lb
+        some = [
+            (random.choice(self.busy), random.randrange(1, 9))
+            for _ in range(random.choice([0, 1, 20]))
+        ]
         for member, value in some:
-            expected[member] = expected.get(member, 0) + value
+            self.totals[member] += value
         await lb.submit_many("b", some)
+        if random.random() < 0.1:
+            member = random.choice(self.busy)
+            self.data[member] = random.choice([[1, 2.5], "t", {"n": "\0"}])
+            await lb.set_data("b", member, self.data[member])
+        if not self.is_locked and random.random() < 0.2:
+            await sent(lb, self._url)
+
+    async def pause(self, _seconds: float) -> None:
+        await self.act()
+        await sent(self._lb, self._url)
+
+    def corrupt(self, mend: Side) -> None:
+        """Change what a member has on the side that is to be mended. In the store only of one
+        without events, which would count on top of it."""
+        if mend == "store":
+            member = self._random.choice(self.members[100:])
+            if self._random.random() < 0.3:
+                corrupt_data(self._lb, member, self._random.choice([None, b"[9]"]))
+            else:
+                corrupt_member(self._lb, member)
+            return
+        member = self._random.choice(self.members)
+        table, change = self._random.choice(
+            [
+                ("scores", "UPDATE {} SET score_1 = score_1 + 99"),
+                ("scores", "UPDATE {} SET reached_at = 5"),
+                ("scores", "DELETE FROM {}"),
+                ("member_data", "UPDATE {} SET data = '9'"),
+                ("member_data", "DELETE FROM {}"),
+            ]
+        )
+        change = change.replace("{}", f"{{}}{table}")
+        run_in(self._url, f"{change} WHERE board = 'b' AND member = %s", escaped(member))
+
+
+@pytest.mark.parametrize("mend", ["ledger", "store"])
+def test_corruptions_beside_writes_are_mended_and_nothing_else(
+    mend: Side, url: str, scaled: Scaled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events, data and runs of the sink between any two steps of the comparison. In the end both
+    sides have what the events add up to."""
+    defined, random = board(windows=["all", "day"]), Random(mend)
 
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
             await lb.create(defined)
-            for member in members:
-                expected[member] = 3
-            await lb.submit_many("b", [(member, 3) for member in members])
             await sent(lb, url)
-            quiet = members[100:]
-            for each in random.sample(quiet, scaled(40, 300)):
-                if mend == "ledger":
-                    statement = f"UPDATE {prefix_of(url)}scores SET score_1 = 99 WHERE member = %s"
-                    dialect, _ = dialect_of(url)
-                    connection = dialect.connect()
-                    dialect.execute(connection, statement, (each,))
-                    connection.commit()
-                    connection.close()
-                else:
-                    corrupt_member(lb, each)
+            history = History(lb, url, random)
+            lock, unlock = LockedRows.lock, LockedRows.unlock
 
-            async def pause(_seconds: float) -> None:
-                await events(lb, 20)
-                await sent(lb, url)
+            def locking(rows: LockedRows) -> Any:
+                history.is_locked = True
+                return lock(rows)
 
-            await events(lb, 50)
-            done = await reconciled(lb, url, mend, sleep=pause)
-            assert done.mended == done.differing == 2 * scaled(40, 300)
+            def unlocking(rows: LockedRows) -> None:
+                unlock(rows)
+                history.is_locked = False
+
+            monkeypatch.setattr(LockedRows, "lock", locking)
+            monkeypatch.setattr(LockedRows, "unlock", unlocking)
+            await history.begin()
+            beside: Any = Beside(lb, history.act)
+            for _ in range(scaled(2, 20)):
+                for _ in range(scaled(10, 50)):
+                    history.corrupt(mend)
+                done = await reconciled(beside, url, mend, sleep=history.pause)
+                assert done.mended == done.differing > 0
             await sent(lb, url)
-            assert (await reconciled(lb, url)).differing == 0
+            await reconciled(lb, url, mend)
+            await sent(lb, url)
+            last = await reconciled(lb, url)
+            assert (last.differing, last.waiting) == (0, 0)
             totals = {e.member: e.score for e in lb.sync.export("b", window="all")}
-            assert totals == expected
+            assert totals == history.totals
             held = ledger(url, defined, prefix_of(url))
-            assert held["all", "", ""] == {m: (v,) for m, v in expected.items()}
+            for ranking in held.values():
+                assert ranking == {m: (v,) for m, v in history.totals.items()}
+            found = await lb.entries("b", history.members, with_data=True)
+            assert {e.member: e.data for e in found if e.data is not None} == history.data
+            await lb.check()
 
     asyncio.run(play())
 
@@ -222,6 +308,122 @@ def corrupt_member(lb: laurels.AsyncLeaderboards, member: str) -> None:
             store._fold.index.mend(
                 key, MendRanking(0, 0, 0, *key[1:], columns.members, columns.lengths, columns.rows)
             )
+
+
+def run_in(url: str, statement: str, *row: Any) -> None:
+    """Change a ledger, as a fault or a person would."""
+    dialect, prefix = dialect_of(url)
+    connection = dialect.connect()
+    dialect.execute(connection, statement.replace("{}", prefix), row)
+    connection.commit()
+    connection.close()
+
+
+def corrupt_data(lb: laurels.AsyncLeaderboards, member: str, data: bytes | None) -> None:
+    """Give a member other data, without a record."""
+    store: Any = lb.sync._store
+    with store._lock:
+        store._fold.index.set_data(store.named("b").number, member.encode(), data)
+
+
+@pytest.mark.parametrize("mend", ["ledger", "store"])
+@pytest.mark.parametrize("kind", ["sums", "rooms"])
+def test_data_of_members_is_compared_and_mended(kind: str, mend: Side, url: str) -> None:
+    defined = BOARDS[kind]
+
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(defined)
+            await sent(lb, url)  # present entries do not list what members in no ranking carry
+            members = [*ODD_MEMBERS, *[f"m{i}" for i in range(8)]]
+            events = [(member, 1, None, None, some(defined)) for member in members]
+            await lb.submit_many("b", events)
+            wanted = {member: {"n": i, "t": "a\0"} for i, member in enumerate(members)}
+            for member, data in wanted.items():
+                await lb.set_data("b", member, data)
+            await lb.set_data("b", "unranked", [1.5])
+            wanted |= {"unranked": [1.5]}  # type: ignore[dict-item]
+            await sent(lb, url)
+            sound = await reconciled(lb, url)
+            assert (sound.data, sound.differing, sound.waiting) == (len(wanted), 0, 0)
+            if mend == "ledger":
+                where = "WHERE board = 'b' AND member = %s"
+                run_in(url, f"UPDATE {{}}member_data SET data = '[7]' {where}", "m1")
+                run_in(url, f"UPDATE {{}}member_data SET data = 'no' {where}", "m2")
+                run_in(url, f"DELETE FROM {{}}member_data {where}", "a")
+                run_in(
+                    url,
+                    "INSERT INTO {}member_data VALUES ('b', %s, '2', 5)",
+                    "stranger" + "x" * 200,
+                )
+            else:
+                corrupt_data(lb, "m1", b"[7]")
+                corrupt_data(lb, "a", None)
+                corrupt_data(lb, "unranked", b'"other"')
+                await lb.remove("b", "m2")
+                await lb.submit_many("b", [("m2", 1, None, None, some(defined))])
+                await sent(lb, url)
+                del wanted["m2"]
+                corrupt_data(lb, "m2", b'"from nowhere"')
+            seen = await reconciled(lb, url)
+            assert (seen.differing, seen.mended, len(seen.data_differences)) == (4, 0, 4)
+            done = await reconciled(lb, url, mend)
+            assert (done.differing, done.mended, done.remaining) == (4, 4, 0)
+            await sent(lb, url)
+            again = await reconciled(lb, url)
+            assert (again.differing, again.waiting, again.data) == (0, 0, len(wanted))
+            names = [*members, "unranked"]
+            found = await lb.entries("b", names, labels=some(defined), with_data=True)
+            assert {e.member: e.data for e in found if e.data is not None} == wanted
+
+    asyncio.run(play())
+
+
+def test_data_that_no_member_can_carry_stays_a_difference(url: str) -> None:
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(board())
+            await lb.submit("b", "ann", 1)
+            await lb.set_data("b", "ann", 1)
+            await sent(lb, url)
+            for wrong in ("no json", '"' + "x" * 2_000 + '"'):
+                run_in(url, "UPDATE {}member_data SET data = %s", wrong)
+                done = await reconciled(lb, url, "store")
+                assert (done.differing, done.mended, done.remaining) == (1, 0, 1)
+                assert done.data_differences[0].store == "1"
+
+    asyncio.run(play())
+
+
+def test_positions_are_compared_and_a_ledger_gets_them(url: str) -> None:
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(board())
+            for source in ("s1", "s\0", "s3"):
+                await lb.submit_many("b", [("ann", 1)], position=(source, "7 \\"))
+            await sent(lb, url)
+            assert (await reconciled(lb, url)).differing == 0
+            run_in(url, "UPDATE {}source_positions SET position = '9' WHERE source = 's1'")
+            run_in(url, "DELETE FROM {}source_positions WHERE source = 's3'")
+            run_in(url, "INSERT INTO {}source_positions VALUES ('b', 'other', '1', 1)")
+            for mend, mended in ((None, 0), ("store", 0), ("ledger", 3)):
+                done = await reconciled(lb, url, mend)  # type: ignore[arg-type]
+                assert (done.differing, done.mended) == (3, mended)
+                assert len(done.position_differences) == 3
+            assert await lb.position("b", "s1") == "7 \\"
+            assert await lb.position("b", "other") is None
+            assert (await reconciled(lb, url)).differing == 0
+            await lb.submit_many("b", [("ann", 1)], position=("s1", "8"))
+
+            async def nothing(_seconds: float) -> None:
+                pass
+
+            behind = await reconciled(lb, url, "ledger", sleep=nothing)
+            assert (behind.differing, behind.waiting > 0) == (0, True)
+            await sent(lb, url)
+            assert (await reconciled(lb, url)).differing == 0
+
+    asyncio.run(play())
 
 
 def test_what_the_sink_has_not_written_is_no_difference(url: str) -> None:

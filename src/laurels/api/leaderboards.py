@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, overload
 
+from msgspec import UNSET
+
 from laurels.core.between import Bound
 from laurels.core.changes.answers import ChangePage
 from laurels.core.changes.cursor import checked_limit
@@ -187,13 +189,14 @@ class Leaderboards:
         event = member, value, at, id, labels
         return self._store.write(Submit(board, event, window, scope, absolute=True))
 
-    def set_data(self, board: str, member: str, data: Any) -> None:
-        """Set the data of a member, JSON of up to 1 KiB (a name, an avatar); None removes it.
+    def set_data(self, board: str, member: str, data: Any, *, before: Any = UNSET) -> None:
+        """Set the data of a member, JSON of up to 1 KiB (a name, an avatar); None removes it. With
+        `before` only where the member has this data now, None for none.
 
         Lists return it with `with_data=True`. It never affects ranks. Raises InvalidData,
-        DataTooLarge.
+        DataTooLarge, and DataMoved where the member has other data than `before`.
         """
-        return self._store.write(SetData(board, member, data))
+        return self._store.write(SetData(board, member, data, before))
 
     def remove(self, board: str, member: str) -> bool:
         """Remove a member and its data from every ranking of a board; return whether it was in any.
@@ -452,10 +455,11 @@ class Leaderboards:
         window: str | None = None,
         period: str | None = None,
         labels: Mapping[str, str] | None = None,
+        with_data: bool = False,
     ) -> list[StoredEntry]:
         """Return the entries of members as they are stored, in their order, with the times that
-        decide between equal scores; one that is not ranked has an entry without a score.
-        O(members * log n)."""
+        decide between equal scores; one that is not ranked has an entry without a score, and with
+        its data all the same. O(members * log n)."""
         return self._ask(
             board,
             EntriesOf(
@@ -463,6 +467,7 @@ class Leaderboards:
                 period=period,
                 labels=label_pairs(labels),
                 members=checked_members(members),
+                with_data=with_data,
             ),
         )
 

@@ -4,7 +4,7 @@ out."""
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from laurels.model.board import Board
 
@@ -50,11 +50,13 @@ class SubmitMany(Command[Receipts], frozen=True):
 
 
 class SetData(Command[None], frozen=True):
-    """Sets the JSON data of a member; None removes it."""
+    """Sets the JSON data of a member; None removes it. With `before` only where the member has this
+    data."""
 
     board: str
     member: str
     data: Any
+    before: Any = UNSET
 
 
 class RemoveMember(Command[bool], frozen=True):

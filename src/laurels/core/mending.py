@@ -7,6 +7,7 @@ ledger), or that were right before.
 
 from array import array
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -25,12 +26,13 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 class StoredEntry(Answer, frozen=True, omit_defaults=True):
     """The entry of a member in a ranking; without a score it has none. `reached_ms` is the time
     that decides between equal scores, if arrival does; `last_ms` is the time that decides `last`
-    columns."""
+    columns. `data` is what the member carries, if it was asked for; it is not part of the entry."""
 
     member: str
     score: Score | None = None
     reached_ms: int | None = None
     last_ms: int | None = None
+    data: Any = None
 
 
 class RankingEntries(Struct, frozen=True):

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from laurels.engine.batch.intake import are_plain
 from laurels.errors import (
@@ -46,6 +46,7 @@ from .query_context import QueryContext
 from .rank import Rank
 from .ranking_key import RankingKey, ranking_key
 from .read_plan import MAX_LIMIT, MAX_RADIUS, ReadPlan, final
+from .reads import decode_data
 from .requests import Listing, ReadRequest, ReadResult
 from .standing import Needed, Page, PeriodInfo, Standing, words_at
 from .stream_time import finality, passed_times
@@ -310,7 +311,8 @@ class StandingsOf(ListQuery[Page], frozen=True, kw_only=True):
 
 class EntriesOf(RankingQuery[list[StoredEntry]], frozen=True, kw_only=True):
     """The entries of some members as they are stored, with the times that decide between equal
-    scores. The body has the members; one that is not ranked has an entry without a score."""
+    scores. The body has the members; one that is not ranked has an entry without a score, and with
+    its data all the same."""
 
     verb = "entries"
     path = "entries"
@@ -318,6 +320,7 @@ class EntriesOf(RankingQuery[list[StoredEntry]], frozen=True, kw_only=True):
     body = "members"
 
     members: Sequence[str]
+    with_data: bool = False
 
     def __post_init__(self) -> None:
         force_setattr(self, "members", checked_members(self.members))
@@ -332,12 +335,14 @@ class EntriesOf(RankingQuery[list[StoredEntry]], frozen=True, kw_only=True):
             raise InvalidEntry(f"the entries of the window {view.key.window!r} change with time")
         if not self.members:
             return ReadPlan((), lambda *_: [])
-        request = ReadRequest(view.key, members=tuple(self.members), whole=True)
+        request = ReadRequest(
+            view.key, members=tuple(self.members), whole=True, data=self.with_data
+        )
 
         def finish(results: Sequence[ReadResult], _: Offset) -> list[StoredEntry]:
             located = results[0].located
             assert located is not None
-            return [
+            found = [
                 StoredEntry(member)
                 if position < 0
                 else stored_entry(member, words_at(located.words, i), view.rules)
@@ -345,6 +350,10 @@ class EntriesOf(RankingQuery[list[StoredEntry]], frozen=True, kw_only=True):
                     zip(self.members, located.positions, strict=True)
                 )
             ]
+            if results[0].data is None:
+                return found
+            data = decode_data(results[0].data[-1])
+            return [replace(entry, data=each) for entry, each in zip(found, data, strict=True)]
 
         return ReadPlan((request,), finish)
 

@@ -248,7 +248,7 @@ class RankingView:
         )
         data_of_members: list[Any] = [None] * len(ranked)
         if result.data is not None:
-            data_of_members = _decode_data([result.data[-1][i] for i in order])
+            data_of_members = decode_data([result.data[-1][i] for i in order])
         return list(map(entry, ranked, ranks, scores, data_of_members, places))
 
     def _places(self, scores: Sequence[tuple[int, ...]]) -> list[int]:
@@ -352,7 +352,7 @@ class RankingView:
             self._as_of(offset),
             self._scale,
             to_rank=None if to_rank is None else self._gap(result, position, to_rank),
-            data=None if result.data is None else _decode_data([result.data[0][at]])[0],
+            data=None if result.data is None else decode_data([result.data[0][at]])[0],
             needed=needed,
         )
 
@@ -391,7 +391,7 @@ class RankingView:
             high,
             exact=low == high,
             to_rank=gap,
-            data=None if result.data is None else _decode_data(result.data[-1])[0],
+            data=None if result.data is None else decode_data(result.data[-1])[0],
             needed=needed,
             grid_age=None if low == high else result.grid_age,
         )
@@ -425,7 +425,7 @@ class RankingView:
         )
 
     def _entries(self, result: ReadResult) -> list[Entry]:
-        data_of_members = None if result.data is None else _decode_data(result.data[0])
+        data_of_members = None if result.data is None else decode_data(result.data[0])
         return entries(result.slices[0], self._scale, data_of_members)
 
     def _cursor(self, part: Slice, i: int, reverse: bool) -> str:
@@ -481,7 +481,7 @@ def _ranking_order(members: Sequence[str], located: Located, width: int) -> list
     return sorted(ranked, key=lambda i: (words_at(words, i), members[i].encode()))
 
 
-def _decode_data(data_of_members: Sequence[bytes | None]) -> list[Any]:
+def decode_data(data_of_members: Sequence[bytes | None]) -> list[Any]:
     """Return the decoded data of members."""
     return [None if data is None else msgspec.json.decode(data) for data in data_of_members]
 

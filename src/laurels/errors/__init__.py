@@ -479,6 +479,13 @@ class PositionMoved(Conflict):
     advice = "read the position, and continue behind it; run each import once at a time"
 
 
+class DataMoved(Conflict):
+    """The data of a member is not what the new data was to follow; nothing was changed."""
+
+    code = "data_moved"
+    advice = "read the data (`entries` with `with_data`), and decide again"
+
+
 class DedupeFull(Unavailable):
     """The board remembers as many event ids as its dedupe_max allows."""
 

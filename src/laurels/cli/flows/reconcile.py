@@ -44,8 +44,9 @@ def reconcile(
 ) -> int:
     """Compare a board with its ledger, entry by entry, while writes go on.
 
-    What the ledger's sink has not written yet is no difference. With --mend the entries of the
-    other side are put in place. Ends with 1 where differences remain.
+    Entries, what members carry, and where sources stand. What the ledger's sink has not written yet
+    is no difference. With --mend what the other side has is put in place, but for positions, which
+    a ledger gets and a store does not. Ends with 1 where differences remain.
 
     \b
     Examples:
@@ -73,8 +74,16 @@ def reconcile(
 
 
 def _put(result: Reconciled) -> None:
-    if result.differences:
-        put_table(_COLUMNS, map(_row, result.differences))
+    rows = [
+        *map(_row, result.differences),
+        *[(e.member, "data", e.ledger or "-", e.store or "-") for e in result.data_differences],
+        *[
+            (e.source, "position", e.ledger or "-", e.store or "-")
+            for e in result.position_differences
+        ],
+    ]
+    if rows:
+        put_table(_COLUMNS, rows)
     put_line(sentence(result))
 
 

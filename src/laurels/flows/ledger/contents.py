@@ -10,8 +10,8 @@ to is either no longer kept or another change.
 from array import array
 from collections.abc import Callable, Iterator
 from itertools import accumulate
-from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from laurels.core.changes.beginning import decode, is_initial
@@ -22,7 +22,7 @@ from laurels.engine.batch.packing import bounds, differences, pack
 from laurels.errors import InvalidCursor
 from laurels.errors.ledger import InvalidEntry, LedgerIncomplete
 from laurels.flows.sinks.target import POSITION_PREFIX
-from laurels.model.event import MAX_ID_BYTES
+from laurels.model.event import MAX_ID_BYTES, member_bytes
 from laurels.model.labels import scope_named
 from laurels.model.rules import Rules
 from laurels.model.score import stamps_of, word_bounds
@@ -181,9 +181,16 @@ def _cursor(board: LedgerBoard) -> ChangeCursor:
         return decode_cursor(f"{new_uid()}~0-0-e")
 
 
-def _values(values: list[tuple[str, Any]]) -> MemberValues:
-    items = [(member.encode(), data_bytes(data)) for member, data in values]
+def _values(values: list[tuple[str, str]]) -> MemberValues:
+    items = [(member_bytes(member), _json(text)) for member, text in values]
     return MemberValues([(member, data) for member, data in items if data is not None])
+
+
+def _json(text: str) -> bytes | None:
+    try:
+        return data_bytes(msgspec.json.decode(text))
+    except msgspec.DecodeError as error:
+        raise InvalidEntry(f"expected the data of a member as JSON, got {text[:60]!r}") from error
 
 
 class _Rankings:

@@ -1,6 +1,6 @@
 """Rows of some members of a board, read and written while its sink waits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ from laurels.errors.ledger import LedgerIncomplete, NoLedger
 from laurels.model.rules import Rules
 
 from .dialects import ENTRY, Dialect, Row
-from .rows import COLUMNS, GENERATION_BITS, RankingName, bucket_of, escaped
+from .rows import COLUMNS, GENERATION_BITS, RankingName, bucket_of, escaped, restored
 from .tables import Tables
 
 
@@ -35,13 +35,18 @@ class LockedRows:
         self._rules = rules
         self._connection: Any = None
 
+    def open(self) -> None:
+        """Begin a transaction in which the sink goes on. Raises NoLedger."""
+        with self._transaction():
+            if self._connection is None:
+                self._connection = self._dialect.connect(create=False)
+
     def lock(self) -> LedgerPlace:
         """Begin a transaction, and return where the sink stands until its end. Raises NoLedger,
         LedgerIncomplete."""
         sinks = self._tables.name("sinks")
+        self.open()
         with self._transaction():
-            if self._connection is None:
-                self._connection = self._dialect.connect(create=False)
             # A write of the row that a sink moves on makes it wait, in every database.
             self._execute(
                 f"UPDATE {sinks} SET updated_at = updated_at WHERE board = %s", self._board
@@ -92,6 +97,57 @@ class LockedRows:
             self.delete([(entry.member, name) for entry in entries])
             table, types = self._tables.name("scores"), self._tables.scores
             self._dialect.upsert(self._connection, table, types, 5, rows)
+
+    def data(self, members: Sequence[str]) -> dict[str, str]:
+        """Return what the ledger has as the data of members, as JSON."""
+        places = ", ".join(["%s"] * len(members))
+        with self._transaction():
+            found = self._execute(
+                f"SELECT member, data FROM {self._tables.name('member_data')} "
+                f"WHERE board = %s AND member IN ({places})",
+                *(self._board, *map(escaped, members)),
+            ).fetchall()
+        return {restored(member): text for member, text in found}
+
+    def write_data(self, data: Mapping[str, str | None], generation: int) -> None:
+        """Put the data of members in place of what the ledger has; None takes it away."""
+        table, version = self._tables.name("member_data"), generation << GENERATION_BITS
+        rows: list[Row] = [
+            (self._board, escaped(member), text, version)
+            for member, text in data.items()
+            if text is not None
+        ]
+        with self._transaction():
+            # Rows of higher versions would stay as they are.
+            gone = [(self._board, escaped(member)) for member in data]
+            self._dialect.delete(self._connection, table, ("board", "member"), gone)
+            if rows:
+                self._dialect.upsert(self._connection, table, self._tables.member_data, 2, rows)
+
+    def positions(self) -> dict[str, str]:
+        """Return where the ledger has the sources of the board."""
+        with self._transaction():
+            found = self._execute(
+                f"SELECT source, position FROM {self._tables.name('source_positions')} "
+                "WHERE board = %s",
+                self._board,
+            ).fetchall()
+        return {restored(source): restored(text) for source, text in found}
+
+    def write_positions(self, positions: Mapping[str, str | None], generation: int) -> None:
+        """Put positions of sources in place of those that the ledger has; None takes one away."""
+        table, version = self._tables.name("source_positions"), generation << GENERATION_BITS
+        rows: list[Row] = [
+            (self._board, escaped(source), escaped(text), version)
+            for source, text in positions.items()
+            if text is not None
+        ]
+        with self._transaction():
+            gone = [(self._board, escaped(source)) for source in positions]
+            self._dialect.delete(self._connection, table, ("board", "source"), gone)
+            if rows:
+                types = self._tables.source_positions
+                self._dialect.upsert(self._connection, table, types, 2, rows)
 
     def delete(self, keys: Sequence[tuple[str, RankingName]]) -> None:
         """Delete the rows of members in rankings."""

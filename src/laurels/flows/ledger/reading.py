@@ -135,11 +135,11 @@ class LedgerReader:
             for name, text in self._pairs("source_positions", "source, position", board)
         }
 
-    def data(self, board: str) -> Iterator[list[tuple[str, Any]]]:
-        """Yield what the members of a board carry, in pages."""
+    def data(self, board: str) -> Iterator[list[tuple[str, str]]]:
+        """Yield what the members of a board carry, as JSON, in pages."""
         statement = f"SELECT member, data FROM {self._name('member_data')} WHERE board = %s"
         for page in self._stream(statement, board):
-            yield [(restored(member), msgspec.json.decode(text)) for member, text in page]
+            yield [(restored(member), text) for member, text in page]
 
     def reader(self, board: LedgerBoard) -> EntryReader:
         """Return what turns rows of a board into entries."""

@@ -7,6 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.changes.answers import Change, ChangedRanking
+from laurels.errors import LaurelsError
+from laurels.model.event import member_bytes
 from laurels.model.labels import labels_of, labels_text
 from laurels.model.score import Number
 
@@ -49,6 +51,14 @@ class Flush(Struct):
 def bucket_of(member: str) -> int:
     """Return which of the buckets a member is in; reconciling compares them one by one."""
     return crc32(member.encode()) % BUCKETS
+
+
+def is_member(member: str) -> bool:
+    """Return whether a board can have a member of that id, whatever the ledger has."""
+    try:
+        return bool(member_bytes(member))
+    except LaurelsError:
+        return False
 
 
 def escaped(text: str) -> str:

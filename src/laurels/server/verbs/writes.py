@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
 from laurels.core.commands import SourcePosition, SubmitMany
@@ -242,21 +243,22 @@ def _is_of_event(error: LaurelsError) -> bool:
 
 
 class DataFields(Struct):
-    """A member and its new data."""
+    """A member and its new data, and what it is to follow."""
 
     member: str
     data: Any
+    before: Any = msgspec.UNSET
 
 
 @ROUTES.row("PUT", "/v1/boards/{board}/data", "write", body=DataFields, status=NO_CONTENT)
 async def set_data(context: RequestContext, _: NoQuery) -> None:
     """Set the data of a member, JSON of up to 1 KiB: `{"member": …, "data": …}`; null removes
-    it."""
-    member, data = requests.fields(
-        requests.document(context.raw, context.media_type), "member", "data"
-    )
+    it. With `before` only where the member has this data, null for none; otherwise it is 409."""
+    document = requests.document(context.raw, context.media_type)
+    member, data, before = requests.fields(document, "member", "data", optional=("before",))
+    followed = requests.plain(before) if "before" in document else msgspec.UNSET
     with context.server.admission.writing():
-        await context.lb.set_data(context.board, member, requests.plain(data))
+        await context.lb.set_data(context.board, member, requests.plain(data), before=followed)
 
 
 class Removed(Struct, frozen=True):

@@ -77,6 +77,12 @@ def _answer_decoder(kind: type[Query[Any]]) -> Any:
     return decoder(kind.returns)
 
 
+def _raw(data: Any) -> Any:
+    """Return the data of a member as it is sent."""
+    written = data_bytes(data)
+    return None if written is None else msgspec.Raw(written)
+
+
 def command_call(command: Command[Any]) -> Call[Any]:
     """Return the request of a command that takes a single one: any command but a batch."""
     match command:
@@ -87,13 +93,13 @@ def command_call(command: Command[Any]) -> Call[Any]:
             has_id = sent.id is not None
             body = to_json.encode(sent)
             return Call("POST", path, _receipt, body, repeats=has_id, keyed=has_id)
-        case SetData(board, member, data):
-            written = data_bytes(data)
-            fields = {
-                "member": member_text(member),
-                "data": None if written is None else msgspec.Raw(written),
-            }
-            return Call("PUT", board_path(board, "data"), nothing, body=to_json.encode(fields))
+        case SetData(board, member, data, before):
+            fields = {"member": member_text(member), "data": _raw(data)}
+            has_before = before is not msgspec.UNSET
+            if has_before:
+                fields["before"] = _raw(before)
+            body = to_json.encode(fields)
+            return Call("PUT", board_path(board, "data"), nothing, body=body, keyed=has_before)
         case RemoveMember(board, member):
             body = to_json.encode({"member": member_text(member)})
             return Call("POST", board_path(board, "remove"), _removed, body=body, keyed=True)

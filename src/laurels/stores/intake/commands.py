@@ -3,6 +3,8 @@
 from collections.abc import Sized
 from typing import Any, Protocol, TypeVar, Unpack
 
+from msgspec import UNSET
+
 from laurels.core.board_state import BoardState
 from laurels.core.commands import (
     ChangeBoard,
@@ -59,9 +61,10 @@ def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
                 scope=command.scope,
                 arrived_ms=command.arrived_ms,
             )
-        case SetData(board, member, data):
+        case SetData(board, member, data, before):
+            expected = UNSET if before is UNSET else data_bytes(before)
             state = store.named(board)
-            return writes.data_change(state, member_bytes(member), data_bytes(data))
+            return writes.DataChange(state, member_bytes(member), data_bytes(data), expected)
         case RemoveMember(board, member):
             return writes.removal(store.named(board), member_bytes(member))
         case Mend(board, rankings, at_ms):

@@ -7,11 +7,13 @@ it into log records; these are folded once they are durable.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from msgspec import UNSET, UnsetType
+
 from laurels.core import record
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.fold import Fold
 from laurels.core.scope_scan import ScopeScan
-from laurels.errors import BoardExists
+from laurels.errors import BoardExists, DataMoved
 from laurels.model.board import Board
 from laurels.model.board_change import named_as, safe_change
 
@@ -277,13 +279,31 @@ def removal(board: BoardState, member: bytes) -> Single:
     return Removal(propose, board, member)
 
 
-def data_change(board: BoardState, member: bytes, data: bytes | None) -> Single:
-    """Return a write that sets the JSON data of a member, or removes it."""
+class DataChange(Single):
+    """A write that sets the JSON data of a member, or removes it. With `before` it has a commit of
+    its own and raises DataMoved where the member has other data; an index server compares
+    itself."""
 
-    def propose(boards: Boards, now_ms: int) -> record.Record | None:
-        state = boards.named(board.board.name)
-        return record.MemberData(
-            state.number, state.version, boards.accepts_at(state, now_ms), member, data, new_tag()
-        )
+    def __init__(
+        self,
+        board: BoardState,
+        member: bytes,
+        data: bytes | None,
+        before: bytes | UnsetType | None,
+    ) -> None:
+        def propose(boards: Boards, now_ms: int) -> record.Record | None:
+            state = boards.named(board.board.name)
+            if before is not UNSET and isinstance(boards, Fold):
+                (now,) = boards.index.data(state.number, [member.decode()])
+                if now != before:
+                    raise data_moved(member)
+            at_ms = boards.accepts_at(state, now_ms)
+            return record.MemberData(state.number, state.version, at_ms, member, data, new_tag())
 
-    return Single(propose)
+        super().__init__(propose, exclusive=before is not UNSET)
+        self.expected = before
+
+
+def data_moved(member: bytes) -> DataMoved:
+    """Return the error for data that is not what a write was to follow."""
+    return DataMoved(f"the data of {member.decode()!r} is not what it was to follow")

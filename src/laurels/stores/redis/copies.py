@@ -169,6 +169,7 @@ class ServerCopies:
         name = board.name
         with ends_in(inf, anew=True):
             await self._catalog.registry.load()
+            ensure_no_head(Board.from_json(origin.definition))
             ensure_taken_over(origin, self._catalog.now(), event_time=self._catalog.event_time)
             if name in self._catalog.boards.boards or await self._unfinished(name) is not None:
                 raise taken(name)

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from laurels.core.changes.blocks import Block, WriteBlock
 from laurels.core.changes.cursor import BlockPlace
@@ -198,6 +198,7 @@ class RemoteIndex(Protocol):
         member: bytes,
         data: bytes | None,
         recorded: WriteBlock | None = None,
+        before: bytes | UnsetType | None = UNSET,
     ) -> None: ...
 
     async def set_position(

@@ -34,7 +34,7 @@ from laurels.model.event import Batch
 from laurels.model.rules import Rules
 from laurels.stores.intake.mending import Mending, parts_of_mend
 from laurels.stores.intake.submission import Submission
-from laurels.stores.intake.writes import FoldedWrite, Single
+from laurels.stores.intake.writes import DataChange, FoldedWrite, Single
 from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
 from laurels.timeline.instants import MIN_MS
 
@@ -266,7 +266,10 @@ class Writer:
             case records.MemberData():
                 opened = opened_as(self._catalog.boards.by_number(record.board))
                 block = write_block(record, "data", record.member, record.data)
-                await self._catalog.index.set_data(opened, record.member, record.data, block)
+                assert isinstance(write, DataChange)
+                await self._catalog.index.set_data(
+                    opened, record.member, record.data, block, write.expected
+                )
         return True
 
     async def _create(self, record: records.Create) -> bool:

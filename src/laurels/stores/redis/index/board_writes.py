@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from laurels.core.changes.blocks import MendBlock, WriteBlock, mend_block
 from laurels.core.lifecycle import Due
 from laurels.core.record import MendRanking
@@ -50,9 +52,12 @@ class BoardWrites(Upkeep):
         member: bytes,
         data: bytes | None,
         recorded: WriteBlock | None = None,
+        before: bytes | UnsetType | None = UNSET,
     ) -> None:
         text = False if data is None else data.decode()
         more = self._recording(board, recorded)
+        if before is not UNSET:
+            more |= {"follows": [False if before is None else before.decode()]}
         await self._operate("set_data", board, member=member.decode(), text=text, **more)
 
     async def set_position(

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from laurels.errors import PositionMoved
+from laurels.stores.intake.writes import data_moved
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.remote import (
     DefinitionOutdated,
@@ -98,6 +99,8 @@ def decode_answer(packed: bytes) -> list[Any]:
             raise FeedConflict(map(feed_place, answer[1]))
         case "scopes_not_ready":
             raise ScopesNotReady(answer[1])
+        case "data_moved":
+            raise data_moved(answer[1].encode())
         case "position_moved":
             raise PositionMoved(
                 f"the position of {answer[1]!r} is {answer[2]!r}, not the one this batch follows"

@@ -4,9 +4,9 @@
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
 --   arguments of the op:
 --   open; close; rotate_step (window, limit); advance_pass (window, limit); remove_member (member);
---   set_data (member, text or false); set_position (position, follows: as in batch.lua); keys (cursor,
---   empty: include rankings without members); drop (names); expire (names, lives or nil); forget
---   (before); for others see scopes.lua, refresh.lua, mend.lua and restore.lua
+--   set_data (member, text or false, follows: {text or false} or nil); set_position (position,
+--   follows: as in batch.lua); keys (cursor, empty: include rankings without members); drop (names);
+--   expire (names, lives or nil); forget (before); for others see scopes.lua, refresh.lua, mend.lua and restore.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether it was the
 -- last one.
 -- Rankings here are those of all events; the operations in scopes.lua go through the scopes.
@@ -77,6 +77,9 @@ local function remove_member()
 end
 
 local function set_data()
+  if A.follows and call('HGET', P .. 'x', A.member) ~= A.follows[1] then
+    return {'data_moved', A.member}
+  end
   if A.text then call('HSET', P .. 'x', A.member, A.text) else call('HDEL', P .. 'x', A.member) end
   note_list_change(append_change('data', A.member))
   if A.changes then record(1, A.time, '') end

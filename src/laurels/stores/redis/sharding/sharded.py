@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Awaitable, Sequence
 from functools import partial
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from laurels.core.changes.blocks import WriteBlock
@@ -210,12 +211,13 @@ class ShardedIndex:
         member: bytes,
         data: bytes | None,
         recorded: WriteBlock | None = None,
+        before: bytes | UnsetType | None = UNSET,
     ) -> None:
         """Set the data of a member in its shard, and in the label replica, where a label's value
         may have the same name."""
+        await self._index.set_data(home(board, member), member, data, recorded, before)
         if board.rules.has_label_replica:
             await self._index.set_data(label_replica(board), member, data)
-        await self._index.set_data(home(board, member), member, data, recorded)
 
     async def set_position(
         self, board: Opened, write: PositionWrite, recorded: WriteBlock | None = None

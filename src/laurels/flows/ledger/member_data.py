@@ -1,0 +1,165 @@
+"""Compare what members carry in a ledger and in its store, and mend one by the other.
+
+The rows of the ledger are looked up in the store, and the members that the store lists in the
+ledger. So what a member in no ranking carries is found if the ledger has a row of it; the store has
+no list of those.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from laurels.api.aio import AsyncLeaderboards
+from laurels.core.changes.beginning import is_last
+from laurels.errors import DataMoved, LaurelsError
+from laurels.model.board import Board
+from laurels.stores.intake.accept import data_bytes
+
+from .dialects import Dialect
+from .locked import LockedRows
+from .reading import LedgerReader
+from .rounds import AT_ONCE, Sleep, changed_since, in_rounds
+from .rows import is_member
+
+PAGE = 10_000
+
+
+class DataDifference(Struct, frozen=True):
+    """A member whose data, as JSON, differs; None where it carries none."""
+
+    member: str
+    ledger: str | None
+    store: str | None
+
+
+class DataReconciling:
+    """Compares the data of a board's members with its ledger."""
+
+    def __init__(
+        self,
+        lb: AsyncLeaderboards,
+        dialect: Dialect,
+        prefix: str,
+        definition: Board,
+        rows: LockedRows,
+    ) -> None:
+        self._lb = lb
+        self._dialect = dialect
+        self._prefix = prefix
+        self._board = definition.name
+        self._rows = rows
+        rules = definition.rules()
+        spec = rules.places[rules.recorded[0]] if rules.recorded else rules.places[0]
+        self._window = spec.window
+        self._labels = dict.fromkeys(spec.labels, "-")
+        self.compared = 0
+        """How many members with data the two sides were asked for."""
+        self.differing: dict[str, DataDifference] = {}
+        self.mended: set[str] = set()
+
+    async def run(self, mend: str | None, sleep: Sleep) -> list[str]:
+        """Compare and mend; return the members that could not be judged."""
+        found: dict[str, None] = {}
+        async for members in self._candidates():
+            found |= dict.fromkeys(members)
+        return await in_rounds(list(found), lambda some: self._check(some, mend), sleep)
+
+    async def _candidates(self) -> AsyncIterator[list[str]]:
+        """Yield members whose data seems to differ."""
+        reader = LedgerReader(self._dialect, self._prefix)
+        await asyncio.to_thread(reader.open)
+        try:
+            pages = reader.data(self._board)
+            while (page := await asyncio.to_thread(next, pages, None)) is not None:
+                self.compared += len(page)
+                for first in range(0, len(page), AT_ONCE):
+                    rows = dict(page[first : first + AT_ONCE])
+                    store = await self._stored(list(rows))
+                    yield [member for member in rows if rows[member] != store.get(member)]
+        finally:
+            await asyncio.to_thread(reader.close)
+        async for listed in self._listed():
+            yield listed
+
+    async def _listed(self) -> AsyncIterator[list[str]]:
+        """Yield members with data that the ledger does not have."""
+        page = await self._lb.changes(self._board, limit=PAGE, initial=True)
+        while True:
+            texts = {
+                str(change.member): json_text(change.data)
+                for change in page.changes
+                if change.kind == "initial" and change.data is not None
+            }
+            members = list(texts)
+            for first in range(0, len(members), AT_ONCE):
+                some = members[first : first + AT_ONCE]
+                await asyncio.to_thread(self._rows.open)
+                rows = await asyncio.to_thread(self._rows.data, some)
+                await asyncio.to_thread(self._rows.unlock)
+                yield [member for member in some if rows.get(member) != texts[member]]
+            if is_last(page):
+                return
+            page = await self._lb.changes(self._board, after=page.cursor, limit=PAGE)
+
+    async def _check(self, members: Sequence[str], mend: str | None) -> list[str]:
+        """Check members again, and mend what differs; return those to be checked later."""
+        try:
+            place = await asyncio.to_thread(self._rows.lock)
+            ledger = await asyncio.to_thread(self._rows.data, members)
+            store = await self._stored(members)
+            changed = await changed_since(self._lb, self._board, place)
+            settled = [member for member in members if member not in changed.members]
+            wrong = [each for each in settled if ledger.get(each) != store.get(each)]
+            for member in settled:
+                if member not in self.mended:
+                    self.differing.pop(member, None)
+            for member in wrong:
+                self.differing[member] = DataDifference(
+                    member, ledger.get(member), store.get(member)
+                )
+            if mend == "ledger" and wrong:
+                data = {member: store.get(member) for member in wrong}
+                await asyncio.to_thread(self._rows.write_data, data, place.generation)
+                self.mended.update(wrong)
+        finally:
+            await asyncio.to_thread(self._rows.unlock)
+        again = [member for member in members if member in changed.members]
+        if mend == "store":
+            for member in wrong:
+                if not await self._mend_store(member, ledger.get(member), store.get(member)):
+                    again.append(member)
+        return again
+
+    async def _mend_store(self, member: str, wanted: str | None, before: str | None) -> bool:
+        """Give a member the data of the ledger, if it still has that which was compared; return
+        False if it has to be checked again."""
+        try:
+            await self._lb.set_data(self._board, member, _read(wanted), before=_read(before))
+        except DataMoved:
+            return False
+        except (LaurelsError, msgspec.DecodeError) as error:
+            if isinstance(error, LaurelsError) and error.status not in (400, 413):
+                raise
+            return True  # no member could carry it, and it stays a difference
+        self.mended.add(member)
+        return True
+
+    async def _stored(self, members: Sequence[str]) -> dict[str, str]:
+        """Return what members carry in the store, as JSON."""
+        possible = [member for member in members if is_member(member)]
+        found = await self._lb.entries(
+            self._board, possible, window=self._window, labels=self._labels, with_data=True
+        )
+        return {each.member: json_text(each.data) for each in found if each.data is not None}
+
+
+def json_text(data: Any) -> str:
+    """Return data as the ledger has it."""
+    return (data_bytes(data) or b"").decode()
+
+
+def _read(text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)

@@ -1,0 +1,66 @@
+"""Checking what seems to differ again and again, until everything is judged.
+
+Neither side of a comparison stands still. A member with changes that the sink has not written yet
+is left for the next round.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+
+from laurels.api.aio import AsyncLeaderboards
+from laurels.errors import ChangesExpired, CursorDiverged
+from laurels.errors.sinks import SinkBehind
+
+from .locked import LedgerPlace
+
+T = TypeVar("T")
+AT_ONCE = 200
+"""What is checked together, while the sink waits."""
+ROUNDS = 8
+WAIT_SECONDS = 0.25
+CHANGES = 10_000
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+async def in_rounds(
+    left: Sequence[T], check: Callable[[Sequence[T]], Awaitable[list[T]]], sleep: Sleep
+) -> list[T]:
+    """Check all of `left`; what `check` returns is checked again in the next round. Return what is
+    left after the last."""
+    for number in range(ROUNDS):
+        if number and left:
+            await sleep(WAIT_SECONDS)
+        again: list[T] = []
+        for first in range(0, len(left), AT_ONCE):
+            again += await check(left[first : first + AT_ONCE])
+        left = again
+        if not left:
+            break
+    return list(left)
+
+
+class ChangedSince(Struct, frozen=True):
+    """The members and sources with changes that a ledger does not have yet."""
+
+    members: set[str]
+    sources: set[str]
+
+
+async def changed_since(lb: AsyncLeaderboards, board: str, place: LedgerPlace) -> ChangedSince:
+    """Return what has changed in a board after the position of its ledger. Raises SinkBehind."""
+    changed = ChangedSince(set(), set())
+    after, more = place.position, True
+    try:
+        while more:
+            page = await lb.changes(board, after=after, limit=CHANGES)
+            changed.members.update([c.member for c in page.changes if c.member is not None])
+            changed.sources.update(
+                [str(c.data["source"]) for c in page.changes if c.kind == "position"]
+            )
+            after, more = page.cursor, page.more
+    except (ChangesExpired, CursorDiverged) as error:
+        raise SinkBehind(f"the sink {place.sink!r}: {error.what}") from error
+    return changed

@@ -1,0 +1,145 @@
+"""The entries of a board in its ledger and in its store, read and mended as of one position."""
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from laurels.api.aio import AsyncLeaderboards
+from laurels.core.mending import RankingEntries, StoredEntry
+from laurels.errors import (
+    LaurelsError,
+    PeriodExpired,
+    PeriodFuture,
+    UnknownPeriod,
+    UnknownScope,
+    UnknownWindow,
+)
+from laurels.model.board import Board
+
+from .comparing import Key, value_of
+from .dialects import Dialect
+from .locked import LedgerPlace, LockedRows
+from .reading import EntryReader
+from .rounds import changed_since
+from .rows import RankingName, is_member
+
+
+class EntriesRead(Struct, frozen=True):
+    """Entries of both sides as of one position, without members that have changes after it."""
+
+    place: LedgerPlace
+    settled: list[Key]
+    waiting: list[Key]
+    ledger: dict[Key, StoredEntry]
+    store: dict[Key, StoredEntry]
+
+
+class BoardSides:
+    """A board on both sides."""
+
+    def __init__(
+        self,
+        lb: AsyncLeaderboards,
+        dialect: Dialect,
+        definition: Board,
+        labels: dict[str, dict[str, str]],
+        rows: LockedRows,
+    ) -> None:
+        self._lb = lb
+        self._dialect = dialect
+        self._name = definition.name
+        self._rules = definition.rules()
+        self._labels = labels
+        self._rows = rows
+
+    async def read(self, keys: Sequence[Key]) -> EntriesRead:
+        """Read entries of both sides as of the ledger's position, at which its sink waits until
+        `unlock`."""
+        place = await asyncio.to_thread(self._rows.lock)
+        members = list(dict.fromkeys(member for member, _ in keys))
+        found = await asyncio.to_thread(self._rows.rows, members)
+        reader = EntryReader(self._dialect, self._rules, self._labels)
+        ledger = {}
+        for row in found:
+            entry = reader.entry(row)
+            ledger[entry.member, (row[1], row[2], row[3])] = entry
+        store, gone = await self._stored(keys)
+        changed = (await changed_since(self._lb, self._name, place)).members
+        kept = [key for key in keys if key not in gone]
+        return EntriesRead(
+            place,
+            [key for key in kept if key[0] not in changed],
+            [key for key in kept if key[0] in changed],
+            ledger,
+            store,
+        )
+
+    async def unlock(self) -> None:
+        await asyncio.to_thread(self._rows.unlock)
+
+    def differs(self, read: EntriesRead, key: Key) -> bool:
+        """Return whether an entry differs."""
+        return self._value(read.ledger.get(key)) != self._value(read.store.get(key))
+
+    def _value(self, entry: StoredEntry | None) -> object:
+        return None if entry is None else value_of(entry, self._dialect)
+
+    async def mend_ledger(self, read: EntriesRead, wrong: Sequence[Key]) -> None:
+        """Write the entries of the store into the ledger."""
+        gone = [key for key in wrong if key not in read.store]
+        if gone:
+            await asyncio.to_thread(self._rows.delete, gone)
+        for name, keys in _by_ranking([key for key in wrong if key in read.store]).items():
+            entries = [read.store[key] for key in keys]
+            await asyncio.to_thread(self._rows.write, name, entries, read.place.generation)
+
+    async def mend_store(self, read: EntriesRead, wrong: Sequence[Key]) -> set[Key]:
+        """Write the entries of the ledger into the store, where it still has those that were read;
+        return those that were written."""
+        done: set[Key] = set()
+        for name, keys in _by_ranking(wrong).items():
+            window, period, scope = name
+            labels = self._labels.get(scope, {})
+            for key in keys:
+                wanted = read.ledger.get(key) or StoredEntry(key[0])
+                expected = read.store.get(key) or StoredEntry(key[0])
+                ranking = RankingEntries(window, period or None, labels, [wanted], [expected])
+                try:
+                    if await self._lb.mend(self._name, [ranking]):
+                        done.add(key)
+                except LaurelsError as error:
+                    if error.status not in (400, 404):
+                        raise  # else no ranking could have this entry
+        return done
+
+    async def _stored(self, keys: Sequence[Key]) -> tuple[dict[Key, StoredEntry], set[Key]]:
+        """Return the entries that the store has, and the keys of periods that it no longer
+        keeps."""
+        found: dict[Key, StoredEntry] = {}
+        gone: set[Key] = set()
+        for name, of_ranking in _by_ranking(keys).items():
+            window, period, scope = name
+            members = [member for member, _ in of_ranking if is_member(member)]
+            try:
+                entries = await self._lb.entries(
+                    self._name,
+                    members,
+                    window=window,
+                    period=period or None,
+                    labels=self._labels.get(scope, {}),
+                )
+            except PeriodExpired:
+                gone.update(of_ranking)
+            except (UnknownWindow, UnknownPeriod, UnknownScope, PeriodFuture):
+                continue  # no ranking of the store is named so
+            else:
+                found |= {(e.member, name): e for e in entries if e.score is not None}
+        return found, gone
+
+
+def _by_ranking(keys: Sequence[Key]) -> dict[RankingName, list[Key]]:
+    found: dict[RankingName, list[Key]] = {}
+    for key in keys:
+        found.setdefault(key[1], []).append(key)
+    return found

@@ -1,0 +1,73 @@
+"""Compare where the sources of a board stand in a ledger and in its store.
+
+A ledger gets the positions of the store. A store never gets those of a ledger: a source that is
+moved back would count again, and one that is moved on would leave something out.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from laurels.api.aio import AsyncLeaderboards
+from laurels.flows.sinks.target import POSITION_PREFIX
+
+from .locked import LockedRows
+from .rounds import Sleep, changed_since, in_rounds
+
+
+class PositionDifference(Struct, frozen=True):
+    """A source whose position differs; None where there is none."""
+
+    source: str
+    ledger: str | None
+    store: str | None
+
+
+class PositionReconciling:
+    """Compares the positions of a board's sources with its ledger."""
+
+    def __init__(self, lb: AsyncLeaderboards, board: str, rows: LockedRows) -> None:
+        self._lb = lb
+        self._board = board
+        self._rows = rows
+        self.differing: dict[str, PositionDifference] = {}
+        self.mended: set[str] = set()
+
+    async def run(self, mend: str | None, sleep: Sleep) -> list[str]:
+        """Compare and mend; return the sources that could not be judged."""
+        await asyncio.to_thread(self._rows.open)
+        ledger = await asyncio.to_thread(self._rows.positions)
+        await asyncio.to_thread(self._rows.unlock)
+        store = await self._stored()
+        found = [each for each in ledger | store if ledger.get(each) != store.get(each)]
+        return await in_rounds(found, lambda some: self._check(some, mend), sleep)
+
+    async def _check(self, sources: Sequence[str], mend: str | None) -> list[str]:
+        try:
+            place = await asyncio.to_thread(self._rows.lock)
+            ledger = await asyncio.to_thread(self._rows.positions)
+            store = await self._stored()
+            changed = await changed_since(self._lb, self._board, place)
+            wrong = []
+            for source in sources:
+                self.differing.pop(source, None)
+                if source in changed.sources or ledger.get(source) == store.get(source):
+                    continue
+                wrong.append(source)
+                self.differing[source] = PositionDifference(
+                    source, ledger.get(source), store.get(source)
+                )
+            if mend == "ledger" and wrong:
+                positions = {source: store.get(source) for source in wrong}
+                await asyncio.to_thread(self._rows.write_positions, positions, place.generation)
+                self.mended.update(wrong)
+        finally:
+            await asyncio.to_thread(self._rows.unlock)
+        return [source for source in sources if source in changed.sources]
+
+    async def _stored(self) -> dict[str, str]:
+        found = await self._lb.positions(self._board)
+        return {
+            source: text for source, text in found.items() if not source.startswith(POSITION_PREFIX)
+        }
