@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from random import Random
 from typing import Any
 
@@ -60,35 +60,37 @@ def _number(random: Random) -> int:
     return random.randrange(30)
 
 
-def labels_of(board: Board, random: Random) -> dict[str, str]:
-    """Labels of an event for a board, none where it has no scopes."""
-    if not board.rules().labels:
+def labels_of(names: Collection[str], random: Random) -> dict[str, str]:
+    """Values of the labels that a board has."""
+    if not names:
         return {}
     found = {"room": str(random.randrange(3))}
-    return {**found, "sex": random.choice("fm")} if "sex" in board.rules().labels else found
+    return {**found, "sex": random.choice("fm")} if "sex" in names else found
 
 
 def events_of(board: Board, random: Random, count: int, day: int) -> list[tuple[Any, ...]]:
     """Events with ids and labels, some of members with ids that are hard to store."""
     names = [f"m{i}" for i in range(20)] + ["é ∑", "a/b", "q\"u'o", "x" * 128, "\x1f:\x00"]
-    value = VALUES.get(board.name, _number)
+    value, labels = VALUES.get(board.name, _number), board.rules().labels
     return [
-        (random.choice(names), value(random), None, f"{day}/{i}", labels_of(board, random))
+        (random.choice(names), value(random), None, f"{day}/{i}", labels_of(labels, random))
         for i in range(count)
     ]
 
 
-def play(lb: Leaderboards, clock: ManualClock, *, days: int = 13) -> None:
-    """Create the boards and count a history over as many half days."""
+def play(
+    lb: Leaderboards, clock: ManualClock, boards: Sequence[Board] = BOARDS, *, days: int = 13
+) -> None:
+    """Create boards and count a history over as many half days."""
     random = Random(19)
-    for board in BOARDS:
+    for board in boards:
         lb.create(board)
     for day in range(days):
-        for board in BOARDS:
+        for board in boards:
             events = events_of(board, random, 40, day)
             lb.submit_many(board.name, events, position=("feed", str(day)))
         clock.advance(HALF_DAY_MS + 1_234_567)
-    for board in BOARDS:
+    for board in boards:
         lb.submit_many(board.name, events_of(board, random, 30, days))
         lb.set_data(board.name, "m1", {"name": "Em"})
         lb.set_data(board.name, "absent", [1, None])

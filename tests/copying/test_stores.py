@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -19,6 +18,7 @@ from laurels.errors.copies import BoardChanging, CopyRefused, NameTaken
 from laurels.flows.copying.copying import CopiedBoard, copy_board
 from laurels.stores.base import BoardCopies
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment
+from tests.counts import some
 from tests.internals import copies_of
 
 from .boards import BOARDS, HALF_DAY_MS, answers, events_of, play
@@ -26,17 +26,30 @@ from .boards import BOARDS, HALF_DAY_MS, answers, events_of, play
 STORES = {each.name: each for each in IMPLEMENTATIONS}
 PAIRS = [
     ("memory", "folder"),
-    *product(("folder", "redis"), ("folder", "redis")),
-    ("folder", "cluster-shards"),
+    ("folder", "redis"),
+    ("http", "cluster-shards"),
+    ("redis", "http"),
     ("cluster-shards", "folder"),
-    ("redis", "cluster-shards"),
     ("cluster-shards", "cluster-shards"),
     ("cluster", "redis"),
+    ("folder", "folder"),
+    ("redis", "redis"),
+    ("redis", "folder"),
+    ("redis", "cluster-shards"),
+    ("folder", "cluster-shards"),
     ("folder", "http"),
     ("http", "folder"),
-    ("redis", "http"),
-    ("http", "cluster-shards"),
 ]
+
+
+def pairs(count: int) -> list[object]:
+    """All pairs, of which `make test` takes the first: with 4, every kind of target is in one; with
+    7 also every source, and shards into as many. Neither side knows the other but by the pieces."""
+    return some(count, [pytest.param(pair, id=f"{pair[0]}-to-{pair[1]}") for pair in PAIRS])
+
+
+into_each_target = pytest.mark.parametrize("pair", pairs(4), indirect=True)
+"""For what depends on the target alone."""
 
 
 @pytest.fixture
@@ -44,7 +57,7 @@ def clock() -> ManualClock:
     return ManualClock(1_795_215_600_000)
 
 
-@pytest.fixture(params=PAIRS, ids=lambda pair: f"{pair[0]}-to-{pair[1]}")
+@pytest.fixture(params=pairs(7))
 def pair(
     request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock
 ) -> Iterator[tuple[Deployment, Deployment]]:
@@ -80,7 +93,7 @@ def test_a_copy_answers_as_its_source(
             events = events_of(board, random, 10, 100 + day)
             for lb in (source, target):
                 lb.submit_many(board.name, events)
-            if pair[0].refreshes == pair[1].refreshes:
+            if day % 2 and pair[0].refreshes == pair[1].refreshes:
                 assert answers(target, board) == answers(source, board)
     target.check()
 
@@ -98,12 +111,11 @@ def test_an_event_that_is_sent_again_after_the_move_counts_once(
     assert target.submit("gifts", "alice", 5, id="order-1").score == 10
 
 
+@into_each_target
 def test_a_copy_outlives_its_closing(
     pair: tuple[Deployment, Deployment], clock: ManualClock
 ) -> None:
     source, target = pair
-    if not target.lasting:
-        pytest.skip("a store in memory does not")
     play(source.lb, clock, days=3)
     for board in BOARDS:
         copied(source.lb, target.lb, board.name)
@@ -113,11 +125,12 @@ def test_a_copy_outlives_its_closing(
         assert answers(lb, board) == answers(source.lb, board)
 
 
+@into_each_target
 def test_a_board_is_copied_once_and_compared_again(
     pair: tuple[Deployment, Deployment], clock: ManualClock
 ) -> None:
     source, target = (each.lb for each in pair)
-    play(source, clock, days=2)
+    play(source, clock, BOARDS[:1], days=2)
     copied(source, target, "sums")
     again = copied(source, target, "sums")
     assert not again.copied
@@ -203,6 +216,7 @@ def answers_of(lb: Leaderboards) -> list[tuple[str, object]]:
     return [(each.member, each.score) for each in lb.top("gifts").entries]
 
 
+@into_each_target
 def test_an_unfinished_copy_is_unknown_and_is_begun_anew(
     pair: tuple[Deployment, Deployment], clock: ManualClock
 ) -> None:
@@ -212,10 +226,10 @@ def test_an_unfinished_copy_is_unknown_and_is_begun_anew(
         _begin(copies_of(source.lb), copies_of(target.lb), board.name)
     assert target.lb.boards() == []
     target.lb.check()
-    lb = target.reopen() if target.lasting else target.lb
+    lb = target.reopen()
     lb.check()
     for board in BOARDS:
-        assert copies_of(lb).unfinished(board.name) is not None or not target.lasting
+        assert copies_of(lb).unfinished(board.name) is not None
         assert copied(source.lb, lb, board.name).compared.differences == []
         assert answers(lb, board) == answers(source.lb, board)
     lb.check()
@@ -229,6 +243,7 @@ def _begin(source: BoardCopies, target: BoardCopies, board: str) -> None:
         target.put(board, [piece])
 
 
+@into_each_target
 def test_pieces_may_be_written_twice(
     pair: tuple[Deployment, Deployment], clock: ManualClock
 ) -> None:
