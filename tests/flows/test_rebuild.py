@@ -23,6 +23,7 @@ from laurels.flows.ledger.reading import LedgerReader
 from laurels.flows.ledger.rebuild import RebuiltBoard, rebuild
 from laurels.stores.base import BoardCopies
 from tests.conftest import Scaled
+from tests.counts import covering
 from tests.internals import copies_of
 from tests.redis.servers import Server
 
@@ -79,7 +80,9 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"{server.url}?prefix=t{abs(hash(request.node.nodeid)) % 10**9}:"
 
 
-@pytest.mark.parametrize("kind", BOARDS)
+@pytest.mark.parametrize(
+    ("kind", "target"), covering([*BOARDS], ["folder", "redis"]), indirect=["target"]
+)
 def test_rankings_are_those_before(kind: str, url: str, target: str, scaled: Scaled) -> None:
     defined, random = BOARDS[kind], Random(kind)
     clock = laurels.ManualClock(NOW_MS)

@@ -23,6 +23,7 @@ from laurels.flows.ledger.reconcile import Reconciled, Reconciling, Side
 from laurels.flows.ledger.rows import escaped
 from laurels.model.labels import scope_named
 from tests.conftest import Scaled
+from tests.counts import covering
 from tests.redis.servers import Server
 from tests.serving import Served
 
@@ -118,8 +119,7 @@ def corrupt_ledger(url: str, random: Random) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("mend", ["ledger", "store"])
-@pytest.mark.parametrize("kind", BOARDS)
+@pytest.mark.parametrize(("kind", "mend"), covering([*BOARDS], ["ledger", "store"]))
 def test_corruptions_are_found_and_mended(kind: str, mend: Side, url: str, scaled: Scaled) -> None:
     defined, random = BOARDS[kind], Random(f"{kind} {mend}")
     clock = laurels.ManualClock(NOW_MS)
