@@ -28,7 +28,7 @@ NOW_MS = 1_700_000_000_000
 TINY = HttpEffort(
     members=1_000,
     rounds=1,
-    seconds=0.4,
+    seconds=0.15,
     warm_seconds=0,
     lines=500,
     batch_lines=4,
@@ -36,7 +36,7 @@ TINY = HttpEffort(
     batch_connections=2,
     streams=10,
     many_streams=20,
-    feed_seconds=0.3,
+    feed_seconds=0.2,
 )
 POPULATION = Population(TINY.members, NOW_MS)
 MEMBERS = [member_name(i) for i in range(TINY.members)]

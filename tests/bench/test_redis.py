@@ -37,14 +37,14 @@ TINY = RedisEffort(
     rounds=1,
     events=400,
     read_rounds=1,
-    read_seconds=0.05,
+    read_seconds=0.02,
     small_members=200,
     step_rounds=1,
     step_events=200,
     pass_members=200,
     best_members=(100,),
-    hold_batches=2,
-    in_flight=(1, 3),
+    hold_batches=1,
+    in_flight=(2,),
     readers=4,
 )
 POPULATION = Population(TINY.members, NOW_MS)
