@@ -77,8 +77,7 @@ class _Coarse:
     def find(self, index: Index, request: ReadRequest) -> ReadResult:
         total = index.size(request.key)
         certain = min(total, self._least + total % 40)
-        is_everyone = request.head == 0 and request.spans  # for readers of changes
-        if request.key.board not in self._heads(index) or certain == total or is_everyone:
+        if request.key.board not in self._heads(index) or certain == total or request.walk:
             return find(index, request)
         found = find(index, replace(request, head=min(request.head, certain)))
         positions = [

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.errors import BoardInvalid, InvalidRank
+from laurels.errors import BoardInvalid, InvalidCursor, InvalidRank
 from tests.contract.coarse import in_memory, over_http
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
@@ -331,3 +331,13 @@ def test_readers_of_changes_begin_with_everybody(lb: laurels.Leaderboards) -> No
         page = lb.changes("b", after=page.cursor, limit=40)
     members.update(change.member for change in page.changes if change.kind == "initial")
     assert members == {f"m{i:03}" for i in range(150)}
+
+
+def test_a_reader_begins_anew_when_a_head_comes_or_goes(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b", changes="1h", tie="member"))
+    lb.submit_many("b", [(f"m{i:03}", i) for i in range(150)])
+    for head in (HEAD, 0):
+        page = lb.changes("b", initial=True, limit=40)
+        lb.change("b", head=head)
+        with pytest.raises(InvalidCursor, match="head"):
+            lb.changes("b", after=page.cursor, limit=40)

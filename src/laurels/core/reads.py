@@ -28,7 +28,7 @@ from .plan import readable, window_named
 from .rank import Rank
 from .ranking_key import ranking_key
 from .read_plan import FAR, ReadPlan
-from .requests import Anchor, AtBound, AtMember, End, ReadRequest, ReadResult, Span, Start
+from .requests import Anchor, AtBound, AtMember, End, ReadRequest, ReadResult, Span, Start, Walk
 from .standing import (
     FIRST,
     AsOf,
@@ -96,11 +96,18 @@ class RankingView:
         self.rules, self.until_ms = state.rules, self._period.end_ms if steady else now_ms
         """The rules and the time until which this is the view of the running period."""
 
-    def top(
-        self, limit: int, offset: int, reverse: bool, data: bool, *, everyone: bool = False
-    ) -> ReadPlan[Page]:
-        """Plan a list from the top; with `everyone` it also has the members below the head."""
-        offset, head = self._offset(offset), 0 if everyone else self._head
+    def walk(self, after: str, limit: int) -> ReadRequest:
+        """Return a request for members in any order, with their data."""
+        return ReadRequest(self.key, data=True, walk=Walk(after, limit, self._width))
+
+    def walked(self, result: ReadResult, offset: Offset) -> tuple[AsOf, Sequence[Score], list[Any]]:
+        """Return the scores and the data of the members of a walk."""
+        assert result.data is not None
+        scores = self._scale.scores(result.slices[0].words)
+        return self._as_of(offset), scores, decode_data(result.data[0])
+
+    def top(self, limit: int, offset: int, reverse: bool, data: bool) -> ReadPlan[Page]:
+        offset, head = self._offset(offset), self._head
         anchor: Anchor = End() if reverse else Start()
         if self._after is not None:
             anchor = self._place(self._after, reverse)

@@ -11,7 +11,10 @@ not track them (`gc=False`).
 
 from collections.abc import Sequence
 
+import msgspec
 from msgspec import Struct
+
+from laurels.errors import InvalidCursor
 
 from .index import Index, Located, Slice
 from .ranking_key import RankingKey
@@ -68,6 +71,16 @@ class Listing(Struct, frozen=True):
     limit: int
 
 
+class Walk(Struct, frozen=True):
+    """A request for about `limit` members of a ranking in any order, after a place that the index
+    returned before; the empty text is the beginning. `width` words decide the order of the
+    ranking. A member that stays is in one of the results at least."""
+
+    after: str
+    limit: int
+    width: int
+
+
 class ReadRequest(Struct, frozen=True, gc=False):
     """A request for one ranking: the positions of anchors, the entries of spans, the positions and
     ranks of `members`, with `ranks` only the latter; with `data` also the data of the members
@@ -75,7 +88,8 @@ class ReadRequest(Struct, frozen=True, gc=False):
     position 0 for one that has a cell there. With `scopes` it only lists the scopes of the board
     that have members. With `whole` the words of the requested members are all that are stored, not
     only those that decide the order. With a `head` spans end at that position, as if the ranking
-    had no further entries."""
+    had no further entries. With a `walk` it only reads members in any order, into a slice with all
+    stored words."""
 
     key: RankingKey
     anchors: tuple[Anchor, ...] = ()
@@ -87,6 +101,7 @@ class ReadRequest(Struct, frozen=True, gc=False):
     whole: bool = False
     tally: bool = False
     head: int = 0
+    walk: Walk | None = None
 
 
 class ReadResult(Struct, frozen=True, gc=False):
@@ -98,7 +113,8 @@ class ReadResult(Struct, frozen=True, gc=False):
     An index that does not order all members of a board with a head knows the first `certain`
     positions (None: all). Spans end there. The position of an anchor that is not below is any from
     `certain` to `total`. `grid_age` is the number of changes since the estimates were as narrow as
-    they can be, None if nothing is estimated.
+    they can be, None if nothing is estimated. `walked` is the place from which a walk continues,
+    empty at its end; positions and ranks in its slice have no meaning.
     """
 
     total: int
@@ -109,6 +125,7 @@ class ReadResult(Struct, frozen=True, gc=False):
     scopes: list[str] = []
     certain: int | None = None
     grid_age: int | None = None
+    walked: str = ""
 
 
 def extent(span: Span, positions: Sequence[int], total: int) -> tuple[int, int]:
@@ -145,6 +162,8 @@ def find(index: Index, ask: ReadRequest) -> ReadResult:
         return ReadResult(0, [], [], Located(ranks, ranks, []), None)
     if ask.tally:
         return ReadResult(0, [], [], index.cells(key, ask.members), None)
+    if ask.walk is not None:
+        return _walk(index, ask, ask.walk)
     total = index.size(key)
     positions: list[int] = []
     for anchor in ask.anchors:
@@ -162,3 +181,26 @@ def find(index: Index, ask: ReadRequest) -> ReadResult:
     if (listing := ask.scopes) is not None:
         scopes = index.scopes(key.board, listing.form, listing.after, listing.limit)
     return ReadResult(total, positions, slices, located, data, scopes)
+
+
+_place = msgspec.json.Decoder(tuple[tuple[int, ...], str])
+
+
+def _walk(index: Index, ask: ReadRequest, walk: Walk) -> ReadResult:
+    """Answer a walk in the order of the ranking. A place is the order words of an entry, and its
+    member."""
+    key, start = ask.key, 0
+    if walk.after:
+        try:
+            words, member = _place.decode(walk.after)
+        except msgspec.MsgspecError as error:
+            raise InvalidCursor("expected a cursor of this ranking") from error
+        start = index.bound(key, words, member.encode(), right=True)
+    total = index.size(key)
+    part = index.slice(key, start, min(start + walk.limit, total))
+    walked = ""
+    if part.members and start + len(part.members) < total:
+        last = [column[-1] for column in part.words[: walk.width]]
+        walked = msgspec.json.encode((last, part.members[-1])).decode()
+    data = [index.data(key.board, part.members), []] if ask.data else None
+    return ReadResult(total, [], [part], None, data, walked=walked)

@@ -32,6 +32,8 @@ from laurels.model.rules import RankingSpec, Rules
 from laurels.model.validation import safe_repr
 
 PREFIX = "initial."
+WALK = "walk:"
+"""The beginning of a cursor in a ranking that is read in any order."""
 Words = Sequence[Sequence[int]]
 MAX_STEPS = 100
 """The most rankings without entries that one page skips."""
@@ -59,8 +61,12 @@ class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
 
     def plan(self, now: QueryContext) -> ReadPlan[PresentEntries]:
         rules = now.state.rules
+        if rules.head:
+            return self._plan_walk(now)
+        if self.after is not None and self.after.startswith(WALK):
+            raise InvalidCursor("the head of the board is gone since the cursor was made")
         view = self._view(now, self.after)
-        page = view.top(self.limit, 0, False, True, everyone=True)
+        page = view.top(self.limit, 0, False, True)
         labels = dict(self.labels) if rules.scoped else None
 
         def entries(shown: Page, words: Words, kept: Sequence[int]) -> PresentEntries:
@@ -101,6 +107,27 @@ class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
             return ReadPlan((request,), finish_whole)
 
         return ReadPlan(page.requests, finish)
+
+    def _plan_walk(self, now: QueryContext) -> ReadPlan[PresentEntries]:
+        """Return the plan for a board with a head, whose other members are in no order."""
+        rules, after = now.state.rules, self.after or WALK
+        if not after.startswith(WALK):
+            raise InvalidCursor("the board has got a head since the cursor was made")
+        view = self._view(now)
+
+        def finish(results: Sequence[ReadResult], offset: Offset) -> PresentEntries:
+            result = results[0]
+            part = result.slices[0]
+            as_of, scores, data = view.walked(result, offset)
+            times = [times_of(words_at(part.words, i), rules) for i in range(len(scores))]
+            rankings = [
+                ChangedRanking(as_of.window, as_of.period, None, score, *of_score)
+                for score, of_score in zip(scores, times, strict=True)
+            ]
+            more = WALK + result.walked if result.walked else None
+            return PresentEntries(part.members, rankings, data, more, now.now_ms)
+
+        return ReadPlan((view.walk(after.removeprefix(WALK), self.limit),), finish)
 
 
 class InitialCursor(Struct, frozen=True, array_like=True):
