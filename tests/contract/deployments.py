@@ -9,13 +9,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 from unittest.mock import patch
 
 from msgspec.structs import replace
 
 import laurels
 from laurels.model.rules import Rules
+from laurels.stores.redis.index.calls import ShardCalls
+from laurels.stores.redis.index.head import HeadSizes
 from tests.redis.servers import Cluster, Server
 from tests.serving import Served
 
@@ -61,6 +63,16 @@ class OverHttp:
         self._served.close()
 
 
+def _small_heads() -> Any:
+    """Has an index server estimate ranks on small boards already."""
+    small = HeadSizes(
+        slack=20, slack_share=0.2, capacity=8, sample=200, edges=128, step=0.05, width=0.2, least=8
+    )
+    patched = patch.object(ShardCalls, "head_sizes", small)
+    patched.start()
+    return patched
+
+
 class OnRedis:
     """Boards on an index server that all tests of this process share, each with keys of its own."""
 
@@ -73,9 +85,10 @@ class OnRedis:
         self.clock = clock
         prefix = f"{zlib.crc32(str(folder).encode()):x}:"
         self.url = f"{OnRedis._server.url}?prefix={prefix}"
+        self._small = _small_heads()
 
     def close(self) -> None:
-        pass
+        self._small.stop()
 
 
 class OnCluster:
@@ -90,9 +103,10 @@ class OnCluster:
         self.clock = clock
         prefix = f"{zlib.crc32(str(folder).encode()):x}:"
         self.url = f"{OnCluster._cluster.url}?prefix={prefix}"
+        self._small = _small_heads()
 
     def close(self) -> None:
-        pass
+        self._small.stop()
 
 
 class Divided(OnCluster):
@@ -105,6 +119,7 @@ class Divided(OnCluster):
 
     def close(self) -> None:
         self._divided.stop()
+        super().close()
 
 
 def _divided(rules_of: Callable[[laurels.Board], Rules]) -> Callable[[laurels.Board], Rules]:
@@ -128,6 +143,7 @@ class Implementation:
     divided: bool = False
     refreshes: bool = True
     has_heads: bool = True
+    has_walks: bool = True
 
 
 EMBEDDED = (
@@ -142,8 +158,8 @@ STORES = (
 """Those that keep all boards in one order: an offset counts what happened to any of them."""
 IMPLEMENTATIONS = (
     *STORES,
-    Implementation("redis", OnRedis, lasting=True, has_heads=False),
-    Implementation("cluster", OnCluster, lasting=True, has_heads=False),
+    Implementation("redis", OnRedis, lasting=True, has_walks=False),
+    Implementation("cluster", OnCluster, lasting=True, has_walks=False),
     Implementation("cluster-shards", Divided, lasting=True, divided=True, has_heads=False),
 )
 LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implementation.lasting)
@@ -160,6 +176,7 @@ class Deployment:
         self.lasting = implementation.lasting
         self.exclusive = implementation.exclusive
         self.refreshes = implementation.refreshes
+        self.has_walks = implementation.has_walks
         self.clock = clock
         self._implementation = implementation
         self._place = implementation.run(self.folder, clock)

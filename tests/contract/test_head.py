@@ -70,10 +70,10 @@ def test_where_there_is_no_layout_for_it_a_head_is_refused_by_name(
     implementation: Implementation, tmp_path: Path, clock: laurels.ManualClock
 ) -> None:
     with Deployment(implementation, tmp_path, clock) as deployment:
-        with pytest.raises(BoardInvalid, match="without a head on an index server"):
+        with pytest.raises(BoardInvalid, match="with a head on an index server"):
             deployment.lb.create(laurels.Board("b", head=HEAD))
         deployment.lb.create(laurels.Board("b"))
-        with pytest.raises(BoardInvalid, match="without a head on an index server"):
+        with pytest.raises(BoardInvalid, match="with a head on an index server"):
             deployment.lb.change("b", head=HEAD)
         assert deployment.lb.get("b").head == 0
 
@@ -321,7 +321,10 @@ def test_boards_are_the_same_after_a_restart(deployment: Deployment) -> None:
     assert (after.entries, after.certain) == (before.entries, HEAD)
 
 
-def test_readers_of_changes_begin_with_everybody(lb: laurels.Leaderboards) -> None:
+def test_readers_of_changes_begin_with_everybody(deployment: Deployment) -> None:
+    if not deployment.has_walks:
+        pytest.skip("on an index server a board with a head has no changes yet")
+    lb = deployment.lb
     lb.create(laurels.Board("b", head=HEAD, changes="1h", tie="member"))
     lb.submit_many("b", [(f"m{i:03}", i) for i in range(150)])
     members = set[str | None]()

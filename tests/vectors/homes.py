@@ -133,7 +133,7 @@ def scripts(server: Server, board: VectorBoard, cases: Sequence[WriteCase]) -> l
             for event in case.events
         ]
         stories.append({"rankings": len(places), "events": events})
-    rule = lua("write_rule", "shard", "rule")
+    rule = lua("write_rule", "shard", "head", "rule")
     found = []
     answers = ask(server, rule, board_of("b", board).rules(), stories=stories)
     for case, (outcomes, rows) in zip(cases, answers, strict=True):
@@ -153,7 +153,16 @@ def probed(server_side: bool) -> Iterator[list[tuple[bool, Any]]]:
     by one, so that it is the script that adds them up."""
     found: list[tuple[bool, Any]] = []
     probe = lua(
-        "sums", "shard", "refresh_state", "rolling", "rule", "cells", "feed", "batch", "merge"
+        "sums",
+        "shard",
+        "head",
+        "refresh_state",
+        "rolling",
+        "rule",
+        "cells",
+        "feed",
+        "batch",
+        "merge",
     )
     run = RedisIndex._run
 

@@ -309,7 +309,7 @@ def test_the_server_has_the_period_or_step_of_an_event(server: Server) -> None:
 def test_both_languages_call_a_ranking_the_same(server: Server) -> None:
     asked = [(case.window, case.scope, case.instance) for case in ROUTING.names]
     answers = homes.ask(
-        server, homes.lua("names", "shard"), laurels.Board("b").rules(), rankings=asked
+        server, homes.lua("names", "shard", "head"), laurels.Board("b").rules(), rankings=asked
     )
     for case, (name, window) in zip(ROUTING.names, answers, strict=True):
         key = RankingKey(1, case.window, case.instance, case.scope)

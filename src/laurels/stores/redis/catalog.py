@@ -73,6 +73,9 @@ class BoardCatalog:
         """The newest time seen so far."""
         self._complete_passes: dict[tuple[int, str], int] = {}
         """The step in which the pass of a rolling window was found complete."""
+        self._passes_due: dict[int, bool] = {}
+        """For boards that have or had a head, by number, whether passes over their rankings may be
+        due; a board with a head that is not listed may have some that another process began."""
         self._swept: dict[int, tuple[int, int]] = {}
         """For each board the definition version and the boundary for which no stale scope is
         left."""
@@ -207,6 +210,7 @@ class BoardCatalog:
                     if state.rules.has_label_replica:  # a process that failed may have left entries
                         left += not await self.feed(state.board.name)
                 left += await self._advance_passes(state, now_ms, limit)
+                left += await self.advance_head(state, limit)
                 left += await self.sweep(state, now_ms, limit)
             except DefinitionOutdated:
                 await self.reload_board(state)
@@ -305,6 +309,19 @@ class BoardCatalog:
             if not of_window:
                 self._complete_passes[state.number, window.name] = roll.running
             left += of_window
+        return left
+
+    def note_passes_due(self, state: BoardState) -> None:
+        """Note that a write has begun a pass over a ranking with a head."""
+        self._passes_due[state.number] = True
+
+    async def advance_head(self, state: BoardState, limit: int) -> int:
+        """Do a share of the passes over the rankings of a board that has or had a head, if they are
+        not known to be complete; return what is left."""
+        if not self._passes_due.get(state.number, state.rules.head > 0):
+            return 0
+        left = await self.index.advance_head(opened_as(state), limit)
+        self._passes_due[state.number] = left > 0
         return left
 
     async def sweep(self, state: BoardState, now_ms: int, limit: int) -> int:

@@ -31,7 +31,7 @@ from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog, opened_as
-from .head import ensure_no_head
+from .head import ensure_head_layout
 from .remote import Opened
 
 
@@ -165,11 +165,10 @@ class ServerCopies:
 
     async def _begin(self, origin: Origin) -> None:
         board = Board.from_json(origin.definition)
-        ensure_no_head(board)
+        ensure_head_layout(board)
         name = board.name
         with ends_in(inf, anew=True):
             await self._catalog.registry.load()
-            ensure_no_head(Board.from_json(origin.definition))
             ensure_taken_over(origin, self._catalog.now(), event_time=self._catalog.event_time)
             if name in self._catalog.boards.boards or await self._unfinished(name) is not None:
                 raise taken(name)

@@ -1,13 +1,20 @@
-"""Boards with a head, which have no layout on an index server yet."""
+"""Which boards with a head an index server can store."""
 
 from laurels.errors import BoardInvalid
 from laurels.model.board import Board
 
 
-def ensure_no_head(board: Board) -> None:
-    """Raise BoardInvalid for a board with a head."""
-    if board.head:
+def ensure_head_layout(board: Board) -> None:
+    """Raise BoardInvalid for a board with a head that has no layout on an index server."""
+    rules = board.rules()
+    if not rules.head:
+        return
+    if rules.shards > 1:
         raise BoardInvalid(
-            f"expected a board without a head on an index server, got head {board.head:,}: leave "
-            "head out, or keep the board in a folder"
+            f"expected one shard for a board with a head on an index server, got {rules.shards}"
+        )
+    if rules.changes_ms:
+        raise BoardInvalid(
+            "expected a board without changes where it has a head on an index server: leave out "
+            "one of the two"
         )

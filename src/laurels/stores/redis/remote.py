@@ -110,7 +110,8 @@ class Applied(Struct, frozen=True):
     `left` are the positions of events that were not counted because their shards refused them. All
     other fields are about the other events, and a batch of those that are left has to be planned
     and applied again, even if it is empty. None if nothing is left to do. `refresh_states` are
-    those of the shards that counted, afterwards.
+    those of the shards that counted, afterwards. With `passes_due` the board has a head, and
+    `advance_head` has work to do.
     """
 
     outcomes: Outcomes
@@ -120,6 +121,7 @@ class Applied(Struct, frozen=True):
     left: list[int] | None = None
     refresh_states: RefreshStates = {}
     highs: "tuple[array[int], array[int]] | None" = None
+    passes_due: bool = False
 
 
 class ShardChanges(Struct, frozen=True):
@@ -180,6 +182,11 @@ class RemoteIndex(Protocol):
 
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
         """Prepare about `limit` members for the next step; return how many are left."""
+
+    async def advance_head(self, board: Opened, limit: int) -> int:
+        """Do about `limit` members of the passes that keep a board's head full and its grids
+        narrow; return about how many are left. Any number of processes may do this at once, and
+        stop anywhere."""
 
     async def remove(
         self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None

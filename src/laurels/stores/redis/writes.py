@@ -33,13 +33,14 @@ from laurels.model.board import Board
 from laurels.model.event import Batch
 from laurels.model.rules import Rules
 from laurels.stores.intake.mending import Mending, parts_of_mend
+from laurels.stores.intake.shares import MOST
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import DataChange, FoldedWrite, Single
 from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
 from laurels.timeline.instants import MIN_MS
 
 from .catalog import ATTEMPTS, BoardCatalog, opened_as
-from .head import ensure_no_head
+from .head import ensure_head_layout
 from .remote import DefinitionOutdated, Opened, PlanExpired, PositionWrite, StepNotReady
 from .retry import Attempts, Calls, after
 
@@ -95,6 +96,7 @@ class Writer:
             if state.due_ms <= now_ms:
                 await self._catalog.pass_boundary(state, now_ms)
             await self._catalog.sweep(state, now_ms, SWEEP)
+            await self._catalog.advance_head(state, SWEEP)
         except DefinitionOutdated:
             await self._catalog.reload_board(state)
 
@@ -176,6 +178,8 @@ class Writer:
             except StepNotReady as refusal:
                 await self._catalog.advance(state, batch.now_ms, refusal)
             else:
+                if applied.passes_due:
+                    self._catalog.note_passes_due(state)
                 if state.rules.refreshed:
                     self._catalog.note_refresh_states(state, applied.refresh_states)
                     plan = self._catalog.boards.plan(batch)  # with the step now shown
@@ -274,7 +278,7 @@ class Writer:
 
     async def _create(self, record: records.Create) -> bool:
         board = Board.from_json(record.definition)
-        ensure_no_head(board)
+        ensure_head_layout(board)
         kept = BoardRecord(
             number=record.board,
             definition=record.definition,
@@ -296,7 +300,7 @@ class Writer:
         state = self._catalog.boards.by_number(record.board)
         changed = msgspec.structs.replace(state)
         board = Board.from_json(record.definition)
-        ensure_no_head(board)
+        ensure_head_layout(board)
         if not self._catalog.index.keeps_layout(state.rules, board.rules()):
             raise BoardInvalid(
                 "with these windows the board would need another layout on the index server: "
@@ -312,6 +316,9 @@ class Writer:
         await self._catalog.index.open(
             opened_as(changed), block, restart_tag=record.tag if restarts else 0
         )
+        if board.head != state.rules.head:
+            self._catalog.note_passes_due(changed)
+            await self._catalog.advance_head(changed, MOST)
         return True
 
 

@@ -20,6 +20,7 @@ from .names import entry_id, feed_place
 COUNT = script_of(
     "count",
     "shard",
+    "head",
     "refresh_state",
     "rolling",
     "rule",

@@ -20,9 +20,10 @@ from laurels.stores.redis.sources import script_of
 from laurels.timeline.clock import Clock
 
 from .coding import BoardEncoding, board_encoding
+from .head import HEAD_SIZES
 from .names import feed_place
 
-SCRIPT_PARTS = ("shard", "share", "refresh_state", "rolling", "rule", "cells")
+SCRIPT_PARTS = ("shard", "head", "share", "refresh_state", "rolling", "rule", "cells")
 """The files that scripts on all of a board's rankings begin with."""
 _OPERATE = script_of(
     "operate", *SCRIPT_PARTS, "changes", "pass", "scopes", "refresh", "mend", "restore"
@@ -34,6 +35,7 @@ BEGIN, END = "0:", "0"
 class ShardCalls:
     """The calls that all parts of `RedisIndex` are made of."""
 
+    head_sizes = HEAD_SIZES
     share = 100
     """Members of a pass, with few candidates each, that one call processes; the server does nothing
     else meanwhile."""
@@ -55,7 +57,7 @@ class ShardCalls:
     def _encoding(self, board: Opened) -> BoardEncoding:
         version, encoding = self._encodings.get(board.number, (None, None))
         if encoding is None or version != board.version:
-            encoding = board_encoding(board, expires=self._expires)
+            encoding = board_encoding(board, expires=self._expires, head_sizes=self.head_sizes)
             self._encodings[board.number] = board.version, encoding
         return encoding
 

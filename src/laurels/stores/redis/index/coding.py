@@ -24,6 +24,7 @@ from laurels.model.score import word_bounds
 from laurels.model.windows.kinds import Window
 from laurels.stores.redis.remote import Applied, Opened, RefreshStates
 
+from .head import HEAD_SIZES, HeadSizes
 from .layout import Layout, layout_of
 from .names import scoped_name
 from .sums import Sums
@@ -57,7 +58,9 @@ def lifetimes(rules: Rules) -> dict[str, int]:
     return {name: ms + EXPIRY_MARGIN_MS for name, ms in lives.items() if ms is not None}
 
 
-def board_encoding(board: Opened, *, expires: bool = False) -> BoardEncoding:
+def board_encoding(
+    board: Opened, *, expires: bool = False, head_sizes: HeadSizes = HEAD_SIZES
+) -> BoardEncoding:
     """Encode a board for scripts; with `expires` including how long its periods are stored."""
     rules = board.rules
     layout = layout_of(rules)
@@ -79,6 +82,7 @@ def board_encoding(board: Opened, *, expires: bool = False) -> BoardEncoding:
         "units": layout.units,
         "lives": (expires and lifetimes(rules)) or False,
         "refreshed": dict.fromkeys(rules.refreshed, True) or False,
+        "head": head_sizes.encode(rules.head) if rules.head else False,
         "decays": {n: True for n in rules.windows if rules.weighing(n)} or False,
     }
     steps = {window.name: word_bounds(rules, window.steps) for window in rolling}
@@ -152,7 +156,7 @@ def encode_due(due: Due) -> dict[str, Any]:
 def decode_applied(board: Opened, answer: list[Any], sums: Sums | None) -> Applied:
     """Decode the answer of `count.lua`: event by event, or with `sums` member by member. The answer
     to a repeated call is the one to the first call, and has the form requested by that."""
-    form, seq, codes, before, after, ranks_before, ranks_after, refresh_states = answer
+    form, seq, codes, before, after, ranks_before, ranks_after, refresh_states, *of_head = answer
     if form == "done":
         sums = None
         outcomes = Outcomes(bytearray(codes), _scores(before), _scores(after))
@@ -162,12 +166,16 @@ def decode_applied(board: Opened, answer: list[Any], sums: Sums | None) -> Appli
         raise IndexUnavailable(
             "the board was changed while an answer was on its way", may_have_applied=True
         )
+    highs_before, highs_after, is_due = of_head
+    highs = _decode_ranks(highs_before, sums), _decode_ranks(highs_after, sums)
     return Applied(
         outcomes,
         _decode_ranks(ranks_before, sums),
         _decode_ranks(ranks_after, sums),
         seq,
         refresh_states=decode_refresh_states(board, refresh_states),
+        highs=None if highs[0] is None or highs[1] is None else (highs[0], highs[1]),
+        passes_due=is_due,
     )
 
 
@@ -278,23 +286,48 @@ class AnswerReader:
         return self._texts[self._place - count : self._place]
 
 
-def decode_result(
-    encoding: BoardEncoding, request: ReadRequest, reader: AnswerReader
+def decode_results(
+    encoding: BoardEncoding,
+    requests: Sequence[ReadRequest],
+    reader: AnswerReader,
+    has_heads: Sequence[bool],
+) -> list[ReadResult]:
+    """Decode the results of reads; `has_heads` has, for each request for entries, whether the
+    ranking has the layout with a head, and is empty if none has."""
+    heads = iter(has_heads)
+    return [
+        _decode_result(
+            encoding,
+            request,
+            reader,
+            has_head=request.scopes is None and not request.tally and next(heads, False),
+        )
+        for request in requests
+    ]
+
+
+def _decode_result(
+    encoding: BoardEncoding, request: ReadRequest, reader: AnswerReader, *, has_head: bool
 ) -> ReadResult:
-    """Decode the result of one read."""
     if request.scopes is not None:
         return ReadResult(0, [], [], None, None, list(reader.next()))
     width = encoding.rules.order_words(request.key.window)
     columns = encoding.rules.score_words(request.key.window)
     if request.tally:
-        return ReadResult(0, [], [], _located(encoding, reader, width), None)
+        return ReadResult(0, [], [], _located(encoding, reader, width, has_head=False), None)
     total = reader.next()
+    certain = grid_age = None
+    if has_head:
+        certain, changes = reader.next(), reader.next()
+        grid_age = None if changes is False else int(changes)
     positions = [reader.next() for _ in request.anchors]
     slices = [_slice(encoding, reader, columns, width) for _ in request.spans]
     stored = width + (request.whole and encoding.rules.is_stamped)
-    located = _located(encoding, reader, stored) if request.members else None
+    located = None
+    if request.members:
+        located = _located(encoding, reader, stored, has_head=has_head)
     data = [_data(reader.next()) for _ in range(len(slices) + 1)] if request.data else None
-    return ReadResult(total, positions, slices, located, data)
+    return ReadResult(total, positions, slices, located, data, certain=certain, grid_age=grid_age)
 
 
 def _data(payload: list[Any]) -> list[bytes | None]:
@@ -330,14 +363,17 @@ def _ranks(rules: Rules, start: int, rank: int, words: Sequence["array[int]"]) -
     return ranks
 
 
-def _located(encoding: BoardEncoding, reader: AnswerReader, width: int) -> Located:
+def _located(
+    encoding: BoardEncoding, reader: AnswerReader, width: int, *, has_head: bool
+) -> Located:
     positions, ranks, forms = reader.next(), reader.next(), reader.next()
     if encoding.layout.scored:
         words = unpack_scores(encoding.layout, [form or 0 for form in forms])
     else:
         empty = bytes(8 * width)
         words = unpack_rows([row or empty for row in reader.texts(len(positions))], width)
-    return Located(array("q", positions), array("q", ranks), words)
+    highs = array("q", reader.next()) if has_head else None
+    return Located(array("q", positions), array("q", ranks), words, highs)
 
 
 def unpack_scores(layout: Layout, forms: Iterable[int]) -> list["array[int]"]:

@@ -23,6 +23,7 @@ from .names import key_of, name_of, scoped_name
 _WRITTEN = 1_000
 """The number of rows that one call writes."""
 _SCAN = 1_000
+_WALKED = 2_000
 
 
 class ShardContents(ShardCalls):
@@ -94,6 +95,11 @@ class ShardContents(ShardCalls):
             instance = int(await self._command(board, b"HGET", b"m", field) or 0) % 2
         elif window.steps:
             instance = key.instance % 2
+        state = f"g:{name_of(key)}".encode()
+        if await self._command(board, b"EXISTS", state):
+            async for rows in self._everyone(board, key):
+                yield rows
+            return
         name = name_of(key._replace(instance=instance)).encode()
         has_steps = window.steps > 0 and not refreshed
         start = 0
@@ -115,6 +121,25 @@ class ShardContents(ShardCalls):
             yield rows_of(
                 key.window, key.instance, key.scope, running, members, words, is_tally=False
             )
+
+    async def _everyone(self, board: Opened, key: RankingKey) -> AsyncIterator[RankingRows]:
+        """Yield all members of a ranking with a head, bucket by bucket."""
+        cursor = END
+        while True:
+            arguments = {"name": name_of(key), "cursor": cursor, "limit": _WALKED}
+            members, columns, cursor = await self._operate("walk", board, **arguments)
+            if members:
+                yield rows_of(
+                    key.window,
+                    key.instance,
+                    key.scope,
+                    None,
+                    [member.encode() for member in members],
+                    [array("q", map(int, column)) for column in columns],
+                    is_tally=False,
+                )
+            if cursor == END:
+                return
 
     def _words(
         self, board: Opened, key: RankingKey, forms: Sequence[Any], *, has_steps: bool = False

@@ -100,6 +100,12 @@ def _bits(ends: tuple[int, int]) -> int:
 def describe(rules: Rules) -> BoardLayout:
     """Return the layout of a board in words, with what would make it cheaper."""
     layout = layout_of(rules)
+    if rules.head:
+        means = (
+            f"the first {rules.head:,} entries and some more are in a sorted set, all members in "
+            "small hashes, and a grid counts them by score"
+        )
+        return BoardLayout(f"head, {layout.name}", means, None)
     if layout.name == "plain":
         return BoardLayout("plain", "the score of a sorted set is the score of the member", None)
     if layout.name == "packed":

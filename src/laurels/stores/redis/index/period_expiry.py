@@ -11,6 +11,8 @@ from .calls import BEGIN, END, ShardCalls
 from .coding import lifetimes
 from .names import key_of, name_of
 
+_BUCKETS = 20
+"""The number of buckets of a ranking with a head that are measured."""
 _DROP = 100
 """Maximum number of rankings that one call drops."""
 
@@ -41,7 +43,26 @@ class PeriodExpiry(ShardCalls):
             for name in names
             for kind in (b"r:", b"k:")
         ]
-        return sum(size or 0 for size in sizes)
+        return sum(size or 0 for size in sizes) + await self._nbytes_of_head(board, key)
+
+    async def _nbytes_of_head(self, board: Opened, key: RankingKey) -> int:
+        """Return about how many bytes the buckets and the grid of a ranking with a head take, as
+        measured on a sample of its buckets; 0 for one without."""
+        name = name_of(key).encode()
+        found = await self._command(board, b"HGET", b"g:" + name, b"buckets")
+        if found is None:
+            return 0
+        buckets = int(found)
+        level = 1 << max(0, buckets.bit_length() - 1)
+        first = buckets - level
+        ids = range(level + first, 2 * level, max(1, (level - first) // _BUCKETS))
+        others = [b"g:" + name, b"ge:" + name, b"gc:" + name]
+        keys = [*others, *[b"b:%b:%d" % (name, id) for id in ids]]
+        sizes = [await self._command(board, b"MEMORY", key, before=b"USAGE") or 0 for key in keys]
+        of_buckets = sizes[len(others) :]
+        # A bucket that has been divided has half as much as one that has not.
+        undivided = sum(of_buckets) / max(1, len(of_buckets))
+        return sum(sizes[: len(others)]) + int(undivided * level)
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
         """Set when rankings of periods expire, if the server's clock is used."""
@@ -67,11 +88,13 @@ class PeriodExpiry(ShardCalls):
         self, board: Opened, keys: Sequence[RankingKey], arguments: dict[str, Any]
     ) -> None:
         names = [name_of(key) for key in keys]
-        for first in range(0, len(names), _DROP):
-            await self._operate("expire", board, names=names[first : first + _DROP], **arguments)
+        while names:
+            done = await self._operate("expire", board, names=names[:_DROP], **arguments)
+            names = names[done:]
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
         """Remove rankings of periods."""
         names = [name_of(key) for key in keys]
-        for first in range(0, len(names), _DROP):
-            await self._operate("drop", board, names=names[first : first + _DROP])
+        while names:
+            dropped = await self._operate("drop", board, names=names[:_DROP])
+            names = names[dropped:]

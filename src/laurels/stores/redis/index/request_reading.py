@@ -15,13 +15,13 @@ from .changes import decode_changes
 from .coding import (
     AnswerReader,
     decode_refresh_states,
-    decode_result,
+    decode_results,
     encode_read,
     encode_rolling,
 )
 from .reads import Reads
 
-_READ = script_of("read", "shard", "refresh_state")
+_READ = script_of("read", "shard", "head", "refresh_state")
 _CHANGES = script_of("changes_read", "shard")
 
 
@@ -62,9 +62,9 @@ class RequestReading(ShardCalls):
         if board.feeds:
             arguments["feeds"] = board.feeds
         packed, *texts = await self._run(_READ, board, arguments)
-        _, seq, parts, refresh_states = decode_answer(packed)
+        _, seq, parts, refresh_states, has_heads = decode_answer(packed)
         reader = AnswerReader(parts, texts)
-        found = [decode_result(encoding, request, reader) for request in requests]
+        found = decode_results(encoding, requests, reader, has_heads or ())
         offset = tuple(seq) if board.feeds else seq
         return Reading(found, offset, decode_refresh_states(board, refresh_states))
 

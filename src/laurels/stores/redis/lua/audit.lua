@@ -21,6 +21,7 @@
 -- the exact time that decides a `last` column) is left as it is and reported.
 if call('HGET', KEYS[1], 'ver') ~= B.version then return cmsgpack.pack({'definition_outdated'}) end
 
+head.use(call('HGET', KEYS[1], 'heads'))
 local rolling = A.window and rolling_window(A.window) or nil
 local progress = rolling and call('HGET', KEYS[1], 'place:' .. rolling.name)
 if A.window and (not rolling or progress and string.find(progress, '^gone:')) then

@@ -1,5 +1,6 @@
 -- count(board, now, due, rolling, targets, routes, events…)
---   -> {'done' or 'by_member', seq, codes, before, after, ranks before, ranks after, refresh_states}
+--   -> {'done' or 'by_member', seq, codes, before, after, ranks before, ranks after, refresh_states,
+--       greatest ranks before, greatest ranks after, whether passes are due}
 --      | {'events_needed'}
 -- Counts a batch as planned. Each event counts in all windows that accept it, or in none. batch.lua
 -- describes the argument. `before` and `after` have a list for each column, with false for a member that
@@ -170,9 +171,10 @@ local function count_each_event()
   return results
 end
 
--- Returns the rank of each event's member in the watched window, -1 if it is not ranked.
+-- Returns the rank of each event's member in the watched window, -1 if it is not ranked; on a board with
+-- a head the least and the greatest rank.
 local function ranks()
-  local found, seen = {}, {}
+  local found, seen, highs, seen_highs = {}, {}, {}, {}
   for event = 1, events do
     local slot = watched_slot(event, event_members and event_members[event] or event)
     local store = store_of(watch, event)
@@ -182,15 +184,22 @@ local function ranks()
       local name = ranked.name .. '\0' .. slot
       if not seen[name] then
         local member = store.names[slot]
-        seen[name] = rank_of(ranked, form_of(ranked, member), member)
+        local form = form_of(ranked, member)
+        if form and has_head(ranked) then
+          local located = head.locate(ranked, form, member)
+          seen[name], seen_highs[name] = located.rank, located.high
+        else
+          seen[name], seen_highs[name] = rank_of(ranked, form, member), -1
+        end
       end
-      found[event] = seen[name]
+      found[event], highs[event] = seen[name], seen_highs[name]
     end
   end
-  return found
+  return {found, head.sizes and highs or false}
 end
 
-local ranks_before = A.ranks and ranks() or false
+local NO_RANKS = {false, false}
+local ranks_before = A.ranks and ranks() or NO_RANKS
 local results = not A.changes and count_merged()
 if not results and A.sums then return cmsgpack.pack({'events_needed'}) end
 results = results or count_each_event()
@@ -365,10 +374,11 @@ else
   if A.feed then append_to_feed(codes, baselines) end
   if A.spans then note_counted_entries(codes) end
 end
-local ranks_after = A.ranks and ranks() or false
+local ranks_after = A.ranks and ranks() or NO_RANKS
 call('HSET', KEYS[1], 'now', text(A.now))
 local seq = append_change('counted', text(results.counted))
 local reply = cmsgpack.pack({A.sums and 'by_member' or 'done', seq, codes, results.before, results.after,
-                              ranks_before, ranks_after, refresh_states()})
+                              ranks_before[1], ranks_after[1], refresh_states(), ranks_before[2],
+                              ranks_after[2], head.is_due or false})
 if answers then call('SET', answers, text(A.call[2]) .. ':' .. reply, 'EX', '60') end
 return reply

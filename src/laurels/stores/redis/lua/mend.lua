@@ -34,7 +34,7 @@ local function mend()
     end
   end
   replace_forms(ranked, A.members, olds, news)
-  if call('EXISTS', ranked.r) == 1 then
+  if not is_empty(ranked) then
     note_mended(ranked)
   elseif A.scope ~= '' and call('ZSCORE', P .. 'o', A.scope) then
     prune_scope(A.scope)

@@ -4,6 +4,7 @@
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
 --   arguments of the op:
 --   open; close; rotate_step (window, limit); advance_pass (window, limit); remove_member (member);
+--   advance_head (limit); walk (name, cursor, limit)
 --   set_data (member, text or false, follows: {text or false} or nil); set_position (position,
 --   follows: as in batch.lua); keys (cursor, empty: include rankings without members); drop (names);
 --   expire (names, lives or nil); forget (before); for others see scopes.lua, refresh.lua, mend.lua and restore.lua
@@ -25,6 +26,7 @@ local function open()
     call('HSET', KEYS[1], 'ver', B.version)
     local now = call('HGET', KEYS[1], 'now')
     if stored > 0 and now then call('HSET', KEYS[1], 'since', text(tonumber(now) + 1)) end
+    head.change(rankings_of(call('SMEMBERS', P .. 'i')))
     if A.restart then restart(A.restart) end
     if A.changes then record(1, A.time, '') end
   end
@@ -34,15 +36,18 @@ end
 -- Removes the board. The first call removes its version, so all other calls are refused from then on.
 local function close()
   call('HDEL', KEYS[1], 'ver')
-  local some = rankings_of(call('SPOP', P .. 'i', text(RANKINGS_MOST)))
-  for _, ranked in ipairs(some) do unlink_ranking(ranked) end
-  if #some == RANKINGS_MOST then return {'done', 0} end
+  local most = head.sizes and 1 or RANKINGS_MOST
+  local some = rankings_of(call('SPOP', P .. 'i', text(most)))
+  for _, ranked in ipairs(some) do
+    if not unlink_ranking(ranked) then call('SADD', P .. 'i', ranked.name) end
+  end
+  if #some == most then return {'done', 0} end
   for _, each in ipairs(open_windows()) do
     if not unlink_window(each) then return {'done', 0} end
   end
   if not close_scopes() then return {'done', 0} end
   call('UNLINK', KEYS[1], P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's', P .. 'f',
-       P .. 'h', P .. 'hx')
+       P .. 'h', P .. 'hx', P .. 'gd')
   return {'done', 1}
 end
 
@@ -98,7 +103,7 @@ local function keys()
   local names, cursor = scan_share('SSCAN', P .. 'i', A.cursor, RANKINGS_MOST, RANKINGS_MOST)
   local found = {}
   for _, ranked in ipairs(rankings_of(names)) do
-    if A.empty or call('EXISTS', ranked.r) == 1 then found[#found + 1] = ranked.name end
+    if A.empty or not is_empty(ranked) then found[#found + 1] = ranked.name end
   end
   for _, each in ipairs(cursor == '0' and open_windows() or {}) do
     if A.empty or call('EXISTS', each.live.r) == 1 then
@@ -109,17 +114,39 @@ local function keys()
 end
 
 -- Sets when the rankings of periods expire: as `lives` or, without it, the definition says.
+-- Returns for how many, from the first one on.
 local function expire_periods()
-  for _, ranked in ipairs(rankings_of(A.names)) do
+  for i, ranked in ipairs(rankings_of(A.names)) do
     expire(ranked, ranked.window, ranked.instance, A.lives)
+    if has_head(ranked) and not head.expire(ranked, A.lives) then return {'done', i - 1} end
   end
-  return {'done'}
+  return {'done', #A.names}
 end
 
+-- Removes rankings; returns how many, from the first one on.
 local function drop()
-  for _, ranked in ipairs(rankings_of(A.names)) do unlink_ranking(ranked) end
-  send('SREM', P .. 'i', A.names)
-  return {'done'}
+  for i, ranked in ipairs(rankings_of(A.names)) do
+    if not unlink_ranking(ranked) then return {'done', i - 1} end
+    call('SREM', P .. 'i', ranked.name)
+    if has_head(ranked) and i < #A.names then return {'done', i} end
+  end
+  return {'done', #A.names}
+end
+
+-- Does a share of the passes that are due in rankings with a head; returns about how many members are
+-- left.
+local function advance_head()
+  local left = 0
+  for _, ranked in ipairs(rankings_of(call('SMEMBERS', P .. 'gd'))) do
+    left = left + (A.limit > 0 and head.advance(ranked, A.limit) or 1)
+    A.limit = left > 0 and 0 or A.limit
+  end
+  return {'done', left}
+end
+
+-- Returns members and words of a share of a ranking with a head, and the next cursor.
+local function walk()
+  return {'done', {head.walk(rankings_of({A.name})[1], tonumber(A.cursor), A.limit)}}
 end
 
 -- Forgets some of the ids that are too old to matter; returns how many.
@@ -134,10 +161,12 @@ local ops = {
   remove_member = remove_member, set_data = set_data, set_position = set_position, keys = keys,
   drop = drop, expire = expire_periods, forget = forget, sweep = sweep,
   advance_scopes = advance_scopes, remove_from_scopes = remove_from_scopes,
+  advance_head = advance_head, walk = walk,
   keys_of_scopes = keys_of_scopes, expire_scopes = expire_scopes, refresh = refresh,
   mend = mend, restore_rows = restore_rows, restore_ids = restore_ids,
   restore_data = restore_data, restore_state = restore_state,
 }
+head.use(call('HGET', KEYS[1], 'heads'))
 if op ~= 'open' and op ~= 'close' and call('HGET', KEYS[1], 'ver') ~= B.version then
   return cmsgpack.pack({'definition_outdated'})
 end

@@ -89,8 +89,11 @@ end
 
 local TALLIES_MOST = 200  -- how many tallies one call removes
 
+-- Removes a ranking, or a share of a large one; returns whether nothing is left of it.
 local function unlink_ranking(ranked)
+  if has_head(ranked) and not head.unlink(ranked) then return false end
   call('UNLINK', ranked.r, P .. 'k:' .. ranked.name, P .. 'd:' .. ranked.name, P .. 'n:' .. ranked.name)
+  return true
 end
 
 local function unlink_rankings(rolling)

@@ -1,4 +1,4 @@
--- read(board, now, due, rolling, requests, feeds) -> {'done', seq, parts, refresh_states}, text…
+-- read(board, now, due, rolling, requests, feeds) -> {'done', seq, parts, refresh_states, has_heads}, text…
 -- Answers read requests (see index/coding.py) from one state; for `refresh_states` see refresh_state.lua.
 --
 -- ARGV[1]  msgpack: board, now, due, rolling, requests. A request is one of
@@ -16,13 +16,16 @@
 --   each span its first position, the rank there and the entries; if members are requested, a table of
 --   positions, one of ranks (-1: not ranked) and one of forms; if data is requested, a table for each
 --   span and one for the members.
+-- Where a ranking has the layout with a head (has_heads, by request for entries), the size is followed by how many positions are exact and by how many changes the
+--   grid has had (false without one), and the forms of members by a table of their greatest ranks:
+--   positions and ranks are the least ones. Spans end where the head does.
 -- Entries are a list of alternating members and scores. In the prefixed layout the list has only their
 --   number, and each entry, like the form of each requested member, is one of the texts after the
 --   answer.
 local refused = refusal()
 if refused then return {cmsgpack.pack(refused)} end
 
-local parts, texts = {}, {''}  -- the first text is set to the packed answer at the end
+local parts, has_heads, texts = {}, {}, {''}  -- the first text is set to the packed answer at the end
 
 local function append(part) parts[#parts + 1] = part end
 
@@ -41,19 +44,14 @@ local function ranking_of(window, instance, rolling)
       instance = run == instance and run % 2 or -1
     end
     ranked = ranking(window, instance)
-    ranked.total = call('ZCARD', ranked.r)
+    if has_head(ranked) then
+      ranked.total, ranked.certain = head.size(ranked), head.certain(ranked)
+    else
+      ranked.total = call('ZCARD', ranked.r)
+    end
     rankings[name] = ranked
   end
   return ranked
-end
-
--- Whether one text sorts before another in byte order.
-local function precedes(one, other)
-  for i = 1, math.min(#one, #other) do
-    local a, b = string.byte(one, i), string.byte(other, i)
-    if a ~= b then return a < b end
-  end
-  return #one < #other
 end
 
 -- Returns the first position from `low` to `high` whose member does not sort before `member`, by binary
@@ -96,7 +94,7 @@ local function position_of(ranked, form, member)
   return form and call('ZRANK', ranked.r, entry_of(ranked, form, member)) or -1
 end
 
-local function position(ranked, anchor)
+local function exact_position(ranked, anchor)
   local kind = anchor[1]
   if kind == 'start' then return 0 end
   if kind == 'end' then return ranked.total end
@@ -108,6 +106,19 @@ local function position(ranked, anchor)
   if scored then return count_below(ranked, anchor[2]) end
   local first = encode_words(anchor[2])
   return count_below(ranked, anchor[3] and after_prefix(first) or first)
+end
+
+-- Returns the position of an anchor. With a head, one behind the entries that are exact is at any position
+-- there.
+local function position(ranked, anchor)
+  if not has_head(ranked) then return exact_position(ranked, anchor) end
+  local kind = anchor[1]
+  if kind == 'member' then
+    local form = form_of(ranked, anchor[2])
+    return form and head.locate(ranked, form, anchor[2]).position or -1
+  end
+  if kind == 'end' then return ranked.total end
+  return math.min(exact_position(ranked, anchor), ranked.certain)
 end
 
 local function extent(span, positions, total)
@@ -162,11 +173,16 @@ local function slice(ranked, low, high, with_members)
 end
 
 local function locate(ranked, members, whole)
-  local positions, ranks, forms = {}, {}, forms_of(ranked, members)
+  local positions, ranks, forms, highs = {}, {}, forms_of(ranked, members), {}
   for i, member in ipairs(members) do
     local form = forms[i]
-    positions[i] = position_of(ranked, form, member)
-    ranks[i] = B.rank == 'ordinal' and positions[i] or rank_of(ranked, form, member)
+    if has_head(ranked) then
+      local found = form and head.locate(ranked, form, member) or {position = -1, rank = -1, high = -1}
+      positions[i], ranks[i], highs[i] = found.position, found.rank, found.high
+    else
+      positions[i] = position_of(ranked, form, member)
+      ranks[i] = B.rank == 'ordinal' and positions[i] or rank_of(ranked, form, member)
+    end
     if not scored then
       texts[#texts + 1] = form and sub(form, 1, 8 * (whole and ranked.words or ranked.width)) or ''
     end
@@ -174,18 +190,27 @@ local function locate(ranked, members, whole)
   append(positions)
   append(ranks)
   append(scored and forms or {})
+  if has_head(ranked) then append(highs) end
 end
 
 local function answer(window, instance, rolling, anchors, spans, members, data, whole)
   local ranked = ranking_of(window, instance, rolling)
   local positions, slice_members = {}, {}
   append(ranked.total)
+  local listed = ranked.total
+  has_heads[#has_heads + 1] = has_head(ranked)
+  if has_head(ranked) then
+    local s = head.state(ranked)
+    listed = math.min(ranked.certain, head.sizes.k)
+    append(ranked.certain)
+    append(s.grid and s.changes or false)
+  end
   for i = 1, #anchors do
     positions[i] = position(ranked, anchors[i])
     append(positions[i])
   end
   for i = 1, #spans do
-    local low, high = extent(spans[i], positions, ranked.total)
+    local low, high = extent(spans[i], positions, listed)
     slice_members[i] = slice(ranked, low, high, data)
   end
   if #members > 0 then locate(ranked, members, whole) end
@@ -251,5 +276,5 @@ local function offset()
 end
 
 local seq = offset()
-texts[1] = cmsgpack.pack({'done', seq, parts, refresh_states()})
+texts[1] = cmsgpack.pack({'done', seq, parts, refresh_states(), head.sizes and has_heads or false})
 return texts

@@ -5,7 +5,8 @@
 --                           number of the last change; since: scopes that were last advanced before
 --                           this time are stale, as the board has changed; for a rolling window
 --                           run:<w>, its running step, and phase:<w> and place:<w>, how far the pass
---                           has come; for a refreshed one also the fields listed in refresh_state.lua
+--                           has come; for a refreshed one also the fields listed in refresh_state.lua;
+--                           heads, the sizes of the layout with a head, if the board has or had one
 --   P i                     set of the existing rankings: <window>:<instance>
 --   P r:<window>:<instance> sorted set of a ranking, ascending in the order of standings
 --   P k:<window>:<instance> prefixed only, hash: member -> form
@@ -20,6 +21,7 @@
 --   P l:<labels>            sorted set of the scopes of these labels, all with score 0
 --   P i:<scope>             hash: the existing rankings of a scope, as in P i
 --   P h, hx                 the changes that the board keeps: see changes.lua
+--   P g, b:, and so on      on a board with a head: see head.lua
 --   P f                     stream that feeds the label replica: see feed.lua
 -- In a scope the name of a window is `<window>\31<scope>`, and its keys and fields are made from that
 -- name: wherever a comment speaks of a window, the same holds for the window in each scope.
@@ -46,6 +48,7 @@ local columns, sums, tie, scored = B.columns, B.sums, B.tie, B.scored
 local width = columns + (tie ~= 0 and 1 or 0)
 local words = width + (B.stamped and 1 or 0)
 local lows, units = B.lows, B.units
+local head = {}                        -- what a layout with a head does in another way, see head.lua
 
 local function text(number) return string.format('%.17g', number) end
 
@@ -158,7 +161,7 @@ end
 
 local function ranking(window, instance)
   local name = window .. ':' .. text(instance)
-  local ranked = {r = P .. 'r:' .. name, name = name}
+  local ranked = {r = P .. 'r:' .. name, name = name, window = window, instance = instance}
   ranked.columns = B.decays and B.decays[window_of(window)] and 2 or columns
   ranked.width, ranked.words = ranked.columns + width - columns, ranked.columns + words - columns
   if not scored then ranked.k = P .. 'k:' .. name end
@@ -166,8 +169,18 @@ local function ranking(window, instance)
   return ranked
 end
 
+-- Whether a ranking has the layout with a head. On a board that had one before, rankings of that time have
+-- it still.
+local function has_head(ranked)
+  if B.head then return true end
+  if not head.sizes then return false end
+  if ranked.has_head == nil then ranked.has_head = call('EXISTS', P .. 'g:' .. ranked.name) == 1 end
+  return ranked.has_head
+end
+
 -- Returns the forms of members, false for those that are not ranked.
 local function forms_of(ranked, names)
+  if has_head(ranked) then return head.forms_of(ranked, names) end
   if not scored then return fetch('HMGET', ranked.k, names) end
   local found = fetch('ZMSCORE', ranked.r, names)
   for i = 1, #names do found[i] = found[i] and tonumber(found[i]) end
@@ -209,9 +222,19 @@ local function update_distinct_scores(ranked, by)
   send('ZADD', ranked.d, adds)
 end
 
+-- Whether one text sorts before another in byte order.
+local function precedes(one, other)
+  for i = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, i), string.byte(other, i)
+    if a ~= b then return a < b end
+  end
+  return #one < #other
+end
+
 -- Replaces the old forms of members in a ranking by new ones; false stands for a member that is not
 -- ranked.
 local function replace_forms(ranked, names, olds, news)
+  if has_head(ranked) then return head.replace_forms(ranked, names, olds, news) end
   local adds, drops, rows, lost, by = {}, {}, {}, {}, {}
   local added, wrote = 0, 0
   for i = 1, #names do
@@ -257,15 +280,30 @@ end
 
 local SLACK = 3600  -- seconds by which an expiry may differ from its due time
 
--- Sets when the keys of a ranking expire: as `lives` or, without it, the definition says.
-local function expire(ranked, window, instance, lives)
+-- Returns when the keys of a ranking expire, in seconds: as `lives` or, without it, the definition says.
+local function expiry_of(window, instance, lives)
   local own = (lives or B.lives or {})[window_of(window)]
-  if not own then return end
-  local ttl = call('TTL', ranked.r)
-  if ttl == -2 then return end
-  local at = math.ceil((instance + own) / 1000)
+  return own and math.ceil((instance + own) / 1000)
+end
+
+-- Whether a key with this time to live has to be set to expire at another time.
+local function differs(ttl, at)
   local left = at - floor(A.now / 1000)
-  if left <= 0 or ttl >= 0 and math.abs(ttl - left) <= SLACK then return end
+  return ttl ~= -2 and left > 0 and (ttl < 0 or math.abs(ttl - left) > SLACK)
+end
+
+-- Returns whether a ranking has no members.
+local function is_empty(ranked)
+  if has_head(ranked) then return head.size(ranked) == 0 end
+  return call('EXISTS', ranked.r) == 0
+end
+
+-- Sets when the keys of a ranking expire.
+local function expire(ranked, window, instance, lives)
+  if has_head(ranked) then return end  -- see `head.expire`
+  local at = expiry_of(window, instance, lives)
+  local ttl = at and call('TTL', ranked.r)
+  if not at or not differs(ttl, at) then return end
   call('EXPIREAT', ranked.r, text(at))
   if ranked.k then call('EXPIREAT', ranked.k, text(at)) end
   if ranked.d then
@@ -274,13 +312,19 @@ local function expire(ranked, window, instance, lives)
   end
 end
 
--- Returns the rank of a form, from 0, in the rank style of the board; -1 for none.
-local function rank_of(ranked, form, member)
-  if not form then return -1 end
+-- Returns the rank of an entry of the sorted set, from 0, in the rank style of the board.
+local function exact_rank(ranked, form, member)
   if B.rank == 'ordinal' then return call('ZRANK', ranked.r, entry_of(ranked, form, member)) end
   local among = B.dense and ranked.d or ranked.r
   if scored then return call('ZCOUNT', among, '-inf', '(' .. text(score_of(ranked, form))) end
   return call('ZLEXCOUNT', among, '-', '(' .. score_of(ranked, form))
+end
+
+-- Returns the rank of a form; -1 for none. With a head it is the least one that the member can have.
+local function rank_of(ranked, form, member)
+  if not form then return -1 end
+  if has_head(ranked) then return head.locate(ranked, form, member).rank end
+  return exact_rank(ranked, form, member)
 end
 
 -- Refusals
@@ -291,7 +335,9 @@ local function refusal(more)
   local rolling, fields = A.rolling or {}, {'ver', 'now'}
   for _, w in ipairs(more or {}) do rolling[#rolling + 1] = w end
   for i, w in ipairs(rolling) do fields[i + 2] = 'run:' .. w.name end
+  fields[#rolling + 3] = 'heads'
   local stored = fetch('HMGET', KEYS[1], fields)
+  head.use(stored[#rolling + 3])
   if stored[1] ~= B.version then return {'definition_outdated'} end
   local now = tonumber(stored[2] or '-1e300')
   if A.now then A.now = math.max(A.now, now) end

@@ -126,6 +126,12 @@ class ShardedIndex:
             await gather(self._index.advance_pass(shard, window, each) for shard in shards(board))
         )
 
+    async def advance_head(self, board: Opened, limit: int) -> int:
+        """Do about `limit` members of the passes over rankings with a head; return about how many
+        are left."""
+        each = max(1, limit // board.rules.shards)
+        return sum(await gather(self._index.advance_head(part, each) for part in shards(board)))
+
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:

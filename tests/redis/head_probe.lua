@@ -1,0 +1,23 @@
+-- What `heads.py` asks of one ranking: write, advance, read.
+local ranked = ranking('all', 0)
+
+local function form_from_words(list)
+  local w = {}
+  for i = 1, #list do w[i] = {list[i]} end
+  return encode_form(w, 1, #list)
+end
+
+if A.op == 'write' then
+  local news = {}
+  for i, list in ipairs(A.news) do news[i] = list and form_from_words(list) end
+  replace_forms(ranked, A.members, forms_of(ranked, A.members), news)
+  return cmsgpack.pack(head.is_due or false)
+end
+if A.op == 'advance' then return cmsgpack.pack(head.advance(ranked, A.limit)) end
+
+local s, found = head.state(ranked), {}
+for i, form in ipairs(forms_of(ranked, A.members)) do
+  local own = form and head.locate(ranked, form, A.members[i])
+  found[i] = own and {own.position, own.rank, own.high} or false
+end
+return cmsgpack.pack({head.size(ranked), head.certain(ranked), s.grid and s.changes or false, found})

@@ -1,0 +1,306 @@
+"""One ranking in the layout with a head, on a server, beside a list of everybody in order."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import msgspec
+
+from laurels.stores.redis.index.head import HeadSizes
+from laurels.stores.redis.sources import script_of
+
+from .servers import Server
+
+Words = tuple[int, ...]
+Key = tuple[Words, bytes]
+
+SIZES = HeadSizes(
+    slack=20, capacity=8, sample=400, edges=256, step=0.05, width=0.2, least=8, trims=30
+)
+HEAD = 20
+BASE = "{x}"
+_SPACE = 1 << 32
+_BLOCK = 64
+_OWN = Path(__file__).with_name("head_probe.lua").read_text(encoding="utf-8")
+_SOURCE = "\n".join([script_of("shard").source, script_of("head").source, _OWN])
+
+
+class Layout(NamedTuple):
+    """How the words of a member are stored, and what they are packed by."""
+
+    name: str
+    scored: bool
+    has_tie: bool
+    stamped: bool
+    low: int
+    unit: int
+
+
+LAYOUTS = (
+    Layout("plain", scored=True, has_tie=False, stamped=False, low=0, unit=1),
+    Layout("packed", scored=True, has_tie=True, stamped=False, low=-(1 << 30), unit=1 << 20),
+    Layout("prefixed", scored=False, has_tie=True, stamped=False, low=0, unit=1),
+    Layout("stamped", scored=False, has_tie=True, stamped=True, low=0, unit=1),
+)
+
+
+class View(NamedTuple):
+    """What a ranking says of itself, and of members: position, rank and greatest rank."""
+
+    total: int
+    certain: int
+    grid_age: int | None
+    members: list[list[int] | None]
+
+
+class HeadRanking:
+    """A ranking on a server, and all its members in order."""
+
+    def __init__(self, server: Server, layout: Layout, rank: str, columns: int) -> None:
+        self.layout, self.rank, self.columns = layout, rank, columns
+        self.words: dict[str, Words] = {}
+        self.order: list[Key] = []
+        self._server = server
+        self._width = columns + layout.has_tie
+        server.call("FLUSHALL")
+        self._sha = hashlib.sha1(_SOURCE.encode()).hexdigest()
+        self._board = msgspec.Raw(msgspec.msgpack.encode(self._encoded()))
+
+    def _encoded(self) -> dict[str, Any]:
+        layout = self.layout
+        lows, units = [layout.low, 0], [layout.unit, 1]
+        return {
+            "version": "1",
+            "columns": self.columns,
+            "sums": [True] * self.columns,
+            "tie": int(layout.has_tie),
+            "stamped": layout.stamped,
+            "best": False,
+            "dense": False,
+            "rank": self.rank,
+            "least": [-(1 << 50)] * self.columns,
+            "most": [1 << 50] * self.columns,
+            "scored": layout.scored,
+            "lows": lows[: self._width],
+            "units": units[: self._width],
+            "lives": False,
+            "refreshed": False,
+            "decays": False,
+            "head": SIZES.encode(HEAD),
+        }
+
+    def _ask(self, op: str, **arguments: Any) -> Any:
+        argument = msgspec.msgpack.encode({**arguments, "op": op, "board": self._board})
+        return msgspec.msgpack.decode(self._server.call("EVAL", _SOURCE, 1, f"{BASE}m", argument))
+
+    def write(self, entries: Mapping[str, Words | None]) -> None:
+        """Give members these words, None to remove one."""
+        news = [words or False for words in entries.values()]
+        self._ask("write", members=list(entries), news=news)
+        for member, words in entries.items():
+            before = self.words.pop(member, None)
+            if before is not None:
+                del self.order[bisect_left(self.order, self._key(member, before))]
+            if words is not None:
+                self.words[member] = words
+                insort(self.order, self._key(member, words))
+
+    def advance(self, limit: int) -> int:
+        """Do a share of what is due; return what is left."""
+        return int(self._ask("advance", limit=limit))
+
+    def view(self, members: Sequence[str]) -> View:
+        total, certain, age, found = self._ask("read", members=list(members))
+        return View(
+            int(total), int(certain), None if age is False else int(age), [x or None for x in found]
+        )
+
+    def _key(self, member: str, words: Words) -> Key:
+        return words[: self._width], member.encode()
+
+    # What must hold
+
+    def check_bounds(self, members: Iterable[str]) -> View:
+        """The true rank of every member is within its bounds, and exact where it is certain."""
+        some = list(members)
+        view = self.view(some)
+        assert view.total == len(self.words)
+        for member, found in zip(some, view.members, strict=True):
+            if member not in self.words:
+                assert found is None
+                continue
+            assert found is not None
+            position, low, high = found
+            own = self.words[member]
+            place = bisect_left(self.order, self._key(member, own))
+            rank = place
+            if self.rank == "competition":
+                rank = bisect_left(self.order, (own[: self.columns], b""))
+            assert low <= rank <= high, (member, low, rank, high, view)
+            if place < view.certain:
+                assert (position, low, high) == (place, rank, rank)
+            else:
+                assert view.certain <= position <= place
+        return view
+
+    def check_list(self) -> None:
+        """The certain positions have the members that belong there."""
+        certain = self.view([]).certain
+        found = self._server.call("ZRANGE", f"{BASE}r:all:0", 0, certain - 1) if certain else []
+        if not self.layout.scored:
+            found = [entry[8 * self._width :] for entry in found]
+        assert list(found) == [member for _, member in self.order[:certain]]
+
+    def check_structure(self) -> None:
+        """Everybody is in one bucket, and every segment has as many members as it says."""
+        state = self._hash("g:all:0")
+        if not state:
+            return
+        buckets = int(state["buckets"])
+        level = 1 << (buckets.bit_length() - 1)
+        split = buckets - level
+        digests: dict[bytes, int] = {}
+        for key in self._server.call("KEYS", f"{BASE}b:all:0:*"):
+            id = int(key.rsplit(b":", 1)[1])
+            for member in self._hash(key.decode().removeprefix(BASE)):
+                digest = _digest(state["salt"].encode(), member.encode())
+                part = digest * level // _SPACE
+                own = level + part
+                if part < split:
+                    own = 2 * level + digest * 2 * level // _SPACE
+                assert (id, member.encode() in digests) == (own, False)
+                digests[member.encode()] = digest
+        assert digests.keys() == {member.encode() for member in self.words}
+        if "edges" in state:
+            self._check_grid("g", int(state["edges"]), lambda _: True)
+        if state.get("phase") == "count":
+            cursor = int(state["cursor"])
+            self._check_grid(
+                "n", int(state["counted"]), lambda member: digests[member.encode()] < cursor
+            )
+
+    def grid(self) -> list[tuple[int, bool]]:
+        """The number of members of each segment, and whether they have one score."""
+        count = int(self._hash("g:all:0")["edges"])
+        edges = self._edges("g", count)
+        runs = [
+            one[:-1] == other[:-1] and one[-1] + 1 == other[-1] for one, other in pairwise(edges)
+        ]
+        return list(zip(self._counts("g", count), [False, *runs, False], strict=False))
+
+    def _check_grid(self, kind: str, count: int, is_counted: Callable[[str], bool]) -> None:
+        edges = self._edges(kind, count)
+        assert edges == sorted(set(edges))
+        expected = [0] * (count + 1)
+        for member, words in self.words.items():
+            if is_counted(member):
+                expected[bisect_right(edges, self._score(words))] += 1
+        blocks = [sum(expected[i : i + _BLOCK]) for i in range(0, count + 1, _BLOCK)]
+        assert self._counts(kind, count) == expected
+        stored = self._stored_counts(kind)
+        assert stored[count + 1 : count + 1 + len(blocks)] == blocks
+
+    def _score(self, words: Words) -> tuple[float, ...]:
+        score = words[: self.columns]
+        return (score[0] - self.layout.low,) if self.layout.scored else score
+
+    def _edges(self, kind: str, count: int) -> list[tuple[float, ...]]:
+        width = 1 if self.layout.scored else self.columns
+        tops = -(-count // _BLOCK)
+        stored = self._server.call("GET", f"{BASE}{kind}e:all:0") or b""
+        assert len(stored) == 8 * width * (count + tops)
+        size = 8 * width
+        return [
+            struct.unpack(f"<{width}d", stored[size * i : size * (i + 1)])
+            for i in range(tops, tops + count)
+        ]
+
+    def _counts(self, kind: str, count: int) -> list[int]:
+        return self._stored_counts(kind)[: count + 1]
+
+    def _stored_counts(self, kind: str) -> list[int]:
+        stored = self._server.call("GET", f"{BASE}{kind}c:all:0")
+        return list(struct.unpack(f">{len(stored) // 4}I", stored))
+
+    def _hash(self, name: str) -> dict[str, str]:
+        flat = self._server.call("HGETALL", BASE + name)
+        items = flat.items() if isinstance(flat, dict) else zip(flat[::2], flat[1::2], strict=True)
+        return {key.decode(): value.decode("latin-1") for key, value in items}
+
+
+def _digest(salt: bytes, member: bytes) -> int:
+    return int(hashlib.sha1(salt + member).hexdigest()[:8], 16)
+
+
+class Crowd:
+    """Members whose scores change in one of the ways that hurt."""
+
+    def __init__(self, ranking: HeadRanking, way: str, rng: Random, members: int) -> None:
+        self.ranking, self.way, self.rng = ranking, way, rng
+        self.names = [f"m{i}" if i % 7 else f'é/"{i}\\' for i in range(members)]
+        self.steps = 0
+
+    def entries(self) -> dict[str, Words | None]:
+        """What the next step writes."""
+        rng, ranking = self.rng, self.ranking
+        self.steps += 1
+        found: dict[str, Words | None] = {}
+        for _ in range(1 if rng.random() < 0.6 else rng.randrange(2, 40)):
+            if self.way == "the best are deleted" and self.steps % 3 == 0 and ranking.order:
+                best = ranking.order[rng.randrange(min(5, len(ranking.order)))]
+                found[best[1].decode()] = None
+            else:
+                member = rng.choice(self.names)
+                found[member] = None if rng.random() < 0.02 else self._words(member)
+        return found
+
+    def _words(self, member: str) -> Words:
+        rng, ranking = self.rng, self.ranking
+        before = ranking.words.get(member)
+        score = self._score(0 if before is None else -before[0])
+        words = [-score, *[-rng.randrange(4) for _ in range(ranking.columns - 1)]]
+        if ranking.layout.has_tie:
+            words.append(self.steps + rng.randrange(5))
+        if ranking.layout.stamped:
+            words.append(self.steps)
+        return tuple(words)
+
+    def _score(self, before: int) -> int:
+        rng = self.rng
+        match self.way:
+            case "scores within 0.1 %":
+                return 1_000_000 + rng.randrange(1_000)
+            case "one score for half":
+                return 500 if rng.random() < 0.5 else rng.randrange(1_000)
+            case "all rise":
+                return max(before, 0) + 3 * self.steps + rng.randrange(50)
+            case "all fall":
+                return -(3 * self.steps + rng.randrange(50))
+            case "two scores":
+                return rng.choice([1, 2])
+            case "sums":
+                return before + rng.randrange(-100, 120)
+            case "negative":
+                return rng.randrange(-1_000, 1_000)
+            case _:
+                return int(rng.lognormvariate(10, 2)) % (1 << 29)
+
+
+WAYS = (
+    "scores within 0.1 %",
+    "one score for half",
+    "all rise",
+    "all fall",
+    "two scores",
+    "sums",
+    "negative",
+    "lognormal",
+    "the best are deleted",
+)

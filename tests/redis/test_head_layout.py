@@ -1,0 +1,80 @@
+"""The layout of a ranking with a head: whatever happens, and wherever its passes stand, the rank of
+everybody is within the bounds that are told, and the certain positions are right."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.conftest import Scaled
+from tests.counts import covering
+
+from .heads import HEAD, LAYOUTS, SIZES, WAYS, Crowd, HeadRanking, Layout
+from .servers import Server
+
+RANKS = ("ordinal", "competition")
+
+
+@pytest.mark.parametrize(
+    ("layout", "way", "rank", "columns"), covering(LAYOUTS, WAYS, RANKS, (1, 1, 3))
+)
+def test_everybody_is_within_the_bounds(
+    server: Server, layout: Layout, way: str, rank: str, columns: int, scaled: Scaled
+) -> None:
+    rng = Random(f"{layout.name} {way} {rank} {columns}")
+    ranking = HeadRanking(server, layout, rank, 1 if layout.scored else columns)
+    for _ in range(scaled(1, 8)):
+        crowd = Crowd(ranking, way, rng, rng.choice([60, 300, 1_500, 4_000]))
+        pace = rng.choice([0.2, 0.5, 0.9])
+        for step in range(scaled(80, 1_200)):
+            entries = crowd.entries()
+            ranking.write(entries)
+            while rng.random() < pace:
+                ranking.advance(rng.choice([1, 5, 20, 100]))
+            some = [member.decode() for _, member in rng.choices(ranking.order or [((), b"")], k=6)]
+            ranking.check_bounds([*list(entries)[:5], *some, "nobody"])
+            if step % 50 == 0:
+                ranking.check_list()
+                ranking.check_structure()
+                if rng.random() < 0.3:
+                    check_at_rest(ranking)
+        check_at_rest(ranking)
+
+
+def check_at_rest(ranking: HeadRanking) -> None:
+    """With no pass due the head is certain, and right after a grid is made its segments are
+    narrow."""
+    for _ in range(5_000):
+        if not ranking.advance(50):
+            break
+    else:
+        raise AssertionError("the passes never end")
+    ranking.check_list()
+    ranking.check_structure()
+    view = ranking.check_bounds([member.decode() for _, member in ranking.order])
+    assert view.certain >= min(len(ranking.words), HEAD)
+    if view.grid_age != 0 or view.certain == view.total:
+        return
+    places = 0
+    for count, is_run in ranking.grid():
+        first = max(places, view.certain)
+        places += count
+        most = max(SIZES.width * first, SIZES.width * HEAD, SIZES.least)
+        assert is_run or places - first <= most
+
+
+def test_a_restarted_server_goes_on_with_its_passes() -> None:
+    rng = Random(7)
+    with Server() as own:
+        ranking = HeadRanking(own, LAYOUTS[2], "ordinal", 1)
+        crowd = Crowd(ranking, "lognormal", rng, 900)
+        for _ in range(3):
+            for _ in range(40):
+                ranking.write(crowd.entries())
+                ranking.advance(15)
+            own.stop()
+            own.start()
+            ranking.check_bounds([member.decode() for _, member in ranking.order])
+            ranking.check_structure()
+        check_at_rest(ranking)
