@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import laurels
+from laurels.cli import main
+from laurels.errors import LaurelsError
+from laurels.errors.sinks import InvalidTarget
 from laurels.flows.ledger.databases import dialect_of
+from laurels.flows.ledger.views import view_name
 
 from .databases import MariaDB, Postgres
 from .sinking import NOW_MS, rows, sent
@@ -67,7 +72,7 @@ async def _compare(url: str) -> None:
             "CREATE TABLE users (id varchar(300) PRIMARY KEY, name varchar(300))",
             f"INSERT INTO users VALUES {names}",
         )
-        top, days, rank, users, rooms, index = QUERIES
+        top, days, rank, users, rooms, index, _ = QUERIES
         shown = await lb.top("gifts")
         assert found(url, top) == [(e.member, e.score) for e in shown.entries]
         assert [score for _, score in found(url, days)] == [5, 4, 2]
@@ -85,3 +90,58 @@ async def _compare(url: str) -> None:
 
 def found(url: str, query: str) -> list[tuple[Any, ...]]:
     return rows(url, query)
+
+
+def test_the_query_of_a_view(url: str) -> None:
+    async def play() -> None:
+        board = laurels.Board(
+            "race",
+            columns=[laurels.Column("wins"), laurels.Column("seconds", order="asc", scale=2)],
+            windows=["all", "day"],
+            changes="7d",
+        )
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(board)
+            for member, wins, seconds in (("ann", 2, "9.5"), ("bob", 3, "70"), ("cid", 2, "1.25")):
+                await lb.submit("race", member, (wins, seconds))
+            await sent(lb, url)
+            for _ in range(2):  # made anew
+                assert main(["sink", "view", "race", "--to", url]) == 0
+            shown = [(e.member, *e.score) for e in (await lb.top("race")).entries]  # type: ignore[misc]
+            assert [(m, int(w), Decimal(str(s))) for m, w, s in found(url, QUERIES[-1])] == shown
+        assert main(["sink", "view", "race", "--to", url, "--drop"]) == 0
+        with pytest.raises(LaurelsError), dialect_of(url)[0].errors():
+            found(url, QUERIES[-1])
+
+    asyncio.run(play())
+
+
+def test_views_of_boards_with_odd_names(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = [laurels.Column(name) for name in ("member", "A.b-c", "a.B-C", "select")]
+
+    async def play() -> None:
+        async with laurels.open_async("memory:") as lb:
+            await lb.create(laurels.Board("Odd-1.0", columns=columns, changes="7d"))
+            await lb.submit("Odd-1.0", "ann", (1, 2, 3, 4))
+            await sent(lb, url)
+
+    asyncio.run(play())
+    for refused in ([], ["--name", "No"], ["--name", "x; DROP TABLE x"], ["--name", "a" * 64]):
+        assert main(["sink", "view", "Odd-1.0", "--to", url, *refused]) == 2
+        assert "[invalid_target]" in capsys.readouterr().err
+    assert main(["sink", "view", "Odd-1.0", "--to", url, "--name", "odd"]) == 0
+    assert capsys.readouterr().out == "odd\n"
+    dialect, prefix = dialect_of(url)
+    names = ", ".join([dialect.quoted(name) for name in ("score_1", "A.b-c", "score_3", "select")])
+    assert found(url, f"SELECT member, {names} FROM odd") == [("ann", 1, 2, 3, 4)]
+    assert main(["sink", "view", "none", "--to", url]) == 2
+    assert "[no_ledger]" in capsys.readouterr().err
+    assert main(["sink", "view", "Odd-1.0", "--to", url, "--name", f"{prefix}scores"]) != 0
+    assert found(url, f"SELECT count(*) FROM {prefix}scores") == [(1,)]
+
+
+def test_views_have_names_that_no_two_boards_share() -> None:
+    assert view_name("laurels_", "gifts_2") == "laurels_view_gifts_2"
+    for board in ("Gifts", "a.b", "a-b", "x" * 64):
+        with pytest.raises(InvalidTarget, match="--name"):
+            view_name("laurels_", board)

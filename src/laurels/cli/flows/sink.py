@@ -14,6 +14,8 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.cli.option_groups import OptionGroup, command
 from laurels.cli.options import CONNECTION, DEFAULT_URL, READING, AsJson, Url
 from laurels.cli.show import Side, complain, put_json, put_line, put_table
+from laurels.flows.ledger.databases import dialect_of
+from laurels.flows.ledger.views import drop_view, make_view
 from laurels.flows.listing import listed
 from laurels.flows.sinks.opening import DeliveryOptions, open_target, webhook_secret
 from laurels.flows.sinks.parking import ParkingFile
@@ -286,6 +288,38 @@ def reset_(
 
     for board in _with_boards(at, put):
         put_line(f"{board}: {'every present entry' if initial else 'from now on'}")
+    return 0
+
+
+@command(app, "view")
+def view(
+    board: Annotated[str, typer.Argument(metavar="BOARD", help="The board.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="LEDGER",
+            help="The ledger: postgresql://, mysql:// or sqlite:///FILE.",
+            rich_help_panel=CONNECTION,
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="The view's name; by default view_BOARD."),
+    ] = None,
+    drop: Annotated[bool, typer.Option("--drop", help="Remove the view.")] = False,
+) -> int:
+    """Make a view of a board in its ledger, with the board's own names of its columns.
+
+    A view of that name is replaced. The rows stay where they are.
+
+    \b
+    Examples:
+      laurels sink view gifts --to postgresql://postgres@localhost/boards
+      laurels sink view gifts --to sqlite:///ledger.db --name gifts
+    """
+    dialect, prefix = dialect_of(to)
+    put_line((drop_view if drop else make_view)(dialect, prefix, board, name))
     return 0
 
 

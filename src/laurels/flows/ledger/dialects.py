@@ -39,6 +39,9 @@ class Dialect(Protocol):
     table_end: str
     """What stands behind the columns of a table."""
 
+    def quoted(self, name: str) -> str:
+        """Return a name as a statement has it, whatever its case and characters."""
+
     def connect(self, *, create: bool = True) -> Any:
         """Return a connection that commits only when it is told to. A database that is a file is
         made when it is not there; without `create` that raises NoLedger. Raises

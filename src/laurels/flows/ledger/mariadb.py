@@ -56,6 +56,9 @@ class MariaDB:
         if options:
             raise InvalidTarget(f"expected ?prefix=, socket= or ssl_ca=, got {sorted(options)[0]}")
 
+    def quoted(self, name: str) -> str:
+        return f"`{name}`"
+
     def connect(self, *, create: bool = True) -> Any:
         with self.errors():
             connection = self._driver.connect(

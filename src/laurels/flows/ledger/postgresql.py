@@ -26,6 +26,9 @@ class PostgreSQL:
         self._url = url
         self._options = options
 
+    def quoted(self, name: str) -> str:
+        return f'"{name}"'
+
     def connect(self, *, create: bool = True) -> Any:
         options = {"connect_timeout": CONNECT_SECONDS, **self._options}
         with self.errors():

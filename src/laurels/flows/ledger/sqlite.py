@@ -28,6 +28,9 @@ class SQLite:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def quoted(self, name: str) -> str:
+        return f'"{name}"'
+
     def connect(self, *, create: bool = True) -> Any:
         with self.errors():
             if not create and not self._path.exists():

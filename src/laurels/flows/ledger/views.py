@@ -1,0 +1,89 @@
+"""Views of boards with their columns' own names, for people who write queries."""
+
+import re
+from contextlib import closing
+from typing import Any
+
+from laurels.errors.ledger import NoLedger
+from laurels.errors.sinks import InvalidTarget
+from laurels.model.board import Board
+from laurels.model.validation import is_name, safe_repr
+
+from .dialects import Dialect
+from .reading import LedgerReader
+from .tables import Tables
+
+ENTRY = ("member", "window_name", "period", "scope", "reached_at", "last_at", "period_start")
+"""The columns that views of all boards have, besides those of the score."""
+_VIEW_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_PLAIN = re.compile(r"[a-z0-9_]+")
+
+
+def view_name(prefix: str, board: str, name: str | None = None) -> str:
+    """Return the name of the view of a board: PREFIX and view_BOARD, or the one that is asked for.
+    No two boards have the same by themselves. Raises InvalidTarget."""
+    if name is None:
+        name = f"{prefix}view_{board}"
+        if not _PLAIN.fullmatch(board):
+            raise InvalidTarget(f"no database takes {name!r} as a name: choose one with --name")
+    if not _VIEW_NAME.fullmatch(name):
+        raise InvalidTarget(
+            "expected a-z, 0-9 and _, up to 63, as the name of a view, got "
+            f"{safe_repr(name)}: choose one with --name"
+        )
+    return name
+
+
+def column_names(board: Board) -> list[str]:
+    """Return the names of a board's columns in its view: their own, or `score_N` where the view has
+    such a column already. Databases differ in whether case tells names apart, so here it does
+    not."""
+    taken = {*ENTRY}
+    names = []
+    for number, column in enumerate(board.columns, 1):
+        name = column.name
+        if name.lower() in taken:
+            name = f"score_{number}"
+        taken.add(name.lower())
+        names.append(name)
+    return names
+
+
+def make_view(dialect: Dialect, prefix: str, board: str, name: str | None = None) -> str:
+    """Make the view of a board, in place of one of that name; return its name. Raises NoLedger,
+    InvalidTarget, TargetRefused."""
+    view = view_name(prefix, board, name)
+    with closing(LedgerReader(dialect, prefix)) as reader:
+        reader.open()
+        definition = reader.board(board).definition
+    if not is_name(definition.name) or definition.name != board:
+        raise NoLedger(f"the definition of {board!r} in the ledger is that of another board")
+    scores = [
+        f"score_{number} AS {dialect.quoted(column)}"
+        for number, column in enumerate(column_names(definition), 1)
+    ]
+    columns = ", ".join([*ENTRY[:4], *scores, *ENTRY[4:]])
+    table = Tables(dialect, prefix).name("scores")
+    _execute(
+        dialect,
+        f"DROP VIEW IF EXISTS {view}",
+        f"CREATE VIEW {view} AS SELECT {columns} FROM {table} WHERE board = '{board}'",
+    )
+    return view
+
+
+def drop_view(dialect: Dialect, prefix: str, board: str, name: str | None = None) -> str:
+    """Remove the view of a board, if it is there; return its name. Raises InvalidTarget,
+    TargetRefused."""
+    view = view_name(prefix, board, name)
+    _execute(dialect, f"DROP VIEW IF EXISTS {view}")
+    return view
+
+
+def _execute(dialect: Dialect, *statements: str) -> None:
+    with dialect.errors():
+        connection: Any = dialect.connect(create=False)
+        with closing(connection):
+            for statement in statements:
+                dialect.execute(connection, statement)
+            connection.commit()
