@@ -142,7 +142,9 @@ _PLAIN = frozenset({str, int, float, bool, Decimal, type(None)})
 def is_plain(event: object) -> bool:
     """Return whether an event is immutable and runs no code of its own, so that it may be accepted
     later and by another thread."""
-    return type(event) is tuple and all(map(_is_plain, event))
+    if type(event) is not tuple:
+        return False
+    return _PLAIN.issuperset(map(type, event)) or all(map(_is_plain, event))
 
 
 def _is_plain(part: object) -> bool:

@@ -108,5 +108,7 @@ def is_long(command: Command[Any]) -> bool:
 
 def copy_event(event: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return a copy of an event to be accepted later, with its own copy of the labels."""
+    if type(event[-1]) is not dict:
+        return event
     *others, labels = event
-    return (*others, dict(labels)) if type(labels) is dict else event
+    return (*others, dict(labels))
