@@ -22,7 +22,6 @@ from zoneinfo import ZoneInfo
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (local time; its offset is applied apart)
 _EPOCH_DAY = _EPOCH.toordinal()
 _DAY = timedelta(days=1)
-_DAY_MS = 86_400_000
 
 
 @lru_cache(maxsize=1)
