@@ -48,7 +48,8 @@ class BoardStats(Answer, frozen=True):
 
     `nbytes` is the memory of all rankings. `left_out` is the number of events of a board in several
     shards that count for their members but not for their labels, as a label's total would have left
-    the range."""
+    the range. `changes_lost` is the number of changes beyond `changes_max` that were removed before
+    a registered sink had confirmed them; of a board in this process since it was opened."""
 
     board: str
     version: int
@@ -63,6 +64,7 @@ class BoardStats(Answer, frozen=True):
     scopes_nbytes: int = 0
     now_ms: int = MIN_MS
     event_time: bool = False
+    changes_lost: int = 0
 
 
 class Kept(Answer, frozen=True):
@@ -190,6 +192,8 @@ class StoreFigures(Struct, frozen=True):
     members."""
     scopes_memory: Sequence[tuple[str, int]] = ()
     """For each board with scopes its name, and the bytes of the scopes' rankings."""
+    changes_lost: Sequence[tuple[str, int]] = ()
+    """For each board with changes that a sink has not sent and cannot any more, their number."""
     snapshot_taken: float | None = None
     """The time of the newest snapshot, in seconds since 1970."""
     write_failures: int = 0
@@ -209,4 +213,5 @@ def figures_of(boards: Iterable[BoardStats]) -> StoreFigures:
             (stats.board, form, count) for stats in shown for form, count in stats.scopes.items()
         ],
         scopes_memory=[(stats.board, stats.scopes_nbytes) for stats in shown if stats.scopes],
+        changes_lost=[(stats.board, stats.changes_lost) for stats in shown if stats.changes_lost],
     )

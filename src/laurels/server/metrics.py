@@ -271,6 +271,14 @@ class Exposed(Collector):
         for board, nbytes in self._figures.boards:
             memory.add_metric([board], nbytes)
         yield memory
+        lost = CounterMetricFamily(
+            "laurels_board_changes_lost",
+            "Changes beyond changes_max that a registered sink has not sent and cannot any more.",
+            labels=["board"],
+        )
+        for board, count in self._figures.changes_lost:
+            lost.add_metric([board], count)
+        yield lost
         scopes = GaugeMetricFamily(
             "laurels_board_scopes",
             "Scopes with members of a board, by their labels.",

@@ -19,6 +19,7 @@ from laurels.flows.ledger.views import drop_view, make_view
 from laurels.flows.listing import listed
 from laurels.flows.sinks.opening import DeliveryOptions, open_target, webhook_secret
 from laurels.flows.sinks.parking import ParkingFile
+from laurels.flows.sinks.positions import forget
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.status import SinkBoardStatus, reset, statuses
 from laurels.flows.sinks.target import POSITION_PREFIX, SinkTarget
@@ -255,6 +256,27 @@ def list_(boards: Boards = None, at: Url = DEFAULT_URL, json: AsJson = False) ->
     """
     with laurels.open(at, create=False) as lb:
         put_listed(listed(lb, POSITION_PREFIX, boards), "sink", json=json)
+    return 0
+
+
+@command(app, "forget")
+def forget_(
+    name: SinkName, boards: Boards = None, at: Url = DEFAULT_URL, json: AsJson = False
+) -> int:
+    """Forget a sink that no longer runs, so that boards keep no changes for it.
+
+    A board keeps what a registered sink has not sent, up to its changes_max.
+
+    \b
+    Example:
+      laurels sink forget shop
+    """
+    with laurels.open(at, create=False) as lb:
+        forgotten = forget(lb, POSITION_PREFIX + name, boards)
+    if json:
+        put_json({"sink": name, "boards": forgotten})
+    for board in [] if json else forgotten:
+        put_line(f"{board}: keeps no changes for {name}")
     return 0
 
 

@@ -1,8 +1,12 @@
 """The position of a sink, where the store keeps it."""
 
+from collections.abc import Sequence
+
 from laurels.api.aio import AsyncLeaderboards
+from laurels.api.leaderboards import Leaderboards
 from laurels.errors import PositionDiffers, PositionMoved
 from laurels.errors.sinks import SinkOvertaken
+from laurels.model.board_patterns import reaches
 
 
 async def move_position(
@@ -30,3 +34,13 @@ async def set_position(boards: AsyncLeaderboards, board: str, source: str, text:
             raise
         await boards.submit_many(board, [], position=(source, error.ends_at))
         await boards.submit_many(board, [], position=(source, text))
+
+
+def forget(lb: Leaderboards, source: str, patterns: Sequence[str] | None = None) -> list[str]:
+    """Remove the positions of a sink, so that boards keep no changes for it; return their names."""
+    forgotten = []
+    for board in lb.boards():
+        if reaches(patterns, board.name) and lb.position(board.name, source):
+            lb.submit_many(board.name, [], position=(source, ""))
+            forgotten.append(board.name)
+    return forgotten

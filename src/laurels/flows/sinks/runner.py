@@ -73,7 +73,7 @@ async def position_of(
     """Return where a sink stands in the changes of a board, None where it has not begun."""
     if target.keeps_positions:
         return await target.position(board)
-    return await boards.position(board, options.source)
+    return await boards.position(board, options.source) or None
 
 
 class SinkRunner:

@@ -6,9 +6,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from laurels.core.changes.answers import Change
+from laurels.core.changes.confirmed import SINK_PREFIX
 
-POSITION_PREFIX = "sink:"
-"""How the positions of sinks are named among those of a board's sources."""
+POSITION_PREFIX = SINK_PREFIX
 BEGIN_AGAIN = "initial"
 """The position of a sink that is to send every present entry before anything else."""
 

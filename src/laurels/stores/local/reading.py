@@ -194,7 +194,8 @@ class LocalReads(LocalState):
                 return self.board_stats(board, may_wait=False)
         with self.reading():
             state = self._advanced(board)
-            return board_stats(self._fold, state, self._fold.time_of(state))
+            stats = board_stats(self._fold, state, self._fold.time_of(state))
+            return replace(stats, changes_lost=self._changes.lost(state.number))
 
     def stats(self) -> Stats:
         """Return the statistics of the whole store."""

@@ -213,6 +213,13 @@ class RemoteIndex(Protocol):
     ) -> None:
         """Store the position of a source. Raises PositionMoved."""
 
+    async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
+        """Note up to which block of each shard a registered sink has confirmed the changes; None
+        for a sink that is registered no longer."""
+
+    async def changes_lost(self, board: Opened) -> int:
+        """Return how many changes were removed before a registered sink had confirmed them."""
+
     async def position(self, board: Opened, source: str) -> str | None: ...
 
     async def positions(self, board: Opened) -> dict[str, str]:

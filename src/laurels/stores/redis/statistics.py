@@ -67,6 +67,7 @@ class BoardStatistics:
             scopes_nbytes=scopes_nbytes,
             now_ms=now_ms,
             event_time=self._catalog.event_time,
+            changes_lost=await self._catalog.index.changes_lost(opened),
         )
 
     async def _scopes(self, state: BoardState, now_ms: int) -> tuple[dict[str, int], int]:

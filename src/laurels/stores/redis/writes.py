@@ -17,6 +17,7 @@ from laurels.core import record as records
 from laurels.core.board_record import BoardRecord
 from laurels.core.board_state import BoardState, record_of, redefine
 from laurels.core.changes.blocks import position_block, write_block
+from laurels.core.changes.confirmed import SINK_PREFIX, confirmed_sequences
 from laurels.core.fold import Folded
 from laurels.core.index import Offset
 from laurels.core.plan import plan_expiry
@@ -119,6 +120,9 @@ class Writer:
                 await self._catalog.index.set_position(
                     opened_as(state), stored, position_block(position_record)
                 )
+                if source.startswith(SINK_PREFIX) and state.rules.changes_ms:
+                    confirmed = confirmed_sequences(text, state.uid)
+                    await self._catalog.index.confirm(opened_as(state), source, confirmed)
 
             await self._catalog.retry_outdated(write.board.board.name, position)
         first, counted = 0, False

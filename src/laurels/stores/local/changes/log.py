@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from laurels.core.board_state import BoardState
 from laurels.core.changes.answers import ChangePage
 from laurels.core.changes.blocks import Block, CountedBatch, RecordedBlock
+from laurels.core.changes.confirmed import least_confirmed
 from laurels.core.changes.cursor import NOW, BlockPlace, decode_cursor
 from laurels.core.changes.pages import ChangeContext, ensure_cursor, ensure_kept, make_page
 from laurels.errors import LaurelsError
@@ -48,6 +49,8 @@ class _BoardChanges(Struct):
     rows: list[StoredRow] = field(default_factory=list)
     recent: list[RecordedBlock] = field(default_factory=list)
     unwritten: int = 0
+    lost: int = 0
+    """Changes that were removed before a registered sink had confirmed them, in this process."""
 
     @property
     def first_recent(self) -> int:
@@ -111,7 +114,7 @@ class ChangeLog:
             kept = self._open(state.number, now)
         if kept.floor.sequence < now.sequence:  # not while the log is folded again
             self._unwritten -= kept.unwritten
-            self._boards[state.number] = _BoardChanges(now, now, kept.stored)
+            self._boards[state.number] = _BoardChanges(now, now, kept.stored, lost=kept.lost)
 
     def forget(self, board: int) -> None:
         kept = self._boards.pop(board, None)
@@ -243,14 +246,10 @@ class ChangeLog:
         kept.written = BlockPlace(blocks[-1].sequence, blocks[-1].tag)
         kept.rows += rows
 
-    @staticmethod
-    def _new_floor(
-        kept: _BoardChanges,
-        state: BoardState,
-        now_ms: int,
-    ) -> BlockPlace:
+    def _new_floor(self, kept: _BoardChanges, state: BoardState, now_ms: int) -> BlockPlace:
         """Return the place before the oldest block that has to be kept: it is younger than the
-        board's `changes`, and has one of its newest `changes_max` changes."""
+        board's `changes` or a registered sink has not confirmed it, and it has one of the newest
+        `changes_max` changes."""
         rules = state.rules
         if not rules.changes_ms:
             return BlockPlace(state.sequence, state.tag)
@@ -265,13 +264,30 @@ class ChangeLog:
             if block.sequence > written
         ]
         room = rules.changes_max - sum([count for _, _, count, _ in units])
-        floor = kept.floor
+        confirmed = least_confirmed(state.positions, state.uid)
+        floor, lost = kept.floor, 0
         for last, tag, count, at_ms in units:
-            if at_ms >= until_ms and room >= 0:
+            is_waited_for = confirmed is not None and last > confirmed
+            if room >= 0 and (at_ms >= until_ms or is_waited_for):
                 break
             floor = BlockPlace(last, tag)
             room += count
+            lost += count if is_waited_for else 0
+        if lost:
+            self._note_lost(kept, state.board.name, lost)
         return floor
+
+    def _note_lost(self, kept: _BoardChanges, board: str, lost: int) -> None:
+        kept.lost += lost
+        _log.warning(
+            "%s: %d changes beyond changes_max were removed that a sink has not sent", board, lost
+        )
+
+    def lost(self, board: int) -> int:
+        """Return how many changes of a board this process has removed before a registered sink had
+        confirmed them."""
+        kept = self._boards.get(board)
+        return 0 if kept is None else kept.lost
 
     def close(self) -> None:
         """Close the file, after waiting for a write in progress."""

@@ -1,5 +1,6 @@
 """Write to a board something other than events: members, their data, positions of sources."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -65,6 +66,17 @@ class BoardWrites(Upkeep):
     ) -> None:
         more = self._recording(board, recorded)
         await self._operate("set_position", board, **encode_positions(write), **more)
+
+    async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
+        """Note up to which block of each shard a registered sink has confirmed the changes."""
+        sequence = None if confirmed is None else confirmed[board.shard]
+        await self._operate(
+            "confirm", board, sink=sink, sequence=False if sequence is None else sequence
+        )
+
+    async def changes_lost(self, board: Opened) -> int:
+        """Return how many changes were removed before a registered sink had confirmed them."""
+        return int(await self._command(board, b"HGET", b"m", b"hlost") or 0)
 
     async def position(self, board: Opened, source: str) -> str | None:
         found = await self._command(board, b"HGET", b"p", source.encode())

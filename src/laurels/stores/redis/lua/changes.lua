@@ -7,21 +7,39 @@
 --   P m hseq    the sequence of the newest block; its tag is htag
 --   P m hfloor  sequence:tag of the newest block that was removed
 --   P m hcount  the number of changes in the stream
+--   P hs        hash: registered sink -> sequence of the newest block it has confirmed. What a sink has
+--               not confirmed stays, up to the most changes; P m hlost counts what was removed all the same
 -- A call to be recorded has A.changes: tag, block, count (of changes other than events), keep
 -- (milliseconds), most (changes); for a batch also windows (places in A.windows) and absolute.
 local TRIMMED = 16  -- the most blocks that one call removes: more than the one it adds
 
+-- Returns the newest block that all registered sinks have confirmed; false without a sink.
+local function least_confirmed()
+  local least = false
+  for _, sequence in ipairs(call('HVALS', P .. 'hs')) do
+    least = math.min(least or tonumber(sequence), tonumber(sequence))
+  end
+  return least
+end
+
 local function trim(c, now, total)
+  local confirmed, lost = nil, 0
   for _ = 1, TRIMMED do
     local oldest = call('LINDEX', P .. 'hx', 0)
     local sequence, tag, count, at = string.match(oldest, '^(%d+):(%d+):(%d+):(-?%d+)$')
     local expired = tonumber(at) < now - c.keep or total > c.most
     if not expired or call('LLEN', P .. 'hx') == 1 then break end
+    if confirmed == nil then confirmed = least_confirmed() end
+    if confirmed and tonumber(sequence) > confirmed then
+      if total <= c.most then break end
+      lost = lost + tonumber(count)
+    end
     call('LPOP', P .. 'hx')
     call('XDEL', P .. 'h', sequence .. '-0')
     call('HSET', KEYS[1], 'hfloor', sequence .. ':' .. tag)
     total = total - tonumber(count)
   end
+  if lost > 0 then call('HINCRBY', KEYS[1], 'hlost', text(lost)) end
   return total
 end
 
@@ -48,7 +66,10 @@ local function record(count, now, result)
   end
   total = trim(c, now, total + count)
   call('HSET', KEYS[1], 'htag', c.tag, 'hcount', text(total))
-  if c.expires then
+  if c.expires and call('EXISTS', P .. 'hs') == 1 then
+    call('PERSIST', P .. 'h')
+    call('PERSIST', P .. 'hx')
+  elseif c.expires then
     call('PEXPIRE', P .. 'h', text(c.keep))
     call('PEXPIRE', P .. 'hx', text(c.keep))
   end

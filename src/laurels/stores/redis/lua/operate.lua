@@ -4,10 +4,11 @@
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
 --   arguments of the op:
 --   open; close; rotate_step (window, limit); advance_pass (window, limit); remove_member (member);
---   advance_head (limit); walk (name, cursor, limit)
---   set_data (member, text or false, follows: {text or false} or nil); set_position (position,
---   follows: as in batch.lua); keys (cursor, empty: include rankings without members); drop (names);
---   expire (names, lives or nil); forget (before); for others see scopes.lua, refresh.lua, mend.lua and restore.lua
+--   advance_head (limit); walk (name, cursor, limit);
+--   set_data (member, text or false, follows: {text or false} or nil); set_position (position, follows: as
+--   in batch.lua); confirm (sink, sequence or false); keys (cursor, empty: include rankings without
+--   members); drop (names); expire (names, lives or nil); forget (before); for others see scopes.lua,
+--   refresh.lua, mend.lua and restore.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether it was the
 -- last one.
 -- Rankings here are those of all events; the operations in scopes.lua go through the scopes.
@@ -47,7 +48,7 @@ local function close()
   end
   if not close_scopes() then return {'done', 0} end
   call('UNLINK', KEYS[1], P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's', P .. 'f',
-       P .. 'h', P .. 'hx', P .. 'gd')
+       P .. 'h', P .. 'hx', P .. 'hs', P .. 'gd')
   return {'done', 1}
 end
 
@@ -96,6 +97,18 @@ local function set_position()
   if refused then return refused end
   call('HSET', P .. 'p', unpack(A.position))
   if A.changes then record(1, A.time, '') end
+  return {'done'}
+end
+
+-- Notes what a sink has confirmed; false: it is registered no longer.
+local function confirm()
+  if A.sequence then
+    call('HSET', P .. 'hs', A.sink, text(A.sequence))
+    call('PERSIST', P .. 'h')
+    call('PERSIST', P .. 'hx')
+  else
+    call('HDEL', P .. 'hs', A.sink)
+  end
   return {'done'}
 end
 
@@ -158,7 +171,8 @@ end
 
 local ops = {
   open = open, close = close, rotate_step = rotate_step, advance_pass = advance_pass,
-  remove_member = remove_member, set_data = set_data, set_position = set_position, keys = keys,
+  remove_member = remove_member, set_data = set_data, set_position = set_position,
+  confirm = confirm, keys = keys,
   drop = drop, expire = expire_periods, forget = forget, sweep = sweep,
   advance_scopes = advance_scopes, remove_from_scopes = remove_from_scopes,
   advance_head = advance_head, walk = walk,

@@ -20,7 +20,7 @@
 --   P o                     sorted set of the scopes with members, by the time each was advanced to
 --   P l:<labels>            sorted set of the scopes of these labels, all with score 0
 --   P i:<scope>             hash: the existing rankings of a scope, as in P i
---   P h, hx                 the changes that the board keeps: see changes.lua
+--   P h, hx, hs             the changes that the board keeps: see changes.lua
 --   P g, b:, and so on      on a board with a head: see head.lua
 --   P f                     stream that feeds the label replica: see feed.lua
 -- In a scope the name of a window is `<window>\31<scope>`, and its keys and fields are made from that

@@ -251,6 +251,16 @@ class ShardedIndex:
                 raise not_ready(error, source) from error
         await self._index.set_position(parts[stored.keeper], writes[stored.keeper], recorded)
 
+    async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
+        """Note up to which block of each shard a registered sink has confirmed the changes."""
+        parts = shards(board)
+        known = confirmed if confirmed is not None and len(confirmed) == len(parts) else None
+        await gather(self._index.confirm(shard, sink, known) for shard in parts)
+
+    async def changes_lost(self, board: Opened) -> int:
+        """Return how many changes were removed before a registered sink had confirmed them."""
+        return sum(await gather(self._index.changes_lost(shard) for shard in shards(board)))
+
     async def position(self, board: Opened, source: str) -> str | None:
         keeper = position_shard(source, board.rules.shards)
         return await self._index.position(replace(board, shard=keeper), source)

@@ -1,0 +1,40 @@
+"""What registered sinks have confirmed of a board's changes. Pure.
+
+A sink is registered on a board that keeps a position of it. Changes that it has not confirmed stay
+beyond the board's `changes`, up to `changes_max`.
+"""
+
+from collections.abc import Mapping
+
+from laurels.errors import InvalidCursor
+
+from . import beginning
+from .cursor import decode_cursor
+
+SINK_PREFIX = "sink:"
+"""How the positions of sinks are named among those of a board's sources."""
+
+
+def confirmed_sequences(position: str, uid: str) -> tuple[int, ...] | None:
+    """Return the newest block of each shard that a sink with this position has confirmed; None for
+    a position that is none in the changes of the board with this uid."""
+    try:
+        is_initial = beginning.is_initial(position)
+        text = beginning.decode(position).changes if is_initial else position
+        cursor = decode_cursor(text)
+    except InvalidCursor:
+        return None
+    if cursor.uid != uid:
+        return None
+    return tuple([place.sequence - (place.number >= 0) for place in cursor.places])
+
+
+def least_confirmed(positions: Mapping[str, str], uid: str) -> int | None:
+    """Return the newest block that all registered sinks of a board in one shard have confirmed;
+    None without a sink."""
+    found = [
+        confirmed_sequences(text, uid)
+        for source, text in positions.items()
+        if source.startswith(SINK_PREFIX)
+    ]
+    return min((each[0] for each in found if each is not None), default=None)

@@ -1,0 +1,95 @@
+"""Nothing that a registered sink has not confirmed is trimmed before `changes_max`."""
+
+from __future__ import annotations
+
+import pytest
+
+import laurels
+from laurels.core.changes.beginning import InitialCursor
+from laurels.errors import ChangesExpired
+from tests.contract.deployments import Deployment
+
+HOUR = 3_600_000
+
+
+def board(most: int = 10_000_000) -> laurels.Board:
+    return laurels.Board("b", changes="1h", changes_max=most)
+
+
+def write(deployment: Deployment, clock: laurels.ManualClock, batches: int = 6) -> None:
+    """Count so much, and so often, that what may be trimmed is."""
+    lb = deployment.lb
+    for i in range(batches):
+        clock.advance(HOUR)
+        lb.submit_many("b", [(f"m{j}", 1) for j in range(50 if i else 10)])
+    if deployment.exclusive:
+        lb.snapshot()
+
+
+def confirm(lb: laurels.Leaderboards, sink: str, cursor: str) -> None:
+    lb.submit_many("b", [], position=(f"sink:{sink}", cursor))
+
+
+def test_what_a_sink_has_not_confirmed_stays(
+    lasting: Deployment, clock: laurels.ManualClock
+) -> None:
+    lb = lasting.lb
+    lb.create(board())
+    start = lb.changes("b", after="now").cursor
+    confirm(lb, "slow", start)
+    confirm(lb, "new", InitialCursor(start).encode())
+    confirm(lb, "quick", start)
+    confirm(lb, "elsewhere", "not-a-cursor")
+    write(lasting, clock)
+    assert lb.changes("b", after=start, limit=1).more
+    end = lb.changes("b", after="now").cursor
+    confirm(lb, "quick", end)
+    confirm(lb, "new", end)
+    write(lasting, clock)
+    assert lb.changes("b", after=start, limit=1).more
+    assert lb.stats("b").changes_lost == 0
+    confirm(lb, "slow", end)
+    write(lasting, clock)
+    with pytest.raises(ChangesExpired):
+        lb.changes("b", after=start)
+    assert lb.changes("b", after=end, limit=1).more
+    assert lb.stats("b").changes_lost == 0
+    for sink in ("quick", "slow", "new"):
+        confirm(lb, sink, "")
+    write(lasting, clock)
+    with pytest.raises(ChangesExpired):
+        lb.changes("b", after=end)
+
+
+def test_what_is_lost_beyond_the_most_changes_is_counted(
+    lasting: Deployment, clock: laurels.ManualClock
+) -> None:
+    lb = lasting.lb
+    lb.create(board(most=200))
+    start = lb.changes("b", after="now").cursor
+    write(lasting, clock, batches=3)
+    assert lb.stats("b").changes_lost == 0
+    end = lb.changes("b", after="now").cursor
+    confirm(lb, "slow", end)
+    write(lasting, clock, batches=20)
+    for cursor in (start, end):
+        with pytest.raises(ChangesExpired):
+            lb.changes("b", after=cursor)
+    kept = len(lb.changes("b", limit=10_000))
+    assert kept + lb.stats("b").changes_lost == 19 * 50 + 10 + 1
+
+
+def test_a_board_that_is_made_anew_keeps_nothing_for_sinks_of_the_old_one(
+    lasting: Deployment, clock: laurels.ManualClock
+) -> None:
+    lb = lasting.lb
+    lb.create(board())
+    confirm(lb, "slow", lb.changes("b", after="now").cursor)
+    old = lb.changes("b", after="now").cursor
+    lb.delete("b")
+    lb.create(board())
+    confirm(lb, "slow", old)
+    start = lb.changes("b", after="now").cursor
+    write(lasting, clock)
+    with pytest.raises(ChangesExpired):
+        lb.changes("b", after=start)
