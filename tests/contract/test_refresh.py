@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
 import pytest
 
 import laurels
@@ -153,7 +154,7 @@ def test_it_counts_the_steps_of_the_time_it_was_refreshed_at(
     assert (period.label, period.total, period.current) == ("2026-11-21", 2, True)
     clock.advance(DAY)
     assert scores(lb.top("b")) == {"bob": 7, "ann": 5}
-    assert lb.periods("b") == [period]
+    assert (period.final, lb.periods("b")) == (False, [msgspec.structs.replace(period, final=True)])
     assert lb.top("b", period="2026-11-21").total == 2
     with pytest.raises(PeriodFuture):
         lb.top("b", period="2026-11-22")

@@ -45,4 +45,4 @@ def test_the_example_answers_errors_by_their_code(client: TestClient) -> None:
 def test_the_example_describes_its_answers(client: TestClient) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     page = paths["/top"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
-    assert set(page["properties"]) == {"entries", "total", "as_of", "next"}
+    assert set(page["properties"]) == {"entries", "total", "as_of", "next", "certain"}
