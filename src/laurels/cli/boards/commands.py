@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 import typer
@@ -15,18 +15,8 @@ from laurels.cli.recording import Recorder
 from laurels.cli.show import put_json, put_line, put_pairs, put_table
 
 from .board_plan import written
-from .definition_options import (
-    DEFINITION,
-    Changes,
-    CloseWait,
-    DefinitionOptions,
-    Head,
-    Keep,
-    Title,
-    Windows,
-)
-from .definitions import windows_with
-from .scoping import RankBy, Scopes, form_text, scopes_text, with_scopes
+from .definition_options import DEFINITION, ChangeOptions, DefinitionOptions
+from .scoping import form_text, scopes_text
 
 NOT_DELETED = 1
 
@@ -147,14 +137,7 @@ def show(name: BoardName, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
 @command(app, "change")
 def change(
     name: BoardName,
-    title: Title = None,
-    keep: Keep = None,
-    window: Windows = None,
-    scope: Scopes = None,
-    rank_by: RankBy = None,
-    changes: Changes = None,
-    close_wait: CloseWait = None,
-    head: Head = None,
+    options: ChangeOptions,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
@@ -171,24 +154,8 @@ def change(
       laurels board change gifts --window hours=hour:keep=72
       laurels board change gifts --scope room --rank-by room
     """
-    options = {
-        "title": title,
-        "keep": keep,
-        "changes": changes,
-        "close_wait": close_wait,
-        "head": head,
-    }
-    fields: dict[str, Any] = {field: value for field, value in options.items() if value is not None}
-    if not (fields or window or scope or rank_by):
-        raise Usage(
-            "give what is to change: --title, --keep, --changes, --close-wait, --head, --window, "
-            "--scope or --rank-by"
-        )
     with Recorder(at) as record, laurels.open(at, create=False) as lb:
-        if window:
-            fields["windows"] = windows_with(lb.get(name).windows, window)
-        if scope or rank_by:
-            fields |= with_scopes(lb.get(name), scope, rank_by)
+        fields = options.fields(lb.get(name))
         with record.call("change", board=name, request=fields):
             board = lb.change(name, **fields)
     if json:

@@ -4,10 +4,12 @@ from typing import Annotated, Any
 
 import typer
 
+from laurels import Board
+from laurels.cli.failures import Usage
 from laurels.cli.option_groups import OptionGroup
 
-from .definitions import column_of, definition_in
-from .scoping import LABELS, RankBy, Scopes, parse_scope
+from .definitions import column_of, definition_in, windows_with
+from .scoping import LABELS, RankBy, Scopes, parse_scope, with_scopes
 
 DEFINITION = "Definition"
 RANKING = "Ranking"
@@ -208,3 +210,42 @@ class DefinitionOptions(OptionGroup, frozen=True):
         return dict(in_file) | {
             field: value for field, value in options.items() if value is not None
         }
+
+
+class ChangeOptions(OptionGroup, frozen=True):
+    """The options of an existing board that `board change` changes."""
+
+    title: Title = None
+    keep: Keep = None
+    window: Windows = None
+    scope: Scopes = None
+    rank_by: RankBy = None
+    changes: Changes = None
+    close_wait: CloseWait = None
+    head: Head = None
+
+    def fields(self, board: Board) -> dict[str, Any]:
+        """Return the fields of `board` that change, as keywords of `change`. Raises Usage.
+
+        Windows, scopes and labels are added to those that `board` has.
+        """
+        options = {
+            "title": self.title,
+            "keep": self.keep,
+            "changes": self.changes,
+            "close_wait": self.close_wait,
+            "head": self.head,
+        }
+        fields: dict[str, Any] = {
+            field: value for field, value in options.items() if value is not None
+        }
+        if self.window:
+            fields["windows"] = windows_with(board.windows, self.window)
+        if self.scope or self.rank_by:
+            fields |= with_scopes(board, self.scope, self.rank_by)
+        if not fields:
+            raise Usage(
+                "give what is to change: --title, --keep, --changes, --close-wait, --head, "
+                "--window, --scope or --rank-by"
+            )
+        return fields
