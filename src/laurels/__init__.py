@@ -23,6 +23,8 @@ from laurels.core.stats import BoardLayout, BoardStats, CheckReport, Kept, Stats
 from laurels.model.board import Board, Column
 from laurels.model.event import Event
 from laurels.timeline.clock import Clock, EventClock, ManualClock, SystemClock
+from laurels.wire.audit_entry import AuditEntry
+from laurels.wire.audit_page import AuditPage
 
 from . import config, errors
 from .errors import LaurelsError
@@ -30,6 +32,8 @@ from .errors import LaurelsError
 __all__ = [
     "AsOf",
     "AsyncLeaderboards",
+    "AuditEntry",
+    "AuditPage",
     "Board",
     "BoardLayout",
     "BoardStats",

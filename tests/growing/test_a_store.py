@@ -93,6 +93,9 @@ class CountingStore:
     def accept_clock(self) -> ClockStatus:
         return self._store.accept_clock()
 
+    def audit(self, board: str | None, before: str | None, limit: int) -> laurels.AuditPage:
+        return self._store.audit(board, before, limit)
+
     def close(self) -> None:
         self._store.close()
 
@@ -175,6 +178,7 @@ def test_every_verb_works_over_a_store_of_ones_own(called: set[str]) -> None:
     with pytest.raises(InvalidClock):
         lb.accept_clock()
     assert lb.remove("b", "ann")
+    assert lb.audit("b").next is None
     lb.delete("b")
     lb.close()
 

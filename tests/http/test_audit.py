@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -124,27 +123,23 @@ def test_entries_come_by_pages() -> None:
             if before is None:
                 break
         assert found == ["b4", "b3", "b2", "b1", "b0"]
-        for wrong in (
-            {"limit": "0"},
-            {"limit": "1001"},
-            {"before": "x"},
-            {"before": "1;2"},
-            {"before": "9" * 20},
+        for wrong, code in (
+            ({"limit": "0"}, "invalid_limit"),
+            ({"limit": "1001"}, "invalid_limit"),
+            ({"before": "x"}, "invalid_cursor"),
+            ({"before": "1;2"}, "invalid_cursor"),
+            ({"before": "9" * 20}, "invalid_cursor"),
         ):
             answer = httpx.get(f"{served.url}/v1/audit", headers=ADMIN, params=wrong)
-            assert answer.json()["code"] == "invalid_query"
+            assert answer.json()["code"] == code
         long = httpx.delete(f"{served.url}/v1/boards/b0?reason={'x' * 501}", headers=ADMIN)
         assert long.json()["code"] == "invalid_query"
 
 
 @pytest.mark.parametrize("kind", ["memory", "folder"])
 def test_only_the_newest_entries_are_kept(tmp_path: Path, kind: str) -> None:
-    async def main() -> list[str]:
-        store: AuditStore = MemoryAudit(3) if kind == "memory" else FolderAudit(tmp_path, 3)
-        for number in range(5):
-            await store.add([AuditEntry(at_ms=number, by="a", verb="set")])
-        found = [entry.id for entry in await store.page(None, 10)]
-        await store.close()
-        return found
-
-    assert asyncio.run(main()) == ["5", "4", "3"]
+    store: AuditStore = MemoryAudit(3) if kind == "memory" else FolderAudit(tmp_path, 3)
+    for number in range(5):
+        store.add([AuditEntry(at_ms=number, by="a", verb="set")])
+    assert [entry.id for entry in store.page(None, 10)] == ["5", "4", "3"]
+    store.close()

@@ -92,6 +92,9 @@ class _Awaited:
     def accept_clock(self) -> Awaitable[Any]:
         return asyncio.to_thread(self._store.accept_clock)
 
+    def audit(self, board: str | None, before: str | None, limit: int) -> Awaitable[Any]:
+        return asyncio.to_thread(self._store.audit, board, before, limit)
+
 
 def _awaited(verb: _Sync[P, T]) -> _Async[P, T]:
     """Return an awaitable form of a verb of `Leaderboards`."""
@@ -156,6 +159,7 @@ class AsyncLeaderboards:
     snapshot = _awaited(Leaderboards.snapshot)
     clock_status = _awaited(Leaderboards.clock_status)
     accept_clock = _awaited(Leaderboards.accept_clock)
+    audit = _awaited(Leaderboards.audit)
 
     async def submit_many(
         self,

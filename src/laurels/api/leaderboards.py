@@ -54,6 +54,7 @@ from laurels.model.labels import label_pairs
 from laurels.model.score import Score
 from laurels.stores.base import Store
 from laurels.stores.intake.accept import warn_if_all_refused
+from laurels.wire.audit_page import AuditPage
 
 EXPORT_CHUNK = 1_000
 POLL_SECONDS = 0.1
@@ -710,6 +711,18 @@ class Leaderboards:
         afterwards. Time does not go back: if the clock is behind the newest record, time stands
         still. Raises InvalidClock if the store uses another clock."""
         return self._store.accept_clock()
+
+    def audit(
+        self, board: str | None = None, *, before: str | None = None, limit: int = 100
+    ) -> AuditPage:
+        """Return the newest entries of the audit log, about a board or about anything: who
+        administered what, when and why.
+
+        `before` is the `next` of the previous page, and continues with older entries. A service
+        answers a key with the scope `admin`. Raises InvalidCursor, InvalidLimit (1 to 1,000),
+        StorageFailed.
+        """
+        return self._store.audit(board, before, limit)
 
     def close(self) -> None:
         """Commit the queued writes and close; closing again does nothing."""

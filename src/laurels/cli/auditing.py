@@ -1,17 +1,18 @@
 """`audit`: who administered what, when and why."""
 
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 import msgspec
 import typer
 
+import laurels
 from laurels import config
-from laurels.server.audit.opening import audit_of
-from laurels.stores.http.audit import audit as call_of
 from laurels.wire.audit_entry import AuditEntry
-from laurels.wire.audit_page import MAX_PAGE, AuditPage
+from laurels.wire.audit_page import MAX_PAGE, AuditPage, about, page_of
 
 from .options import DEFAULT_URL, READING, AsJson, Url
 from .show import Side, put_json, put_table
@@ -66,17 +67,24 @@ def audit(
 
 
 def _entries(url: str, board: str | None, limit: int) -> list[AuditEntry]:
-    if not config.is_remote(url):
-        with audit_of(url, create=False) as log:
-            return log.page(board, None, limit).entries
-    with closing(config.remote_wire(url)) as wire:
+    with _pages_of(url, board) as page_after:
         page, entries = AuditPage([], None), list[AuditEntry]()
         while True:
-            left = limit - len(entries)
-            page = wire.answer(call_of(board, page.next, min(left, MAX_PAGE)))
+            page = page_after(page.next, min(limit - len(entries), MAX_PAGE))
             entries += page.entries
             if page.next is None or len(entries) >= limit:
                 return entries
+
+
+@contextmanager
+def _pages_of(url: str, board: str | None) -> Iterator[Callable[[str | None, int], AuditPage]]:
+    """Open an audit log; a folder is not locked, since it may be served meanwhile."""
+    if config.is_remote(url):
+        with laurels.open(url) as lb:
+            yield lambda before, limit: lb.audit(board, before=before, limit=limit)
+    else:
+        with config.audit_log_of(url) as log:
+            yield partial(page_of, log, about(board))
 
 
 def _row(entry: AuditEntry) -> list[str]:

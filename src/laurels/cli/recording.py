@@ -16,8 +16,7 @@ import msgspec
 
 from laurels import config
 from laurels.errors import LaurelsError
-from laurels.server.audit.opening import AuditLog, audit_of
-from laurels.wire.audit_entry import MAX_REQUEST_BYTES, AuditEntry, is_recorded
+from laurels.wire.audit_entry import MAX_REQUEST_BYTES, AuditEntry, AuditStore, is_recorded
 
 from .failures import one_line
 from .show import complain
@@ -36,7 +35,7 @@ class Recorder:
     def __init__(self, url: str) -> None:
         self._url = url
         self._open = ExitStack()
-        self._log: AuditLog | None = None
+        self._log: AuditStore | None = None
 
     @contextmanager
     def call(
@@ -62,8 +61,8 @@ class Recorder:
     def _add(self, entry: AuditEntry) -> None:
         try:
             if self._log is None:
-                self._log = self._open.enter_context(audit_of(self._url, create=True))
-            self._log.add(entry)
+                self._log = self._open.enter_context(config.audit_log_of(self._url))
+            self._log.add([entry])
         except LaurelsError as error:
             complain(f"warning: `{entry.verb}` is not in the audit log: {one_line(error)}")
 

@@ -7,6 +7,7 @@ gives the verbs over it. `redis://…` and its kin are the direct deployment, th
 server: `direct`.
 """
 
+from .audit import audit_log_of
 from .backing import key_store_of, servable
 from .folders import announced, back_up, restore, rewind
 from .index_server import direct, direct_async, direct_beside, direct_here
@@ -19,6 +20,7 @@ __all__ = [
     "DEFAULT_URL",
     "KEY_VARIABLE",
     "announced",
+    "audit_log_of",
     "back_up",
     "connect",
     "direct",

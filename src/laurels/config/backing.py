@@ -53,25 +53,23 @@ async def servable(
 ) -> Backing:
     """Open what a server stands on, creating what is not there, on the loop that runs; `warn` is
     told what is wrong with its files. Raises as `connect` and `direct`."""
-    from laurels.stores.local.files.audit import FolderAudit  # noqa: PLC0415
     from laurels.stores.local.files.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
-    from laurels.wire.audit_entry import MemoryAudit  # noqa: PLC0415 (only the service)
-    from laurels.wire.keys import MemoryKeyStore  # noqa: PLC0415
+    from laurels.wire.keys import MemoryKeyStore  # noqa: PLC0415 (only the service)
 
     if is_direct(url):
         direct = await direct_here(url, clock, create=True, max_clock_step=max_clock_step)
         stored = ServerKeyStore(direct.keys, direct.run, new_key)
-        return Backing(direct, stored, direct.audit, stored)
+        return Backing(direct, stored, stored)
     service = await asyncio.to_thread(
         connect, url, clock, create=True, max_clock_step=max_clock_step
     )
     if (folder := folder_of(url)) is None:
-        return Backing(service, MemoryKeyStore(), MemoryAudit())
+        return Backing(service, MemoryKeyStore())
     try:
         keys = FolderKeyStore(folder, service, warn)
-        audit = await asyncio.to_thread(FolderAudit, folder)
+        await asyncio.to_thread(service.audit_log.create)
     except BaseException:
         await asyncio.to_thread(service.close)
         raise
-    return Backing(service, keys, audit)
+    return Backing(service, keys)

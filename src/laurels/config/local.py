@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from laurels.errors import InvalidClock
 from laurels.model.validation import safe_repr
 from laurels.stores.local.changes.file import ChangeFile
+from laurels.stores.local.files.audit import FolderAudit
 from laurels.stores.local.files.clock_file import ClockFile
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.local.log.base import Log
@@ -48,7 +49,8 @@ def connect(
             snapshots.clear_unfinished()
             guarded = partial(guarded_clock, max_step_ms, ClockFile(folder.path))
             changes = ChangeFile(folder.path / CHANGES_NAME)
-            service = _compose(log, clock, snapshots, guarded, changes)
+            audit_log = FolderAudit(folder.path)
+            service = _compose(log, clock, snapshots, guarded, changes, audit_log)
         except BaseException:
             log.close()
             raise
@@ -65,6 +67,7 @@ def _compose(
     snapshots: SnapshotFiles | None,
     system_clock: Callable[[], Clock],
     changes: ChangeFile | None = None,
+    audit_log: FolderAudit | None = None,
 ) -> Service:
     """A service on the clock asked for, else the one the log was last written by.
 
@@ -79,13 +82,16 @@ def _compose(
             rest=_rest,
             stopwatch=time.perf_counter,
             changes=changes,
+            audit_log=audit_log,
         )
     kept = log.note("clock")
     name = clock or kept or "system"
     if not isinstance(name, str) or name not in CLOCKS:
         raise InvalidClock(f"expected system or event as the clock, got {safe_repr(name)}")
     chosen = system_clock() if name == "system" else EventClock()
-    service = Service(log, _new_index, chosen, name, snapshots, _rest, time.perf_counter, changes)
+    service = Service(
+        log, _new_index, chosen, name, snapshots, _rest, time.perf_counter, changes, audit_log
+    )
     if name == "event" and kept != "event" and service.has_records:
         service.close()
         raise InvalidClock("the boards already run on another clock")

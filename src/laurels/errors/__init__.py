@@ -497,10 +497,10 @@ class DedupeFull(Unavailable):
 
 
 class InvalidLimit(InvalidInput):
-    """The limit is not an integer from 0 to 10,000."""
+    """The limit is not an integer, or not in the range that the message names."""
 
     code = "invalid_limit"
-    advice = "ask for at most 10,000 entries and page on with `after`, or export the board"
+    advice = "ask for fewer and page on, or export the board"
 
 
 class InvalidOffset(InvalidInput):

@@ -17,6 +17,7 @@ from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures
 from laurels.model.board import Board
 from laurels.wire.audit_entry import AuditStore
+from laurels.wire.audit_page import AuditPage
 from laurels.wire.keys import KeyStore, SharedKeyStore
 
 T = TypeVar("T")
@@ -81,6 +82,10 @@ class Store(Protocol):
 
     def accept_clock(self) -> ClockStatus:
         """Follow the clock from now on, however far it has leapt; return the new status."""
+
+    def audit(self, board: str | None, before: str | None, limit: int) -> AuditPage:
+        """Return up to `limit` entries of the audit log, newest first, older than the entry
+        `before`; of a board, or of all. Raises InvalidCursor, InvalidLimit, StorageFailed."""
 
     def close(self) -> None:
         """Carry out all queued writes and close; idempotent."""
@@ -163,6 +168,10 @@ class Servable(AsyncStore, PortableStore, Protocol):
         """Whether a change token changes immediately with its board."""
 
     @property
+    def audit_log(self) -> AuditStore:
+        """The entries of administrative calls."""
+
+    @property
     def risks(self) -> Sequence[str]:
         """Sentences about how counted events may be lost."""
 
@@ -197,10 +206,9 @@ class ThreadedStore(Servable, Protocol):
 
 
 class Backing(Struct, frozen=True):
-    """The storage of a service: a store, the service's keys, and its audit log."""
+    """The storage of a service: a store, and the service's keys."""
 
     store: Servable
     keys: KeyStore
-    audit: AuditStore
     shared_keys: SharedKeyStore | None = None
     """The same keys, if other processes may change them."""

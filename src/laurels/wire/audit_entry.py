@@ -3,10 +3,12 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import count
+from threading import Lock
 from typing import Any, Protocol
 
-from msgspec import Struct
 from msgspec.structs import replace
+
+from laurels.model.answer import Answer
 
 MAX_ENTRIES = 100_000
 """The number of entries that are kept. An entry has a few hundred bytes, and never more than some
@@ -16,7 +18,7 @@ MAX_REQUEST_BYTES = 2_048
 """The longest arguments that an entry contains; of longer ones it has only the length."""
 
 
-class AuditEntry(Struct, frozen=True, kw_only=True):
+class AuditEntry(Answer, frozen=True, kw_only=True):
     """One administrative call.
 
     `by` is the name of the key, or the command line with its user; `verb` is the operation,
@@ -45,16 +47,20 @@ def is_recorded(status: int) -> bool:
 
 
 class AuditStore(Protocol):
-    """Keeps the newest MAX_ENTRIES entries, across restarts unless it is in memory."""
+    """Keeps the newest MAX_ENTRIES entries, across restarts unless it is in memory. Its methods
+    block, are for any thread, and are not for the event loop of a store."""
 
-    async def add(self, entries: Sequence[AuditEntry]) -> None:
+    def create(self) -> None:
+        """Make sure that entries can be added. Raise as `add`."""
+
+    def add(self, entries: Sequence[AuditEntry]) -> None:
         """Append entries; they are durable when this returns. Raise StorageFailed, or the errors of
         an index server."""
 
-    async def page(self, before: str | None, limit: int) -> list[AuditEntry]:
+    def page(self, before: str | None, limit: int) -> list[AuditEntry]:
         """Return up to `limit` entries, newest first, older than the entry with the id `before`."""
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Release all resources."""
 
 
@@ -62,17 +68,23 @@ class MemoryAudit:
     """The audit log of a store in memory; implements `AuditStore`."""
 
     def __init__(self, most: int = MAX_ENTRIES) -> None:
+        self._lock = Lock()
         self._entries: deque[AuditEntry] = deque(maxlen=most)
         self._ids = count(1)
 
-    async def add(self, entries: Sequence[AuditEntry]) -> None:
-        self._entries.extend([replace(entry, id=str(next(self._ids))) for entry in entries])
+    def create(self) -> None:
+        """Do nothing: this log needs no file."""
 
-    async def page(self, before: str | None, limit: int) -> list[AuditEntry]:
-        return list(self._newest(before, limit))
+    def add(self, entries: Sequence[AuditEntry]) -> None:
+        with self._lock:
+            self._entries.extend([replace(entry, id=str(next(self._ids))) for entry in entries])
+
+    def page(self, before: str | None, limit: int) -> list[AuditEntry]:
+        with self._lock:
+            return list(self._newest(before, limit))
 
     def _newest(self, before: str | None, limit: int) -> Iterator[AuditEntry]:
-        older_than = None if before is None else int(before)
+        older_than = None if before is None else int(before.partition("-")[0])
         for entry in reversed(self._entries):
             if limit <= 0:
                 return
@@ -80,5 +92,6 @@ class MemoryAudit:
                 limit -= 1
                 yield entry
 
-    async def close(self) -> None:
-        self._entries.clear()
+    def close(self) -> None:
+        with self._lock:
+            self._entries.clear()

@@ -1,11 +1,11 @@
 """The audit log in pages, newest first."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any, SupportsIndex, overload
 
-from msgspec import Struct
-
-from laurels.errors.service import InvalidQuery
+from laurels.errors import InvalidCursor, InvalidLimit
+from laurels.model.answer import Answer
 from laurels.model.validation import safe_repr
 
 from .audit_entry import AuditEntry, AuditStore
@@ -17,23 +17,43 @@ _ID_BITS = 63
 """Both SQLite and Redis take integers of this size."""
 
 
-class AuditPage(Struct, frozen=True):
+class AuditPage(Answer, frozen=True):
     """Entries, newest first; `next` is the `before` of the following page, null at the end."""
 
     entries: list[AuditEntry]
     next: str | None
 
+    def __len__(self) -> int:
+        return len(self.entries)
 
-async def page_of(
+    def __iter__(self) -> Iterator[AuditEntry]:
+        return iter(self.entries)
+
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> AuditEntry: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[AuditEntry]: ...
+    @overload
+    def __getitem__(self, at: str) -> Any: ...
+    def __getitem__(self, at: SupportsIndex | slice | str) -> Any:
+        return super().__getitem__(at) if isinstance(at, str) else self.entries[at]
+
+
+def page_of(
     store: AuditStore, is_wanted: Callable[[AuditEntry], bool], before: str | None, limit: int
 ) -> AuditPage:
     """Return up to `limit` entries for which `is_wanted` is true, older than the entry `before`.
-    Raise InvalidQuery if that is no id of an entry."""
-    if before is not None and not _is_id(before):
-        raise InvalidQuery(f"expected the `next` of an answer for before, got {safe_repr(before)}")
+    Raise InvalidCursor if that is no id of an entry, InvalidLimit unless `limit` is 1 to 1,000.
+    Blocks."""
+    if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
+        raise InvalidLimit(
+            f"expected an integer from 1 to {MAX_PAGE:,} for limit, got {safe_repr(limit)}"
+        )
+    if before is not None and not (isinstance(before, str) and _is_id(before)):
+        raise InvalidCursor(f"expected the `next` of an answer for before, got {safe_repr(before)}")
     found: list[AuditEntry] = []
     while True:
-        chunk = await store.page(before, _CHUNK)
+        chunk = store.page(before, _CHUNK)
         for entry in chunk:
             if is_wanted(entry):
                 found.append(entry)
@@ -42,6 +62,11 @@ async def page_of(
         if len(chunk) < _CHUNK:
             return AuditPage(found, None)
         before = chunk[-1].id
+
+
+def about(board: str | None) -> Callable[[AuditEntry], bool]:
+    """Return whether an entry is about a board, for `page_of`; None for entries about anything."""
+    return lambda entry: board in (None, entry.board)
 
 
 def _is_id(text: str) -> bool:

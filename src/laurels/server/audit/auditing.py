@@ -15,7 +15,7 @@ from laurels.errors.service import InvalidQuery
 from laurels.server.auth.caller import Caller
 from laurels.wire import requests
 from laurels.wire.audit_entry import MAX_REQUEST_BYTES, AuditEntry, AuditStore
-from laurels.wire.audit_page import MAX_PAGE, AuditPage, page_of
+from laurels.wire.audit_page import AuditPage, page_of
 
 MAX_REASON = 500
 ANOTHER_KEY = "another key"
@@ -118,7 +118,7 @@ class Auditor:
             entries, self._waiting = self._waiting, []
             written, self._written = self._written, None
             try:
-                await self._store.add(entries)
+                await asyncio.to_thread(self._store.add, entries)
             except Exception as error:
                 self._report(entries, error)
             if written is not None:
@@ -143,9 +143,8 @@ class Auditor:
     ) -> AuditPage:
         """Return the entries that a caller may see; a caller limited to some boards sees those of
         its boards, without the names and addresses of other callers."""
-        if not 1 <= limit <= MAX_PAGE:
-            raise InvalidQuery(f"expected an integer from 1 to {MAX_PAGE:,} for limit, got {limit}")
-        page = await page_of(
+        page = await asyncio.to_thread(
+            page_of,
             self._store,
             lambda entry: _may_see(caller, entry) and board in (None, entry.board),
             before,
@@ -156,10 +155,9 @@ class Auditor:
         return AuditPage([_redacted(caller, entry) for entry in page.entries], page.next)
 
     async def close(self) -> None:
-        """Write the waiting entries, and close the store."""
+        """Write the waiting entries."""
         if self._writing is not None:
             await self._writing
-        await self._store.close()
 
 
 def _may_see(caller: Caller, entry: AuditEntry) -> bool:

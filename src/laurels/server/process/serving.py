@@ -136,7 +136,7 @@ async def run(
         if backing.shared_keys is not None:
             reader = KeyReader(keys, backing.shared_keys, time.monotonic)
             upkeep.append(asyncio.create_task(reader.go_on()))
-        auditor = Auditor(backing.audit, _now_ms)
+        auditor = Auditor(backing.store.audit_log, _now_ms)
         served = _Served(settings, lb, backing.store, keys, reader, auditor, order)
         if settings.sinks and (order is None or order.number == 1):
             sinks = BackgroundSinks(settings.sinks, lb, _now_ms, _log_sink)

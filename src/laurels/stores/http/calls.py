@@ -34,6 +34,7 @@ from laurels.model.board import Board
 from laurels.model.validation import integer
 from laurels.stores.intake.accept import batch_list, data_bytes, ensure_arrival, ensure_position
 from laurels.wire.answers import BatchAnswer, to_json
+from laurels.wire.audit_page import AuditPage
 from laurels.wire.parameters import board_path, target, write_label_names
 from laurels.wire.queries import query_target
 from laurels.wire.receipts import RemoteReceipts, joined
@@ -53,6 +54,7 @@ _mended = then(decoder(dict[str, int]), lambda found: found["mended"])
 _position = then(decoder(dict[str, str | None]), lambda found: found["position"])
 _positions = then(decoder(dict[str, dict[str, str]]), lambda found: found["positions"])
 _changes = decoder(ChangePage)
+_audit = decoder(AuditPage)
 _stats = decoder(Stats)
 _board_stats = decoder(BoardStats)
 _report = decoder(CheckReport)
@@ -204,6 +206,10 @@ def changes(board: str, after: str | None, limit: int, *, initial: bool) -> Call
         board_path(board, "changes"), after=after, limit=limit, initial=True if initial else None
     )
     return Call("GET", path, _changes)
+
+
+def audit(board: str | None, before: str | None, limit: int) -> Call[AuditPage]:
+    return Call("GET", target("/v1/audit", board=board, before=before, limit=limit), _audit)
 
 
 def stats() -> Call[Stats]:

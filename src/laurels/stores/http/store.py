@@ -11,6 +11,7 @@ from laurels.core.query import Query
 from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.model.board import Board
 from laurels.stores.intake.commands import is_long
+from laurels.wire.audit_page import AuditPage
 
 from . import calls
 from .copies import RemoteCopies
@@ -85,6 +86,9 @@ class RemoteStore:
 
     def accept_clock(self) -> ClockStatus:
         return self.wire.answer(calls.accept_clock())
+
+    def audit(self, board: str | None, before: str | None, limit: int) -> AuditPage:
+        return self.wire.answer(calls.audit(board, before, limit))
 
     @property
     def copies(self) -> RemoteCopies:

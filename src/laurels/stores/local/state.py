@@ -27,6 +27,8 @@ from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles
 from laurels.stores.local.snapshot.scheduler import SnapshotScheduler
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
+from laurels.wire.audit_entry import AuditStore, MemoryAudit
+from laurels.wire.audit_page import AuditPage, about, page_of
 
 from .write_failures import WriteFailures
 
@@ -51,6 +53,7 @@ class LocalState(Paced):
         rest: Callable[[], None] = lambda: None,
         stopwatch: Callable[[], float] = lambda: 0.0,
         changes: ChangeRows | None = None,
+        audit_log: AuditStore | None = None,
     ) -> None:
         self._log = log
         self._new_index = new_index
@@ -72,6 +75,8 @@ class LocalState(Paced):
         self._observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
         self._changes = ChangeLog(MemoryChanges() if changes is None else changes)
         self._on_close.append(self._changes.close)
+        self.audit_log = MemoryAudit() if audit_log is None else audit_log
+        self._on_close.append(self.audit_log.close)
         found = recover(log, self._snapshots(), new_index, self._changes)
         self._fold = found.fold
         self._snapshot_scheduler = SnapshotScheduler(found)
@@ -125,6 +130,11 @@ class LocalState(Paced):
         """Return the board of that name, as of the newest commit. Takes no lock."""
         self.ensure_usable()
         return self._fold.named(board)
+
+    def audit(self, board: str | None, before: str | None, limit: int) -> AuditPage:
+        """Return a page of the audit log."""
+        self.ensure_usable()
+        return page_of(self.audit_log, about(board), before, limit)
 
     def clock_status(self) -> ClockStatus:
         """Return how the store's time relates to its clock."""

@@ -36,6 +36,7 @@ from laurels.stores.local.changes.base import ChangeRows
 from laurels.stores.local.log.base import Log
 from laurels.stores.local.snapshot.files import SnapshotFiles
 from laurels.timeline.clock import Clock
+from laurels.wire.audit_entry import AuditStore
 
 from .copies import LocalCopies
 from .upkeep import LocalUpkeep
@@ -58,8 +59,11 @@ class Service(LocalUpkeep):
         rest: Callable[[], None] = lambda: None,
         stopwatch: Callable[[], float] = lambda: 0.0,
         changes: ChangeRows | None = None,
+        audit_log: AuditStore | None = None,
     ) -> None:
-        super().__init__(log, new_index, clock, clock_name, snapshots, rest, stopwatch, changes)
+        super().__init__(
+            log, new_index, clock, clock_name, snapshots, rest, stopwatch, changes, audit_log
+        )
         self._committer = Committer(self._commit, self._after_commit, stopwatch)
 
     @property

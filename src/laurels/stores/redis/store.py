@@ -33,11 +33,13 @@ from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite
 from laurels.timeline.clock import Clock
 from laurels.wire.audit_entry import AuditStore, MemoryAudit
+from laurels.wire.audit_page import AuditPage, about, page_of
 
 from .catalog import BoardCatalog, opened_as
 from .changes import ChangeReader
 from .copies import ServerContents, ServerCopies
 from .follow import Follower
+from .index.audit import RedisAudit, ServerAudit
 from .keys import ServerKeys
 from .query_runner import QueryRunner
 from .registry import Registry
@@ -79,8 +81,8 @@ def _labels_of(event: Any) -> Any:
 class RedisStore(Paced):
     """The store of boards on an index server.
 
-    `keys` and `audit` are the keys and the audit log of a service over it; `risks` are sentences
-    about how the server may lose counted events.
+    `keys` are the keys of a service over it; `risks` are sentences about how the server may lose
+    counted events.
     """
 
     def __init__(
@@ -94,9 +96,11 @@ class RedisStore(Paced):
         calls: Calls,
         contents: ServerContents,
         risks: Sequence[str] = (),
-        audit: AuditStore | None = None,
+        audit: RedisAudit | None = None,
     ) -> None:
-        self.audit = MemoryAudit() if audit is None else audit
+        self.audit_log: AuditStore = (
+            MemoryAudit() if audit is None else ServerAudit(audit, self.run)
+        )
         self.keys = keys
         self.risks = risks
         self.is_exact = False
@@ -242,6 +246,11 @@ class RedisStore(Paced):
     def snapshot(self) -> int:
         """Raise NothingToBackUp: the server stores the data itself."""
         raise NothingToBackUp("the boards are on an index server, which stores them itself")
+
+    def audit(self, board: str | None, before: str | None, limit: int) -> AuditPage:
+        """Return a page of the audit log."""
+        self.ensure_usable()
+        return page_of(self.audit_log, about(board), before, limit)
 
     def work(self, limit: int) -> tuple[int, int]:
         """Do a share of the work that is due; return what is left, and the milliseconds until more

@@ -5,7 +5,6 @@ neither waits for a commit nor delays one, and the log has only the records that
 from, complete with every snapshot and backup.
 """
 
-import asyncio
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -28,70 +27,106 @@ _NEWEST = "SELECT id, body FROM entry WHERE id < ? ORDER BY id DESC LIMIT ?"
 _LAST_ID = (1 << 63) - 1
 
 
+class _Write:
+    """The rows of one call, and how its write ended."""
+
+    def __init__(self, entries: Sequence[AuditEntry]) -> None:
+        self.rows = [(msgspec.json.encode(entry),) for entry in entries]
+        self.done = False
+        self.error: StorageFailed | FormatTooNew | None = None
+
+
 class FolderAudit:
-    """Implementation of `AuditStore`: entries in a file of a folder. Raises StorageFailed,
-    FormatTooNew."""
+    """Implementation of `AuditStore`: entries in a file of a folder. Its methods raise
+    StorageFailed, FormatTooNew.
+
+    The file is opened by the first call, and created by the first entry. Threads that add entries
+    at the same time share a transaction.
+    """
 
     def __init__(self, folder: Path, most: int = MAX_ENTRIES) -> None:
         self._path = folder / NAME
         self._most = most
         self._lock = Lock()
-        with self._plain_errors():
-            os.close(create_file(self._path))
-            self._connection = sqlite3.connect(
-                self._path, isolation_level=None, check_same_thread=False
-            )
-            try:
-                self._prepare()
-            except BaseException:
-                self._connection.close()
-                raise
+        self._connection: sqlite3.Connection | None = None
+        self._waiting: list[_Write] = []
 
-    def _prepare(self) -> None:
-        self._connection.execute("PRAGMA journal_mode=WAL")
-        self._connection.execute("PRAGMA synchronous=FULL")
-        (found,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if found > FORMAT:
-            raise FormatTooNew(f"{self._path} is in format {found}, this version reads {FORMAT}")
-        self._connection.execute(_SCHEMA)
-        self._connection.execute(f"PRAGMA user_version={FORMAT}")
-
-    async def add(self, entries: Sequence[AuditEntry]) -> None:
-        await asyncio.to_thread(self._add, entries)
-
-    async def page(self, before: str | None, limit: int) -> list[AuditEntry]:
-        return await asyncio.to_thread(self.newest, before, limit)
-
-    async def close(self) -> None:
-        with self._lock:
-            self._connection.close()
-
-    def _add(self, entries: Sequence[AuditEntry]) -> None:
-        rows = [(msgspec.json.encode(entry),) for entry in entries]
-        with self._lock, self._plain_errors(), self._transaction():
-            self._connection.executemany("INSERT INTO entry (body) VALUES (?)", rows)
-            (last,) = self._connection.execute("SELECT max(id) FROM entry").fetchone()
-            self._connection.execute("DELETE FROM entry WHERE id <= ?", (last - self._most,))
-
-    def newest(self, before: str | None, limit: int) -> list[AuditEntry]:
-        """Return the entries of `page`. Blocks."""
-        older_than = _LAST_ID if before is None else int(before)
+    def create(self) -> None:
+        """Create the file if it is missing, and open it."""
         with self._lock, self._plain_errors():
-            rows = self._connection.execute(_NEWEST, (older_than, limit)).fetchall()
+            self._opened()
+
+    def add(self, entries: Sequence[AuditEntry]) -> None:
+        write = _Write(entries)
+        self._waiting.append(write)
+        with self._lock:
+            if not write.done:
+                self._add_waiting()
+        if write.error is not None:
+            raise write.error
+
+    def page(self, before: str | None, limit: int) -> list[AuditEntry]:
+        older_than = _LAST_ID if before is None else int(before.partition("-")[0])
+        with self._lock, self._plain_errors():
+            if self._connection is None and not self._path.exists():
+                return []
+            rows = self._opened().execute(_NEWEST, (older_than, limit)).fetchall()
             return [
                 replace(msgspec.json.decode(body, type=AuditEntry), id=str(number))
                 for number, body in rows
             ]
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            os.close(create_file(self._path))
+            connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            try:
+                self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+        if found > FORMAT:
+            raise FormatTooNew(f"{self._path} is in format {found}, this version reads {FORMAT}")
+        connection.execute(_SCHEMA)
+        connection.execute(f"PRAGMA user_version={FORMAT}")
+
+    def _add_waiting(self) -> None:
+        """Write the rows of all waiting calls, under the lock."""
+        writes, self._waiting = self._waiting, []
+        rows = [row for write in writes for row in write.rows]
+        error = None
         try:
-            yield
+            with self._plain_errors(), self._transaction() as connection:
+                connection.executemany("INSERT INTO entry (body) VALUES (?)", rows)
+                (last,) = connection.execute("SELECT max(id) FROM entry").fetchone()
+                connection.execute("DELETE FROM entry WHERE id <= ?", (last - self._most,))
+        except (StorageFailed, FormatTooNew) as failed:
+            error = failed
+        for write in writes:
+            write.done, write.error = True, error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        connection = self._opened()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
         except BaseException:
-            self._connection.rollback()
+            connection.rollback()
             raise
-        self._connection.execute("COMMIT")
+        connection.execute("COMMIT")
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:

@@ -3,7 +3,7 @@
 Every process appends to it; the server numbers the entries and drops the oldest ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ _FIELD = b"e"
 
 
 class RedisAudit:
-    """Implementation of `AuditStore`."""
+    """The stream of entries, for coroutines on the loop of the connection."""
 
     def __init__(self, connection: Connection, prefix: str, most: int = MAX_ENTRIES) -> None:
         self._connection = connection
@@ -34,11 +34,30 @@ class RedisAudit:
         rows = found.items() if isinstance(found, dict) else found or ()
         return [_entry(bytes(number), fields) for number, fields in rows]
 
-    async def close(self) -> None:
-        """Do nothing: the connection belongs to the store."""
-
     async def _call(self, command: bytes, *rest: bytes) -> Any:
         return await self._connection.command(command, self._key, *rest, key=self._key)
+
+
+class ServerAudit:
+    """Implementation of `AuditStore`; `run` runs a coroutine on the loop of the connection, and
+    waits for it."""
+
+    def __init__(self, audit: RedisAudit, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+        self._audit = audit
+        self._run = run
+
+    def create(self) -> None:
+        """Do nothing: the server creates the stream with its first entry."""
+
+    def add(self, entries: Sequence[AuditEntry]) -> None:
+        self._run(self._audit.add(entries))
+
+    def page(self, before: str | None, limit: int) -> list[AuditEntry]:
+        found: list[AuditEntry] = self._run(self._audit.page(before, limit))
+        return found
+
+    def close(self) -> None:
+        """Do nothing: the connection belongs to the store."""
 
 
 def _entry(number: bytes, fields: Any) -> AuditEntry:

@@ -1,0 +1,29 @@
+"""Opening an audit log beside whoever has the boards open."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from laurels.errors import FolderMissing
+from laurels.stores.local.files.audit import FolderAudit
+from laurels.wire.audit_entry import AuditStore, MemoryAudit
+
+from .index_server import direct_beside
+from .urls import folder_of, is_direct
+
+
+@contextmanager
+def audit_log_of(url: str) -> Iterator[AuditStore]:
+    """Open the audit log of a folder, which may be open elsewhere, or of an index server; that of
+    `memory:` is empty.
+
+    Raise UnknownUrl, FolderMissing, and the errors of opening an index server.
+    """
+    if is_direct(url):
+        with closing(direct_beside(url, create=False)) as store:
+            yield store.audit_log
+        return
+    folder = folder_of(url)
+    if folder is not None and not folder.is_dir():
+        raise FolderMissing(f"there are no boards at {folder}")
+    with closing(MemoryAudit() if folder is None else FolderAudit(folder)) as log:
+        yield log
