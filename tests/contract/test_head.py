@@ -336,7 +336,10 @@ def test_readers_of_changes_begin_with_everybody(deployment: Deployment) -> None
     assert members == {f"m{i:03}" for i in range(150)}
 
 
-def test_a_reader_begins_anew_when_a_head_comes_or_goes(lb: laurels.Leaderboards) -> None:
+def test_a_reader_begins_anew_when_a_head_comes_or_goes(deployment: Deployment) -> None:
+    if not deployment.has_walks:
+        pytest.skip("on an index server a board with a head has no changes yet")
+    lb = deployment.lb
     lb.create(laurels.Board("b", changes="1h", tie="member"))
     lb.submit_many("b", [(f"m{i:03}", i) for i in range(150)])
     for head in (HEAD, 0):
