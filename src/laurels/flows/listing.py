@@ -1,4 +1,4 @@
-"""The sinks or sources that a store knows, by the positions that its boards keep."""
+"""The sinks or sources of a store, found by the positions that its boards keep."""
 
 from collections.abc import Sequence
 
@@ -19,8 +19,8 @@ class ListedFlow(Struct, frozen=True):
 def listed(
     lb: Leaderboards, prefix: str, patterns: Sequence[str] | None = None
 ) -> list[ListedFlow]:
-    """Return what boards keep positions of under names with a prefix, sorted by name. One call for
-    each board."""
+    """Return the sinks or sources whose positions have names with a prefix, sorted by name. One
+    call for each board."""
     found: dict[str, list[str]] = {}
     for board in lb.boards():
         if not reaches(patterns, board.name):

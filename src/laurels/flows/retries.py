@@ -1,4 +1,4 @@
-"""How a flow waits for a store, a stream or a target that does not answer, and tries again."""
+"""Waiting and retrying when a store, a stream or a target does not answer."""
 
 import asyncio
 import random
@@ -30,8 +30,8 @@ class Backoff:
     async def wait(
         self, at_least: float = 0.0, waiting: Callable[[float], object] = lambda _: None
     ) -> None:
-        """Wait after a failure: between half and all of the time that is due, or what the other
-        side asked for if that is longer. `waiting` is called with the seconds before."""
+        """Wait after a failure: between half of the current delay and all of it, or as long as the
+        other side requested if that is longer. `waiting` is called before, with the seconds."""
         due = min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** min(self.failures, 16))
         self.failures += 1
         seconds = max(at_least, due * (0.5 + 0.5 * self._chance()))
@@ -40,7 +40,7 @@ class Backoff:
 
 
 class FlowRetryPolicy:
-    """Repeats a call for as long as its error may pass. `waiting` is called with the error and the
+    """Repeats a call while its error may be temporary. `waiting` is called with the error and the
     seconds until the next attempt."""
 
     def __init__(self, sleep: Sleep, waiting: Callable[[LaurelsError, float], object]) -> None:
@@ -48,7 +48,7 @@ class FlowRetryPolicy:
         self._waiting = waiting
 
     async def call(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of the call when it succeeds. Raise an error that will not pass."""
+        """Return the result of the call once it succeeds. Raise an error that is not temporary."""
         backoff = Backoff(self._sleep)
         while True:
             try:
@@ -62,6 +62,6 @@ class FlowRetryPolicy:
 
 
 def may_pass(error: LaurelsError) -> bool:
-    """Return whether the same call may succeed later. A body that did not arrive in time is that of
-    a process that was paused while it sent."""
+    """Return whether the same call may succeed later. A request body that did not arrive in time
+    counts: the process may have been paused while it sent it."""
     return error.retryable or isinstance(error, BodyTimedOut)

@@ -7,7 +7,7 @@ from laurels.errors import LaurelsError
 
 def split_stream_url(url: str, error: type[LaurelsError]) -> tuple[str, str]:
     """Return the URL of the server with its database and query, and the key of the stream. Raise
-    `error` for another form."""
+    `error` if the URL has another form."""
     try:
         parts = urlsplit(url)
     except ValueError as cause:

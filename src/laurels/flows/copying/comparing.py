@@ -9,14 +9,14 @@ from laurels.model.board import Board
 from laurels.stores.base import BoardContents
 
 ATTEMPTS = 3
-"""How often a difference is looked at again: a period or step may have ended in between."""
+"""How many times a difference is checked again: a period or step may have ended in between."""
 
 Name = tuple[str, str, int, str]
 """The kind of a structure, its window, instance and scope."""
 
 
 class CopyCheck(Struct, frozen=True):
-    """What was compared. `differences` are sentences, as are the `not_compared`."""
+    """The result of a comparison. `differences` and `not_compared` are sentences."""
 
     rankings: int
     entries: int

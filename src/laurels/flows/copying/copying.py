@@ -17,17 +17,17 @@ from laurels.stores.base import BoardContents, BoardCopies
 from .comparing import CopyCheck, compare
 
 ATTEMPTS = 3
-"""How often a board is copied that changes meanwhile."""
+"""How many times a board that changes during the copy is copied."""
 GROUP_BYTES = 1 << 20
-"""The size of pieces that are written together, unless one is larger."""
+"""The total size of the pieces that are written together; a larger piece is written alone."""
 
 
 def unreported(doing: str, rows: int) -> None:
-    """Ignore what is being done."""
+    """Ignore progress reports."""
 
 
 class CopiedBoard(Struct, frozen=True):
-    """A board that was copied, or had been copied before, and its comparison with the source."""
+    """A copied board and its comparison with the source; the copy may be from an earlier run."""
 
     board: str
     copied: bool
@@ -41,10 +41,8 @@ def copy_board(
     board: str,
     report: Callable[[str, int], None] = unreported,
 ) -> CopiedBoard:
-    """Copy a board and compare the copy; `report` gets what is being done, and the rows so far.
-
-    Raises NameTaken, CopyRefused, BoardChanging.
-    """
+    """Copy a board and compare the copy; `report` is called with the current stage and the rows so
+    far. Raises NameTaken, CopyRefused, BoardChanging."""
     copied, rows = False, 0
     if not is_copied(target, source.origin(board)):
         rows = write_copy(source, target, board, report)
@@ -90,7 +88,7 @@ def write_copy(
 
 
 def _gathered(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
-    """Yield pieces in groups that are written together, since a board may have many small ones."""
+    """Yield pieces in groups to be written together, since a board may have many small ones."""
     group: list[Piece] = []
     size = nbytes = 0
     for piece in pieces:

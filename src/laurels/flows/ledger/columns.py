@@ -1,4 +1,4 @@
-"""Entries of a ledger in columns, as they are read for a store that is made from it. Pure."""
+"""Entries of a ledger in columns, as they are read to build a store. Pure."""
 
 from array import array
 from collections.abc import Callable, Sequence
@@ -14,13 +14,13 @@ from laurels.model.validation import safe_repr
 from .rows import COLUMNS, RankingName
 
 SCORES = slice(4, 4 + COLUMNS)
-"""The scores in a row, after the member, window, period and scope."""
+"""The columns of the scores in a row, after member, window, period and scope."""
 
 
 class LedgerEntries(Struct, frozen=True):
-    """Entries of one ranking: the members as the ledger has them, concatenated, with their lengths
-    in bytes; the scores in units of 10^-scale, column by column; and the two times, None where the
-    ledger has none for some."""
+    """The entries of one ranking: the members as stored in the ledger, concatenated, with their
+    lengths in bytes; the scores in units of 10^-scale, column by column; and the two times, None
+    where the ledger has no such time."""
 
     name: RankingName
     members: bytes
@@ -33,8 +33,8 @@ class LedgerEntries(Struct, frozen=True):
 def gathered(
     rows: Sequence[tuple[Any, ...]], scales: Sequence[int], score: Callable[[Any, int], Any]
 ) -> list[LedgerEntries]:
-    """Return rows by ranking, in columns; `score` returns a number as it was written. Raises
-    InvalidEntry, and the errors of values."""
+    """Return rows grouped by ranking, in columns; `score` converts a number to its written form.
+    Raises InvalidEntry, and the errors of values."""
     found: dict[RankingName, list[tuple[Any, ...]]] = {}
     for row in rows:
         found.setdefault((row[1], row[2], row[3]), []).append(row)

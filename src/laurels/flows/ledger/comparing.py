@@ -1,9 +1,9 @@
-"""Find the entries in which a ledger and a store differ.
+"""Find the entries that differ between a ledger and a store.
 
-Both are read once and added up by bucket, a range of members: how many entries there are, and the
-sum of their hashes. Where a bucket differs, its entries are read again and compared one by one. So
-only differing buckets are in memory. Neither side stands still meanwhile, so what is found is
-checked again before it counts as a difference.
+Both are read once. For each bucket, which is a range of members, the entries are counted and their
+hashes added up. Only the entries of buckets that differ are read again and compared one by one, so
+only these are in memory. Both sides change meanwhile, so each difference is checked again before it
+is reported.
 """
 
 import asyncio
@@ -24,17 +24,18 @@ from .rows import BUCKETS, RankingName, bucket_of, scope_text
 
 PAGE = 10_000
 MOST_ENTRIES = 200_000
-"""The most entries of one side that are in memory."""
+"""The most entries of one side that are in memory at a time."""
 _MASK = (1 << 63) - 1
 
 Key = tuple[str, RankingName]
 """A member and a ranking."""
 Value = tuple[object, ...]
-"""What is compared of an entry: the numbers of its score, and its times."""
+"""The compared values of an entry: the numbers of its score, and its times."""
 
 
 class LedgerComparison(Struct, frozen=True):
-    """The entries that seem to differ, how many entries the store has, and the labels of scopes."""
+    """The entries that seem to differ, the number of entries in the store, and the labels of
+    scopes."""
 
     differing: list[Key]
     entries: int
@@ -42,7 +43,7 @@ class LedgerComparison(Struct, frozen=True):
 
 
 def value_of(entry: StoredEntry, dialect: Dialect) -> Value | None:
-    """Return what is compared of an entry, as a ledger keeps it; None for no entry."""
+    """Return the compared values of an entry, as a ledger stores them; None for no entry."""
     if entry.score is None:
         return None
     parts = entry.score if isinstance(entry.score, tuple) else (entry.score,)

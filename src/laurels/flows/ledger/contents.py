@@ -1,10 +1,10 @@
-"""The boards of a ledger as whole boards, from which stores are copied.
+"""The boards of a ledger as whole boards, to be copied into stores.
 
-A ledger has the entries of windows that do not change with time, data, and the positions of
-sources. What it does not have begins empty: rolling windows, decay, rankings by a label, event ids.
-A board that is made from it keeps its uid. Its changes begin anew behind the last one that the
-ledger has, with a tag of their own, so every cursor of the board before is noticed: what it points
-to is either no longer kept or another change.
+A ledger has the entries of windows that do not change with time, the data of members, and the
+positions of sources. Rolling windows, decay, rankings by a label and event ids are not in a ledger,
+and are empty in a board made from it. Such a board keeps its uid. Its changes begin after the last
+one in the ledger, with a new tag, so that a cursor of the former board is detected: it refers to
+changes that are no longer kept, or to others.
 """
 
 from array import array
@@ -38,8 +38,9 @@ DATA_AT_ONCE = 1_000
 
 
 class LedgerFigures(Struct):
-    """What was read of a board: `entries`, those of periods that it no longer keeps (`expired`),
-    those of scopes whose labels the ledger does not have (`left_out`), and members with data."""
+    """The numbers of what was read of a board: `entries`, those of periods that it no longer keeps
+    (`expired`), those of scopes whose labels are not in the ledger (`left_out`), and members with
+    data."""
 
     entries: int = 0
     expired: int = 0
@@ -111,8 +112,8 @@ class LedgerContents:
             figures.data += len(values)
 
     def missing(self, board: str) -> list[str]:
-        """Return, in sentences, what a copy of a board does not have, since the ledger has it
-        not."""
+        """Return sentences about the parts of a board that a copy lacks because they are not in the
+        ledger."""
         figures, windows = self.figures[board], windows_without_entries(self.rules(board))
         missing = ["event ids"]
         if windows:
@@ -143,14 +144,14 @@ class LedgerContents:
 
 
 def windows_without_entries(rules: Rules) -> tuple[str, ...]:
-    """Return the windows and rankings of a board that a ledger does not have."""
+    """Return the windows and rankings of a board that are not in a ledger."""
     recorded = {rules.places[index].window for index in rules.recorded}
     windows = [name for name in rules.windows if name not in recorded]
     return (*windows, *[f"by {label}" for label in rules.rank_by])
 
 
 class _Board(Struct, frozen=True):
-    """A board of the ledger, as it was when it was first read."""
+    """A board of the ledger, as of the first time it was read."""
 
     ledger: LedgerBoard
     rules: Rules
@@ -167,8 +168,8 @@ class _Board(Struct, frozen=True):
 
 
 def _cursor(board: LedgerBoard) -> ChangeCursor:
-    """Return where the sink stood in the changes of a board. Raises LedgerIncomplete if it has not
-    written every present entry yet."""
+    """Return the position of the sink in the changes of a board. Raises LedgerIncomplete if the
+    sink has not yet written all present entries."""
     position = board.position
     if position is None or (is_initial(position) and board.generation == 1):
         raise LedgerIncomplete(
@@ -177,7 +178,7 @@ def _cursor(board: LedgerBoard) -> ChangeCursor:
         )
     try:
         return decode_cursor(decode(position).changes if is_initial(position) else position)
-    except InvalidCursor:  # written by something else than a sink
+    except InvalidCursor:  # not written by a sink
         return decode_cursor(f"{new_uid()}~0-0-e")
 
 
@@ -242,7 +243,7 @@ class _Rankings:
 
 
 def _members(entries: LedgerEntries) -> tuple[bytes, bytes]:
-    """Return the members as a store has them."""
+    """Return the members as they are in a store."""
     members, lengths = entries.members, list(entries.lengths)
     if b"\\" in members:
         ends = list(accumulate(lengths))

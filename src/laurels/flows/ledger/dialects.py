@@ -1,4 +1,4 @@
-"""What the SQL databases of ledgers say differently."""
+"""The differences between the SQL databases that ledgers can be in."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from .rows import COLUMNS
 
 CONNECT_SECONDS = 10
 ANSWER_SECONDS = 60
-"""A statement that a server has not answered by then has failed."""
+"""The time after which an unanswered statement counts as failed."""
 
 Row = tuple[Any, ...]
 ENTRY = ", ".join(
@@ -26,7 +26,8 @@ ENTRY = ", ".join(
 
 
 class Dialect(Protocol):
-    """An SQL database. `execute` takes `%s` for its parameters, whatever the driver takes."""
+    """An SQL database. `execute` takes `%s` for parameters, whatever placeholder the driver
+    uses."""
 
     name: str
     key_name: str
@@ -37,15 +38,14 @@ class Dialect(Protocol):
     number: str
     """The type of an exact number."""
     table_end: str
-    """What stands behind the columns of a table."""
+    """The text after the columns of a table."""
 
     def quoted(self, name: str) -> str:
-        """Return a name as a statement has it, whatever its case and characters."""
+        """Return a name quoted for a statement, whatever its case and characters."""
 
     def connect(self, *, create: bool = True) -> Any:
-        """Return a connection that commits only when it is told to. A database that is a file is
-        made when it is not there; without `create` that raises NoLedger. Raises
-        TargetUnavailable."""
+        """Return a connection that commits only explicitly. A database in a file is created if it
+        does not exist; without `create` that raises NoLedger. Raises TargetUnavailable."""
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         """Carry out a statement and return its cursor."""
@@ -60,7 +60,7 @@ class Dialect(Protocol):
         """Delete the rows with these values in these columns."""
 
     def begin_snapshot(self, connection: Any) -> None:
-        """Begin a transaction whose reads all show the same state."""
+        """Begin a transaction in which all reads see the same state."""
 
     def stream(
         self, connection: Any, statement: str, row: Sequence[Any], size: int
@@ -75,11 +75,12 @@ class Dialect(Protocol):
         its columns. Raises InvalidEntry."""
 
     def score(self, value: Any, scale: int) -> Any:
-        """Return a number as it was written: an int, or a Decimal with the places of its column."""
+        """Return a number in its written form: an int, or a Decimal with the places of its
+        column."""
 
     def kept(self, value: Any) -> Any:
-        """Return a number as it is when it comes back, where the database cannot keep it
-        exactly."""
+        """Return the value that a number has after a round trip through the database, which may not
+        store it exactly."""
 
     def errors(self) -> Any:
         """Return a context in which the driver's errors are raised as those of laurels."""
@@ -94,7 +95,8 @@ def driver(name: str) -> Any:
 
 @contextmanager
 def named_errors(passing: tuple[type[Exception], ...], final: type[Exception]) -> Iterator[None]:
-    """Raise TargetUnavailable for a driver's errors that may pass, TargetRefused for others."""
+    """Raise TargetUnavailable for errors of a driver that may be temporary, TargetRefused for
+    others."""
     try:
         yield
     except passing as error:
@@ -108,14 +110,14 @@ def _message_of(error: Exception) -> str:
 
 
 def bare(kind: str) -> str:
-    """Return a type without its collation."""
+    """Return an SQL type without its collation."""
     return kind.split(" ", maxsplit=1)[0]
 
 
 def entries_by_row(
     dialect: Dialect, connection: Any, table: str, board: str, scales: Sequence[int], size: int
 ) -> Iterator[list[LedgerEntries]]:
-    """Yield the entries of a board from a database that answers with rows."""
+    """Yield the entries of a board from a database that returns rows."""
     statement = f"SELECT {ENTRY} FROM {table} WHERE board = %s"
     for rows in dialect.stream(connection, statement, (board,), size):
         yield gathered(rows, scales, dialect.score)

@@ -1,4 +1,4 @@
-"""Rows of some members of a board, read and written while its sink waits."""
+"""Read and write rows of some members of a board while the board's sink waits."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from .tables import Tables
 
 
 class LedgerPlace(Struct, frozen=True):
-    """Where the sink of a board stands."""
+    """The position of a board's sink."""
 
     sink: str
     position: str
@@ -25,7 +25,7 @@ class LedgerPlace(Struct, frozen=True):
 
 
 class LockedRows:
-    """The rows of a board, in transactions in which its sink cannot go on. Every method may
+    """The rows of a board, in transactions during which its sink cannot continue. Every method may
     block."""
 
     def __init__(self, dialect: Dialect, prefix: str, board: str, rules: Rules) -> None:
@@ -36,18 +36,18 @@ class LockedRows:
         self._connection: Any = None
 
     def open(self) -> None:
-        """Begin a transaction in which the sink goes on. Raises NoLedger."""
+        """Begin a transaction during which the sink continues. Raises NoLedger."""
         with self._transaction():
             if self._connection is None:
                 self._connection = self._dialect.connect(create=False)
 
     def lock(self) -> LedgerPlace:
-        """Begin a transaction, and return where the sink stands until its end. Raises NoLedger,
-        LedgerIncomplete."""
+        """Begin a transaction, and return the position at which the sink waits until the
+        transaction ends. Raises NoLedger, LedgerIncomplete."""
         sinks = self._tables.name("sinks")
         self.open()
         with self._transaction():
-            # A write of the row that a sink moves on makes it wait, in every database.
+            # In every database, a write to the row with the sink's position makes the sink wait.
             self._execute(
                 f"UPDATE {sinks} SET updated_at = updated_at WHERE board = %s", self._board
             )
@@ -76,7 +76,7 @@ class LockedRows:
             )
 
     def write(self, name: RankingName, entries: Sequence[StoredEntry], generation: int) -> None:
-        """Put entries of a ranking in place of its rows."""
+        """Replace the rows of a ranking by entries."""
         window, period, scope = name
         start_ms = None
         if period:
@@ -93,13 +93,13 @@ class LockedRows:
                 )
             )
         with self._transaction():
-            # Rows of higher versions would stay as they are.
+            # An upsert would keep rows of higher versions.
             self.delete([(entry.member, name) for entry in entries])
             table, types = self._tables.name("scores"), self._tables.scores
             self._dialect.upsert(self._connection, table, types, 5, rows)
 
     def data(self, members: Sequence[str]) -> dict[str, str]:
-        """Return what the ledger has as the data of members, as JSON."""
+        """Return the data of members in the ledger, as JSON."""
         places = ", ".join(["%s"] * len(members))
         with self._transaction():
             found = self._execute(
@@ -110,7 +110,7 @@ class LockedRows:
         return {restored(member): text for member, text in found}
 
     def write_data(self, data: Mapping[str, str | None], generation: int) -> None:
-        """Put the data of members in place of what the ledger has; None takes it away."""
+        """Replace the data of members in the ledger; None removes it."""
         table, version = self._tables.name("member_data"), generation << GENERATION_BITS
         rows: list[Row] = [
             (self._board, escaped(member), text, version)
@@ -118,14 +118,14 @@ class LockedRows:
             if text is not None
         ]
         with self._transaction():
-            # Rows of higher versions would stay as they are.
+            # An upsert would keep rows of higher versions.
             gone = [(self._board, escaped(member)) for member in data]
             self._dialect.delete(self._connection, table, ("board", "member"), gone)
             if rows:
                 self._dialect.upsert(self._connection, table, self._tables.member_data, 2, rows)
 
     def positions(self) -> dict[str, str]:
-        """Return where the ledger has the sources of the board."""
+        """Return the positions of the board's sources in the ledger."""
         with self._transaction():
             found = self._execute(
                 f"SELECT source, position FROM {self._tables.name('source_positions')} "
@@ -135,7 +135,7 @@ class LockedRows:
         return {restored(source): restored(text) for source, text in found}
 
     def write_positions(self, positions: Mapping[str, str | None], generation: int) -> None:
-        """Put positions of sources in place of those that the ledger has; None takes one away."""
+        """Replace positions of sources in the ledger; None removes one."""
         table, version = self._tables.name("source_positions"), generation << GENERATION_BITS
         rows: list[Row] = [
             (self._board, escaped(source), escaped(text), version)
@@ -160,13 +160,13 @@ class LockedRows:
             )
 
     def unlock(self) -> None:
-        """End the transaction; what was written holds."""
+        """Commit the transaction."""
         if self._connection is not None:
             with self._transaction():
                 self._connection.commit()
 
     def close(self) -> None:
-        """Close the connection; what was written without `unlock` is gone."""
+        """Close the connection; anything not committed by `unlock` is lost."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with self._dialect.errors():
@@ -174,7 +174,7 @@ class LockedRows:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Close the connection after an error, so that the sink goes on."""
+        """Close the connection after an error, so that the sink continues."""
         try:
             with self._dialect.errors():
                 yield

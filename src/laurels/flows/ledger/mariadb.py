@@ -1,5 +1,4 @@
-"""A ledger in MariaDB or MySQL. Rows are sent as JSON, the fastest way for rows that may be there
-already."""
+"""A ledger in MariaDB or MySQL. Rows are sent as JSON, the fastest way to insert or update rows."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,7 +23,7 @@ _json = msgspec.json.Encoder()
 
 
 class MariaDB:
-    """MariaDB and MySQL, by PyMySQL."""
+    """MariaDB and MySQL, through PyMySQL."""
 
     name = "mariadb"
     key_name = "varchar(64) CHARACTER SET ascii COLLATE ascii_bin"
@@ -80,8 +79,8 @@ class MariaDB:
     def upsert(
         self, connection: Any, table: str, types: dict[str, str], key: int, rows: list[Row]
     ) -> None:
-        """The rows come as one document of JSON, several times as fast as a statement of many rows;
-        columns of one value in all rows are sent once."""
+        """Upsert rows. They are sent as one JSON document, several times as fast as a statement of
+        many rows; a column with one value in all rows is sent once."""
         names = list(types)
         chosen: list[str] = []
         fields: list[str] = []
@@ -149,7 +148,7 @@ class MariaDB:
 
 
 def _of_json(kind: str) -> str:
-    """Return a type as a column of JSON_TABLE has it: texts in the character set of JSON, whatever
-    that of the database is."""
+    """Return the type of a column in JSON_TABLE: text has the character set of JSON, whatever the
+    database uses."""
     name = bare(kind)
     return f"{name} CHARACTER SET utf8mb4" if name in ("varchar(300)", "longtext") else name

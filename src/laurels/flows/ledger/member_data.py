@@ -1,8 +1,8 @@
-"""Compare what members carry in a ledger and in its store, and mend one by the other.
+"""Compare the data of members in a ledger and in its store, and mend one by the other.
 
-The rows of the ledger are looked up in the store, and the members that the store lists in the
-ledger. So what a member in no ranking carries is found if the ledger has a row of it; the store has
-no list of those.
+The rows of the ledger are looked up in the store, and the members listed by the store in the
+ledger. The data of a member that is in no ranking is therefore compared if the ledger has a row for
+it; the store does not list such members.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ PAGE = 10_000
 
 
 class DataDifference(Struct, frozen=True):
-    """A member whose data, as JSON, differs; None where it carries none."""
+    """A member whose data, as JSON, differs; None where it has none."""
 
     member: str
     ledger: str | None
@@ -61,7 +61,7 @@ class DataReconciling:
         self.mended: set[str] = set()
 
     async def run(self, mend: str | None, sleep: Sleep) -> list[str]:
-        """Compare and mend; return the members that could not be judged."""
+        """Compare and mend; return the members that could not be checked."""
         found: dict[str, None] = {}
         async for members in self._candidates():
             found |= dict.fromkeys(members)
@@ -105,7 +105,7 @@ class DataReconciling:
             page = await self._lb.changes(self._board, after=page.cursor, limit=PAGE)
 
     async def _check(self, members: Sequence[str], mend: str | None) -> list[str]:
-        """Check members again, and mend what differs; return those to be checked later."""
+        """Check members again, and mend their differences; return those to be checked later."""
         try:
             place = await asyncio.to_thread(self._rows.lock)
             ledger = await asyncio.to_thread(self._rows.data, members)
@@ -134,8 +134,8 @@ class DataReconciling:
         return again
 
     async def _mend_store(self, member: str, wanted: str | None, before: str | None) -> bool:
-        """Give a member the data of the ledger, if it still has that which was compared; return
-        False if it has to be checked again."""
+        """Set the data of a member to that of the ledger, if it is still the data that was
+        compared; return False if it has to be checked again."""
         try:
             await self._lb.set_data(self._board, member, _read(wanted), before=_read(before))
         except DataMoved:
@@ -148,7 +148,7 @@ class DataReconciling:
         return True
 
     async def _stored(self, members: Sequence[str]) -> dict[str, str]:
-        """Return what members carry in the store, as JSON."""
+        """Return the data of members in the store, as JSON."""
         possible = [member for member in members if is_member(member)]
         found = await self._lb.entries(
             self._board, possible, window=self._window, labels=self._labels, with_data=True
@@ -157,7 +157,7 @@ class DataReconciling:
 
 
 def json_text(data: Any) -> str:
-    """Return data as the ledger has it."""
+    """Return data in the form of the ledger."""
     return (data_bytes(data) or b"").decode()
 
 

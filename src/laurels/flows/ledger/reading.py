@@ -79,7 +79,7 @@ class LedgerReader:
         self._version = VERSION
 
     def open(self) -> None:
-        """Connect, and begin the transaction that all reads are in. Raises NoLedger, LedgerTooNew,
+        """Connect, and begin the transaction of all reads. Raises NoLedger, LedgerTooNew,
         TargetUnavailable."""
         self._connection = self._dialect.connect(create=False)
         try:
@@ -129,20 +129,20 @@ class LedgerReader:
         return LedgerBoard(definition, sink, position, int(generation), max(times, default=None))
 
     def positions(self, board: str) -> dict[str, str]:
-        """Return where the sources of a board stood."""
+        """Return the positions of a board's sources."""
         return {
             restored(name): restored(text)
             for name, text in self._pairs("source_positions", "source, position", board)
         }
 
     def data(self, board: str) -> Iterator[list[tuple[str, str]]]:
-        """Yield what the members of a board carry, as JSON, in pages."""
+        """Yield the data of a board's members, as JSON, in pages."""
         statement = f"SELECT member, data FROM {self._name('member_data')} WHERE board = %s"
         for page in self._stream(statement, board):
             yield [(restored(member), text) for member, text in page]
 
     def reader(self, board: LedgerBoard) -> EntryReader:
-        """Return what turns rows of a board into entries."""
+        """Return a function that turns rows of a board into entries."""
         cut: list[Row] = []
         if self._version > 1:
             cut = self._pairs("scopes", "scope, labels", board.definition.name)

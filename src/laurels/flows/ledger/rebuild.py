@@ -20,11 +20,12 @@ from .reading import LedgerReader
 
 
 class RebuiltBoard(Struct, frozen=True):
-    """A board that was made from a ledger.
+    """A board made from a ledger.
 
     `entries` are those in its rankings; `expired` those of periods that it no longer keeps;
-    `left_out` those of scopes whose labels the ledger does not have. `empty` are the windows, and
-    rankings by a label, that begin without members. `was_done` if an earlier run had made it.
+    `left_out` those of scopes whose labels are not in the ledger. `empty` are the windows, and
+    rankings by a label, that begin without members. `was_done` is True if an earlier run made the
+    board.
     """
 
     board: str
@@ -44,9 +45,9 @@ def rebuild(
     progress: Callable[[str, int], None] = lambda _board, _entries: None,
 ) -> list[RebuiltBoard]:
     """Make the boards of a ledger whose names match; `progress` is called with the name of a board
-    and the number of its entries that are in place. Blocks.
+    and the number of entries written so far. Blocks.
 
-    Raises NoLedger, LedgerIncomplete, RebuildTaken before any of them is made; CopyRefused,
+    Raises NoLedger, LedgerIncomplete and RebuildTaken before any board is made; CopyRefused,
     InvalidEntry.
     """
     contents = LedgerContents(ledger, target.clock)
@@ -61,7 +62,7 @@ def rebuild(
 
 
 def _is_made(contents: LedgerContents, target: BoardCopies, name: str) -> bool:
-    """Return whether the target has this very board. Raises RebuildTaken for another one of that
+    """Return whether the target already has this board. Raises RebuildTaken for another one of that
     name."""
     try:
         return is_copied(target, contents.origin(name))
@@ -92,7 +93,7 @@ def _make(
 
 
 def sentence(made: RebuiltBoard) -> str:
-    """Return what was made, in words."""
+    """Return a sentence about the board."""
     if made.was_done:
         return f"{made.board}: made already"
     parts = [f"{made.board}: {made.entries:,} entries"]

@@ -1,11 +1,11 @@
-"""Compare a ledger with the store whose changes it was made of, and mend one by the other.
+"""Compare a ledger with the store whose changes it contains, and mend one by the other.
 
-Entries that seem to differ are read again on both sides before anything is said or written: the
-rows while the sink waits at its position, then the entries of the store, then the changes of the
-store after that position. A member with changes there is left for the next round, since the sink
-will write it. What still differs is a difference. A store is mended where its entry is still the
-one that was read; a ledger while its sink waits. The data of members and the positions of sources
-are compared in the same way.
+Entries that seem to differ are read again on both sides before anything is reported or written:
+first the rows, while the sink waits at its position, then the entries of the store, then the
+changes of the store after that position. A member with such changes is left for the next round,
+since the sink will write it. A difference that remains is real. An entry of the store is mended
+only if it is still the one that was read; the ledger is mended while its sink waits. The data of
+members and the positions of sources are compared in the same way.
 """
 
 import asyncio
@@ -44,8 +44,8 @@ class EntryDifference(Struct, frozen=True):
 class Reconciled(Struct, frozen=True):
     """The result: how many `entries` the store has and how many members with `data` were compared;
     how many of these, and of the positions of sources, differed, how many of them were `mended`,
-    and how many could not be judged, since they have changes that the sink has not written yet.
-    `differences`, `data_differences` and `position_differences` have the first ones."""
+    and how many could not be checked, since the sink has not yet written their latest changes.
+    `differences`, `data_differences` and `position_differences` list the first ones."""
 
     board: str
     entries: int
@@ -64,7 +64,7 @@ class Reconciled(Struct, frozen=True):
 
 
 class Reconciling:
-    """Compares a board with its ledger, and mends one side if it is told which."""
+    """Compares a board with its ledger, and mends the side that is named, if any."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class _Entries:
         self.mended: set[Key] = set()
 
     async def check(self, keys: Sequence[Key]) -> list[Key]:
-        """Check entries again, and mend those that differ; return those to be checked later."""
+        """Check entries again, and mend the differences; return the entries to be checked later."""
         board = self._board
         try:
             read = await board.read(keys)
@@ -148,7 +148,7 @@ class _Entries:
 
 
 def sentence(result: Reconciled) -> str:
-    """Return the result in words."""
+    """Return a sentence about the result."""
     compared = f"{result.entries:,} entries"
     if result.data:
         compared += f", the data of {result.data:,} members"

@@ -1,7 +1,7 @@
-"""Checking what seems to differ again and again, until everything is judged.
+"""Check apparent differences in rounds, until all are decided.
 
-Neither side of a comparison stands still. A member with changes that the sink has not written yet
-is left for the next round.
+Both sides of a comparison keep changing. A member with changes that the sink has not yet written is
+left for the next round.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,7 +17,7 @@ from .locked import LedgerPlace
 
 T = TypeVar("T")
 AT_ONCE = 200
-"""What is checked together, while the sink waits."""
+"""How many items are checked together, while the sink waits."""
 ROUNDS = 8
 WAIT_SECONDS = 0.25
 CHANGES = 10_000
@@ -28,8 +28,8 @@ Sleep = Callable[[float], Awaitable[None]]
 async def in_rounds(
     left: Sequence[T], check: Callable[[Sequence[T]], Awaitable[list[T]]], sleep: Sleep
 ) -> list[T]:
-    """Check all of `left`; what `check` returns is checked again in the next round. Return what is
-    left after the last."""
+    """Check all of `left`; the items returned by `check` are checked again in the next round.
+    Return those left after the last round."""
     for number in range(ROUNDS):
         if number and left:
             await sleep(WAIT_SECONDS)
@@ -43,14 +43,14 @@ async def in_rounds(
 
 
 class ChangedSince(Struct, frozen=True):
-    """The members and sources with changes that a ledger does not have yet."""
+    """The members and sources with changes that are not in a ledger yet."""
 
     members: set[str]
     sources: set[str]
 
 
 async def changed_since(lb: AsyncLeaderboards, board: str, place: LedgerPlace) -> ChangedSince:
-    """Return what has changed in a board after the position of its ledger. Raises SinkBehind."""
+    """Return the changes of a board after the position of its ledger. Raises SinkBehind."""
     changed = ChangedSince(set(), set())
     after, more = place.position, True
     try:

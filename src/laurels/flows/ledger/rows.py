@@ -1,4 +1,5 @@
-"""Changes of a board as rows of the ledger, the last one per member and ranking. Pure."""
+"""Turn changes of a board into rows of the ledger: the last row for each member and ranking.
+Pure."""
 
 from collections.abc import Callable, Sequence
 from zlib import crc32
@@ -16,7 +17,7 @@ COLUMNS = 4
 """The most columns of a score."""
 BUCKETS = 4_096
 GENERATION_BITS = 40
-"""A version is a generation, above these bits, and the sequence of a change."""
+"""A version is a generation, above these bits, and the sequence number of a change below."""
 MAX_SCOPE = 300
 
 RankingName = tuple[str, str, str]
@@ -34,27 +35,27 @@ class ScoreRow(Struct, frozen=True):
 
 
 class Flush(Struct):
-    """What one page of changes writes, in this order: members removed, entries (None: one that is
-    gone), data, positions of sources; then the entries of older generations are taken away where
-    the page has the mark at the end of all present entries."""
+    """The writes for one page of changes, in this order: members removed, entries (None: one that
+    is gone), data, positions of sources; then the entries of older generations are removed, if the
+    page has the mark at the end of all present entries."""
 
     removed: dict[str, None] = msgspec.field(default_factory=dict)
     entries: dict[str, dict[RankingName, ScoreRow | None]] = msgspec.field(default_factory=dict)
     data: dict[str, tuple[str | None, int]] = msgspec.field(default_factory=dict)
     positions: dict[str, str] = msgspec.field(default_factory=dict)
     scopes: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
-    """The labels of scopes that are cut short."""
+    """The labels of scopes whose text is shortened."""
     defines: bool = False
     ends_initial: bool = False
 
 
 def bucket_of(member: str) -> int:
-    """Return which of the buckets a member is in; reconciling compares them one by one."""
+    """Return the bucket of a member; reconciling compares bucket by bucket."""
     return crc32(member.encode()) % BUCKETS
 
 
 def is_member(member: str) -> bool:
-    """Return whether a board can have a member of that id, whatever the ledger has."""
+    """Return whether a text can be the id of a member."""
     try:
         return bool(member_bytes(member))
     except LaurelsError:
@@ -62,20 +63,20 @@ def is_member(member: str) -> bool:
 
 
 def escaped(text: str) -> str:
-    """Return a text as the ledger has it: without the character NUL, which PostgreSQL refuses.
-    `restored` returns it as it was."""
+    """Return a text in the form of the ledger: without the character NUL, which PostgreSQL refuses.
+    `restored` is the inverse."""
     return text.replace("\\", "\\\\").replace("\0", "\\0") if "\\" in text or "\0" in text else text
 
 
 def restored(text: str) -> str:
-    """Return a text of the ledger as it was."""
+    """Return the original of an escaped text."""
     if "\\" not in text:
         return text
     return "\\".join([part.replace("\\0", "\0") for part in text.split("\\\\")])
 
 
 def scope_text(labels: dict[str, str] | None) -> str:
-    """Return the text of a scope as the ledger has it, cut short where it is very long."""
+    """Return the text of a scope in the ledger; a very long one is shortened."""
     text = escaped(labels_text(labels or {}))
     if len(text) <= MAX_SCOPE:
         return text
@@ -83,17 +84,18 @@ def scope_text(labels: dict[str, str] | None) -> str:
 
 
 def is_cut(scope: str) -> bool:
-    """Return whether a scope of the ledger may be cut short; its labels are kept beside it."""
+    """Return whether a scope of the ledger may be shortened; its labels are then in a table of
+    their own."""
     return len(scope) == MAX_SCOPE and scope[-9] == "~"
 
 
 def labels_in(scope: str) -> dict[str, str]:
-    """Return the labels in a scope of the ledger that is not cut short."""
+    """Return the labels of a scope of the ledger that is not shortened."""
     return labels_of(restored(scope))
 
 
 def version_of(change: Change, generation: int) -> int:
-    """Return the version of rows that a change writes: they take the place of lower ones."""
+    """Return the version of the rows written by a change; they replace rows of lower versions."""
     parts = change.id.split("/", 3)
     sequence = 0 if parts[1] == "initial" else int(parts[2])
     return (generation << GENERATION_BITS) | min(sequence, (1 << GENERATION_BITS) - 1)
@@ -102,7 +104,8 @@ def version_of(change: Change, generation: int) -> int:
 def flush_of(
     changes: Sequence[Change], generation: int, start_of: Callable[[str, str], int]
 ) -> Flush:
-    """Return what a page of changes writes. `start_of` returns when a period of a window begins."""
+    """Return the writes for a page of changes. `start_of` returns the beginning of a period of a
+    window."""
     flush = Flush()
     for change in changes:
         version = version_of(change, generation)

@@ -26,7 +26,7 @@ from .rows import RankingName, is_member
 
 
 class EntriesRead(Struct, frozen=True):
-    """Entries of both sides as of one position, without members that have changes after it."""
+    """Entries of both sides at one position, without members that have changes after it."""
 
     place: LedgerPlace
     settled: list[Key]
@@ -54,7 +54,7 @@ class BoardSides:
         self._rows = rows
 
     async def read(self, keys: Sequence[Key]) -> EntriesRead:
-        """Read entries of both sides as of the ledger's position, at which its sink waits until
+        """Read entries of both sides at the ledger's position, where its sink waits until
         `unlock`."""
         place = await asyncio.to_thread(self._rows.lock)
         members = list(dict.fromkeys(member for member, _ in keys))
@@ -95,8 +95,8 @@ class BoardSides:
             await asyncio.to_thread(self._rows.write, name, entries, read.place.generation)
 
     async def mend_store(self, read: EntriesRead, wrong: Sequence[Key]) -> set[Key]:
-        """Write the entries of the ledger into the store, where it still has those that were read;
-        return those that were written."""
+        """Write the entries of the ledger into the store, unless the store's have changed since
+        they were read; return the entries that were written."""
         done: set[Key] = set()
         for name, keys in _by_ranking(wrong).items():
             window, period, scope = name
@@ -110,12 +110,11 @@ class BoardSides:
                         done.add(key)
                 except LaurelsError as error:
                     if error.status not in (400, 404):
-                        raise  # else no ranking could have this entry
+                        raise  # otherwise no ranking could have this entry
         return done
 
     async def _stored(self, keys: Sequence[Key]) -> tuple[dict[Key, StoredEntry], set[Key]]:
-        """Return the entries that the store has, and the keys of periods that it no longer
-        keeps."""
+        """Return the entries of the store, and the keys of periods that it no longer keeps."""
         found: dict[Key, StoredEntry] = {}
         gone: set[Key] = set()
         for name, of_ranking in _by_ranking(keys).items():
@@ -132,7 +131,7 @@ class BoardSides:
             except PeriodExpired:
                 gone.update(of_ranking)
             except (UnknownWindow, UnknownPeriod, UnknownScope, PeriodFuture):
-                continue  # no ranking of the store is named so
+                continue  # no ranking of the store has this name
             else:
                 found |= {(e.member, name): e for e in entries if e.score is not None}
         return found, gone

@@ -1,7 +1,7 @@
-"""Compare where the sources of a board stand in a ledger and in its store.
+"""Compare the positions of a board's sources in a ledger and in its store.
 
-A ledger gets the positions of the store. A store never gets those of a ledger: a source that is
-moved back would count again, and one that is moved on would leave something out.
+The ledger gets the positions of the store, never the other way round: a source that is moved back
+would count events again, and one that is moved forward would leave events out.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class PositionReconciling:
         self.mended: set[str] = set()
 
     async def run(self, mend: str | None, sleep: Sleep) -> list[str]:
-        """Compare and mend; return the sources that could not be judged."""
+        """Compare and mend; return the sources that could not be checked."""
         await asyncio.to_thread(self._rows.open)
         ledger = await asyncio.to_thread(self._rows.positions)
         await asyncio.to_thread(self._rows.unlock)

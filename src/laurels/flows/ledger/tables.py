@@ -1,4 +1,4 @@
-"""The tables of a ledger: their columns, and the statements that make them."""
+"""The tables of a ledger: their columns, and the statements that create them."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from .dialects import Dialect
 from .rows import COLUMNS
 
 VERSION = 2
-"""Of the tables; a ledger of a higher one is refused."""
+"""The version of the tables; a ledger with a higher version is refused."""
 
 
 class Tables(Struct, frozen=True):
@@ -21,7 +21,8 @@ class Tables(Struct, frozen=True):
 
     @property
     def scores(self) -> dict[str, str]:
-        """The columns of `scores`, an entry of a ranking a row, by name with their types."""
+        """The columns of `scores`, one row for each entry of a ranking, by name with their
+        types."""
         dialect = self.dialect
         return {
             "board": f"{dialect.key_name} NOT NULL",
@@ -39,7 +40,7 @@ class Tables(Struct, frozen=True):
 
     @property
     def member_data(self) -> dict[str, str]:
-        """The columns of `member_data`, what a member carries as JSON."""
+        """The columns of `member_data`, the data of each member as JSON."""
         return {
             "board": f"{self.dialect.key_name} NOT NULL",
             "member": f"{self.dialect.key_text} NOT NULL",
@@ -49,7 +50,7 @@ class Tables(Struct, frozen=True):
 
     @property
     def source_positions(self) -> dict[str, str]:
-        """The columns of `source_positions`, where the sources of a board stand."""
+        """The columns of `source_positions`, the positions of a board's sources."""
         return {
             "board": f"{self.dialect.key_name} NOT NULL",
             "source": f"{self.dialect.key_text} NOT NULL",
@@ -59,7 +60,7 @@ class Tables(Struct, frozen=True):
 
     @property
     def scopes(self) -> dict[str, str]:
-        """The columns of `scopes`, the labels, as JSON, of scopes that are cut short."""
+        """The columns of `scopes`: the labels, as JSON, of scopes whose text is shortened."""
         return {
             "board": f"{self.dialect.key_name} NOT NULL",
             "scope": f"{self.dialect.key_text} NOT NULL",
@@ -69,7 +70,7 @@ class Tables(Struct, frozen=True):
 
     @property
     def boards(self) -> dict[str, str]:
-        """The columns of `boards`, a definition in JSON a row."""
+        """The columns of `boards`, one definition in JSON for each row."""
         return {
             "board": f"{self.dialect.key_name} NOT NULL",
             "title": self.dialect.long_text,
@@ -89,7 +90,7 @@ class Tables(Struct, frozen=True):
         }
 
     def statements(self) -> list[str]:
-        """Return the statements that make what is not there yet."""
+        """Return the statements that create missing tables."""
         made = [
             self._table("scores", self.scores, 5),
             self._table("member_data", self.member_data, 2),

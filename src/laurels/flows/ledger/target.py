@@ -1,8 +1,8 @@
 """The ledger as the target of a sink.
 
-Each page is one transaction: the last row per member and ranking, and the sink's position, which is
-moved on only from where the page begins. So what a kill interrupts is not there at all, and a
-runner that wakes up after another has gone on changes nothing.
+Each page is one transaction: the last row for each member and ranking, and the sink's position,
+which is changed only if it is the position before the page. So an interrupted page leaves no trace,
+and a runner that resumes after another one took over changes nothing.
 """
 
 import asyncio
@@ -54,11 +54,12 @@ class LedgerTarget:
         self._boards: dict[str, _KnownBoard] = {}
 
     async def open(self) -> None:
-        """Connect, and make the tables that are not there. Raises LedgerTooNew."""
+        """Connect, and create missing tables. Raises LedgerTooNew."""
         await self._in_thread(self._make_tables)
 
     async def position(self, board: str) -> str | None:
-        """Return the cursor stored for a board. Raises LedgerTaken where another sink writes it."""
+        """Return the stored cursor of a board. Raises LedgerTaken if another sink writes the
+        board."""
         return (await self._in_thread(lambda: self._stored(board)))[0]
 
     async def deliver(self, page: SinkPage) -> None:
@@ -86,7 +87,7 @@ class LedgerTarget:
         return await loop.run_in_executor(self._thread, lambda: self._connected(work))
 
     def _connected(self, work: Callable[[], T]) -> T:
-        """Return what `work` returns, in a transaction; without a connection after an error."""
+        """Return the result of `work` in a transaction; after an error, disconnect."""
         if self._connection is None:
             self._connection = self._dialect.connect()
         try:
@@ -118,7 +119,7 @@ class LedgerTarget:
             self._execute(f"INSERT INTO {name} (version) VALUES (%s)", VERSION)
         elif found > VERSION:
             raise LedgerTooNew(f"the tables are of version {found}, this laurels knows {VERSION}")
-        elif found < VERSION:  # its tables have been made just now
+        elif found < VERSION:  # the tables were created just now
             self._execute(f"UPDATE {name} SET version = %s", VERSION)
 
     def _stored(self, board: str) -> tuple[str | None, int]:
@@ -136,7 +137,7 @@ class LedgerTarget:
 
     def _deliver(self, page: SinkPage, known: "_KnownBoard") -> None:
         stored, generation = self._stored(page.board)
-        if stored == page.after:  # the answer to this very page was lost
+        if stored == page.after:  # the acknowledgement of this page was lost
             return
         if stored != page.before:
             raise SinkOvertaken(
@@ -156,7 +157,8 @@ class LedgerTarget:
         known.is_written = True
 
     def _move_on(self, page: SinkPage, generation: int) -> None:
-        """Move the position on, from where the page begins; the row is locked until the end."""
+        """Move the position forward from the beginning of the page; the row is locked until the
+        transaction ends."""
         table = self._tables.name("sinks")
         now_ms = self._now_ms()
         if (
@@ -223,7 +225,7 @@ class LedgerTarget:
             self._dialect.delete(self._connection, self._tables.name(table), columns, rows)
 
     def _upsert(self, table: str, types: dict[str, str], key: int, rows: list[Row]) -> None:
-        """Write rows in the order of their key, so that two sinks never wait for each other."""
+        """Write rows in the order of their keys, so that two sinks cannot deadlock."""
         for start in range(0, len(rows), ROWS_A_STATEMENT):
             some = rows[start : start + ROWS_A_STATEMENT]
             self._dialect.upsert(self._connection, self._tables.name(table), types, key, some)
@@ -234,7 +236,7 @@ class LedgerTarget:
         self._upsert("boards", self._tables.boards, 1, [row])
 
     def _drop_older(self, board: str, generation: int) -> None:
-        """Take away what older generations left: all present entries have been written."""
+        """Delete the rows of older generations, once all present entries have been written."""
         for table in ("scores", "member_data"):
             self._execute(
                 f"DELETE FROM {self._tables.name(table)} WHERE board = %s AND version < %s",
@@ -242,7 +244,7 @@ class LedgerTarget:
             )
 
     def _retire(self, board: str, known: "_KnownBoard") -> None:
-        """Take away the periods that the board no longer keeps, once for each that ends."""
+        """Delete the periods that the board no longer keeps, once for each that ends."""
         for window, oldest_ms in known.oldest().items():
             if known.retired.get(window) == oldest_ms:
                 continue
@@ -261,7 +263,7 @@ class LedgerTarget:
 
 
 class _KnownBoard:
-    """A board's definition, and when its periods begin."""
+    """A board's definition, and the beginnings of its periods."""
 
     def __init__(self, definition: Board) -> None:
         self.definition = definition
@@ -273,7 +275,7 @@ class _KnownBoard:
         self._starts: dict[tuple[str, str], int] = {}
 
     def start_of(self, window: str, period: str) -> int:
-        """Return when a period of a window begins."""
+        """Return the beginning of a period of a window."""
         start_ms = self._starts.get((window, period))
         if start_ms is None:
             if len(self._starts) > 10_000:
@@ -286,7 +288,7 @@ class _KnownBoard:
         return start_ms
 
     def oldest(self) -> dict[str, int]:
-        """Return when the oldest kept period of each calendar window begins."""
+        """Return the beginning of the oldest kept period of each calendar window."""
         found = {
             name: window.oldest_stored(MIN_MS, self.latest_ms)
             for name, window in self._rules.windows.items()

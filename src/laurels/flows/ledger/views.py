@@ -1,4 +1,4 @@
-"""Views of boards with their columns' own names, for people who write queries."""
+"""Views of boards that have the columns' own names, for people who write queries."""
 
 import re
 from contextlib import closing
@@ -14,14 +14,14 @@ from .reading import LedgerReader
 from .tables import Tables
 
 ENTRY = ("member", "window_name", "period", "scope", "reached_at", "last_at", "period_start")
-"""The columns that views of all boards have, besides those of the score."""
+"""The columns that the views of all boards have, besides those of the score."""
 _VIEW_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _PLAIN = re.compile(r"[a-z0-9_]+")
 
 
 def view_name(prefix: str, board: str, name: str | None = None) -> str:
-    """Return the name of the view of a board: PREFIX and view_BOARD, or the one that is asked for.
-    No two boards have the same by themselves. Raises InvalidTarget."""
+    """Return the name of a board's view: the prefix and `view_BOARD`, or the given name. Default
+    names of different boards differ. Raises InvalidTarget."""
     if name is None:
         name = f"{prefix}view_{board}"
         if not _PLAIN.fullmatch(board):
@@ -35,9 +35,8 @@ def view_name(prefix: str, board: str, name: str | None = None) -> str:
 
 
 def column_names(board: Board) -> list[str]:
-    """Return the names of a board's columns in its view: their own, or `score_N` where the view has
-    such a column already. Databases differ in whether case tells names apart, so here it does
-    not."""
+    """Return the names of a board's columns in its view: their own, or `score_N` if the view
+    already has such a column. The comparison ignores case, as some databases do."""
     taken = {*ENTRY}
     names = []
     for number, column in enumerate(board.columns, 1):
@@ -50,7 +49,7 @@ def column_names(board: Board) -> list[str]:
 
 
 def make_view(dialect: Dialect, prefix: str, board: str, name: str | None = None) -> str:
-    """Make the view of a board, in place of one of that name; return its name. Raises NoLedger,
+    """Create the view of a board, replacing one of that name; return its name. Raises NoLedger,
     InvalidTarget, TargetRefused."""
     view = view_name(prefix, board, name)
     with closing(LedgerReader(dialect, prefix)) as reader:
@@ -73,7 +72,7 @@ def make_view(dialect: Dialect, prefix: str, board: str, name: str | None = None
 
 
 def drop_view(dialect: Dialect, prefix: str, board: str, name: str | None = None) -> str:
-    """Remove the view of a board, if it is there; return its name. Raises InvalidTarget,
+    """Remove the view of a board, if it exists; return its name. Raises InvalidTarget,
     TargetRefused."""
     view = view_name(prefix, board, name)
     _execute(dialect, f"DROP VIEW IF EXISTS {view}")

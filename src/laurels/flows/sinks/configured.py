@@ -1,4 +1,4 @@
-"""Sinks that a server runs by its settings."""
+"""Sinks that a server runs, defined in its settings."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from .parking import ParkingFile
 from .runner import SinkOptions, SinkRunner
 
 AGAIN_SECONDS = 30.0
-"""After so long a sink that ended is begun again."""
+"""How long after its end a sink is started again."""
 
 
 class SinkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +34,7 @@ class SinkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class BackgroundSinks:
-    """Runs sinks beside a service until it is cancelled. A sink that ends is logged and begun
+    """Runs sinks beside a service until it is cancelled. A sink that ends is logged and started
     again."""
 
     def __init__(
@@ -53,7 +53,7 @@ class BackgroundSinks:
             self._runner(name)
 
     async def go_on(self) -> None:
-        """Run all sinks. Never ends by itself."""
+        """Run all sinks until cancelled."""
         await asyncio.gather(*[self._keep(name) for name in self._settings])
 
     async def _keep(self, name: str) -> None:
@@ -64,7 +64,7 @@ class BackgroundSinks:
                 await runner.run()
             except LaurelsError as error:
                 self._report(name, str(error))
-            except Exception as error:  # a sink must not end the others or the service
+            except Exception as error:  # must not end other sinks or the service
                 self._report(name, repr(error))
             await asyncio.sleep(AGAIN_SECONDS)
 

@@ -1,22 +1,22 @@
-"""How far a sink is, and how far behind."""
+"""The progress of a sink, and its lag."""
 
 from msgspec import Struct
 
 
 class BoardFigures(Struct):
-    """What a sink has sent of one board, and what waits."""
+    """The progress of a sink on one board."""
 
     delivered: int = 0
-    """Changes that the target has, since the sink was started."""
+    """Changes delivered to the target since the sink was started."""
     parked: int = 0
     restarts: int = 0
-    """How often all present entries were sent again."""
+    """How many times all present entries were sent again."""
     waiting_since_ms: int | None = None
-    """When the oldest change was made that was read and is not delivered; None without one."""
+    """The time of the oldest change that was read and is not delivered; None if there is none."""
     waiting: int = 0
-    """Changes that were read and are not delivered."""
+    """The number of changes that were read and are not delivered."""
     error: str | None = None
-    """What the last attempt failed with, None after a success."""
+    """The error of the last attempt, None after a success."""
 
     def lag_seconds(self, now_ms: int) -> float:
         """Return the age of the oldest change that waits, 0 without one."""

@@ -1,7 +1,7 @@
 """A stream of NATS JetStream as the target of a sink.
 
-Each change is a message whose `Nats-Msg-Id` is the change's id: what is sent twice within the
-stream's duplicate window is stored once. A page counts as delivered when every message was
+Each change is a message whose `Nats-Msg-Id` is the change's id, so a message that is sent twice
+within the stream's duplicate window is stored once. A page is delivered when every message has been
 acknowledged.
 """
 
@@ -24,8 +24,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class SubjectTemplate:
-    """The subject of a change: `gifts.{board}.{member}`. What a token of a subject cannot have is
-    written as `%` and two digits a byte."""
+    """The subject of a change: `gifts.{board}.{member}`. Bytes that a token of a subject cannot
+    contain are written as `%` and two hexadecimal digits."""
 
     def __init__(self, text: str) -> None:
         plain = _FIELD.sub("x", text)
@@ -55,7 +55,7 @@ def _token(text: str | None) -> str:
 
 
 class JetStreamTarget:
-    """Publishes each change to a subject that a stream listens to."""
+    """Publishes each change to a subject of a stream."""
 
     keeps_positions = False
     takes_state = False
@@ -91,7 +91,7 @@ class JetStreamTarget:
                     raise _named(answer) from answer
 
     async def reset(self, board: str, position: str | None) -> None:
-        """Do nothing: the store has the position."""
+        """Do nothing: the position is in the store."""
 
     async def close(self) -> None:
         if self._client is not None:
@@ -117,14 +117,14 @@ class JetStreamTarget:
         return self._client
 
     def _place(self) -> str:
-        """Return the server without a password."""
+        """Return the address of the server without a password."""
         return self._server.rsplit("@", 1)[-1]
 
 
 def _rounds(changes: Sequence[Change]) -> list[list[Change]]:
-    """Return changes in rounds in which each member occurs once. The messages of a round are sent
-    together, and the next round when all are acknowledged: so those of a member stay in order,
-    whichever has to be sent again."""
+    """Divide changes into rounds in which each member occurs once. The messages of a round are sent
+    together, and the next round when all are acknowledged, so the messages of a member stay in
+    order, whichever of them is sent again."""
     rounds: list[list[Change]] = []
     counts: dict[str | None, int] = {}
     for change in changes:
@@ -137,11 +137,11 @@ def _rounds(changes: Sequence[Change]) -> list[list[Change]]:
 
 
 async def _ignore(_: Exception) -> None:
-    """Leave an error to the call that it fails."""
+    """Ignore an error that the client reports here, since the failed call raises it as well."""
 
 
 def _named(error: BaseException) -> Exception:
-    """Return the error of a target for one of the client's."""
+    """Translate an error of the client into the corresponding error of a target."""
     from nats.js.errors import APIError, NoStreamResponseError  # noqa: PLC0415
 
     if isinstance(error, NoStreamResponseError):

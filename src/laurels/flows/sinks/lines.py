@@ -38,7 +38,7 @@ class LinesTarget:
             if self._path.is_file() and _ends_in_half_line(self._path):
                 self._file.write(
                     b"\n"
-                )  # cut by a kill; its change comes again, in a line of its own
+                )  # cut off by a kill; its change is sent again, in a line of its own
         except OSError as error:
             raise InvalidTarget(f"{self._path} cannot be written: {error.strerror}") from error
 
@@ -50,7 +50,7 @@ class LinesTarget:
         await asyncio.to_thread(self._write, lines)
 
     async def reset(self, board: str, position: str | None) -> None:
-        """Do nothing: the store has the position."""
+        """Do nothing: the position is in the store."""
 
     async def close(self) -> None:
         if self._path is not None and self._file is not None:
@@ -61,7 +61,7 @@ class LinesTarget:
         assert file is not None
         rest = memoryview(b"".join(lines))
         if self._path is None:
-            file.write(rest)  # a reader that has gone ends the program
+            file.write(rest)  # the program ends when its reader has gone
             file.flush()
             return
         end = file.seek(0, os.SEEK_END) if file.seekable() else 0
@@ -71,7 +71,7 @@ class LinesTarget:
             if file.seekable():
                 os.fsync(file.fileno())
         except OSError as error:
-            with suppress(OSError):  # no half line stays, and none is written twice
+            with suppress(OSError):  # so that no partial line stays, and no line is written twice
                 file.truncate(end)
             raise TargetUnavailable(f"{self._path} cannot be written: {error.strerror}") from error
 

@@ -1,4 +1,4 @@
-"""How a change is written for a target: whole, or as the fields that others expect. Pure."""
+"""The message for a change: the whole change, or the fields that a receiver expects. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,7 +22,7 @@ FIELDS: dict[str, Callable[[Change], Any]] = {
     "rankings": lambda change: change.rankings,
     "data": lambda change: change.data,
 }
-"""What a field of a message can be taken from."""
+"""The values that the fields of a message can have."""
 _exact = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -37,7 +37,7 @@ class FieldMapping:
         self._fields = None if text is None else _parse(text)
 
     def encode(self, change: Change) -> bytes | None:
-        """Return a change as JSON; None for one that the mapping leaves out."""
+        """Return a change as JSON, or None if the mapping leaves it out."""
         if self._fields is None:
             return _exact.encode(change)
         if change.member is None or change.kind not in ("event", "set", "initial"):

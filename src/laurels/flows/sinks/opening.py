@@ -1,4 +1,4 @@
-"""From what a user names to a sink's target: the one place that knows all kinds."""
+"""Open the target of a sink by its URL; the only module that knows all kinds of targets."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ SQL = ("postgresql", "postgres", "mysql", "mariadb", "sqlite")
 
 
 class DeliveryOptions(Struct, frozen=True):
-    """What a user says of a target besides its URL."""
+    """The options of a target besides its URL."""
 
     fields: str | None = None
     """A mapping of fields; see `FieldMapping`."""
@@ -33,8 +33,8 @@ class DeliveryOptions(Struct, frozen=True):
 
 
 def webhook_secret(secret: str | None, file: Path | None) -> str | None:
-    """Return the key of a webhook's signature, from a file if one is named; None for none. Raises
-    InvalidTarget."""
+    """Return the key that signs webhooks, read from a file if one is named; None if there is none.
+    Raises InvalidTarget."""
     if file is None:
         return secret
     if secret is not None:

@@ -1,4 +1,5 @@
-"""Changes that a target has refused for good, kept in a file until somebody sends them again."""
+"""Parked changes: those that a target refused permanently, kept in a file until somebody sends them
+again."""
 
 import asyncio
 import fcntl
@@ -19,7 +20,7 @@ from .target import SinkPage, SinkTarget
 
 
 class Parked(Struct, frozen=True):
-    """Changes of one page that was refused, a line of the file."""
+    """The changes of one refused page, a line of the file."""
 
     sink: str
     board: str
@@ -33,8 +34,8 @@ _decoder = msgspec.json.Decoder(Parked, float_hook=exact)
 
 
 class ParkingFile:
-    """A file of refused pages, one a line. Each use of it holds a lock, so that a sink may park
-    while others are sent again."""
+    """A file of refused pages, one page in a line. Every access holds a lock, so that a sink can
+    park pages while others are sent again."""
 
     def __init__(self, path: Path, sink: str = "") -> None:
         self.path = path
@@ -47,16 +48,16 @@ class ParkingFile:
         await asyncio.to_thread(self._add, parked)
 
     def read(self) -> list[Parked]:
-        """Return what is parked, oldest first; nothing where there is no such file."""
+        """Return the parked pages, oldest first; none if there is no file."""
         if not self.path.exists():
             return []
         with self._locked() as file:
             return _read(file)
 
     async def resend(self, target: SinkTarget) -> int:
-        """Send what is parked, in its order, and take it out of the file; return how many changes
-        that were. Raises what the target fails with: what was sent before is out, the rest stays.
-        """
+        """Send the parked pages, in order, and remove them from the file; return the number of
+        changes sent. If the target fails, raise its error: the pages sent before are removed, the
+        others stay."""
         sent = 0
         while pages := await asyncio.to_thread(self.read):
             first = pages[0]
@@ -68,13 +69,14 @@ class ParkingFile:
     def _add(self, parked: Parked) -> None:
         with self._locked() as file:
             whole = file.read().rpartition(b"\n")
-            file.truncate(len(whole[0]) + len(whole[1]))  # half a line, of a kill while parking
+            file.truncate(len(whole[0]) + len(whole[1]))  # cut off by a kill while parking
             file.write(_encoder.encode(parked) + b"\n")
             file.flush()
             os.fsync(file.fileno())
 
     def _drop_first(self) -> None:
-        """Take the first line out: by a file written beside, so that no kill loses the others."""
+        """Remove the first line, by replacing the file with a new one, so that a kill loses no
+        other line."""
         with self._locked() as file:
             file.readline()
             rest = file.read()
@@ -99,7 +101,7 @@ class ParkingFile:
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file that, where it is new, its owner alone can read."""
+    """Open a file; a new one is readable by its owner alone."""
     return os.open(path, flags, 0o600)
 
 

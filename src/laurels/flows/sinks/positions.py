@@ -1,4 +1,4 @@
-"""The position of a sink, where the store keeps it."""
+"""The position of a sink in the store."""
 
 from collections.abc import Sequence
 
@@ -12,21 +12,22 @@ from laurels.model.board_patterns import reaches
 async def move_position(
     boards: AsyncLeaderboards, board: str, source: str, before: str | None, cursor: str
 ) -> None:
-    """Move a position on from the one before. Raises SinkOvertaken where another is stored."""
+    """Move a position forward from the previous one. Raises SinkOvertaken if another one is
+    stored."""
     try:
         await boards.submit_many(board, [], position=(source, cursor, before))
-    except PositionDiffers as error:  # a move that was interrupted on a board in several shards
+    except PositionDiffers as error:  # an interrupted move on a board in several shards
         if error.ends_at is None:
             raise
         await boards.submit_many(board, [], position=(source, error.ends_at, before))
         await boards.submit_many(board, [], position=(source, cursor, error.ends_at))
     except PositionMoved as error:
-        if await boards.position(board, source) != cursor:  # else this call was repeated
+        if await boards.position(board, source) != cursor:  # otherwise this call was a repetition
             raise SinkOvertaken(f"{board!r}: {error.what}") from error
 
 
 async def set_position(boards: AsyncLeaderboards, board: str, source: str, text: str) -> None:
-    """Set a position, whatever is stored."""
+    """Set a position, whatever position is stored."""
     try:
         await boards.submit_many(board, [], position=(source, text))
     except PositionDiffers as error:
@@ -37,7 +38,8 @@ async def set_position(boards: AsyncLeaderboards, board: str, source: str, text:
 
 
 def forget(lb: Leaderboards, source: str, patterns: Sequence[str] | None = None) -> list[str]:
-    """Remove the positions of a sink, so that boards keep no changes for it; return their names."""
+    """Remove the positions of a sink, so that boards no longer keep changes for it; return the
+    names of the boards."""
     forgotten = []
     for board in lb.boards():
         if reaches(patterns, board.name) and lb.position(board.name, source):

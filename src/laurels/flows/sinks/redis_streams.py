@@ -1,8 +1,7 @@
 """A Redis or Valkey stream as the target of a sink.
 
-Changes are added and the position is moved on by one script, so that each change is there once,
-whatever is killed between. The position lies in a hash beside the stream, in the same slot of a
-cluster.
+One script adds changes and moves the position, so that each change is in the stream once, whenever
+a kill happens. The position is in a hash beside the stream, in the same slot of a cluster.
 """
 
 from hashlib import sha1

@@ -1,9 +1,9 @@
 """The runner of a sink: reads the changes of boards in order and sends them to a target.
 
-Each board is followed by a task of its own. A page is read after the sink's position, sent, and
-only then is the position moved on: in the target together with the page where it keeps positions,
-else in the store after the target has confirmed. So a kill at any moment sends a page again and
-never leaves one out.
+Each board has a task of its own. The task reads a page of changes after the sink's position, sends
+it, and only then moves the position: in the target, together with the page, if the target keeps
+positions; otherwise in the store, after the target has confirmed. So after a kill at any moment a
+page may be sent again, and none is left out.
 """
 
 import asyncio
@@ -34,22 +34,22 @@ T = TypeVar("T")
 POLL_SECONDS = 0.05
 MOST_POLL_SECONDS = 1.0
 BOARDS_A_SECOND = 1_000
-"""Idle boards that are looked at in a second, all together."""
+"""The number of idle boards that are checked in a second, in total."""
 NEW_BOARDS_SECONDS = 5.0
-"""After so long the sink looks for new boards."""
+"""The time between two searches for new boards."""
 REPORT_SECONDS = 10.0
-"""After so long a sink whose target keeps its position tells the store."""
+"""The time between two reports to the store by a sink whose target keeps its position."""
 
 
 class Parking(Protocol):
-    """Where changes are kept that a target refuses for good."""
+    """Storage for changes that a target refuses permanently."""
 
     async def park(self, page: SinkPage, error: TargetRefused) -> None:
-        """Keep the changes of a page; they are on the disk when this returns."""
+        """Store the changes of a page; they are on the disk when this returns."""
 
 
 class SinkOptions(Struct, frozen=True):
-    """What a sink reads, and how long it goes on."""
+    """The boards that a sink reads, and when it ends."""
 
     name: str
     boards: Sequence[str] | None = None
@@ -59,7 +59,7 @@ class SinkOptions(Struct, frozen=True):
     until_end: bool = False
     """End when every board has been read to its end."""
     tries: int = 5
-    """Attempts until a page that the target refuses is parked."""
+    """How many times a page that the target refuses is sent before it is parked."""
 
     @property
     def source(self) -> str:
@@ -70,7 +70,7 @@ class SinkOptions(Struct, frozen=True):
 async def position_of(
     boards: AsyncLeaderboards, target: SinkTarget, board: str, options: SinkOptions
 ) -> str | None:
-    """Return where a sink stands in the changes of a board, None where it has not begun."""
+    """Return the position of a sink in the changes of a board, None if it has none yet."""
     if target.keeps_positions:
         return await target.position(board)
     return await boards.position(board, options.source) or None
@@ -104,8 +104,9 @@ class SinkRunner:
         """Boards that the sink could not go on with, and why."""
 
     async def run(self) -> None:
-        """Follow all boards that keep their changes. Raises SinkOvertaken, and what the target or
-        the store refuses for good; of a single board that is noted in `failed` instead."""
+        """Send the changes of all boards that keep changes. Raises SinkOvertaken, and the permanent
+        errors of the target and the store; those of a single board are recorded in `failed`
+        instead."""
         try:
             await self._patiently(self._target.open, None)
             while True:
@@ -128,7 +129,7 @@ class SinkRunner:
     async def _ended(
         self, awaited: Sequence[asyncio.Task[None]], *beside: asyncio.Task[None]
     ) -> None:
-        """Wait until all of `awaited` have ended; raise what any task failed with meanwhile."""
+        """Wait until all of `awaited` have ended; raise the first error of any task meanwhile."""
         pending = {*awaited, *beside}
         try:
             while not all(task.done() for task in awaited):
@@ -157,7 +158,7 @@ class SinkRunner:
             self._report(f"{board}: {error}")
 
     async def _patiently(self, call: Callable[[], Awaitable[T]], figures: BoardFigures | None) -> T:
-        """Return what a call returns; try again for as long as it fails with what may pass."""
+        """Return the result of a call; repeat it while its error may be temporary."""
         has_failed = False
 
         def waiting(error: LaurelsError, _seconds: float) -> None:
@@ -175,7 +176,7 @@ class SinkRunner:
 
 
 class _BoardReader:
-    """Reads one board for a sink and hands its changes to the target."""
+    """Reads the changes of one board and sends them to the target."""
 
     def __init__(self, sink: SinkRunner, board: str) -> None:
         self._sink = sink
@@ -192,7 +193,7 @@ class _BoardReader:
         """The page behind a cursor, read while the one before it is delivered."""
 
     async def run(self) -> None:
-        """Follow the board until it is cancelled, or to the end where the sink ends there."""
+        """Send changes until cancelled, or to the end if the sink ends there."""
         try:
             await self._go_on()
         finally:
@@ -236,7 +237,7 @@ class _BoardReader:
             return await position_of(self._sink._boards, self._target, self._board, self._options)
 
     async def _read(self) -> ChangePage | None:
-        """Return the changes after the position; None where the sink has to begin again."""
+        """Return the changes after the position; None if the sink has to start over."""
         beginning = self._restarts and self._after is None
         ahead, self._ahead = self._ahead, None
         try:
@@ -273,7 +274,7 @@ class _BoardReader:
         figures.waiting, figures.waiting_since_ms = 0, None
 
     async def _sent(self, page: SinkPage) -> bool:
-        """Send a page; return False where it was parked."""
+        """Send a page; return False if it was parked."""
         backoff = Backoff(self._sink._sleep)
         while True:
             try:
@@ -296,12 +297,12 @@ class _BoardReader:
             await self._target.deliver(page)
 
     async def _store(self, before: str | None, cursor: str) -> None:
-        """Keep the position in the store."""
+        """Save the position in the store."""
         await move_position(self._sink._boards, self._board, self._options.source, before, cursor)
 
     async def _tell_store(self, *, at_end: bool) -> None:
-        """Tell the store how far a sink is whose target keeps the position: now and then, for
-        whoever asks there."""
+        """Report the position to the store from time to time, if the target keeps it, so that the
+        store can show it."""
         if not self._target.keeps_positions or self._stored is None:
             return
         now_ms = self._sink._now_ms()

@@ -1,4 +1,4 @@
-"""Where a sink stands in the changes of its boards, and how to put it somewhere else."""
+"""The position of a sink in the changes of its boards, and moving it elsewhere."""
 
 from msgspec import Struct
 
@@ -13,16 +13,16 @@ from .runner import SinkOptions, position_of
 from .target import BEGIN_AGAIN, SinkTarget, is_own
 
 SAMPLE = 1_000
-"""Changes that are read to find the oldest that waits."""
+"""How many changes are read to find the oldest undelivered one."""
 
 
 class SinkBoardStatus(Struct, frozen=True):
-    """Where a sink stands on one board.
+    """The status of a sink on one board.
 
-    `state` is `new` (it has not begun), `initial` (it sends all present entries), `waiting` (there
-    are changes it has not sent), `done`, or `lost` (what follows its position is no longer kept).
-    `lag_writes` counts commits, of which each may have many changes; `lag_seconds` is the age of
-    the oldest change that waits.
+    `state` is `new` (not begun), `initial` (sending all present entries), `waiting` (some changes
+    are not sent yet), `done`, or `lost` (the changes after its position are no longer kept).
+    `lag_writes` counts commits, each of which may have many changes; `lag_seconds` is the age of
+    the oldest change that is not sent.
     """
 
     board: str
@@ -35,8 +35,8 @@ class SinkBoardStatus(Struct, frozen=True):
 async def statuses(
     boards: AsyncLeaderboards, target: SinkTarget | None, options: SinkOptions, now_ms: int
 ) -> list[SinkBoardStatus]:
-    """Return where a sink stands on each board that keeps changes; without a target by what the
-    store knows of it."""
+    """Return the status of a sink on each board that keeps changes; without a target, as reported
+    to the store."""
     names = await _boards(boards, options)
     return [await _status(boards, target, name, options, now_ms) for name in names]
 
@@ -44,8 +44,8 @@ async def statuses(
 async def reset(
     boards: AsyncLeaderboards, target: SinkTarget, options: SinkOptions, *, initial: bool
 ) -> list[str]:
-    """Have a sink begin again with every present entry, or go on with what changes from now on;
-    return the names of its boards. Run it while the sink does not run."""
+    """Make a sink start over with every present entry, or continue with the changes from now on;
+    return the names of its boards. The sink must not be running."""
     names = await _boards(boards, options)
     for name in names:
         position = BEGIN_AGAIN if initial else (await boards.changes(name, after=NOW)).cursor

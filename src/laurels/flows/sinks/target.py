@@ -1,4 +1,4 @@
-"""The protocol of a target: where a sink sends the changes of boards."""
+"""The protocol of a target, to which a sink sends the changes of boards."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,15 +10,15 @@ from laurels.core.changes.confirmed import SINK_PREFIX
 
 POSITION_PREFIX = SINK_PREFIX
 BEGIN_AGAIN = "initial"
-"""The position of a sink that is to send every present entry before anything else."""
+"""The position of a sink that has to send every present entry first."""
 
 
 class SinkPage(Struct, frozen=True):
-    """Changes of one board in order, with the cursors before and behind them.
+    """Changes of one board in order, with the cursors before and after them.
 
-    `before` is what the target, or the store, has as the sink's position now, None at first.
-    `restarts` says that the page is the first of all present entries, which take the place of
-    whatever the target has of the board.
+    `before` is the sink's present position, in the target or in the store; None at first. With
+    `restarts` the page is the first of all present entries, which replace everything that the
+    target has of the board.
     """
 
     board: str
@@ -29,40 +29,40 @@ class SinkPage(Struct, frozen=True):
 
 
 class SinkTarget(Protocol):
-    """Somewhere changes are sent to. Its methods are called by one task at a time."""
+    """A destination of changes. Its methods are called by one task at a time."""
 
     @property
     def keeps_positions(self) -> bool:
-        """Whether it keeps a sink's position together with what it is sent."""
+        """Whether the target stores a sink's position together with the changes."""
 
     @property
     def takes_state(self) -> bool:
-        """Whether it holds the present state of boards, so that a sink that has missed changes
-        begins again with every present entry by itself."""
+        """Whether the target holds the present state of boards, so that a sink that has missed
+        changes may start over with every present entry on its own."""
 
     @property
     def limit(self) -> int:
-        """How many changes it takes at once."""
+        """The most changes that the target accepts at once."""
 
     async def open(self) -> None:
         """Connect. Raises TargetUnavailable, TargetRefused."""
 
     async def position(self, board: str) -> str | None:
-        """Return the cursor that was stored last for a board, None without one or where the target
-        keeps none."""
+        """Return the cursor stored last for a board, None if there is none or the target keeps
+        none."""
 
     async def deliver(self, page: SinkPage) -> None:
-        """Send a page; when this returns the target has it for good, with its position where it
-        keeps positions. Raises TargetUnavailable, and the page is sent again; TargetRefused, and it
-        is parked; SinkOvertaken where the stored position is not `page.before`."""
+        """Send a page. When this returns the target has stored it, with its position if the target
+        keeps positions. Raises TargetUnavailable if the page should be sent again, TargetRefused if
+        it should be parked, and SinkOvertaken if the stored position is not `page.before`."""
 
     async def reset(self, board: str, position: str | None) -> None:
-        """Store another position for a board; does nothing where the target keeps none."""
+        """Store another position for a board; do nothing if the target keeps none."""
 
     async def close(self) -> None:
         """Disconnect."""
 
 
 def is_own(change: Change) -> bool:
-    """Return whether a change only says how far some sink has come."""
+    """Return whether a change only reports the position of a sink."""
     return change.kind == "position" and str(change.data["source"]).startswith(POSITION_PREFIX)

@@ -1,8 +1,9 @@
-"""A webhook as the target of a sink: changes are sent in a POST, signed.
+"""A webhook as the target of a sink: changes are sent in a signed POST request.
 
-The body is a JSON array of up to 500 changes. `Laurels-Timestamp` has the seconds since 1970 and
+The body is a JSON array of up to 500 changes. `Laurels-Timestamp` has the seconds since 1970, and
 `Laurels-Signature` is `v1=` and the HMAC-SHA256, in hexadecimal, of the timestamp, a dot and the
-body. A receiver compares it, refuses old timestamps, and counts each change once by its id.
+body. A receiver compares the signature, refuses old timestamps, and counts each change once by its
+id.
 """
 
 import asyncio
@@ -27,18 +28,18 @@ LIMIT = 500
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
 MOST_RETRY_AFTER = 300.0
 _LATER = frozenset({408, 425, 429})
-"""Answers of a client's error that mean: not now."""
+"""Statuses of client errors after which the request is sent again."""
 
 
 class WebhookOptions(Struct, frozen=True):
-    """How a webhook is called."""
+    """The options of a webhook."""
 
     secret: str | None = None
     """The key of the signature; without one nothing is signed."""
     allows_private: bool = False
-    """Whether it may be an address of a private network or of this machine."""
+    """Whether the address may be of a private network or of this machine."""
     authorities: str | None = None
-    """A file of certificate authorities that take the place of the system's."""
+    """A file of certificate authorities that replace the system's."""
 
 
 class WebhookTarget:
@@ -101,7 +102,7 @@ class WebhookTarget:
         raise TargetRefused(what)
 
     async def reset(self, board: str, position: str | None) -> None:
-        """Do nothing: the store has the position."""
+        """Do nothing: the position is in the store."""
 
     async def close(self) -> None:
         if self._client is not None:
@@ -138,8 +139,8 @@ class WebhookTarget:
         }
 
     async def _address(self) -> str:
-        """Return an address of the host, the very one that is called: so a name that points to
-        another address a moment later leads nowhere else."""
+        """Return an address of the host. The request goes to this very address, so a name that
+        resolves to another one a moment later leads nowhere else."""
         loop = asyncio.get_running_loop()
         try:
             found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
@@ -160,7 +161,7 @@ def _is_private(address: str) -> bool:
 
 
 def _retry_after(answer: httpx.Response) -> float:
-    """Return how many seconds the receiver asks for, at most five minutes."""
+    """Return the delay that the receiver requests, in seconds, at most five minutes."""
     seconds = 0.0
     with suppress(ValueError):
         seconds = float(answer.headers.get("retry-after", "0"))

@@ -1,8 +1,8 @@
-"""When messages arrived at their stream, as far as boards have to know.
+"""The times at which messages arrived at their stream, as far as boards need them.
 
-A commit says when its first message arrived, and a board judges by that whether its events are
-late. So a batch is cut where the arrivals pass the instant from which a window refuses a period:
-then every message of a commit is judged as it would be alone.
+A commit carries the arrival time of its first message, and the board judges by it whether the
+events are late. So a batch is divided at each instant from which a window refuses a period. Every
+message is then judged as it would be alone.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,15 +14,16 @@ from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MAX_MS
 
 NOTE_SECONDS = 10.0
-"""How often boards are told how far a stream was counted that has nothing for them."""
+"""The time between two reports to a board of how far a stream without events for it was counted."""
 BOARDS_A_SECOND = 1_000
-"""With more boards than are told in ten seconds, they are told less often."""
+"""The number of boards reported to in a second; if there are more than fit in ten seconds, each is
+reported to less often."""
 _FORGET_MS = 60_000
-"""After how long the definitions of boards are read again."""
+"""The time after which the definitions of boards are read again."""
 
 
 class Arrived(Protocol):
-    """A message with the time at which its stream took it, None where the stream does not know."""
+    """A message with its arrival time at the stream, None if the stream has no such times."""
 
     @property
     def arrived_ms(self) -> int | None: ...
@@ -33,12 +34,13 @@ R = TypeVar("R", bound=Arrived)
 
 def refused_from(windows: Iterable[Window], at_ms: int) -> int:
     """Return the first instant after `at_ms` from which any window refuses a period, or a step,
-    that it takes at `at_ms`."""
+    that it accepts at `at_ms`."""
     return min((window.next_refusal(at_ms)[1] for window in windows), default=MAX_MS)
 
 
 def alike(windows: Sequence[Window], rows: Sequence[R]) -> list[Sequence[R]]:
-    """Return rows in parts, each judged alike by every window."""
+    """Divide rows into parts, such that every window judges the messages of a part in the same
+    way."""
     parts: list[Sequence[R]] = []
     first, until_ms = 0, MAX_MS
     for i, row in enumerate(rows):
@@ -63,13 +65,13 @@ class EndingWindows:
         self._read_ms = now_ms()
 
     def know(self, boards: Iterable[Board]) -> None:
-        """Note the definitions of all boards."""
+        """Record the definitions of all boards."""
         self._boards = {board.name: board for board in boards}
         self._windows.clear()
         self._read_ms = self._now_ms()
 
     async def refresh(self) -> None:
-        """Read the definitions again, if that was long ago."""
+        """Read the definitions again, if the last read was long ago."""
         if abs(self._now_ms() - self._read_ms) >= _FORGET_MS:
             self.know(await self._lb.boards())
 
@@ -83,6 +85,6 @@ class EndingWindows:
         return found
 
     def forget(self, board: str) -> None:
-        """Forget a board that was deleted, or may have been made anew."""
+        """Forget a board that was deleted, or may have been created again."""
         self._windows.pop(board, None)
         self._boards = {name: each for name, each in self._boards.items() if name != board}

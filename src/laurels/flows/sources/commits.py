@@ -1,9 +1,9 @@
-"""Commits of a source: events together with the position behind them, each exactly once.
+"""Commits of a source: events together with the position after them, each exactly once.
 
-Each commit names the position that it follows, and the store refuses it where another one is
-stored. So a run that was paused and overtaken by another one counts nothing and moves nothing, even
-with a request that was under way. A batch whose outcome is not known (the store did not answer) is
-decided by the position that the store has then: the batch counted if and only if its position did.
+Each commit names the position that it follows, and the store refuses it if another one is stored.
+So a run that was paused and overtaken by another one counts nothing and moves no position, not even
+with a request that was in progress. If the store did not answer, its stored position decides
+whether the batch was counted: it was if and only if the position of the batch is stored.
 """
 
 from collections.abc import Sequence
@@ -29,13 +29,14 @@ class Commits:
         self._stored: dict[str, str | None] = {}
 
     async def learn(self, board: str) -> str | None:
-        """Return the position that a board stores, None for none; the next commit follows it."""
+        """Return the stored position of a board, None if there is none; the next commit follows
+        it."""
         read = partial(self._lb.position, board, self._key)
         stored = self._stored[board] = await self._retries.call(read) or None
         return stored
 
     def passed_ms(self, board: str) -> int | None:
-        """Return the time of the stream up to which a board has counted it, as it is stored."""
+        """Return the stream time up to which a board has counted the stream, as stored."""
         return passed_ms(self._stored.get(board))
 
     def forget(self, board: str) -> None:
@@ -51,8 +52,8 @@ class Commits:
         arrived_ms: int | None = None,
         whole: bool = False,
     ) -> Receipts | None:
-        """Submit events that arrived at their stream at a time, with `whole` all or nothing, until
-        it is known that they counted; return None where the receipts are lost. Raises
+        """Submit events that arrived at their stream at a given time, with `whole` all or nothing,
+        and repeat until they are known to be counted; return None if the receipts are lost. Raises
         SourceOvertaken."""
         before = self._stored.get(board)
         if not events and text == before:
@@ -72,7 +73,8 @@ class Commits:
                     arrived=arrived_ms,
                 )
             except PositionMoved as error:
-                # A repeat below this call may have counted the batch, or a run that cut alike.
+                # The batch may have been counted by a repetition below this call, or by a run with
+                # equal batches.
                 if await self._lb.position(board, self._key) == text:
                     return None
                 raise SourceOvertaken(f"{board!r}: {error.what}") from error

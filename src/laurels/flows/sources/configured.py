@@ -1,4 +1,4 @@
-"""Sources that a server runs by its settings."""
+"""Sources that a server runs, defined in its settings."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ from .runner import SourceRunner
 from .settings import SourceSettings
 
 AGAIN_SECONDS = 30.0
-"""After so long a source that ended is begun again."""
+"""The time after which a source that ended is started again."""
 
 SourceName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")]
 
@@ -31,7 +31,7 @@ class ConfiguredSource(
 ):
     """The settings of one source, `[sources.NAME]` of the settings file; see `laurels source run`.
 
-    `from` is where the events come from.
+    `from` is the address of the stream.
     """
 
     from_: str
@@ -43,8 +43,8 @@ class ConfiguredSource(
 
 
 class BackgroundSources:
-    """Runs sources beside a service until it is cancelled. A source that ends is logged and begun
-    again, where it stood."""
+    """Runs sources beside a service until it is cancelled. A source that ends is logged and started
+    again at its position."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class BackgroundSources:
         new_run: Callable[[], str],
         report: Callable[[str, str], None],
     ) -> None:
-        """`new_run` returns a random text that tells one run of a source from the others."""
+        """`new_run` returns a random text that distinguishes one run of a source from others."""
         self._settings = settings
         self._lb = lb
         self._now_ms = now_ms
@@ -69,7 +69,7 @@ class BackgroundSources:
             _open(each, new_run())
 
     async def go_on(self) -> None:
-        """Run all sources. Never ends by itself."""
+        """Run all sources until cancelled."""
         await asyncio.gather(*[self._keep(name) for name in self._settings])
 
     async def _keep(self, name: str) -> None:
@@ -78,7 +78,7 @@ class BackgroundSources:
                 await self._run(name)
             except LaurelsError as error:
                 self._report(name, str(error))
-            except Exception as error:  # a source must not end the others or the service
+            except Exception as error:  # must not end other sources or the service
                 self._report(name, repr(error))
             await asyncio.sleep(AGAIN_SECONDS)
 
@@ -104,5 +104,5 @@ class BackgroundSources:
 
 
 def _open(source: ConfiguredSource, run: str) -> StreamReader:
-    """Return the reader of a source; nothing is connected yet. Raises InvalidStream."""
+    """Return the reader of a source, not yet connected. Raises InvalidStream."""
     return open_reader(source.from_, sleep=asyncio.sleep, stdin=lambda _size: b"", run=run)

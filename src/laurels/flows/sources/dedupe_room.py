@@ -1,7 +1,8 @@
 """Whether the ids of a batch certainly fit among those that a board remembers.
 
-A board refuses a new id while it remembers `dedupe_max` of them, and takes it later. A source must
-not count what comes behind such an event, for its position could not say so.
+A board that remembers `dedupe_max` ids refuses new ones, and accepts them later. A source must not
+count anything after such an event, since its position could not express that the event was left
+out.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ class WithEvent(Protocol):
 
 
 class DedupeRoom:
-    """Counts the ids submitted against those that fit. Asks a board seldom."""
+    """Compares the number of submitted ids with the room on a board, which it seldom has to
+    query."""
 
     def __init__(self, lb: AsyncLeaderboards) -> None:
         self._lb = lb

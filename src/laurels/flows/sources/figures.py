@@ -1,4 +1,4 @@
-"""What a run of a source has counted."""
+"""The counts of a run of a source."""
 
 from collections import Counter
 
@@ -6,7 +6,8 @@ import msgspec
 from msgspec import Struct
 
 MOST_NAMES = 20
-"""Names of unknown boards that are remembered, so that a stream full of names costs nothing."""
+"""The most names of unknown boards that are remembered, so that a stream with many names costs no
+memory."""
 
 SOURCE_OUTCOMES = (
     "applied",
@@ -17,7 +18,7 @@ SOURCE_OUTCOMES = (
     "unknown",
     "repeated",
 )
-"""What may become of a message."""
+"""The possible outcomes of a message."""
 
 
 class Figures(Struct):
@@ -25,10 +26,10 @@ class Figures(Struct):
     `duplicates`, `rejected`, `foreign`, `unknown` and `repeated`.
 
     `foreign` are messages for boards that do not match the pattern or the prefix, `unknown` those
-    for boards that are not there, `repeated` those that had counted before. `rejected` are
-    malformed messages and refused events, with their codes in `reasons`. `late` counts by window
-    the events that came too late for it, whatever other windows did. Everything that the stream
-    took before `passed_ms` has been counted.
+    for boards that do not exist, `repeated` those that had been counted before. `rejected` are
+    malformed messages and refused events, with their codes in `reasons`. `late` has, by window, the
+    number of events that were too late for it, whether or not other windows accepted them.
+    Everything that the stream took before `passed_ms` has been counted.
     """
 
     read: int = 0
@@ -46,8 +47,8 @@ class Figures(Struct):
     passed_ms: int | None = None
 
     def lag_seconds(self, now_ms: int) -> float | None:
-        """Return how long ago the stream took what was counted last, or had nothing more; None
-        where the stream tells no time."""
+        """Return the time since the stream took the last counted message, or since it had nothing
+        more; None if the stream has no times."""
         return None if self.passed_ms is None else max(0, now_ms - self.passed_ms) / 1_000
 
     @property
@@ -55,7 +56,7 @@ class Figures(Struct):
         return self.reasons.total()
 
     def skip_unknown(self, board: str, messages: int) -> None:
-        """Count messages for a board that is not there."""
+        """Count messages for a board that does not exist."""
         self.unknown += messages
         if board in self.unknown_boards or len(self.unknown_boards) < MOST_NAMES:
             self.unknown_boards[board] += messages

@@ -1,6 +1,7 @@
-"""Lines of JSON as messages: of a file, which may grow, and of a pipe such as standard input.
+"""Lines of JSON as messages: from a file, which may grow, and from a pipe such as standard input.
 
-A line is a message as soon as its end has come. Its position is the number of bytes up to there.
+A line is a message as soon as its end has arrived. Its position is the number of bytes up to its
+end.
 """
 
 import asyncio
@@ -20,17 +21,17 @@ from laurels.flows.retries import Sleep
 from .reader import MESSAGE_LIMIT, ZERO, Message, StoredPosition, StreamPosition, StreamState
 
 POLL_SECONDS = 0.2
-"""How often a file is looked at that has nothing new."""
+"""The time between two checks of a file without new lines."""
 _POLLS = 5
-"""How often it is looked at before the caller is told that nothing came."""
+"""The number of checks before `read` returns without messages."""
 _CHUNK = 1 << 18
 _HEAD = 1_024
-"""Bytes at the beginning of a file by which it is known again."""
+"""The number of bytes at the beginning of a file that identify it."""
 _BOM = b"\xef\xbb\xbf"
 
 
 class LineBuffer:
-    """Bytes that have come, cut into lines. `offset` is where the line begins that comes next.
+    """Received bytes, divided into lines. `offset` is the beginning of the next line.
 
     Of a line over the limit only the beginning is kept, one byte more than the limit.
     """
@@ -52,7 +53,7 @@ class LineBuffer:
             self._bytes = self._bytes[: MESSAGE_LIMIT + 1]
 
     def take(self, limit: int) -> list[Message]:
-        """Return up to `limit` whole lines, without blank ones."""
+        """Return up to `limit` complete lines, without blank ones."""
         found: list[Message] = []
         while not found and b"\n" in self._bytes:
             *lines, self._bytes = self._bytes.split(b"\n", limit)
@@ -61,13 +62,13 @@ class LineBuffer:
         return found
 
     def take_rest(self) -> list[Message]:
-        """Return the last line, which has no end, where it is not blank."""
+        """Return the last, unterminated line, if it is not blank."""
         rest, self._bytes = self._bytes, b""
         message = self._message(rest, 0)
         return [] if message is None else [message]
 
     def has_whole_rest(self) -> bool:
-        """Return whether the last line is a whole JSON document though it has no end."""
+        """Return whether the last, unterminated line is a complete JSON document."""
         with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             msgspec.json.decode(self._bytes)
             return True
@@ -83,8 +84,8 @@ class LineBuffer:
 
 
 class FileReader:
-    """A file of JSON lines, followed as it grows. It is known by device, inode and its
-    beginning."""
+    """A file of JSON lines, followed as it grows. It is identified by device, inode and its first
+    bytes."""
 
     resumes = True
     ended = False
@@ -155,7 +156,8 @@ class FileReader:
             raise SourceUnreadable(f"{self.name}: {error.strerror or error}") from error
 
     def _ensure_same(self) -> None:
-        """Raise SourceDiverged where the file has another content or another file its name."""
+        """Raise SourceDiverged if the content of the file was replaced, or its name belongs to
+        another file."""
         if os.fstat(self._descriptor).st_size < self._lines.end:
             raise SourceDiverged(f"{self.name} was cut while it was read")
         with suppress(OSError):
@@ -178,10 +180,11 @@ class FileReader:
 
 
 class PipeReader:
-    """Lines that come from a pipe, counted when they come. They cannot be read again.
+    """Lines from a pipe, counted as they arrive. They cannot be read again.
 
-    `read` reads up to so many bytes and waits until there are some; it is called in a thread, which
-    reads on only when what it read has been taken. `run` tells this run from others.
+    `read` returns up to a number of bytes and waits until there are some; it is called in a thread,
+    which continues only when the previous bytes have been taken. `run` distinguishes this run from
+    others.
     """
 
     resumes = False
@@ -248,8 +251,7 @@ class PipeReader:
 
 
 def is_pipe(path: Path) -> bool:
-    """Return whether a path names something that can be read only once. Raises
-    SourceUnreadable."""
+    """Return whether a path names something that can be read only once. Raises SourceUnreadable."""
     try:
         kind = path.stat().st_mode
     except OSError as error:

@@ -1,16 +1,16 @@
-"""From the fields of a message to an event: the template of a source.
+"""The mapping from the fields of a message to an event: the template of a source.
 
-A template is one line, `board=KeyPrefix,member=UserId,value=DeltaScore`, or a JSON object of the
-same names, `{"board": "{KeyPrefix}", "member": "{UserId}", "value": "{DeltaScore}"}`. What is left
-of `=` is a part of the event: `board`, `member`, `value` (several for several columns), `at`, `id`,
-`labels` or `labels.NAME`; with `?` behind it, a message may lack it. What is right of it is a
-field, whose name may have dots for objects in objects; text in double quotes; or text with fields
-in braces. JSON values are of the last form.
+A template is one line, `board=KeyPrefix,member=UserId,value=DeltaScore`, or a JSON object with the
+same names, `{"board": "{KeyPrefix}", "member": "{UserId}", "value": "{DeltaScore}"}`. On the left
+of `=` is a part of the event: `board`, `member`, `value` (once for each column), `at`, `id`,
+`labels` or `labels.NAME`; a part that ends with `?` is optional. On the right is a field, whose
+name may have dots for nested objects; text in double quotes; or text with fields in braces. JSON
+values have the last form.
 
-`{field|pattern}` takes from a field what stands in the place of the one `*` of a pattern:
-`board={KeyPrefix|lb:*:all}`. For `at` what follows the bar is a unit: s, ms, us, ns.
+`{field|pattern}` takes from a field the text at the one `*` of a pattern:
+`board={KeyPrefix|lb:*:all}`. For `at` the text after the bar is a unit: s, ms, us, ns.
 
-Numbers stay what they are: ints, Decimals, or the text in which they came, never floats.
+Numbers are never converted to floats: they stay ints, Decimals or text.
 """
 
 import re
@@ -38,7 +38,7 @@ from laurels.model.validation import safe_repr
 from .reader import MESSAGE_LIMIT, Message
 
 DEFAULT = "board=board,member=member,value=value,at?=at,id?=id,labels?=labels"
-"""The mapping of messages that have the names of laurels."""
+"""The mapping of messages whose fields have laurels' own names."""
 
 SUBJECT = "$subject"
 """The field that has the subject of a message."""
@@ -54,17 +54,17 @@ MappedEvent = tuple[object, object, object, str | None, dict[str, str] | None]
 
 
 class Foreign(Exception):  # noqa: N818 (says what the message is, not what went wrong)
-    """The message is for a board that has nothing to do with this source."""
+    """The message is for a board that does not concern this source."""
 
 
 class Field(Struct, frozen=True):
-    """A field of a message, by its path, and what follows the bar."""
+    """A field of a message: its path, and the text after the bar."""
 
     path: tuple[str, ...]
     modifier: str = ""
 
     def read(self, fields: Fields) -> object:
-        """Return what the field holds, None where there is none."""
+        """Return the value of the field, None if there is none."""
         whole = ".".join(self.path)
         if whole in fields:
             return fields[whole]
@@ -80,15 +80,15 @@ class Field(Struct, frozen=True):
 
 
 class Expression(Struct, frozen=True):
-    """What a part of an event is made of: texts and fields, in this order."""
+    """The definition of a part of an event: texts and fields, in order."""
 
     pieces: tuple[str | Field, ...]
     optional: bool = False
     plain: str = ""
-    """The name of the field, where the expression is one that is no path and has no pattern."""
+    """The name of the field, if the expression is a single top-level field without a pattern."""
 
     def evaluate(self, fields: Fields) -> object:
-        """Return the value of the one field as it is, or the text of all pieces; None where an
+        """Return the value of a single field as it is, or the text of all pieces; None if an
         optional one is missing. Raises MissingField, Foreign."""
         if self.plain and (value := fields.get(self.plain)):
             return value
@@ -102,13 +102,13 @@ class Expression(Struct, frozen=True):
 
     @property
     def modifier(self) -> str:
-        """What follows the bar in an expression of one field."""
+        """The text after the bar in an expression of one field."""
         piece = self.pieces[0]
         return piece.modifier if isinstance(piece, Field) else ""
 
 
 class EventMapping(Struct, frozen=True):
-    """The template of a source, parsed: where a message has what an event needs."""
+    """The template of a source, parsed: an expression for each part of an event."""
 
     board: Expression
     member: Expression
@@ -119,7 +119,7 @@ class EventMapping(Struct, frozen=True):
     label: tuple[tuple[str, Expression], ...] = ()
 
     def board_of(self, fields: Fields) -> str:
-        """Return the name of the board that a message is for. Raises MissingField, Foreign."""
+        """Return the name of the board of a message. Raises MissingField, Foreign."""
         name = self.board.evaluate(fields)
         if type(name) is int:
             return str(name)
@@ -128,8 +128,8 @@ class EventMapping(Struct, frozen=True):
         return name
 
     def event_of(self, fields: Fields, taken_ms: int | None) -> MappedEvent:
-        """Return the event of a message that its stream took at `taken_ms`; the board judges its
-        value. Raises MissingField and the errors of members, times, ids and labels."""
+        """Return the event of a message that the stream took at `taken_ms`; its value is checked by
+        the board. Raises MissingField and the errors of members, times, ids and labels."""
         try:
             return self._event_of(fields, taken_ms)
         except Foreign as error:
@@ -163,7 +163,7 @@ class EventMapping(Struct, frozen=True):
 
 
 def fields_of(message: Message) -> Fields:
-    """Return the fields of a message: its own, or those of the JSON object that it is."""
+    """Return the fields of a message: its own, or those of the JSON object that it contains."""
     if message.fields is not None:
         return message.fields
     if len(message.raw) > MESSAGE_LIMIT:
@@ -181,7 +181,7 @@ def fields_of(message: Message) -> Fields:
 
 
 def parse_mapping(text: str) -> EventMapping:
-    """Return the mapping that a template says. Raises InvalidTemplate."""
+    """Parse a template. Raises InvalidTemplate."""
     text = text.strip()
     items = list(_json_items(text) if text.startswith("{") else _listed_items(text))
     values = tuple(each for name, each in items if name == "value")
@@ -270,7 +270,7 @@ def _plain(pieces: tuple[str | Field, ...]) -> str:
 
 
 def _pieces(text: str) -> tuple[str | Field, ...]:
-    """Return the texts and fields of a text with fields in braces."""
+    """Divide a text with fields in braces into texts and fields."""
     rest = _FIELD.sub("", text)
     if "{" in rest or "}" in rest:
         raise InvalidTemplate(f"a brace is not closed in {safe_repr(text)}")
@@ -308,7 +308,7 @@ def _piece(piece: str | Field, fields: Fields) -> object:
 
 
 def _as_text(value: object) -> str:
-    """Return a text, or a number as text, for a text it is a piece of."""
+    """Return a text, or a number as text, as a piece of a longer text."""
     if isinstance(value, str):
         return value
     if isinstance(value, Decimal) or type(value) is int:
@@ -317,7 +317,7 @@ def _as_text(value: object) -> str:
 
 
 def _text(value: object, refusal: type[LaurelsError]) -> str:
-    """Return an id as text; a whole number, as many programs write ids, by its digits."""
+    """Return an id as text; a whole number, which many programs use as an id, as its digits."""
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):

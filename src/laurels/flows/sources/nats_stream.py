@@ -1,12 +1,12 @@
 """A stream of NATS JetStream as a source, read in the order of its sequence numbers.
 
-The reader makes a consumer of its own, without a name, that begins after a sequence number, and
-pulls from it. Nothing is acknowledged: what a source has counted is told by the positions of its
-boards. The consumer numbers what it delivers, so a message that is lost on the way is noticed, and
-read again by a new consumer. A consumer that is gone (the server was started again) is made anew as
-well.
+The reader creates an unnamed consumer that begins after a sequence number, and pulls from it.
+Messages are not acknowledged: the positions of the boards record what a source has counted. The
+consumer numbers its deliveries, so a lost message is detected, and read again by a new consumer. A
+new consumer is also created if the previous one is gone, for example after a restart of the server.
 
-A stream that was deleted and made again has another creation time, which is part of its identity.
+A stream that was deleted and created again has another creation time, which is part of its
+identity.
 """
 
 import asyncio
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TIMEOUT_SECONDS = 5
-"""How long the server may take to answer."""
+"""The time that the server has to answer."""
 _WAIT_NS = 1_000_000_000
-"""How long the server waits for a message before it answers that there is none."""
+"""The time that the server waits for a message before it answers that there is none."""
 _INACTIVE_NS = 300_000_000_000
-"""After how long the server forgets a consumer that nobody pulls from."""
+"""The time after which the server removes a consumer that nobody pulls from."""
 _SHORT_NS = 1_000_000_000
 _ACK_PARTS = 9
 _NOT_FOUND = 404
@@ -59,7 +59,7 @@ class _ApiError(Struct, frozen=True):
 
 
 class _StreamInfo(Struct, frozen=True):
-    """What the server answers about a stream."""
+    """The server's answer about a stream."""
 
     created: str = ""
     ts: datetime | None = None
@@ -68,7 +68,7 @@ class _StreamInfo(Struct, frozen=True):
 
 
 class _ConsumerInfo(Struct, frozen=True):
-    """What the server answers when it made a consumer."""
+    """The server's answer to the creation of a consumer."""
 
     name: str = ""
     created: datetime | None = None
@@ -76,8 +76,8 @@ class _ConsumerInfo(Struct, frozen=True):
 
 
 class _Delivery(NamedTuple):
-    """What the reply subject of a message tells: its number in the stream and among those that a
-    consumer delivered, and when the stream took it."""
+    """The contents of a message's reply subject: its number in the stream, its number among the
+    deliveries of a consumer, and the time at which the stream took it."""
 
     consumer: str
     sequence: int
@@ -86,7 +86,7 @@ class _Delivery(NamedTuple):
 
 
 class _Consumer(Struct):
-    """A consumer at the server: the sequence number and the delivery that were the last."""
+    """A consumer at the server, with the last sequence number and delivery."""
 
     name: str
     sequence: int
@@ -94,10 +94,10 @@ class _Consumer(Struct):
 
 
 class _Inbox:
-    """The messages that the server has sent and nobody has taken yet, in order.
+    """Messages from the server that have not been read yet, in order.
 
-    The library's own queue makes a task for each message that is waited for, which takes longer
-    than everything else that is done with it.
+    The library's own queue creates a task for each awaited message, which takes longer than all
+    other work on the message.
     """
 
     def __init__(self) -> None:
@@ -110,12 +110,12 @@ class _Inbox:
         self._arrived.set()
 
     async def end(self) -> None:
-        """Note that the connection is closed: no further message comes."""
+        """Record that the connection is closed, so that no further message can arrive."""
         self._closed = True
         self._arrived.set()
 
     def take(self) -> "Msg | None":
-        """Return the next message, None if none has come."""
+        """Return the next message, None if none has arrived."""
         return self._messages.popleft() if self._messages else None
 
     async def next(self, seconds: float) -> "Msg":
@@ -188,7 +188,9 @@ class NatsReader:
     async def time_ms(self) -> int | None:
         try:
             found = await self._stream_info()
-            if (at := found.ts) is None:  # before NATS 2.10 only the making of a consumer tells it
+            if (
+                at := found.ts
+            ) is None:  # before NATS 2.10 only the creation of a consumer shows it
                 at = (await self._made_consumer(found.state.last_seq, _SHORT_NS)).created
         except SourceUnavailable:
             await self.close()
@@ -205,10 +207,10 @@ class NatsReader:
     def _identity(self) -> str:
         return f"nats:{self._stream}@{self._info.created}"
 
-    # What is pulled
+    # Pulling messages
 
     async def _pull(self, after: int, request: Mapping[str, Any]) -> list[Message]:
-        """Return what the server has for one request, in order and without a gap."""
+        """Return the server's messages for one request, in order and without a gap."""
         consumer = await self._consumer_after(after)
         client, inbox = await self._connected()
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{consumer.name}"
@@ -241,12 +243,12 @@ class NatsReader:
         return messages
 
     def _judge(self, status: str) -> None:
-        """Let go of the consumer where the server says that there is none any more."""
+        """Drop the consumer if the server reports that it no longer exists."""
         if status not in ("404", "408"):
             self._consumer = None
 
     async def _consumer_after(self, after: int) -> _Consumer:
-        """Return a consumer that goes on after a message."""
+        """Return a consumer that continues after a message."""
         if self._consumer is not None and self._consumer.sequence == after:
             return self._consumer
         made = await self._made_consumer(after, _INACTIVE_NS)
@@ -258,7 +260,8 @@ class NatsReader:
         return self._consumer
 
     async def _made_consumer(self, after: int, inactive_ns: int) -> _ConsumerInfo:
-        """Make a consumer that goes on after a message and is forgotten when it is not used."""
+        """Create a consumer that continues after a message; the server removes it when it is not
+        used."""
         start = {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
         config = {
             **(start if after else {"deliver_policy": "all"}),
@@ -273,7 +276,7 @@ class NatsReader:
             _ConsumerInfo,
         )
 
-    # What the stream is
+    # The state of the stream
 
     async def _stream_info(self) -> _StreamInfo:
         found = await self._api(f"STREAM.INFO.{self._stream}", {}, _StreamInfo)
@@ -284,7 +287,7 @@ class NatsReader:
         raise SourceUnavailable(f"{self.name} does not answer: {found.error.description}")
 
     async def _ensure_same(self, after: int) -> None:
-        """Raise SourceDiverged where the stream is not the one that was opened."""
+        """Raise SourceDiverged if the stream is not the one that was opened."""
         try:
             found = await self._stream_info()
         except StreamMissing as error:
@@ -294,14 +297,14 @@ class NatsReader:
         self._info = found
 
     async def _ensure_kept(self, after: int) -> None:
-        """Raise SourceExpired where messages after one are gone from the beginning of the stream,
-        not where single ones were deleted."""
+        """Raise SourceExpired if the messages after a position were removed from the beginning of
+        the stream; single deleted messages are no error."""
         await self._ensure_same(after)
         gone = self._info.state.first_seq - 1
         if gone > max(after, self._forgiven):
             raise SourceExpired(f"{self.name} no longer keeps all messages after {after:,}")
 
-    # How the server is asked
+    # Calls to the server
 
     async def _api(self, verb: str, body: object, kind: type[T]) -> T:
         client, _ = await self._connected()
@@ -366,4 +369,4 @@ def _delivery(message: "Msg") -> _Delivery:
 
 
 async def _ignore(_error: Exception) -> None:
-    """What the library reports besides comes back from the calls."""
+    """Ignore an error that the library reports here, since the failed call raises it as well."""

@@ -1,4 +1,4 @@
-"""The reader of the stream that an address names."""
+"""Open the reader of a stream by its address."""
 
 import os
 from collections.abc import Callable
@@ -18,12 +18,12 @@ NATS_SCHEMES = ("nats", "tls")
 def open_reader(
     address: str, *, sleep: Sleep, stdin: Callable[[int], bytes], run: str
 ) -> StreamReader:
-    """Return the reader of an address; nothing is connected yet.
+    """Return the reader of an address, not yet connected.
 
     `nats://host:port/STREAM` is a stream of NATS JetStream (`tls://` with TLS),
-    `redis://host:port/0/KEY` a Redis stream, `-` standard input, of which `stdin` reads so many
-    bytes at most, and anything without `://` a file. `run` tells this run from others, for streams
-    that can be read only once. Raises InvalidStream, SourceUnreadable.
+    `redis://host:port/0/KEY` a Redis stream, `-` standard input, which `stdin` reads in pieces of
+    at most so many bytes, and anything without `://` a file. `run` distinguishes this run from
+    others, for streams that can be read only once. Raises InvalidStream, SourceUnreadable.
     """
     scheme, found, _ = address.partition("://")
     if is_redis(address):
@@ -45,7 +45,8 @@ def open_reader(
 
 
 def _late_opened(path: Path) -> Callable[[int], bytes]:
-    """Return what reads from a path, which is opened at the first call: that of a pipe waits."""
+    """Return a function that reads from a path. The path is opened at the first call, since opening
+    a pipe waits for its writer."""
     descriptors: list[int] = []
 
     def read(size: int) -> bytes:

@@ -1,9 +1,9 @@
-"""Decode the JSON of most messages straight into the parts of an event.
+"""Decode the JSON of most messages directly into the parts of an event.
 
-A mapping whose parts are fields of the message itself becomes a type of these fields, which the
-decoder fills without making an object of the whole message. It takes what needs no judgement: texts
-for names and ids, an integer for the value. Any other message is left to the mapping, which has the
-rules and their errors; a test compares the two.
+For a mapping whose parts are top-level fields, a type with these fields is generated, and the
+decoder fills it without creating an object of the whole message. It accepts only simple values:
+text for names and ids, an integer for the value. All other messages are left to the mapping, which
+has the rules and their errors; a test compares the two.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from .reader import MESSAGE_LIMIT, Message
 
 
 class PlainMessage(Protocol):
-    """The parts of an event, as a message has them."""
+    """The parts of an event, as decoded from a message."""
 
     board: str
     member: str
@@ -27,7 +27,7 @@ class PlainMessage(Protocol):
 
 
 def plain_decoder(mapping: EventMapping) -> Callable[[bytes], PlainMessage] | None:
-    """Return a decoder of messages that have plain parts, None for a mapping that needs more. It
+    """Return a decoder for messages with simple parts, None if the mapping needs more. The decoder
     raises MsgspecError for all other messages."""
     parts = {"board": mapping.board, "member": mapping.member, "at": mapping.at}
     parts |= {"id": mapping.id, "labels": mapping.labels}
@@ -59,7 +59,8 @@ def plain_decoder(mapping: EventMapping) -> Callable[[bytes], PlainMessage] | No
 
 
 class EventParser:
-    """Makes events of messages by a mapping: first by its plain decoder, if it has one."""
+    """Converts messages to events by a mapping: with its plain decoder if it has one, else with the
+    mapping itself."""
 
     def __init__(self, mapping: EventMapping) -> None:
         self._mapping = mapping
@@ -68,7 +69,7 @@ class EventParser:
         self._needs_id = mapping.id is not None and not mapping.id.optional
 
     def plain(self, message: Message) -> PlainMessage | None:
-        """Return the parts of a message; None if the mapping has to judge them."""
+        """Return the parts of a message; None if the mapping has to read it."""
         raw = message.raw
         if self._decode is None or message.fields is not None or len(raw) > MESSAGE_LIMIT:
             return None
@@ -80,7 +81,7 @@ class EventParser:
             return None
 
     def event(self, found: PlainMessage, taken_ms: int | None) -> MappedEvent:
-        """Return the event of a message that its stream took at `taken_ms`. Raises InvalidAt."""
+        """Return the event of a message that the stream took at `taken_ms`. Raises InvalidAt."""
         labels = found.labels
         if labels:
             labels = {name: text for name, text in labels.items() if text}

@@ -1,4 +1,4 @@
-"""How far a run of a source has come in its stream, by position and by the stream's time."""
+"""The progress of a run through its stream, by position and by the stream's time."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from .reader import ZERO, StreamPosition, StreamReader
 
 
 class StreamPlace(NamedTuple):
-    """A place in a stream, and the time before which everything up to there was taken."""
+    """A place in a stream, and the time before which all messages up to it were taken."""
 
     position: StreamPosition
     passed_ms: int | None
@@ -32,8 +32,8 @@ class Progress:
         return StreamPlace(self.at, self.passed_ms)
 
     def place_after(self, position: StreamPosition, taken_ms: int | None) -> StreamPlace:
-        """Return the place after a message that the stream took at a time, as far as it knows. The
-        time is never after now, and never goes back."""
+        """Return the place after a message that the stream took at a given time, if the stream has
+        times. The time is never after now, and never moves back."""
         if taken_ms is None or self.passed_ms is None:
             passed_ms = self.passed_ms if taken_ms is None else min(taken_ms, self._now_ms())
         else:
@@ -41,21 +41,21 @@ class Progress:
         return StreamPlace(position, passed_ms)
 
     def move(self, place: StreamPlace) -> None:
-        """Move on to a place."""
+        """Move forward to a place."""
         self.at, self.passed_ms = place
 
     def is_note_due(self, boards: int) -> bool:
-        """Return whether it is time to tell so many boards how far the stream was counted."""
+        """Return whether the next report to this many boards is due."""
         seconds = max(NOTE_SECONDS, boards / BOARDS_A_SECOND)
         return abs(self._now_ms() - self._noted_ms) >= seconds * 1_000
 
     def note(self) -> None:
-        """Note that boards are told now."""
+        """Record that the boards get a report now."""
         self._noted_ms = self._now_ms()
 
     def text(self, end: StreamPlace, before_ms: int | None) -> str:
-        """Return a place as a board stores it that has the time `before_ms` now. That never goes
-        back, unless it is ahead of the clock."""
+        """Return a place in its stored form, with the time `before_ms`. That time never moves back,
+        unless it is ahead of the clock."""
         passed_ms = end.passed_ms
         if before_ms is not None:
             passed_ms = max(min(before_ms, self._now_ms()), passed_ms or 0)

@@ -7,7 +7,7 @@ from .reader import Message, StreamPosition, StreamReader
 
 
 class ReadAhead:
-    """A reader of which one batch is read in advance; a single task may use it."""
+    """A reader that reads one batch in advance; for use by a single task."""
 
     def __init__(self, reader: StreamReader, limit: int) -> None:
         self._reader = reader
@@ -15,7 +15,7 @@ class ReadAhead:
         self._ahead: tuple[StreamPosition, asyncio.Task[Sequence[Message]]] | None = None
 
     def begin(self, after: StreamPosition) -> None:
-        """Begin to read the batch after a position, as far as it is there already."""
+        """Begin to read the batch after a position, without waiting for new messages."""
         read = self._reader.read(after, self._limit, wait=False)
         self._ahead = after, asyncio.ensure_future(read)
 
@@ -25,13 +25,14 @@ class ReadAhead:
         if ahead is not None and ahead[0] == after:
             if messages := await ahead[1]:
                 return messages
-            # Others may have come since: that nothing is pending is true of the time of this call.
+            # New messages may have arrived since, so only a call of now can tell that none is
+            # pending.
         elif ahead is not None:
             await _cancelled(ahead[1])
         return await self._reader.read(after, self._limit, wait=wait)
 
     async def drop(self) -> None:
-        """Give up what is being read in advance."""
+        """Cancel the read in advance."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             await _cancelled(ahead[1])

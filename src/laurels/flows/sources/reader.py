@@ -1,7 +1,7 @@
-"""What a source reads: messages of a stream, in order, each at a numeric position.
+"""The protocol of a reader: the messages of a stream, in order, each at a numeric position.
 
-A reader keeps no place of its own that matters: `read` begins after the position it is given, so
-that what was read and not committed is simply read again.
+A reader needs no state of its own: `read` begins after the given position, so that messages that
+were read and not committed are read again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from msgspec import Struct
 from laurels.errors.sources import SourceDiverged
 
 MESSAGE_LIMIT = 1 << 20
-"""Bytes of the longest message that is read whole."""
+"""The size of the longest message that is read completely."""
 
 
 class StreamPosition(Struct, frozen=True, order=True, gc=False):
@@ -27,11 +27,11 @@ class StreamPosition(Struct, frozen=True, order=True, gc=False):
 
 
 ZERO = StreamPosition(0)
-"""Before the first message of every stream."""
+"""The position before the first message of every stream."""
 
 
 def parse_position(text: str) -> StreamPosition:
-    """Return the position that `str` gave this text; raises ValueError."""
+    """Return the position whose `str` is this text; raises ValueError."""
     major, _, minor = text.partition("-")
     return StreamPosition(int(major), int(minor or 0))
 
@@ -39,10 +39,10 @@ def parse_position(text: str) -> StreamPosition:
 class Message(Struct, frozen=True, gc=False):
     """One message of a stream.
 
-    `subject` is where it was published, in streams that have subjects; fields are looked up there
-    as `$subject`. `raw` is what is written into the rejects file. A stream that divides its
-    messages into fields gives them as `fields`, any other leaves None, and `raw` is a JSON object.
-    `at_ms` is when the stream took the message, None where the stream does not know.
+    `subject` is where it was published, if the stream has subjects; a mapping uses it as the field
+    `$subject`. `raw` is written to the rejects file. If the stream divides its messages into
+    fields, these are `fields`; otherwise that is None, and `raw` is a JSON object. `at_ms` is the
+    time at which the stream took the message, None if the stream has no times.
     """
 
     position: StreamPosition
@@ -53,7 +53,7 @@ class Message(Struct, frozen=True, gc=False):
 
 
 class StreamState(Struct, frozen=True):
-    """A stream as it is now.
+    """The present state of a stream.
 
     `identity` names the stream and its creation. `oldest` is the position before the oldest message
     that is kept, `newest` that of the newest message there ever was.
@@ -65,9 +65,9 @@ class StreamState(Struct, frozen=True):
 
 
 class StoredPosition(Struct, frozen=True, omit_defaults=True):
-    """How far a board has counted a stream, as it is stored with the board.
+    """How far a board has counted a stream, as stored with the board.
 
-    `mark` is something about the stream that must still hold, in the reader's own form. Everything
+    `mark` is a property of the stream that must still hold, in the reader's own form. Everything
     that the stream took before `passed_ms` has been counted; see `core.stream_time`.
     """
 
@@ -82,7 +82,7 @@ class StoredPosition(Struct, frozen=True, omit_defaults=True):
 
 
 def decode_position(text: str) -> StoredPosition:
-    """Return a position that is stored with a board. Raises SourceDiverged."""
+    """Decode a position that is stored with a board. Raises SourceDiverged."""
     try:
         return msgspec.json.decode(text, type=StoredPosition)
     except msgspec.MsgspecError as error:
@@ -90,12 +90,12 @@ def decode_position(text: str) -> StoredPosition:
 
 
 class StreamReader(Protocol):
-    """A stream that is read in order. Every method raises SourceUnavailable where the stream does
-    not answer, and may be called again."""
+    """A stream that is read in order. Every method raises SourceUnavailable if the stream does not
+    answer, and may be called again."""
 
     @property
     def name(self) -> str:
-        """The address of the stream for people, without user and password."""
+        """The address of the stream for messages, without user and password."""
 
     @property
     def resumes(self) -> bool:
@@ -103,32 +103,31 @@ class StreamReader(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether there will never be another message."""
+        """Whether there will be no further message."""
 
     async def open(self) -> StreamState:
-        """Return the state of the stream now. Raises StreamMissing, SourceUnreadable."""
+        """Return the present state of the stream. Raises StreamMissing, SourceUnreadable."""
 
     def stored(self, position: StreamPosition) -> StoredPosition:
-        """Return a position as it is stored."""
+        """Return a position in its stored form."""
 
     def misfit(self, stored: StoredPosition) -> str | None:
-        """Return why a stored position is none of the stream as it was opened, None where it is
-        one."""
+        """Return why a stored position does not belong to the stream as it was opened, None if it
+        does."""
 
     def is_expired(self, stored: StoredPosition) -> bool:
-        """Return whether messages after a position are no longer kept, as far as the stream
-        tells."""
+        """Return whether messages after a position are known to be no longer kept."""
 
     async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
         """Return the next messages after a position, at most `limit`.
 
-        With `wait` the call lasts until there is one, and may return none after a while. Without it
-        none means that none is pending. Raises SourceDiverged, SourceExpired.
+        With `wait` the call waits for a message, and may return none after a while. Without it, an
+        empty result means that no message is pending. Raises SourceDiverged, SourceExpired.
         """
 
     async def time_ms(self) -> int | None:
-        """Return the time by which the stream says when it took a message, None if it does not. A
-        message that a later `read` does not return was taken after that."""
+        """Return the stream's present time, None if it has no times. Messages that only a later
+        `read` returns were taken after it."""
 
     async def close(self) -> None:
-        """Let go of the stream."""
+        """Close the stream."""

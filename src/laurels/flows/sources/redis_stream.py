@@ -1,12 +1,13 @@
 """A Redis stream as a source: its entries in the order of their ids, which are positions.
 
-An entry with one field that holds a JSON object is that object; of any other the fields are those
-of the message. Ids begin with the time at which the server took an entry, in milliseconds.
+An entry with one field that holds a JSON object stands for that object; the fields of any other
+entry are those of the message. Ids begin with the time at which the server took an entry, in
+milliseconds.
 
-A Redis stream has no creation time. One that was made anew usually goes on with later ids, so that
-nothing is counted twice; it is noticed where its newest id or the number of entries it ever had is
-less than it was. Entries that were trimmed or deleted before they were read are noticed by
-counting: each position is stored with the number of entries up to there. Redis 6 does not count
+A Redis stream has no creation time. A stream that was created again usually continues with later
+ids, so nothing is counted twice; it is detected if its newest id or its number of entries ever
+added is lower than before. Entries that were trimmed or deleted before they were read are detected
+by counting: each position is stored with the number of entries up to it. Redis 6 does not count
 entries.
 """
 
@@ -32,12 +33,12 @@ from .reader import ZERO, Message, StoredPosition, StreamPosition, StreamState
 
 TIMEOUT_MS = 10_000
 _BLOCK_MS = 1_000
-"""How long the server waits for an entry before it answers that there is none."""
+"""The time that the server waits for an entry before it answers that there is none."""
 
 
 class StreamFigures(msgspec.Struct, frozen=True):
-    """What a server tells of a stream; `added` is how many entries there ever were, 0 before Redis
-    7, and `gone` how many of them are no longer there."""
+    """A server's figures of a stream; `added` is the number of entries ever added, 0 before Redis
+    7, and `gone` how many of them are no longer in the stream."""
 
     newest: StreamPosition = ZERO
     oldest: StreamPosition = ZERO
@@ -46,7 +47,7 @@ class StreamFigures(msgspec.Struct, frozen=True):
 
 
 class EntryCounts:
-    """How many entries there were in a stream up to some positions: single ones, and those of
+    """The number of entries in a stream up to some positions: single positions, and those of
     messages that were read after `before` entries, with those of the batch before them."""
 
     def __init__(
@@ -64,7 +65,7 @@ class EntryCounts:
             earlier._earlier = None
 
     def begin(self, position: StreamPosition, count: int) -> None:
-        """Note the count up to a position."""
+        """Record the count up to a position."""
         self._single[position] = count
 
     def up_to(self, position: StreamPosition) -> int | None:
@@ -139,7 +140,7 @@ class RedisStreamReader:
         return int(seconds) * 1_000 + int(micros) // 1_000
 
     def _count(self, after: StreamPosition, messages: Sequence[Message]) -> None:
-        """Note how many entries there were up to each message."""
+        """Record the number of entries up to each message."""
         figures = self._figures
         before = 0 if after == ZERO else self._counts.up_to(after)
         if before is None or (figures is not None and not figures.added):
@@ -158,7 +159,7 @@ class RedisStreamReader:
         return f"redis:{self._key.decode(errors='backslashreplace')}"
 
     async def _stream_figures(self) -> StreamFigures | None:
-        """Return the figures of the stream, None where there is none."""
+        """Return the figures of the stream, None if it does not exist."""
         kind = (await self._command(b"TYPE", self._key)).decode()
         if kind == "none":
             return None
@@ -176,7 +177,7 @@ class RedisStreamReader:
         )
 
     async def _ensure_same(self, after: StreamPosition) -> None:
-        """Raise SourceDiverged where the stream went back while it was read."""
+        """Raise SourceDiverged if the stream went back while it was read."""
         figures = await self._stream_figures()
         before = self._figures or StreamFigures()
         if figures is None and self._figures is not None:
@@ -237,7 +238,8 @@ def _message(id: bytes, entry: Any) -> Message:
         (only,) = pairs.values()
         if only.lstrip().startswith(b"{"):
             return Message(position, only, position.major)
-    # What is not UTF-8 stays so in the fields, for the board to refuse, and is escaped in `raw`.
+    # Bytes that are not UTF-8 stay in the fields, for the board to refuse, and are escaped in
+    # `raw`.
     fields = _decoded(pairs, "surrogateescape")
     raw = msgspec.json.encode(_decoded(pairs, "backslashreplace"))
     return Message(position, raw, position.major, fields)
@@ -250,7 +252,7 @@ def _decoded(pairs: Mapping[bytes, Any], errors: str) -> dict[str, str]:
 
 
 def _paired(answer: Any) -> dict[bytes, Any]:
-    """Return pairs, in whatever form an answer has them, as a dict."""
+    """Return pairs, in any form that an answer may have, as a dict."""
     if isinstance(answer, Mapping):
         return dict(answer)
     if answer and isinstance(answer[0], (list, tuple)):

@@ -1,8 +1,8 @@
-"""The messages that were not counted: a file of JSON lines, each with the reason.
+"""Messages that were not counted: a file of JSON lines, each with the reason.
 
-A line has the source, the stream, the position, the board where the message named one, the code and
-message of the error, and the message as it came. What is read again after a kill is not written
-again.
+A line has the source, the stream, the position, the board if the message named one, the code and
+message of the error, and the message itself. A message that is read again after a kill is not
+written again.
 """
 
 import os
@@ -32,20 +32,20 @@ class RejectedMessage(Struct, frozen=True):
 
 
 class Rejects(Protocol):
-    """Where the messages go that were not counted."""
+    """Storage for messages that were not counted."""
 
     def write(self, rejects: list[RejectedMessage]) -> None: ...
 
 
 class NoRejects:
-    """Messages that were not counted are only counted."""
+    """No storage: messages that were not counted only increase a counter."""
 
     def write(self, rejects: list[RejectedMessage]) -> None:
-        """Write nothing."""
+        """Do nothing."""
 
 
 class JsonRejects:
-    """A file of rejects, made when there is the first one; to be closed. Raises OSError."""
+    """A file of rejects, created with the first one; has to be closed. Raises OSError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -53,7 +53,8 @@ class JsonRejects:
         self._written: set[tuple[str, str, str]] = set()
 
     def write(self, rejects: list[RejectedMessage]) -> None:
-        """Append the rejects that the file does not have, and hand them to the system."""
+        """Append the rejects that are not in the file yet, and pass them to the operating
+        system."""
         if not rejects:
             return
         if self._file is None:
@@ -72,7 +73,7 @@ class JsonRejects:
 def reject(
     source: str, stream: str, message: Message, board: str | None, code: str, why: str
 ) -> RejectedMessage:
-    """Return the line about a message."""
+    """Return the line for a message."""
     text = message.raw.decode(errors="backslashreplace")
     return RejectedMessage(source, stream, str(message.position), board, code, why, text)
 
@@ -83,7 +84,7 @@ def refusal(error: LaurelsError) -> tuple[str, str]:
 
 
 def _stored(path: Path) -> set[tuple[str, str, str]]:
-    """Return what tells the lines of a file apart; a line that was cut off by a kill is ended."""
+    """Return what identifies each line of the file; terminate a line that was cut off by a kill."""
     found: set[tuple[str, str, str]] = set()
     if not path.is_file():
         return found

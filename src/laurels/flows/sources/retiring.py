@@ -1,4 +1,4 @@
-"""The end of a source: boards no longer wait for it."""
+"""Retiring a source, so that boards no longer wait for it."""
 
 import msgspec
 from msgspec.structs import replace
@@ -11,8 +11,8 @@ from .settings import SourceSettings
 
 
 def retire(lb: Leaderboards, settings: SourceSettings) -> list[str]:
-    """Have boards no longer wait for a source, and return their names. They keep its position: it
-    may run again. Raises PositionMoved where it runs now."""
+    """Make boards no longer wait for a source, and return their names. They keep its position, so
+    it may run again. Raises PositionMoved if it is running."""
     retired = []
     for board in lb.boards():
         text = lb.position(board.name, settings.key) if settings.takes(board.name) else None

@@ -1,14 +1,15 @@
 """Reads a stream and counts its messages on boards, each once.
 
-The runner reads a batch of messages, divides it by board, and submits each board its events
-together with the position of the batch, in one commit. What is at or before the position of a board
-is skipped when it is read again, so it does not matter where a run ended or how batches were cut.
+The runner reads a batch of messages, divides it by board, and submits the events of each board
+together with the position of the batch, in one commit. Messages at or before the position of a
+board are skipped when they are read again, so it does not matter where a run ended or how batches
+were divided.
 
-Reading begins after the least position of all boards that the source may feed; a board without a
-position begins at the beginning of the stream. So that a board that gets few messages does not hold
-the others back, positions of such boards are moved now and then.
+Reading begins after the lowest position of all boards that the source may feed; for a board without
+a position, at the beginning of the stream. The positions of boards that get few messages are moved
+forward from time to time, so that they do not hold the others back.
 
-A board in several shards may have counted a batch in part: it is sent again as it was cut
+A board in several shards may have counted a batch in part: the same batch is then sent again
 (`PositionDiffers` names its end).
 """
 
@@ -55,17 +56,17 @@ from .stopping import Stopped, StopSignal
 T = TypeVar("T")
 
 ADVANCE_EVERY = 100
-"""Batches after which the positions of boards that got nothing are moved."""
+"""The number of batches after which the positions of boards without events are moved forward."""
 IDLE_READS = 60
-"""Reads that found nothing, about a second each, after which they are moved as well."""
+"""The number of reads without messages, about a second each, after which they are moved as well."""
 ADVANCED_AT_ONCE = 64
-"""Boards of which the position is moved at a time."""
+"""The number of boards whose positions are moved at the same time."""
 BOARDS_AT_ONCE = 64
-"""Boards of a batch that are submitted to at a time."""
+"""The number of boards to which events of a batch are submitted at the same time."""
 ON_LOOP = 1_000
-"""Messages that are mapped on the loop; more are mapped in a thread."""
+"""The most messages that are mapped on the event loop; more are mapped in a thread."""
 _ASKED_SINGLY = 16
-"""Unknown names up to which boards are asked for one by one."""
+"""The most unknown boards that are looked up one by one."""
 
 
 class Row(Struct, frozen=True, gc=False):
@@ -74,11 +75,12 @@ class Row(Struct, frozen=True, gc=False):
     message: Message
     event: MappedEvent
     arrived_ms: int | None
-    """When the stream took the message, never after now; None where it does not know."""
+    """The time at which the stream took the message, never after now; None if the stream has no
+    times."""
 
 
 class SourceRunner:
-    """One run of a source; `run` does it, `stop` ends it after the commit under way."""
+    """One run of a source: `run` carries it out, `stop` ends it after the commit in progress."""
 
     def __init__(
         self,
@@ -114,7 +116,7 @@ class SourceRunner:
         self._stream = ""
 
     def stop(self) -> None:
-        """End the run, at once while it waits, else after the commit under way."""
+        """End the run: immediately while it waits, otherwise after the commit in progress."""
         self._stopping.request()
 
     async def run(self) -> None:
@@ -143,7 +145,7 @@ class SourceRunner:
         finally:
             await self._ahead.drop()
 
-    # Where to begin
+    # The beginning of a run
 
     async def _begin(self) -> None:
         state = await self._retries.call(self._reader.open)
@@ -163,7 +165,7 @@ class SourceRunner:
         self._positions[board] = await self._first_position(board, state)
 
     async def _first_position(self, board: str, state: StreamState) -> StreamPosition:
-        """Return after which position a board counts."""
+        """Return the position after which a board begins to count."""
         stored = await self._stored(board)
         begin = self._settings.begin
         why: LaurelsError | None = None
@@ -192,7 +194,7 @@ class SourceRunner:
         text = await self._commits.learn(board)
         return None if text is None else decode_position(text)
 
-    # What is read
+    # Reading
 
     async def _next(self) -> Sequence[Message]:
         wait = not self._settings.until_end
@@ -204,7 +206,7 @@ class SourceRunner:
         return await self._retries.call(attempt)
 
     async def _count(self, messages: Sequence[Message]) -> None:
-        """Count a batch and go on behind it."""
+        """Count a batch and move to its end."""
         if not messages:
             self._idle += 1
             if self._idle % IDLE_READS == 0:
@@ -268,7 +270,8 @@ class SourceRunner:
         return {board: found for board, found in rows.items() if found}
 
     async def _know(self, boards: dict[str, list[Row]]) -> None:
-        """Learn of boards that are new here; skip and count the messages for those not there."""
+        """Look up boards that are new to this run; skip and count the messages for boards that do
+        not exist."""
         new = [board for board in boards if board not in self._positions]
         if not new:
             return
@@ -300,22 +303,22 @@ class SourceRunner:
         self.figures.repeated += len(rows) - len(rest)
         return rest
 
-    # What is counted
+    # Counting
 
     async def _feed(self, board: str, rows: list[Row], end: StreamPlace) -> None:
-        """Submit the events of a board, with the end of the batch as its position: those that are
-        judged alike in a commit."""
+        """Submit the events of a board, with the end of the batch as its position; a commit has
+        only events that every window judges in the same way."""
         try:
             windows = await self._retries.call(partial(self._windows.of, board))
         except UnknownBoard:
-            windows = ()  # the commit finds that out as well
+            windows = ()  # the commit detects that as well
         *firsts, last = alike(windows, rows) or [rows]
         for part in firsts:
             await self._feed_alike(board, list(part), _place_of(part[-1]))
         await self._feed_alike(board, list(last), end)
 
     async def _feed_alike(self, board: str, rows: list[Row], end: StreamPlace) -> None:
-        """Submit the events of a board that are judged alike."""
+        """Submit events of a board that every window judges in the same way."""
         if rows and not await self._retries.call(partial(self._room.fits, board, rows)):
             for row in rows:
                 await self._feed_one(board, row)
@@ -341,8 +344,8 @@ class SourceRunner:
                 return
 
     async def _feed_one(self, board: str, row: Row) -> None:
-        """Submit one event to a board that may remember as many ids as it can: one that is refused
-        for that is submitted again until others are forgotten."""
+        """Submit one event to a board that may have no room for its id; if it is refused for that
+        reason, submit it again until the board has forgotten other ids."""
         end = _place_of(row)
 
         async def attempt() -> None:
@@ -363,7 +366,8 @@ class SourceRunner:
     async def _submitted(
         self, board: str, rows: Sequence[Row], text: str, *, whole: bool = False
     ) -> Receipts | None:
-        """Submit the events of rows that are judged alike; see `Commits.submit`."""
+        """Submit the events of rows that every window judges in the same way; see
+        `Commits.submit`."""
         arrived_ms = rows[0].arrived_ms if rows else None
         events = [row.event for row in rows]
         return await self._commits.submit(board, events, text, arrived_ms=arrived_ms, whole=whole)
@@ -375,7 +379,7 @@ class SourceRunner:
         self._windows.forget(board)
 
     async def _finish(self, board: str, error: PositionDiffers) -> StreamPosition:
-        """Send again, as it was cut, a batch that some shards of a board have counted."""
+        """Send a batch that some shards of a board have counted again, divided as before."""
         if error.ends_at is None:
             raise error
         await self._ahead.drop()
@@ -396,7 +400,7 @@ class SourceRunner:
         return end
 
     def _rows_of(self, board: str, messages: Sequence[Message]) -> list[Row]:
-        """Return the events that messages have for one board."""
+        """Return the events of messages for one board."""
         figures, self.figures = self.figures, Figures()
         rejects, self._rejects = self._rejects, NoRejects()
         try:
@@ -405,7 +409,7 @@ class SourceRunner:
             self.figures, self._rejects = figures, rejects
 
     def _note(self, board: str, rows: Sequence[Row], receipts: Receipts | None) -> None:
-        """Count what became of events; write those that the board refused."""
+        """Count the outcomes of events; write those that the board refused to the rejects."""
         figures = self.figures
         if receipts is None:
             figures.repeated += len(rows)
@@ -426,11 +430,11 @@ class SourceRunner:
             lines.append(reject(self._settings.name, self._stream, message, board, code, why))
         self._rejects.write(lines)
 
-    # What moves positions
+    # Moving positions
 
     async def _advance(self, *, most: int) -> None:
-        """Move the positions of boards that got nothing for long, at `most` so many, to where
-        reading is."""
+        """Move forward the positions of boards without events for a long time, at most `most` of
+        them."""
         if not self._reader.resumes:
             return
         behind = sorted(
@@ -442,12 +446,13 @@ class SourceRunner:
             await self._commit_position(board, self._progress.place)
 
     def _move(self, place: StreamPlace) -> None:
-        """Move on to a place in the stream."""
+        """Move forward to a place in the stream."""
         self._progress.move(place)
         self.figures.position, self.figures.passed_ms = str(place.position), place.passed_ms
 
     async def _note_time(self) -> None:
-        """Tell boards whose periods or steps can be final by it how far the stream was counted."""
+        """Report how far the stream was counted to boards whose periods or steps may become final
+        by it."""
         self._progress.note()
         place = self._progress.place
         if not self._reader.resumes or place.passed_ms is None:
@@ -483,8 +488,8 @@ class SourceRunner:
             self._positions[board] = end.position
 
     async def _reset(self, board: str, position: StreamPosition) -> None:
-        """Move the position of a board to another stream; what some shards have counted of a last
-        batch stays as it is."""
+        """Move the position of a board to another stream; events of a last batch that some shards
+        have counted remain counted."""
         text = self._text(board, StreamPlace(position, None))
         try:
             await self._submitted(board, (), text)
@@ -503,12 +508,13 @@ def _place_of(row: Row) -> StreamPlace:
 
 
 def _latest(messages: Sequence[Message]) -> int | None:
-    """Return when the last of some messages was taken, None where the stream does not know."""
+    """Return the time at which the last of some messages was taken, None if the stream has no
+    times."""
     return max((each.at_ms for each in messages if each.at_ms is not None), default=None)
 
 
 async def _all(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Await all calls; then raise the first error, if there was one."""
+    """Await all calls; then raise the first error, if any."""
     for found in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(found, BaseException):
             raise found

@@ -1,20 +1,20 @@
-"""How a source runs."""
+"""The settings of a source."""
 
 from msgspec import Struct
 
 from laurels.model.board_patterns import matches
 
 POSITION_PREFIX = "source/"
-"""How the positions of sources are named on a board."""
+"""The prefix of the names under which boards keep the positions of sources."""
 
 
 class SourceSettings(Struct, frozen=True):
-    """How a source runs.
+    """The settings of a source.
 
-    `name` is the one under which boards keep its positions. `begin` says where a board without a
-    position, or with one that does not fit, begins: `start`, `now`, or None, which is `start`
-    without a position and an error with one that does not fit. `boards` is the pattern of their
-    names. With `until_end` the run ends when nothing is pending.
+    `name` is the name under which boards keep its positions. `begin` determines where reading
+    begins for a board without a position, or with one of another stream: `start`, `now`, or None,
+    which means `start` without a position, and an error with one of another stream. `boards` is the
+    pattern of their names. With `until_end` the run ends when no message is pending.
     """
 
     name: str

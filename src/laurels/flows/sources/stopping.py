@@ -1,4 +1,4 @@
-"""The end of a run: what waits is given up, what commits is not."""
+"""Ending a run: waiting is cancelled, a commit in progress is not."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
@@ -14,7 +14,7 @@ class Stopped(Exception):  # noqa: N818 (no error)
 
 
 class StopSignal:
-    """Whether a run is to end."""
+    """A signal that a run has to end."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -24,11 +24,11 @@ class StopSignal:
         return self._event.is_set()
 
     def request(self) -> None:
-        """Have the run end."""
+        """Request the end of the run."""
         self._event.set()
 
     async def unless(self, call: Coroutine[Any, Any, T]) -> T:
-        """Return what a call returns, unless the run is to end first; raise Stopped then."""
+        """Return the result of a call; raise Stopped if the run has to end first."""
         task = asyncio.ensure_future(call)
         stopping = asyncio.ensure_future(self._event.wait())
         try:
