@@ -92,7 +92,7 @@ class LedgerReader:
         if version is None:
             raise NoLedger("no sink has written to these tables")
         if version > VERSION:
-            raise LedgerTooNew(f"the tables are of version {version}, this laurels knows {VERSION}")
+            raise LedgerTooNew(f"expected tables of version {VERSION} or earlier, got {version}")
         self._version = int(version)
 
     def close(self) -> None:

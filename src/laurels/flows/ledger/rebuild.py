@@ -53,7 +53,7 @@ def rebuild(
     contents = LedgerContents(ledger, target.clock)
     names = [name for name in contents.boards() if patterns is None or reaches(patterns, name)]
     if not names:
-        raise NoLedger("the ledger has none of these boards")
+        raise NoLedger("the ledger has no board of these names")
     made = {name: _is_made(contents, target, name) for name in names}
     return [
         RebuiltBoard(name, was_done=True) if made[name] else _make(contents, target, name, progress)

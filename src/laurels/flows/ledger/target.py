@@ -118,7 +118,7 @@ class LedgerTarget:
         if found is None:
             self._execute(f"INSERT INTO {name} (version) VALUES (%s)", VERSION)
         elif found > VERSION:
-            raise LedgerTooNew(f"the tables are of version {found}, this laurels knows {VERSION}")
+            raise LedgerTooNew(f"expected tables of version {VERSION} or earlier, got {found}")
         elif found < VERSION:  # the tables were created just now
             self._execute(f"UPDATE {name} SET version = %s", VERSION)
 
@@ -141,7 +141,7 @@ class LedgerTarget:
             return
         if stored != page.before:
             raise SinkOvertaken(
-                f"the sink {self._sink!r} stands elsewhere in the ledger than this runner"
+                f"the sink {self._sink!r} is at another position in the ledger than this runner"
             )
         if page.restarts or not generation:
             generation += 1
@@ -181,7 +181,7 @@ class LedgerTarget:
             *(() if page.before is None else (page.before,)),
         )
         if moved.rowcount != 1:
-            raise SinkOvertaken(f"another runner of the sink {self._sink!r} has gone on")
+            raise SinkOvertaken(f"another runner of the sink {self._sink!r} has continued")
 
     def _write(self, board: str, flush: Flush, generation: int) -> None:
         name = self._tables.name

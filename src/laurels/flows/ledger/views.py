@@ -25,7 +25,7 @@ def view_name(prefix: str, board: str, name: str | None = None) -> str:
     if name is None:
         name = f"{prefix}view_{board}"
         if not _PLAIN.fullmatch(board):
-            raise InvalidTarget(f"no database takes {name!r} as a name: choose one with --name")
+            raise InvalidTarget(f"no database accepts the name {name!r}: choose one with --name")
     if not _VIEW_NAME.fullmatch(name):
         raise InvalidTarget(
             "expected a-z, 0-9 and _, up to 63, as the name of a view, got "

@@ -91,7 +91,7 @@ class RedisStreamTarget:
         except LaurelsError as error:
             raise _named(error) from error
         if not done:
-            raise SinkOvertaken(f"another runner of the sink {self._sink!r} has gone on")
+            raise SinkOvertaken(f"another runner of the sink {self._sink!r} has continued")
 
     async def reset(self, board: str, position: str | None) -> None:
         connection = await self._connected()

@@ -148,9 +148,7 @@ class WebhookTarget:
             raise TargetUnavailable(f"{self._host} has no address: {error.strerror}") from error
         addresses = [str(info[4][0]) for info in found]
         if not self._options.allows_private and any(map(_is_private, addresses)):
-            raise TargetRefused(
-                f"{self._host} is in a private network; --allow-private lets the sink call it"
-            )
+            raise TargetRefused(f"{self._host} is in a private network; --allow-private allows it")
         return addresses[0]
 
 

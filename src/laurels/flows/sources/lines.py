@@ -162,7 +162,7 @@ class FileReader:
             raise SourceDiverged(f"{self.name} was cut while it was read")
         with suppress(OSError):
             if _identity(self._path.stat()) != self._identity:
-                raise SourceDiverged(f"another file has taken the name {self.name}; it is read up")
+                raise SourceDiverged(f"{self.name} is another file now; the former one is read")
 
     def _mark(self, offset: int) -> str:
         head = os.pread(self._descriptor, min(_HEAD, offset), 0)

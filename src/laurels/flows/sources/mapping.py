@@ -258,7 +258,7 @@ def _item(name: str, pieces: tuple[str | Field, ...]) -> tuple[str, Expression]:
             f"expected one of {', '.join(_PARTS)} or labels.NAME, got {safe_repr(name)}"
         )
     if optional and name in ("board", "member", "value"):
-        raise InvalidTemplate(f"no event is without its {name}: leave the ? out")
+        raise InvalidTemplate(f"every event needs its {name}: remove the ? after it")
     return name, Expression(pieces, optional, _plain(pieces))
 
 

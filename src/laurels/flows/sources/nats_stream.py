@@ -254,7 +254,7 @@ class NatsReader:
         made = await self._made_consumer(after, _INACTIVE_NS)
         if made.error is not None:
             await self._ensure_same(after)
-            raise SourceUnavailable(f"{self.name} gives no consumer: {made.error.description}")
+            raise SourceUnavailable(f"{self.name} refused a consumer: {made.error.description}")
         await self._ensure_same(after)
         self._consumer = _Consumer(made.name, after)
         return self._consumer
