@@ -180,7 +180,13 @@ def test_without_a_place_to_park_a_board_stops(receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]"]
+    "host",
+    [
+        *("127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]"),
+        *("224.0.0.1", "[ff0e::1]", "0.0.0.0", "2130706433"),
+        *("[64:ff9b::7f00:1]", "[64:ff9b::a9fe:a9fe]", "[2002:7f00:1::]", "[::7f00:1]"),
+        *("[64:ff9b:1::a00:1]", "[fec0::1]", "[2001:0:7f00:1::]"),
+    ],
 )
 def test_private_addresses_are_not_called(host: str) -> None:
     async def play() -> None:

@@ -29,6 +29,9 @@ CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
 MOST_RETRY_AFTER = 300.0
 _LATER = frozenset({408, 425, 429})
 """Statuses of client errors after which the request is sent again."""
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+"""The IPv6 addresses that hosts of the internet have."""
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class WebhookOptions(Struct, frozen=True):
@@ -153,9 +156,22 @@ class WebhookTarget:
 
 
 def _is_private(address: str) -> bool:
+    """Whether an address is anything but one host of the public internet."""
     found = ipaddress.ip_address(address.partition("%")[0])
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return not (mapped or found).is_global
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = _inner(found)
+        if inner is None:
+            return found not in _UNICAST or not found.is_global
+        found = inner
+    return found.is_multicast or not found.is_global
+
+
+def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """Return the IPv4 address that a gateway or this machine calls for an IPv6 address: one that is
+    mapped, of 6to4 or of NAT64."""
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour
 
 
 def _retry_after(answer: httpx.Response) -> float:
