@@ -75,6 +75,51 @@ def test_a_full_disk_leaves_the_keys_as_they_are(
     assert not [*folder.path.glob("*.unfinished")]
 
 
+def on_disk_of(folder: Path, most: int) -> Callable[[int, bytes], int]:
+    """Return an `os.write` for a disk of so many bytes, which has the files of a folder."""
+    real = os.write
+
+    def write(file: int, content: bytes) -> int:
+        used = sum(each.stat().st_size for each in folder.iterdir() if each.is_file())
+        if used + len(content) > most:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(file, content)
+
+    return write
+
+
+def test_a_key_is_revoked_on_a_full_disk(
+    folder: KeyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = folder.open()
+    _, secret = keys.create("game", "write")
+    keys.create("page", "read")
+    used = sum(each.stat().st_size for each in folder.path.iterdir())
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", on_disk_of(folder.path, used))
+        with pytest.raises(StorageFailed):
+            keys.create("more", "read")
+        keys.revoke("game")
+        with pytest.raises(Unauthorized):
+            keys.caller(secret)
+        assert folder.names() == ["page"]
+        assert (folder.path / PREVIOUS).read_bytes() == (folder.path / KEYS_FILE).read_bytes()
+    assert folder.warnings == []
+
+
+def test_a_full_disk_does_not_take_the_only_readable_copy(
+    folder: KeyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.open().create("game", "write")
+    keys = folder.open()
+    (folder.path / KEYS_FILE).write_bytes(b"damaged")
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", on_disk_of(folder.path, 0))
+        with pytest.raises(KeysDamaged):
+            keys.revoke("game")
+    assert folder.names() == ["game"]
+
+
 def test_a_short_write_is_continued(folder: KeyFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.write
     monkeypatch.setattr(os, "write", lambda file, content: real(file, bytes(content)[:7]))

@@ -4,7 +4,8 @@ A change is written to `keys.json.previous` first and then to `keys.json`, which
 Each file is written under a temporary name, synced, read back and renamed, so that at any time at
 least one of the two is complete, whatever happens to the disk or the process. If `keys.json` is
 damaged, the other file is used, with a warning. A revoked key is in neither: a revocation is
-acknowledged after it was removed from both.
+acknowledged after it was removed from both. On a full disk a revocation first removes the copy, in
+whose room the smaller file is written.
 
 Format 2 has a checksum, so that a flipped bit in a board's name is detected. Format 1, which had
 none, can still be read. The fact that the folder needs keys is a note in its log: it stays when the
@@ -91,11 +92,36 @@ class FolderKeyStore:
         return previous
 
     def change(self, edit: Edit) -> KeySet:
-        changed = edit(self.read())
+        stored = self.read()
+        changed = edit(stored)
         content = _encoded(changed)
-        _write(self._previous, content)
+        try:
+            _write(self._previous, content)
+        except StorageFailed as error:
+            if len(changed.keys) >= len(stored.keys) or not _is_full(error):
+                raise
+            self._shrink(content)
+            return changed
         _write(self._path, content)
         return changed
+
+    def _shrink(self, content: bytes) -> None:
+        """Write a smaller set of keys to a full disk, in the room of the copy. Raise KeysDamaged,
+        and leave the copy, if it is the only file that can be read."""
+        if _read(self._path) is None:
+            raise KeysDamaged(f"{self._path.name} is missing, and the disk is full")
+        before = self._path.read_bytes()
+        try:
+            self._previous.unlink(missing_ok=True)
+            _write(self._path, content)
+        except (OSError, StorageFailed) as error:
+            with suppress(StorageFailed):
+                _write(self._previous, before)
+            if isinstance(error, OSError):
+                raise StorageFailed(f"{self._previous.name} could not be replaced") from error
+            raise
+        with suppress(StorageFailed):  # the next change writes it again
+            _write(self._previous, content)
 
     def needs_keys(self) -> bool:
         return self._notes.note(_NEEDS_KEYS) is not None or self._path.exists()
@@ -117,6 +143,11 @@ class FolderKeyStore:
         used_ms = dict(self.last_used())
         if used_ms.pop(key_id, None) is not None:
             _write(self._used, msgspec.json.encode(used_ms))
+
+
+def _is_full(error: StorageFailed) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _read(path: Path) -> KeySet | None:
