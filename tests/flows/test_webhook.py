@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ import msgspec
 import pytest
 
 import laurels
-from laurels.errors.sinks import InvalidTarget, SinkBehind, TargetRefused
+from laurels.errors.sinks import InvalidTarget, SinkBehind, TargetRefused, TargetUnavailable
+from laurels.flows.sinks import webhook
 from laurels.flows.sinks.opening import DeliveryOptions, open_target, webhook_secret
 from laurels.flows.sinks.parking import ParkingFile
 from laurels.flows.sinks.target import SinkPage
@@ -194,6 +196,50 @@ def test_private_addresses_are_not_called(host: str) -> None:
         sink = sink_of(lb, f"http://{host}:9/x", delivery=DeliveryOptions())
         await sink.run()
         assert "private network" in str(sink.failed["b"])
+        await lb.close()
+
+    asyncio.run(play())
+
+
+def test_the_body_of_an_answer_does_not_matter(receiver: Receiver) -> None:
+    """One that never ends would fill the memory, or hold the sink."""
+
+    async def play() -> None:
+        lb = await opened()
+        receiver.answers = [(200, {"Content-Length": str(10**12)})]
+        await sent(lb, receiver.url, delivery=OPEN)
+        assert receiver.ids == await ids(lb)
+        await lb.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 100 Continue\r\n\r\n"])
+def test_a_receiver_that_never_answers_is_given_up(
+    answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is silent, or says without end that it goes on."""
+    monkeypatch.setattr(webhook, "ANSWER_SECONDS", 0.02)
+
+    async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while await reader.read(65_536) if not answer else not writer.is_closing():
+                writer.write(answer)
+                await writer.drain()
+                await asyncio.sleep(0)
+        writer.close()
+
+    async def play() -> None:
+        lb = await opened()
+        server = await asyncio.start_server(answers, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        target = open_target(f"http://127.0.0.1:{port}/", "sink", OPEN, lb, lambda: NOW_MS)
+        await target.open()
+        page = await lb.changes("b", limit=500)
+        with pytest.raises(TargetUnavailable, match="did not answer"):
+            await target.deliver(SinkPage("b", page.changes, None, page.cursor))
+        await target.close()
+        server.close()
         await lb.close()
 
     asyncio.run(play())

@@ -112,6 +112,8 @@ class WebhookTarget:
             await self._client.aclose()
 
     async def _post(self, body: bytes) -> httpx.Response:
+        """Return the status and headers of the answer. Its body, which may be of any length, is not
+        read."""
         assert self._client is not None
         address = await self._address()
         headers = {
@@ -120,13 +122,20 @@ class WebhookTarget:
             **self._signature(body),
         }
         try:
-            return await self._client.post(
-                self._url.copy_with(host=address),
-                content=body,
-                headers=headers,
-                extensions={"sni_hostname": self._host},
-            )
-        except httpx.HTTPError as error:
+            async with (
+                asyncio.timeout(ANSWER_SECONDS),
+                self._client.stream(
+                    "POST",
+                    self._url.copy_with(host=address),
+                    content=body,
+                    headers=headers,
+                    extensions={"sni_hostname": self._host},
+                ) as answer,
+            ):
+                if answer.headers.get("content-length") == "0":
+                    await answer.aread()  # nothing, so that the connection is used again
+                return answer
+        except (httpx.HTTPError, TimeoutError) as error:
             raise TargetUnavailable(f"{self._host} did not answer: {error!r}") from error
 
     def _signature(self, body: bytes) -> dict[str, str]:
