@@ -38,7 +38,6 @@ class EntryReader:
     def __init__(self, dialect: Dialect, rules: Rules, scopes: dict[str, dict[str, str]]) -> None:
         self._score = dialect.score
         self._scales = [column.scale for column in rules.columns]
-        self._is_scoped = rules.scoped
         self._scopes = scopes
         self._labels: dict[str, dict[str, str] | None] = {"": {}}
 
