@@ -79,27 +79,35 @@ def canonical_fields(given: Mapping[str, Any]) -> dict[str, object]:
     longest_ms = max([durations_ms["grace"], *graces_ms])
     durations_ms.setdefault("dedupe", max(_LEAST_DEDUPE_MS, longest_ms))
     fields |= {field: duration_text(length_ms) for field, length_ms in durations_ms.items()}
+    for error in _errors_between_fields(fields, windows, durations_ms, longest_ms):
+        errors.add(error)
+    errors.raise_any()
+    return fields
+
+
+def _errors_between_fields(
+    fields: Mapping[str, object],
+    windows: Sequence[WindowForm],
+    durations_ms: Mapping[str, int],
+    longest_ms: int,
+) -> Iterator[str]:
+    """Yield the errors that fields of a board have together, after each was read by itself."""
     if durations_ms["tie_resolution"] == 0:
-        errors.add("expected tie_resolution to be 1ms or longer, got 0")
+        yield "expected tie_resolution to be 1ms or longer, got 0"
     if fields["rank"] == "dense" and fields["shards"] != 1:
-        errors.add(
+        yield (
             f"dense ranks need the distinct scores in one place, but shards is {fields['shards']}: "
             "take shards 1, or rank by competition"
         )
-    for error in _decay_errors(windows, fields["columns"]):
-        errors.add(error)
+    yield from _decay_errors(windows, fields["columns"])
     scopes, rank_by = fields["scopes"], fields["rank_by"]
     assert isinstance(scopes, tuple)
     assert isinstance(rank_by, tuple)
     if fields["head"]:
-        for error in head_errors(windows, fields["rank"], scopes, rank_by):
-            errors.add(error)
-    for error in place_errors(len(windows), len(scopes), len(rank_by)):
-        errors.add(error)
+        yield from head_errors(windows, fields["rank"], scopes, rank_by)
+    yield from place_errors(len(windows), len(scopes), len(rank_by))
     if durations_ms["dedupe"] < longest_ms:
-        errors.add(f"dedupe is shorter than the longest grace, {duration_text(longest_ms)}")
-    errors.raise_any()
-    return fields
+        yield f"dedupe is shorter than the longest grace, {duration_text(longest_ms)}"
 
 
 def _decay_errors(windows: Sequence[WindowForm], columns: object) -> Iterator[str]:
