@@ -15,7 +15,7 @@ import laurels
 from laurels.errors.sinks import InvalidMapping, InvalidTarget, SinkBehind, SinkOvertaken
 from laurels.flows.sinks.jetstream import SubjectTemplate
 from laurels.flows.sinks.mapping import FieldMapping
-from laurels.flows.sinks.opening import DeliveryOptions
+from laurels.flows.sinks.opening import DeliveryOptions, open_target
 from laurels.flows.sinks.status import reset, statuses
 from laurels.flows.sinks.target import SinkPage
 from tests.redis.servers import Server
@@ -215,6 +215,25 @@ def test_a_jetstream_has_each_change_once_and_members_in_order(broker: Nats) -> 
             assert own == sorted(own, key=expected.index)
         assert "gifts.b.m%2E3%20" in by_member
         await lb.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("postgresql://u:sek%ret@h/d", "postgresql://u:sekret@[::1/d"),
+        *("mysql://u:sekret@[::1/d", "mysql://u:sekret@h:x/d", "redis://:sekret@h:x/0/k"),
+        *("nats://u:sekret@h:x/s", "nats://u:sekret@[h/s", "https://u:sekret@h:x/"),
+    ],
+)
+def test_a_url_that_is_malformed_is_refused_without_its_password(url: str) -> None:
+    async def play() -> None:
+        async with laurels.open_async("memory:") as lb:
+            with pytest.raises(laurels.LaurelsError) as caught:
+                open_target(url, "s", DeliveryOptions(), lb, lambda: NOW_MS)
+            assert "sek" not in str(caught.value)
+            assert caught.value.__cause__ is None
 
     asyncio.run(play())
 

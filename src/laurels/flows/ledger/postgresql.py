@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from laurels.errors.ledger import InvalidEntry
+from laurels.errors.sinks import InvalidTarget
 
 from .columns import LedgerEntries
 from .dialects import ANSWER_SECONDS, CONNECT_SECONDS, Row, bare, driver, named_errors
@@ -23,6 +24,13 @@ class PostgreSQL:
 
     def __init__(self, url: str, options: dict[str, str]) -> None:
         self._driver = driver("psycopg")
+        try:
+            self._driver.conninfo.conninfo_to_dict(url)
+        except self._driver.ProgrammingError:  # its text may have the password
+            raise InvalidTarget(
+                "expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with '%' as %25 and other "
+                "special characters escaped like it"
+            ) from None
         self._url = url
         self._options = options
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
 
@@ -58,6 +58,8 @@ def open_target(
     """Return the target that a URL names, not yet connected. Raises InvalidTarget, InvalidMapping,
     MissingDriver."""
     scheme = url.partition("://")[0].lower() if "://" in url else ""
+    if scheme:
+        _check_place(url, scheme)
     if scheme in SQL:
         if options.fields is not None:
             raise InvalidMapping("a ledger has tables of its own: it takes no mapping of fields")
@@ -76,6 +78,18 @@ def open_target(
     if scheme or not url:
         raise InvalidTarget(f"there is no target of the kind {scheme or 'of an empty name'!r}")
     return LinesTarget(None if url == "-" else Path(url), mapping)
+
+
+def _check_place(url: str, scheme: str) -> None:
+    """Raise InvalidTarget, without the URL and its password, for a malformed host or port."""
+    try:
+        parts = urlsplit(url)
+        if scheme in ("nats", "tls", "http", "https"):
+            _ = parts.port
+    except ValueError:
+        raise InvalidTarget(
+            f"expected a host, or host:port, behind {scheme}://; an IPv6 address stands in brackets"
+        ) from None
 
 
 def _redis_stream(url: str, sink: str, mapping: FieldMapping) -> SinkTarget:
