@@ -115,7 +115,42 @@ def test_rankings_are_those_before(kind: str, url: str, target: str, scaled: Sca
     asyncio.run(play())
 
 
-def test_cdnow_is_as_it_was(url: str, tmp_path: Path) -> None:
+def test_a_long_history_is_as_it_was(url: str, tmp_path: Path, scaled: Scaled) -> None:
+    """Random events, 200,000 in `make torture`, of few different values, so that many tie."""
+    defined = laurels.Board(
+        "b",
+        columns=[laurels.Column("points", scale=0)],
+        windows=["all", "day:keep=9", "week:keep=9", "month:keep=9"],
+        rank="competition",
+        changes="9000d",
+    )
+    random, clock = Random(1), laurels.ManualClock(NOW_MS)
+    members = scaled(100, 5_000)
+
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=clock) as lb:
+            await lb.create(defined)
+            for _ in range(scaled(4, 200)):
+                await lb.submit_many(
+                    "b",
+                    [
+                        (f"m{random.randrange(members)}", random.randrange(-1, 4))
+                        for _ in range(scaled(100, 1_000))
+                    ],
+                )
+                clock.advance(3_600_000)
+            await sent(lb, url)
+            expected = await asyncio.to_thread(everything, lb.sync, "b")
+        async with laurels.open_async(tmp_path / "b", clock=clock) as lb:
+            (made,) = await rebuilt(lb, url)
+            assert (made.expired, made.left_out) == (0, 0)
+            assert await asyncio.to_thread(everything, lb.sync, "b") == expected
+            await lb.check()
+
+    asyncio.run(play())
+
+
+def test_cdnow_is_as_it_was(url: str, tmp_path: Path, scaled: Scaled) -> None:
     """Real purchases in event time: every month and week, with all who spent the same."""
     defined = laurels.Board(
         "spent",
@@ -131,7 +166,7 @@ def test_cdnow_is_as_it_was(url: str, tmp_path: Path) -> None:
                 Decimal(row["amount"]),
                 datetime.fromisoformat(row["date"]).replace(tzinfo=UTC),
             )
-            for row in itertools.islice(csv.DictReader(file), 8_000)
+            for row in itertools.islice(csv.DictReader(file), scaled(8_000, 100_000))
         ]
 
     async def play() -> None:
