@@ -74,28 +74,30 @@ def open(
     log_keep: bool | None = None,
     max_clock_step: str | int | None = None,
 ) -> Leaderboards:
-    """Opens a deployment: a folder (made when it is not there), `memory:`, the server at
+    """Open a deployment: a folder (created if it does not exist), `memory:`, the server at
     `http://…`, with the key in its user part or in `LAURELS_KEY`, or the boards on a Redis or
-    Valkey server, `redis://host:port/database` (`rediss://` by TLS, `redis+cluster://` a cluster).
+    Valkey server, `redis://host:port/database` (`rediss://` with TLS, `redis+cluster://` for a
+    cluster).
 
-    `clock` is "system", "event" (now is the latest `at` seen: imports and replays) or a Clock;
-    by default the one the folder was last written by, at first the system's. With
+    `clock` is "system", "event" (now is the latest `at` seen: imports and replays) or a Clock; by
+    default it is the clock that last wrote the folder, for a new folder the system's. With
     `create=False` a folder without boards is an error. Recovery reads the newest snapshot and the
-    log after it. `log_keep=True` has the folder keep its whole log from now on, as an audit trail,
-    False has snapshots trim it again; by default it stays as it was, trimmed at first.
-    A step of the system's clock beyond `max_clock_step` ("1h" by default) is not followed until it
-    has lasted for ten minutes or `accept_clock` is called.
+    log after it. With `log_keep=True` the folder keeps its whole log from now on, as an audit
+    trail; with False, snapshots trim it again. By default this setting is unchanged; a new folder
+    trims its log. A step of the system's clock beyond `max_clock_step` ("1h" by default) is not
+    followed until it has lasted for ten minutes or `accept_clock` is called.
+
     Raises UnknownUrl, Locked, FolderMissing, StorageFailed, LogDamaged, FormatTooNew.
 
-    A server has its own clock and log: `clock` and `log_keep` are refused as InvalidClock. Nothing
-    is sent before the first verb. Raises MissingClient without the extra
-    `client` (in a checkout: `pip install '.[client]'`).
+    A server has its own clock and log, so `clock` and `log_keep` are refused as InvalidClock.
+    Nothing is sent before the first verb. Raises MissingClient without the extra `client` (in a
+    checkout: `pip install '.[client]'`).
 
-    Any number of processes may open the boards on an index server. Their clock is noted there; with
-    `create=False` nothing is. It keeps no log: `log_keep` is refused as InvalidClock. Raises
-    IndexUnavailable, IndexDenied, WrongServer, IndexTooOld, and MissingRedis without
-    the extra `redis`; a server that may lose what was counted is told as a warning,
-    `errors.DataAtRisk`.
+    Any number of processes may open the boards on an index server, which stores their clock unless
+    `create=False`. An index server keeps no log, so `log_keep` is refused as InvalidClock. Raises
+    IndexUnavailable, IndexDenied, WrongServer, IndexTooOld, and MissingRedis without the extra
+    `redis`. The warning `errors.DataAtRisk` names settings of the server by which counted events
+    may be lost.
     """
     if isinstance(url, str) and config.is_remote(url):
         return config.remote(url, clock, log_keep, max_clock_step)
@@ -109,7 +111,7 @@ def open(
 
 
 class _Opening:
-    """What `open_async` gives: to be awaited, or entered with `async with`."""
+    """The result of `open_async`: to be awaited, or entered with `async with`."""
 
     def __init__(
         self,
@@ -165,5 +167,6 @@ def open_async(
     log_keep: bool | None = None,
     max_clock_step: str | int | None = None,
 ) -> _Opening:
-    """The same for event loops: `async with laurels.open_async(url) as lb`, or awaited."""
+    """Open a deployment for event loops: `async with laurels.open_async(url) as lb`, or `await
+    laurels.open_async(url)`. Arguments and errors are those of `open`."""
     return _Opening(url, clock, create, log_keep, max_clock_step)

@@ -1,10 +1,10 @@
-"""Putting a deployment together: the one place that names concrete parts.
+"""Putting a deployment together: the only package that names the concrete parts.
 
-A deployment is named by a URL: a folder's path (or `file:` and a path) is the embedded one, the
-log in SQLite and the index in memory; `memory:` keeps the log in memory too and is gone with
-the process. `http://…` and `https://…` are a server, which `connect` does not open: `remote`
-gives the verbs over it. `redis://…` and its kin are the direct deployment, the boards on an index
-server: `direct`.
+A deployment is named by a URL. A folder's path (or `file:` and a path) names the embedded
+deployment, with the log in SQLite and the index in memory. `memory:` keeps the log in memory as
+well, and its data ends with the process. `redis://…` and its variants name the direct deployment,
+with the boards on an index server: `direct`. `http://…` and `https://…` name a server, which
+`connect` does not open: `remote` returns the verbs over it.
 """
 
 from .audit import audit_log_of

@@ -1,4 +1,4 @@
-"""Opening an audit log beside whoever has the boards open."""
+"""Opening an audit log while another process may have the boards open."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,10 +13,10 @@ from .urls import folder_of, is_direct
 
 @contextmanager
 def audit_log_of(url: str) -> Iterator[AuditStore]:
-    """Open the audit log of a folder, which may be open elsewhere, or of an index server; that of
-    `memory:` is empty.
+    """Open the audit log of a folder, which may be open in another process, or of an index server;
+    the audit log of `memory:` is empty.
 
-    Raise UnknownUrl, FolderMissing, and the errors of opening an index server.
+    Raises UnknownUrl, FolderMissing, and the errors of opening an index server.
     """
     if is_direct(url):
         with closing(direct_beside(url, create=False)) as store:

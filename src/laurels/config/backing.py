@@ -1,4 +1,4 @@
-"""Opening what a server needs: its store, its key store and its audit log."""
+"""Opening the parts of a server: its store, its key store and its audit log."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def key_store_of(url: str, warned: Callable[[str], None]) -> "Iterator[KeyStore]":
-    """Open the store of the keys of a folder, which is held meanwhile, or of an index server;
-    `warned` is called with what an operator should know of them.
+    """Open the key store of a folder, which is locked meanwhile, or of an index server; `warned` is
+    called with each warning for the operator.
 
-    Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked where a server holds it.
+    Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked if a server has the folder open.
     """
     from laurels.stores.local.files.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
@@ -51,8 +51,8 @@ async def servable(
     max_clock_step: str | int | None,
     warn: Callable[[str], None],
 ) -> Backing:
-    """Open what a server stands on, creating what is not there, on the loop that runs; `warn` is
-    told what is wrong with its files. Raises as `connect` and `direct`."""
+    """Open the store of a server on the running event loop, creating it if it does not exist;
+    `warn` is called with each problem of its files. Raises the errors of `connect` and `direct`."""
     from laurels.stores.local.files.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
     from laurels.wire.keys import MemoryKeyStore  # noqa: PLC0415 (only the service)

@@ -15,20 +15,20 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def guarded_clock(max_step_ms: int, file: ClockFile | None) -> GuardedClock:
-    """The clock of this machine, held against the time since it was started."""
+    """Return the clock of this machine, checked against the time since boot."""
     saved = None if file is None else file.load()
     guard = ClockGuard(max_step_ms, _boot_id(), saved, None if file is None else file.save)
     return GuardedClock(time.time_ns, boot_ns, guard)
 
 
 def boot_ns() -> int:
-    """Nanoseconds since the machine was started, suspension included. Where there is no
-    CLOCK_BOOTTIME (macOS) the monotonic clock counts suspension."""
+    """Return the nanoseconds since boot, including suspension. Without CLOCK_BOOTTIME (macOS) the
+    monotonic clock, which includes suspension there, is used."""
     return time.clock_gettime_ns(_BOOT_CLOCK)
 
 
 def _boot_id() -> str:
-    """What tells this boot of this machine from others; "" where the system has no such thing."""
+    """Return an identifier of this boot of this machine; "" if the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -36,7 +36,7 @@ def _boot_id() -> str:
 
 
 def parse_max_step(max_clock_step: str | int | None) -> int:
-    """Milliseconds of the longest step of the clock that is followed at once."""
+    """Return the milliseconds of the longest step of the clock that is followed at once."""
     if max_clock_step is None:
         return DEFAULT_MAX_STEP_MS
     try:

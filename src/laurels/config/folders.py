@@ -1,5 +1,5 @@
-"""What is done with the folder of a store: backing it up, restoring and rewinding it, and
-announcing who serves it."""
+"""Operations on the folder of a store: backing it up, restoring and rewinding it, and recording the
+address at which it is served."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,21 +18,22 @@ from .urls import folder_of, folder_with_files
 
 
 def back_up(url: str, file: Path, *, overwrite: bool, progress: Progress) -> Backup:
-    """Writes all that the deployment of a URL holds to one file, also while it is served.
+    """Write all data of a deployment to one file, also while it is served.
 
-    Raises NothingToBackUp for `memory:`, UnknownUrl, and as `backup.back_up`.
+    Raises NothingToBackUp for `memory:`, UnknownUrl, and the errors of `backup.back_up`.
     """
     return back_up_folder(folder_with_files(url), file, overwrite=overwrite, progress=progress)
 
 
 def restore(file: Path, url: str, *, progress: Progress) -> Backup:
-    """Makes a deployment of a backup; raises as `back_up`, and as `backup.restore`."""
+    """Create a deployment from a backup. Raises the errors of `back_up` and of `backup.restore`."""
     return restore_folder(file, folder_with_files(url), progress=progress)
 
 
 def rewind(url: str, until_ms: int | None, *, dry_run: bool) -> Rewound:
-    """Bring the folder of a deployment, which nobody may use meanwhile, back to an instant, by
-    default to now. Raises NothingToBackUp without a folder, Locked, and as `rewind.rewind`."""
+    """Bring the folder of a deployment back to an instant, by default to now; no process may use it
+    meanwhile. Raises NothingToBackUp without a folder, Locked, and the errors of `rewind.rewind`.
+    """
     folder = Folder(folder_with_files(url), create=False)
     try:
         log = SqliteLog(folder.log_path)
@@ -47,7 +48,8 @@ def rewind(url: str, until_ms: int | None, *, dry_run: bool) -> Rewound:
 
 @contextmanager
 def announced(url: str, address: str) -> Iterator[None]:
-    """Has whoever finds the folder of a deployment in use be told where it is served."""
+    """Return a context manager that records the address at which a folder is served, for the error
+    message of processes that find the folder locked."""
     folder = folder_of(url)
     if folder is not None:
         announce(folder, address)

@@ -31,10 +31,11 @@ def direct(
     log_keep: object = None,
     max_clock_step: str | int | None = None,
 ) -> Leaderboards:
-    """The verbs over an index server, on a loop in a thread. How the server may lose what was
-    counted is told as a warning, DataAtRisk.
+    """Open the verbs over an index server, on a loop in a thread. The warning DataAtRisk names the
+    settings of the server by which counted events may be lost.
 
-    Raises MissingRedis, UnknownUrl, InvalidClock, and where the server cannot be used.
+    Raises MissingRedis, UnknownUrl, InvalidClock, and the errors of an index server that cannot be
+    used.
     """
     service = direct_beside(
         url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
@@ -51,7 +52,7 @@ async def direct_async(
     log_keep: object = None,
     max_clock_step: str | int | None = None,
 ) -> AsyncLeaderboards:
-    """The same on the loop that runs."""
+    """Open the verbs over an index server on the running event loop."""
     service = await direct_here(
         url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
     )
@@ -67,7 +68,7 @@ def direct_beside(
     log_keep: object = None,
     max_clock_step: str | int | None = None,
 ) -> "RedisStore":
-    """The service over an index server on a loop in a thread, which ends with it."""
+    """Open the service over an index server on a loop in a thread, which ends with the service."""
     from laurels.stores.redis.connection.loop import LoopThread  # noqa: PLC0415 (the package is optional)
 
     thread = LoopThread()
@@ -90,7 +91,7 @@ async def direct_here(
     log_keep: object = None,
     max_clock_step: str | int | None = None,
 ) -> "RedisStore":
-    """The service over an index server on the loop that runs."""
+    """Open the service over an index server on the running event loop."""
     from laurels.stores.redis.connection.connection import connect as connect_to  # noqa: PLC0415
     from laurels.stores.redis.connection.connection import redis_address  # noqa: PLC0415
     from laurels.stores.redis.index.audit import RedisAudit  # noqa: PLC0415
@@ -135,7 +136,8 @@ async def direct_here(
 
 @contextmanager
 def _opening_counts_nothing() -> Iterator[None]:
-    """Have no error of opening an index server say that something may have been applied."""
+    """Return a context manager that removes, from errors of opening an index server, the note that
+    something may have been applied."""
     from laurels.errors.index_server import IndexUnavailable  # noqa: PLC0415
 
     try:
@@ -153,8 +155,8 @@ async def _followed(
     *,
     create: bool,
 ) -> Clock:
-    """The clock asked for, else the one the boards on a server run by, which is noted when
-    somebody comes who may create some."""
+    """Return the requested clock, or by default the clock of the boards on a server. A caller that
+    may create boards also stores the clock on the server."""
     from laurels.stores.redis.index.node_clock import NodeClock  # noqa: PLC0415 (needs an optional package)
 
     if isinstance(clock, Clock) and not isinstance(clock, type):
@@ -175,7 +177,7 @@ async def _followed(
 
 
 def _redis_index(connection: "Connection", prefix: str, clock: Clock) -> "RedisIndex":
-    """The index on a server; under the server's own clock the keys of its periods expire."""
+    """Return the index on a server; with the server's own clock, the keys of its periods expire."""
     from laurels.stores.redis.index.index import RedisIndex  # noqa: PLC0415 (needs an optional package)
     from laurels.stores.redis.index.node_clock import NodeClock  # noqa: PLC0415
 
@@ -183,7 +185,7 @@ def _redis_index(connection: "Connection", prefix: str, clock: Clock) -> "RedisI
 
 
 def _wall_clock(clock: Clock) -> Clock | None:
-    """A clock that goes on by itself; None for one that only events move."""
+    """Return a clock that advances by itself; None for event time, which only events advance."""
     return None if isinstance(clock, EventClock) else clock
 
 

@@ -34,7 +34,7 @@ def connect(
     log_keep: bool | None = None,
     max_clock_step: str | int | None = None,
 ) -> Service:
-    """Opens the deployment a URL names, as a service recovered from its snapshots and its log."""
+    """Open the deployment of a URL as a service, recovered from its snapshots and its log."""
     max_step_ms = parse_max_step(max_clock_step)
     url = fspath(url) if isinstance(url, PathLike) else url
     if url == "memory:":
@@ -69,9 +69,9 @@ def _compose(
     changes: ChangeFile | None = None,
     audit_log: FolderAudit | None = None,
 ) -> Service:
-    """A service on the clock asked for, else the one the log was last written by.
+    """Return a service on the requested clock, or by default the clock that last wrote the log.
 
-    Boards go over to event time only while nothing has happened: later, time would go back.
+    Boards can change to event time only while the log is empty: later, time would go back.
     """
     if isinstance(clock, Clock) and not isinstance(clock, type):
         return Service(
@@ -99,7 +99,8 @@ def _compose(
 
 
 def _rest() -> None:
-    """Lets other threads run: one that only lets go of the interpreter gets it back at once."""
+    """Let other threads run; merely releasing the interpreter lock would return it to this thread
+    at once."""
     time.sleep(0.0005)
 
 

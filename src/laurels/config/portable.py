@@ -14,7 +14,7 @@ from .urls import is_direct, is_remote
 def portable(
     url: str | PathLike[str], clock: str | Clock | None = None, *, create: bool
 ) -> PortableStore:
-    """The store that a URL names, for copying boards from or to it."""
+    """Return the store of a URL, for copying boards from or to it."""
     if is_direct(url):
         return direct_beside(fspath(url), clock, create=create)
     if is_remote(url):

@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from laurels.stores.http.transport import ServiceAddress, Wire
 
 KEY_VARIABLE = "LAURELS_KEY"
-"""The key for a server, where its URL has none."""
+"""The variable with the key for a server whose URL has none."""
 
 
 def remote(
     url: str, clock: object = None, log_keep: object = None, max_clock_step: object = None
 ) -> Leaderboards:
-    """The verbs over a server; nothing is sent yet.
+    """Return the verbs over a server; nothing is sent yet.
 
-    Raises MissingClient, UnknownUrl, and InvalidClock where something is asked that only whoever
-    holds the boards can say.
+    Raises MissingClient, UnknownUrl, and InvalidClock for an option that only the process with the
+    boards can set.
     """
     _ensure_unset(clock, log_keep, max_clock_step)
     return Leaderboards(remote_store(url))
 
 
 def remote_store(url: str, clock: object = None) -> "RemoteStore":
-    """The store at a server; nothing is sent yet. Raises as `remote`."""
+    """Return the store at a server; nothing is sent yet. Raises the errors of `remote`."""
     _ensure_unset(clock, None, None)
     wire = remote_wire(url)
     from laurels.stores.http.store import RemoteStore  # noqa: PLC0415 (httpx is optional)
@@ -47,7 +47,7 @@ def remote_store(url: str, clock: object = None) -> "RemoteStore":
 def remote_async(
     url: str, clock: object = None, log_keep: object = None, max_clock_step: object = None
 ) -> AsyncLeaderboards:
-    """The same for event loops."""
+    """Return the verbs over a server for event loops."""
     _ensure_unset(clock, log_keep, max_clock_step)
     wire = remote_wire(url)
     from laurels.stores.http.store import AsyncRemoteStore  # noqa: PLC0415 (httpx is optional)
@@ -59,7 +59,7 @@ def remote_async(
 
 
 def remote_wire(url: str) -> "Wire":
-    """The connection to a server; nothing is sent yet. Raises MissingClient, UnknownUrl."""
+    """Return the connection to a server; nothing is sent yet. Raises MissingClient, UnknownUrl."""
     _ensure_client()
     from laurels.stores.http.transport import Wire  # noqa: PLC0415 (httpx is optional)
 
@@ -83,7 +83,8 @@ def _ensure_client() -> None:
 
 
 def _address(url: str) -> "ServiceAddress":
-    """Where a server is; the key is the user of the URL, or comes from the environment."""
+    """Return the address of a server, and the key: the user of the URL, or the value of the
+    environment variable."""
     from laurels.stores.http.transport import ServiceAddress  # noqa: PLC0415 (httpx is optional)
 
     try:

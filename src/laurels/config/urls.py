@@ -1,4 +1,4 @@
-"""The URLs that name a store: which kind each is, and which folder it is."""
+"""The URLs that name a store: the kind of each, and its folder."""
 
 from os import PathLike
 from pathlib import Path
@@ -11,17 +11,17 @@ DEFAULT_URL = "laurels-data"
 
 
 def is_remote(url: str | PathLike[str]) -> bool:
-    """Whether a URL names a server."""
+    """Return whether a URL names a server."""
     return isinstance(url, str) and url.lower().startswith(("http://", "https://"))
 
 
 def is_direct(url: str | PathLike[str]) -> bool:
-    """Whether a URL names an index server."""
+    """Return whether a URL names an index server."""
     return is_redis(url)
 
 
 def without_login(url: str) -> str:
-    """A URL as it may be shown: without what lets one in."""
+    """Return a URL without its credentials, for display."""
     return without_key(url) if "://" in url else url
 
 
@@ -31,12 +31,12 @@ def without_key(url: str) -> str:
 
 
 def folder_of(url: str) -> Path | None:
-    """The folder that holds the files of a deployment, None where it has none. UnknownUrl."""
+    """Return the folder with the files of a deployment, None if it has none. Raises UnknownUrl."""
     return None if url == "memory:" or is_direct(url) else folder_path(url)
 
 
 def folder_with_files(url: str) -> Path:
-    """The folder that holds the files of a deployment."""
+    """Return the folder with the files of a deployment. Raises NothingToBackUp if it has none."""
     if url == "memory:":
         raise NothingToBackUp("the store is in memory: it has no files")
     if is_direct(url):

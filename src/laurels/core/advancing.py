@@ -1,11 +1,12 @@
-"""Advancing: what passing time does to boards and rankings.
+"""Advancing: the effect of passing time on boards and rankings.
 
 The time of a board is that of its newest record, or that of a running clock (`advance_clock`,
 O(1)). In event time no clock runs, so each board has its own time. A board is *advanced* to its
-current time when it is read or written, and `work` advances the other boards, in bounded shares.
+current time when it is read or written; `work` advances the other boards in bounded shares.
+
 Advancing a board drops the rankings of periods that are no longer kept and rotates rolling windows
-to the running step. Each step needs a pass over the members of two tallies; it is made in shares
-ahead of the boundary, and the first caller after the boundary does what is left.
+to the running step. Each step needs a pass over the members of two tallies. The pass is made in
+shares ahead of the boundary, and the first caller after the boundary completes it.
 """
 
 import heapq
@@ -175,8 +176,9 @@ class AdvancedBoards(Boards):
         return SCOPE_WORK * (1 + len(found))
 
     def work(self, limit: int) -> int:
-        """Do about `limit` members of the work that is due: passes for the next boundary, and
-        advancing boards that were not read or written since the last one. Return what is left."""
+        """Do about `limit` members of the due work: passes for the next boundary, and advancing
+        boards that were not read or written since the last boundary. Return the amount of work
+        left."""
         while limit > 0 and self._due and self._due[0][0] <= self.clock_ms:
             limit -= self._advance_first(limit)
         for number in list(self._stale_from):
@@ -226,7 +228,7 @@ class AdvancedBoards(Boards):
         return BOUNDARY_WORK if self.advance(state, limit) else limit
 
     def _opened(self, state: BoardState) -> None:
-        """Watch the refreshes and the next boundary of a board that is not new."""
+        """Watch the refreshes and the next boundary of a board that was created earlier."""
         self.refreshes.watch(state)
         heapq.heappush(self._due, (state.due_ms, state.number))
 

@@ -33,17 +33,17 @@ class RunningPlan(Struct, frozen=True):
 
 
 class BoardState(Struct):
-    """The state of a board. `number` identifies it for ever; a name may be used again.
+    """The state of a board. `number` identifies the board for ever; a name may be used again.
 
     `now_ms` is the latest time of its records: in event time the latest `at` it has seen. `floors`
     has, by window, the start of the oldest period that can still be kept, `positions` the position
     of each import. `due_ms` is the next end of a period or step. `changes` counts the records
-    folded by this process; `generation` counts the boundaries and definitions that scopes have to
-    follow, and a scope with another generation is stale. `refreshed` has the state of each
-    refreshed window with events, `refreshed_by` the same for rankings by a label, if they have a
-    state of their own. `views` caches the views that queries prepare, `running` the plan of events
-    that happen now. `sequence` and `tag` are those of the newest block of changes, 0 without one;
-    `uid` stays the same when the board is moved to another store.
+    folded by this process. `generation` counts the boundaries and definitions that scopes have to
+    follow; a scope with another generation is stale. `refreshed` has the state of each refreshed
+    window with events, `refreshed_by` the same for rankings by a label, if they have a state of
+    their own. `views` caches the views that queries prepare, `running` the plan of events that
+    happen now. `sequence` and `tag` are those of the newest block of changes, 0 without one; `uid`
+    stays the same when the board is moved to another store.
     """
 
     number: int
@@ -146,7 +146,7 @@ class Boards:
             for name, window in rules.refreshed.items()
         }
         plan = plan_batch(rules, floors, batch, refreshed_steps)
-        if all_now and plan.targets:  # then every event counts somewhere, however many there are
+        if all_now and plan.targets:  # then every event counts in some ranking
             until_ms = next_boundary(rules, now_ms)
             state.running = RunningPlan(plan, rules, floors, now_ms, until_ms)
         return plan
@@ -164,7 +164,7 @@ class Boards:
         self.boards[state.board.name] = self._by_number[state.number] = state
 
     def forget(self, number: int) -> None:
-        """Remove a board from the known ones."""
+        """Remove a board from the registered ones."""
         del self.boards[self._by_number.pop(number).board.name]
 
 

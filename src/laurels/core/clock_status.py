@@ -11,12 +11,13 @@ from laurels.timeline.clock_guard import Leap
 _log = logging.getLogger("laurels")
 
 AHEAD_MS = 5_000
-"""How far a store may be ahead of its clock without a warning: as far as an event may be."""
+"""How far a store may be ahead of its clock without a warning: the same distance as for an event.
+"""
 
 
 @runtime_checkable
 class GuardedSource(Protocol):
-    """A clock that follows a source, which may leap, only as far as its guard allows."""
+    """A clock that follows a source only as far as its guard allows, since the source may leap."""
 
     @property
     def leaps(self) -> int: ...
@@ -30,7 +31,7 @@ class GuardedSource(Protocol):
 
 @runtime_checkable
 class SharedSource(Protocol):
-    """A clock with a source that other processes follow, too."""
+    """A clock whose source is also followed by other processes."""
 
     async def announce_acceptance(self) -> None: ...
 

@@ -1,5 +1,5 @@
-"""The commands: every write to a board, as the caller requests it. A store checks it and carries it
-out."""
+"""The commands: every write to a board, as the caller requests it. A store validates a command and
+executes it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
@@ -19,8 +19,8 @@ class Command(Struct, Generic[T], frozen=True):
 
 
 SourcePosition = tuple[str, str] | tuple[str, str, str | None]
-"""How far a source has been counted: its name, a text of its own and, if the write has to follow
-another one, the text that must be stored before, None for none."""
+"""The progress of a source: its name and a text. If the write has to follow a certain position, the
+third item is the text that must be stored before it, None for none."""
 
 
 class Submit(Command[Receipt], frozen=True):
@@ -50,7 +50,7 @@ class SubmitMany(Command[Receipts], frozen=True):
 
 
 class SetData(Command[None], frozen=True):
-    """Sets the JSON data of a member; None removes it. With `before` only where the member has this
+    """Sets the JSON data of a member; None removes it. With `before`, only if the member has that
     data."""
 
     board: str

@@ -24,7 +24,7 @@ PIECE_ROWS = 4_096
 
 
 class Shown(Struct, frozen=True, array_like=True):
-    """The state of a refreshed window: when it was last refreshed, None before the first time, and
+    """The refresh state of a window: the time of its last refresh, None before the first one, and
     whether another refresh may have members to list."""
 
     now_ms: int | None
@@ -32,8 +32,8 @@ class Shown(Struct, frozen=True, array_like=True):
 
 
 class CopyClock(Struct, frozen=True):
-    """The time of a store: whether its boards go by event time, and what it is now, in event time
-    the latest of any board."""
+    """The time of a store: whether its boards use event time, and its current time, which in event
+    time is the latest of any board."""
 
     event_time: bool
     now_ms: int
@@ -73,17 +73,17 @@ class Origin(Struct, frozen=True, array_like=True):
         return _names.decode(self.definition).name
 
     def is_as(self, other: "Origin") -> bool:
-        """Return whether the board has not changed between the two, except for the time."""
+        """Return whether only the time differs between the two states."""
         return replace(self, now_ms=0) == replace(other, now_ms=0)
 
 
 class RankingRows(Struct, frozen=True, array_like=True, tag="rows"):
-    """RankingRows of a ranking, or of the tally of a step.
+    """Rows of a ranking, or of the tally of a step.
 
     `instance` is that of the `RankingKey`. In a rolling window `running` is the running step.
     `columns` are the words, packed column by column: the columns of the score, the tie stamp, the
     exact time, and, in a ranking of a rolling window that is not refreshed, the newest step of each
-    member; the last three only where the board has them.
+    member. Each of the last three is present only if the board has it.
     """
 
     window: str
@@ -115,8 +115,8 @@ class RankingRows(Struct, frozen=True, array_like=True, tag="rows"):
 
 
 class EventIds(Struct, frozen=True, array_like=True, tag="ids"):
-    """Remembered event ids by the time of acceptance, in that order; each is the length of a
-    member in one byte, the member and the id."""
+    """Remembered event ids in the order of their acceptance; each is the length of a member in one
+    byte, the member and the id."""
 
     groups: list[tuple[int, list[bytes]]]
 

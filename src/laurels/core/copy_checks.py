@@ -1,8 +1,8 @@
-"""Checks of copied boards that come from elsewhere, before a store writes them. Pure.
+"""Checks of copied boards that come over a network, before a store writes them. Pure.
 
-A store restores pieces without looking at them, at the speed of its index. Pieces of another store
-of this machine are as that store has them; those that come over a network are checked here, so that
-no request can bring an index into a state that no event could.
+A store restores pieces without validating them, at the speed of its index. Pieces from another
+store of this machine are already valid. Pieces that come over a network are checked here, so that
+no request can bring an index into a state that no events could produce.
 """
 
 from collections.abc import Iterable, Sequence
@@ -65,7 +65,7 @@ def ensure_piece(piece: Piece, rules: Rules) -> None:
                 for _, value in items:
                     _ensure(len(value) <= MAX_DATA_BYTES, "data of at most 1 KiB")
                     msgspec.json.decode(value)
-    except (ValueError, LookupError) as error:  # of bytes that are not what they have to be
+    except (ValueError, LookupError) as error:  # bytes of another type or length than expected
         raise InvalidCopy(f"a piece of the board is malformed ({error})") from error
 
 

@@ -23,7 +23,7 @@ def listed(head: int, result: ReadResult) -> int:
 
 
 def certain_of(head: int, result: ReadResult) -> int | None:
-    """Return how many leading positions can be listed now, None if all can."""
+    """Return the number of leading positions that can be listed now, None if all can be."""
     most = listed(head, result)
     return most if most < result.total else None
 
@@ -39,7 +39,7 @@ def known_positions(head: int, anchors: Sequence[Anchor], result: ReadResult) ->
 
 
 def _is_known(head: int, position: int, result: ReadResult) -> bool:
-    """Return whether the position of a bound is exact and at most at the end of the head."""
+    """Return whether the position of a bound is exact and not below the end of the head."""
     is_exact = result.certain is None or position < result.certain
     return is_exact and position <= head
 

@@ -24,7 +24,7 @@ from .ranking_key import RankingKey
 from .record import MendRanking
 
 Offset = int | tuple[int, ...]
-"""The state that an answer shows. A board in several shards has a number for each of them: two
+"""The state that an answer shows. A board in several shards has a number for each shard: two
 answers show the same state if all of these are equal."""
 
 
@@ -59,8 +59,8 @@ class Scores(Struct, frozen=True):
 
 class BatchTrace(Struct, frozen=True):
     """The entries of a batch's members after each event: for each recorded ranking its index in the
-    plan's `places` and the words, column by column. `added` is what absolute events added, as
-    words."""
+    plan's `places` and the words, column by column. `added` has the difference that each event with
+    an absolute score added, as words."""
 
     rankings: list[tuple[int, list["array[int]"]]]
     added: list["array[int]"] | None = None

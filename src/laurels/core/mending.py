@@ -1,8 +1,8 @@
-"""Entries of a ranking as they are stored, to read them and to replace them. Pure.
+"""Entries of a ranking in their stored form, for reading and replacing them. Pure.
 
-An entry is replaced as a whole, with the times that decide between equal scores: not by an event,
-which would count in all windows of today. So a ranking gets entries that were read elsewhere (a
-ledger), or that were right before.
+An entry is replaced as a whole, with the times that decide between equal scores. An event could not
+do that, since it would count in all current windows. So a ranking gets entries that were read
+elsewhere (a ledger) or that were correct before.
 """
 
 from array import array
@@ -24,9 +24,10 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 
 
 class StoredEntry(Answer, frozen=True, omit_defaults=True):
-    """The entry of a member in a ranking; without a score it has none. `reached_ms` is the time
-    that decides between equal scores, if arrival does; `last_ms` is the time that decides `last`
-    columns. `data` is what the member carries, if it was asked for; it is not part of the entry."""
+    """The entry of a member in a ranking; without a score the member has none. `reached_ms` is the
+    time that decides between equal scores, if arrival does; `last_ms` is the time that decides
+    `last` columns. `data` is the member's data, if it was requested; it is not part of the entry.
+    """
 
     member: str
     score: Score | None = None
@@ -36,8 +37,8 @@ class StoredEntry(Answer, frozen=True, omit_defaults=True):
 
 
 class RankingEntries(Struct, frozen=True):
-    """Entries that replace those that a ranking has of these members. With `expected`, only members
-    are changed that have these entries before."""
+    """Entries that replace those of the same members in a ranking. With `expected`, a member is
+    changed only if its current entry is the expected one."""
 
     window: str
     period: str | None
@@ -60,7 +61,7 @@ class EntryColumns(Struct, frozen=True):
 
 
 def entry_columns(entries: Sequence[StoredEntry], rules: Rules) -> EntryColumns:
-    """Return entries as a log record has them. Raises InvalidEntry and the errors of values."""
+    """Return entries in the form of a log record. Raises InvalidEntry and the errors of values."""
     members = [member_bytes(entry.member) for entry in entries]
     if len(set(members)) != len(members):
         raise InvalidEntry("expected each member once, got one twice")

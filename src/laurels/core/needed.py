@@ -1,12 +1,13 @@
-"""What is needed: the value of one event that, counted now, moves a member to a position. Pure.
+"""The value of one event that, counted now, moves a member to a position. Pure.
 
-An event counts in all windows and scopes it belongs to, or in none. So what a member needs depends
-on two things: the entry that holds the position (the new entry has to sort before it) and the range
-of every total that the event would change. Both are read at once, with the question itself.
+An event counts in all windows and scopes it belongs to, or in none. So the value depends on two
+things: the entry at the position (the new entry has to sort before it) and the range of every total
+that the event would change. Both are read in the same call as the query itself.
 
-In signed words everything ascends: a smaller word is better. A *limit* is the greatest word with
-which a column still reaches the position; ranges bound what may be added. The answer is the value
-within both that is closest to 0 for a sum, and the greatest word for a column that keeps a value.
+Signed words are in ascending order: a smaller word is better. A *limit* is the greatest word with
+which a column still reaches the position; ranges bound the amount that may be added. The answer is
+the value within both that is closest to 0 for a sum, and the greatest word for a column that keeps
+a value.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -69,8 +70,8 @@ class NeededPlan(Struct, frozen=True):
     """The bounds of the total that each request but the first reads."""
 
     def needed(self, results: Sequence[ReadResult]) -> Needed | None:
-        """Return what the member needs; None if it stands there already. Raises BeyondHead if the
-        position is not listed."""
+        """Return the needed value; None if the member is at the position already. Raises BeyondHead
+        if the position is not listed."""
         first = results[0]
         own, head = own_words(first), self.rules.head
         if own is not None and first.located is not None:
@@ -167,8 +168,8 @@ def _holder(part: Slice, width: int) -> Holder | None:
 
 
 class _Attempt(Struct, frozen=True):
-    """One member's attempt at a position; `holder` is None where fewer members are ranked, so that
-    any event is enough."""
+    """One member's attempt at a position; `holder` is None if fewer members are ranked, so that any
+    event is enough."""
 
     plan: NeededPlan
     own: Words | None
@@ -218,8 +219,8 @@ class _Attempt(Struct, frozen=True):
         return None if greatest is None else (_nearest(least, greatest),)
 
     def _range(self, column: int) -> tuple[int, int]:
-        """Return the least and the greatest word of the event's value: of a sum what may be added
-        everywhere, else the column's own range."""
+        """Return the least and the greatest word of the event's value: for a sum the amount that
+        may be added to every total, otherwise the column's own range."""
         rules = self.plan.rules
         if rules.columns[column].op != "sum":
             low, high = word_bounds(rules)
@@ -235,8 +236,7 @@ class _Attempt(Struct, frozen=True):
         return 0 if self.own is None else self.own[column]
 
     def _kept(self, column: int, least: int, most: int) -> int:
-        """Return the value with which another column stays as it is, as far as its range
-        allows."""
+        """Return the value that leaves another column unchanged, as far as its range allows."""
         if self.plan.rules.columns[column].op == "sum":
             return _nearest(least, most)
         words = [self.own, *[total.words for total in self.totals if total.bounds.of_member]]

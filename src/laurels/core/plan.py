@@ -259,8 +259,8 @@ def _route(
 
 
 def _takes(window: Window, floor_ms: int, batch: Batch, period: Period) -> bool:
-    """Return whether events of a period or step still count: judged by when their stream took them,
-    as long as the window has it now."""
+    """Return whether events of a period or step are still accepted: judged by their arrival at
+    their stream, as long as the window still has the period."""
     if batch.judged_ms is None:
         return window.takes(floor_ms, batch.now_ms, period)
     return window.takes(floor_ms, batch.judged_ms, period) and (
@@ -269,8 +269,7 @@ def _takes(window: Window, floor_ms: int, batch: Batch, period: Period) -> bool:
 
 
 def _route_each(ats: "array[int]", index_of: Callable[[int], tuple[int, Period]]) -> "array[int]":
-    """Return the index for each instant; each period is looked up once, in whatever order the
-    instants are."""
+    """Return the index for each instant, in any order; each period is looked up once."""
     route = array("i")
     starts: list[int] = []
     found: list[tuple[int, int]] = []  # the end of each period, and its index

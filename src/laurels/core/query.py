@@ -1,7 +1,8 @@
-"""What a query is: a question about a board, with its form in Python and over HTTP.
+"""The definition of a query: a question about a board, with its form in Python and over HTTP.
 
-A query is a type: its fields are the arguments, in canonical form; `plan` returns what is read of a
-board and how the answer is made from it; `path`, `body` and `returns` define its form over HTTP.
+A query is a type: its fields are the arguments, in canonical form; `plan` returns the requests to a
+board and the function that makes the answer from their results; `path`, `body` and `returns` define
+its form over HTTP.
 """
 
 from abc import ABCMeta, abstractmethod
@@ -53,7 +54,7 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
 
     @abstractmethod
     def plan(self, now: QueryContext) -> ReadPlan[T]:
-        """Return the plan: what is read of the board, and how the answer is made from it."""
+        """Return the plan: the requests to a board, and the function that makes the answer."""
 
     def to_answer(self, result: T) -> Any:
         """Return the answer that is sent for a result. Raises `absent` if the result is None."""

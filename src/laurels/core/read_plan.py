@@ -1,6 +1,7 @@
-"""Read plans: what is read from one state of an index, and how the answer is made from it.
+"""Read plans: the requests to one state of an index, and the function that makes the answer.
 
-A plan does not read an index by itself, so it works with one in this process and with a remote one.
+A plan does not read an index itself, so the same plan works with an index in this process and with
+a remote one.
 """
 
 from collections.abc import Callable, Sequence

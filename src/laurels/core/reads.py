@@ -196,14 +196,14 @@ class RankingView:
         return ReadPlan(needs.requests, lambda results, _: needs.needed(results))
 
     def _needs(self, member: str, rank: int, now_ms: int, column: str | None = None) -> NeededPlan:
-        """Return the plan of what a member needs at an instant, which may be later than that of
-        this view."""
+        """Return the plan of the needed value at an instant, which may be later than that of this
+        view."""
         labels = tuple((self._labels or {}).items())
         return plan_needed(self._state, self.key, now_ms, member, min(rank, FAR), column, labels)
 
     def _needed_in_standing(self, member: str, rank: int, now_ms: int) -> NeededPlan | None:
-        """Return the plan of what a member needs; None in a ranking that an event of the member
-        does not change now."""
+        """Return the plan of the needed value; None in a ranking that an event of the member does
+        not change now."""
         window = self.rules.windows[self._window]
         is_running = window.period_at(now_ms) == self._period
         if self._refreshed is not None or self._by is not None or not is_running:
@@ -371,8 +371,8 @@ class RankingView:
         needs: NeededPlan | None,
         member: str,
     ) -> Standing:
-        """Return the standing of a member that is below the listed positions. What it needs to
-        reach one of them is left out while that one is not certain."""
+        """Return the standing of a member that is below the listed positions. `needed` is left out
+        while the position to reach is not certain."""
         result = results[0]
         located = result.located
         assert located is not None

@@ -1,10 +1,10 @@
 """Log records: everything that may change an answer, encoded to bytes and decoded.
 
 One commit is one entry of the log: a list of records that become durable, and visible, together. A
-record has the `now` at which it was accepted, the number of its board (never used again, so a board
-that is created again with an old name is another board) and the version of the definition by which
-it was checked. The bytes are msgpack arrays; the columns of a batch are little-endian integers of
-as few bytes as possible.
+record has the `now` at which it was accepted, the number of its board and the version of the
+definition by which it was validated. Numbers are never reused: a board that is created again with
+an old name is another board. The bytes are msgpack arrays; the columns of a batch are little-endian
+integers of as few bytes as possible.
 """
 
 from array import array
@@ -62,7 +62,7 @@ class Events(Struct, frozen=True, array_like=True, tag="events"):
 
 
 class JudgedEvents(Events, frozen=True, array_like=True, tag="judged"):
-    """A batch of events of which it is judged as of `lag_ms` before now whether they are late."""
+    """A batch of events whose lateness is judged as of `lag_ms` before now."""
 
     lag_ms: int = 0
 
@@ -123,7 +123,7 @@ class Position(Struct, frozen=True, array_like=True, tag="position"):
 
 class Refresh(Struct, frozen=True, array_like=True, tag="refresh"):
     """A refresh: the ranking of a window, in every scope, becomes the total of its tallies at this
-    place of the log, over the steps that count at `now_ms`."""
+    point of the log, over the steps that count at `now_ms`."""
 
     board: int
     version: int
@@ -139,8 +139,8 @@ class EntryRows(Struct, frozen=True, array_like=True):
 
 
 class MendRanking(Struct, frozen=True, array_like=True, tag="mend"):
-    """Entries of one ranking that replace those that it has of these members. With `expected`, only
-    members are changed that have these entries before."""
+    """Entries of one ranking that replace those of the same members. With `expected`, a member is
+    changed only if its current entry is the expected one."""
 
     board: int
     version: int

@@ -24,8 +24,8 @@ from .lifecycle import NEVER, Refreshed
 from .plan import Plan
 
 UNBUILT_CELLS = 4_096
-"""The most cells that a commit adds up for refreshes that were not built ahead: a millisecond or
-so."""
+"""The most cells that a commit adds up for refreshes that were not built ahead; they take about a
+millisecond."""
 MOST = 100
 """The most refreshes in one commit."""
 SCOPE_WORK = 10

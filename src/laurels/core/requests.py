@@ -64,7 +64,7 @@ class Span(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """A request for the next scopes of a form (`RankingSpec.name`), after one of them."""
+    """A request for the next scopes of a form (`RankingSpec.name`), after a given scope."""
 
     form: str
     after: str
@@ -73,8 +73,8 @@ class Listing(Struct, frozen=True):
 
 class Walk(Struct, frozen=True):
     """A request for about `limit` members of a ranking in any order, after a place that the index
-    returned before; the empty text is the beginning. `width` words decide the order of the
-    ranking. A member that stays is in one of the results at least."""
+    returned before; the empty text is the beginning. `width` words decide the order of the ranking.
+    A member that is ranked during the whole walk is in at least one of the results."""
 
     after: str
     limit: int

@@ -34,9 +34,8 @@ class AsOf(Answer, frozen=True):
 
 
 class Entry(Answer, frozen=True, omit_defaults=True):
-    """A member in a list. `place` is its rank among the requested members, if the query named
-    some. If the rank is estimated, it lies from `rank_low` to `rank_high`, and `rank` is the
-    middle."""
+    """A member in a list. `place` is its rank among the requested members, if the query named any.
+    If the rank is estimated, it lies from `rank_low` to `rank_high`, and `rank` is the middle."""
 
     member: str
     rank: int
@@ -81,17 +80,17 @@ class Needed(Answer, frozen=True):
 class Standing(Answer, frozen=True):
     """A member's place in a ranking, with its context.
 
-    `percent` is the share of members from the top down to this one: 1.0 is "top 1 %". For
-    a member below the position `to_rank`, `needed` is what takes it there by one event now; None
-    in past periods, windows with refresh and rankings of labels. A score is an
-    int (scale 0) or a Decimal, with several columns a tuple of these; in a window with decay it is
-    a Decimal with six places more than the column has.
+    `percent` is the share of members from the top down to this one: 1.0 is "top 1 %". For a member
+    below the position `to_rank`, `needed` is the value of one event that takes it there now; None
+    in past periods, windows with refresh and rankings of labels. A score is an int (scale 0) or a
+    Decimal, with several columns a tuple of these; in a window with decay it is a Decimal with six
+    places more than the column has.
 
-    Below the head of a board the rank may be estimated, which `exact` says: it certainly lies from
-    `rank_low` to `rank_high`, and `rank` is the middle. `grid_age` is the number of changes since
-    these bounds were as close as they can be, None if nothing had to be estimated. There are no
-    neighbours there, and `to_rank` is about the last position of the head unless another one was
-    requested.
+    Below the head of a board the rank may be estimated, in which case `exact` is False: the rank
+    certainly lies from `rank_low` to `rank_high`, and `rank` is the middle. `grid_age` is the
+    number of changes since these bounds were as close as they can be, None if nothing had to be
+    estimated. There are no neighbours there, and `to_rank` is about the last position of the head
+    unless another one was requested.
     """
 
     member: str

@@ -1,14 +1,14 @@
-"""How far the streams that feed a board have been counted, by their own time. Pure.
+"""The progress by which the streams that feed a board have been counted, in stream time. Pure.
 
 A source commits its position with its events. If the position is a JSON object with `passed_ms`,
-everything that the stream took before that time has been counted. From this follow two rules:
+everything that the stream took before that time has been counted. Two rules follow:
 
 - Whether an event of the source is late is judged by the time at which the stream took it, not by
   the time at which it is counted (`judged_at`).
-- So a period is not final at the end of its grace, but only when every source of the board has
-  passed that (`finality`).
+- A period is therefore final not at the end of its grace, but only when every source of the board
+  has passed that end (`finality`).
 
-Both are bounded by the board's `close_wait`: after that a period is final, whatever a source does.
+Both are bounded by the board's `close_wait`: after that a period is final, whatever its sources do.
 """
 
 from collections.abc import Mapping
@@ -25,8 +25,7 @@ _positions = msgspec.json.Decoder(_StreamTime)
 
 
 def passed_ms(position: str | None) -> int | None:
-    """Return the time up to which a source has counted its stream, None if its position tells
-    none."""
+    """Return the time up to which a source has counted its stream, None if not in its position."""
     if position is None or not position.startswith("{"):
         return None
     try:
@@ -36,24 +35,23 @@ def passed_ms(position: str | None) -> int | None:
 
 
 def passed_times(positions: Mapping[str, str]) -> dict[str, int]:
-    """Return the sources of a board that tell up to which time they have counted their stream, with
-    that time."""
+    """Return the sources of a board whose positions have a stream time, with that time."""
     found = {source: passed_ms(text) for source, text in positions.items()}
     return {source: passed for source, passed in found.items() if passed is not None}
 
 
 def judged_at(arrived_ms: int, before: str | None, now_ms: int, close_wait_ms: int) -> int:
-    """Return the time by which it is judged whether events are late that their stream took from
-    `arrived_ms` on, if they are counted at `now_ms` after the position `before`. It is never before
-    what the source has passed, as periods may be final by that."""
+    """Return the time as of which the lateness of events is judged: events that their stream took
+    from `arrived_ms` on, counted at `now_ms` after the position `before`. It is never before the
+    time that the source has passed, as periods may already be final by that time."""
     passed = passed_ms(before)
     earliest_ms = now_ms - close_wait_ms if passed is None else max(passed, now_ms - close_wait_ms)
     return min(now_ms, max(arrived_ms, earliest_ms))
 
 
 class Finality(Struct, frozen=True):
-    """What is known of the end of a period: whether it is final, so that no event can change its
-    standings any more, and the sources that it waits for."""
+    """The state of the end of a period: whether the period is final, so that no event can change
+    its standings any more, and the sources that it waits for."""
 
     final: bool
     waits_for: tuple[str, ...] = ()
@@ -62,8 +60,8 @@ class Finality(Struct, frozen=True):
 def finality(
     passed: Mapping[str, int], taken_until_ms: int, now_ms: int, close_wait_ms: int
 ) -> Finality:
-    """Return what is known of the end of a period whose events are taken until `taken_until_ms`,
-    on a board of these sources; see `passed_times`."""
+    """Return the finality of a period whose events are accepted until `taken_until_ms`, on a board
+    with these sources; see `passed_times`."""
     if now_ms <= taken_until_ms:
         return Finality(final=False)
     if now_ms > taken_until_ms + close_wait_ms:

@@ -1,9 +1,9 @@
 """The initial load of a board for readers of changes: all current entries, ranking by ranking, and
-then the changes since it began. Pure.
+then the changes since the load began. Pure.
 
-A new reader, or one whose cursor has expired, begins here. Its first cursor contains the end of the
-changes at that time. Pages of entries are read while writes continue: an entry that moves meanwhile
-may be missed, or be newer than that cursor, but then its change follows. So a reader that applies
+A new reader, or one whose cursor has expired, begins here. The first cursor contains the end of the
+changes at that time. Pages of entries are read while writes continue. An entry that moves meanwhile
+may be missed, or be newer than that cursor, but its change follows. So a reader that applies
 everything in order, and never overwrites a newer entry by an older one, ends with the store's
 state.
 """
@@ -33,7 +33,7 @@ from laurels.model.validation import safe_repr
 
 PREFIX = "initial."
 WALK = "walk:"
-"""The beginning of a cursor in a ranking that is read in any order."""
+"""The prefix of a cursor in a ranking that is read in any order."""
 Words = Sequence[Sequence[int]]
 MAX_STEPS = 100
 """The most rankings without entries that one page skips."""
@@ -70,7 +70,7 @@ class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
         labels = dict(self.labels) if rules.scoped else None
 
         def entries(shown: Page, words: Words, kept: Sequence[int]) -> PresentEntries:
-            """Return those of the shown entries that are at the positions `kept`."""
+            """Return the entries at the positions `kept`."""
             rankings = [
                 ChangedRanking(
                     shown.as_of.window,
@@ -109,7 +109,7 @@ class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
         return ReadPlan(page.requests, finish)
 
     def _plan_walk(self, now: QueryContext) -> ReadPlan[PresentEntries]:
-        """Return the plan for a board with a head, whose other members are in no order."""
+        """Return the plan for a board with a head, whose other members are unordered."""
         rules, after = now.state.rules, self.after or WALK
         if not after.startswith(WALK):
             raise InvalidCursor("the board has got a head since the cursor was made")
@@ -150,7 +150,7 @@ _decoder = msgspec.msgpack.Decoder(InitialCursor)
 
 
 def is_initial(after: str | None) -> bool:
-    """Return whether a cursor is of the initial load rather than of changes."""
+    """Return whether a cursor belongs to the initial load rather than to changes."""
     return isinstance(after, str) and after.startswith(PREFIX)
 
 
@@ -217,7 +217,7 @@ def page(board: str, uid: str, rules: Rules, cursor: InitialCursor, limit: int) 
 
 
 def is_last(page: ChangePage) -> bool:
-    """Return whether a page is the last of the initial load."""
+    """Return whether a page is the last one of the initial load."""
     return bool(page.changes) and page.changes[-1].kind == "initial_end"
 
 
