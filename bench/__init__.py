@@ -1,5 +1,5 @@
-"""laurels measured side by side with its peers, on one machine, in one run.
+"""Benchmarks of laurels and its peers, measured side by side on one machine in one run.
 
-`python -m bench` prints the tables and writes the same figures as JSON; docs/benchmarks.md says
-how to read and repeat them.
+`python -m bench` prints the tables and writes the same figures as JSON; docs/benchmarks.md explains
+how to read and repeat the measurements.
 """

@@ -36,12 +36,12 @@ _QUICK_SIZES = (10_000, 1_000_000)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0, or 2 for a wrong option or a missing redis-server."""
+    """Run the bench; return exit code 0, or 2 for an invalid option or a missing redis-server."""
     options = _parser().parse_args(arguments)
     if "redis" in options.only and not options.profile and not installed():
         print("redis-server is not installed: install it, or measure --only engine,api.")
         return 2
-    # A terminated bench must still stop the server it started.
+    # # so that the servers it started are stopped as well
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(options: argparse.Namespace, started: str, file: Path) -> Report:
-    """Writes the file anew after each section: what was measured stays when a later one fails."""
+    """Write the file again after each section, so that its figures survive a failure of a later
+    one."""
     progress = Console(stderr=True)
     begun = time.monotonic()
 
@@ -74,7 +75,7 @@ def _measure(options: argparse.Namespace, started: str, file: Path) -> Report:
 
 
 def _sections(options: argparse.Namespace, plan: Plan) -> Iterator[Findings]:
-    """What is asked for, part by part."""
+    """Yield the requested sections, part by part."""
     sizes = options.members or (_QUICK_SIZES if options.quick else _FULL_SIZES)
     if options.rolling:
         yield from (Findings(measure_rolling(plan, members)) for members in sizes)
@@ -115,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    """`10k,1M` as numbers."""
+    """Return sizes such as `10k,1M` as numbers."""
     sizes = [size_of(word) for word in text.split(",")]
     if any(not SMALLEST <= size <= LARGEST for size in sizes):
         raise argparse.ArgumentTypeError(f"a size is {SMALLEST} to {LARGEST:,} members")

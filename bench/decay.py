@@ -1,10 +1,10 @@
-"""Decay windows beside `all`: what a write costs, and how exact the totals stay.
+"""Decay windows beside `all`: the cost of a write, and the accuracy of the totals.
 
     python -m bench.decay [--members 1000000] [--rounds 60] [--events 1000000]
 
-Both boards hold the same members and take the same batches in turns, into a store in memory and
-into the bare index; with `at`, every event weighs something else. Totals are compared with exact
-arithmetic after a million events over 3,000 half-lives: the error is told in relation to the sum
+Both boards hold the same members and count the same batches in turns, in a store in memory and in
+the index alone; with `at`, each event has a different weight. Totals are compared with exact
+arithmetic after a million events over 3,000 half-lives. The error is given in relation to the sum
 of the absolute values, decayed like the total.
 """
 
@@ -37,12 +37,12 @@ Write = Callable[[int, Events], object]
 
 
 def board(window: str) -> laurels.Board:
-    """A board of one window."""
+    """Return a board of one window."""
     return laurels.Board(window.partition(":")[0], windows=[window])
 
 
 def to_a_store(window: str) -> Write:
-    """Writes through the API to a store in memory."""
+    """Return a writer that uses the API of a store in memory."""
     clock = laurels.ManualClock(NOW_MS)
     store = laurels.open("memory:", clock=clock)
     name = store.create(board(window)).name
@@ -55,7 +55,7 @@ def to_a_store(window: str) -> Write:
 
 
 def to_an_index(window: str) -> Write:
-    """Writes as the fold does."""
+    """Return a writer that calls the index as the fold does."""
     index, rules = MemoryIndex(seed=1), board(window).rules()
     index.open_board(1, rules)
     reader = EventReader(rules)
@@ -68,7 +68,7 @@ def to_an_index(window: str) -> Write:
 
 
 def traffic(population: Population, kind: Traffic, rounds: int, *, timed: bool) -> list[Events]:
-    """The batches; with `timed` every event has an `at` of its own within the batch's time."""
+    """Return the batches; with `timed` each event has its own `at` within the time of the batch."""
     random = Random(2)
     given = population.traffic(kind, rounds * BATCH)
     batches: list[Events] = []
@@ -84,7 +84,7 @@ def traffic(population: Population, kind: Traffic, rounds: int, *, timed: bool) 
 
 
 def cost(to: Callable[[str], Write], population: Population, batches: list[Events]) -> list[float]:
-    """Nanoseconds an event, of each window: the median over the batches."""
+    """Return the nanoseconds an event for each window: the median over the batches."""
     writes = [to(window) for window in WINDOWS]
     for entries in population.batches():
         for write in writes:
@@ -99,7 +99,8 @@ def cost(to: Callable[[str], Write], population: Population, batches: list[Event
 
 
 def error_after(events: int) -> Fraction:
-    """How far a total is from what exact arithmetic says, in relation to the sum of |v|."""
+    """Return the error of a total, compared with exact arithmetic, in relation to the sum of
+    |v|."""
     random = Random(3)
     words, exact, size = (0, 0), 0, 0
     at_ms, moved = 0, 0
@@ -111,7 +112,7 @@ def error_after(events: int) -> Fraction:
             value = random.randint(-10_000, 10_000)
             words = decay.add(words, value, *weight(at_ms, HALF_LIFE_MS))
             quotient, rest = divmod(at_ms, HALF_LIFE_MS)
-            # What is older decays away: it is cut off far below what the total is told by.
+            # Older amounts have decayed far below the measured precision.
             exact >>= quotient - moved
             size >>= quotient - moved
             moved = quotient

@@ -1,4 +1,4 @@
-"""How much is measured: enough for steady figures, or a quick look."""
+"""The amount of work of a run: enough for steady figures, or a quick look."""
 
 import msgspec
 
@@ -11,12 +11,12 @@ class Effort(msgspec.Struct, frozen=True):
 
     runs: int
     events: dict[int, int]
-    """Events a run, by the size of the batch."""
+    """The number of events a run, by the size of the batch."""
     calls: int
-    """Single reads a run; reads of 100 members or entries are a tenth of it."""
+    """The number of single reads a run; for reads of 100 members or entries, a tenth of it."""
     small_rankings: int
     watched_seconds: float
-    """For how long the longest wait is looked for while nothing goes on."""
+    """The seconds for which the longest wait on an idle store is measured."""
 
 
 FULL = Effort(

@@ -1,9 +1,9 @@
-"""The hardest boundary there is: every member has something in the step that leaves.
+"""The most expensive boundary: every member has a total in the step that leaves the window.
 
-A window of a week by the hour whose four oldest steps hold, from the oldest on: a quarter of the
-members, all of them, another quarter, nobody; and every member has one more total in one of the
-steps after those. So the two passes after the first boundary visit five quarters of the members
-each, and nobody is forgotten on the way.
+In a window of a week by the hour, the four oldest steps have totals of a quarter of the members, of
+all members, of another quarter, and of none, from the oldest on. Every member has one more total in
+a later step. So each of the two passes after the first boundary visits five quarters of the
+members, and no member leaves the window.
 """
 
 from array import array
@@ -19,7 +19,7 @@ _OTHERS = WEEK.many - _PARTS
 
 
 class Cells(NamedTuple):
-    """Totals of some members in one step, and when they were reached."""
+    """Totals of some members in one step, with the times at which they were reached."""
 
     step: int
     members: list[str]
@@ -38,7 +38,7 @@ class Fallen(NamedTuple):
 
 
 def falling(population: Population, running: int) -> Iterator[Fallen]:
-    """All members in batches; `running` is the number of the running step."""
+    """Yield all members in batches; `running` is the number of the running step."""
     random = Random(7).random
     oldest = running - WEEK.many + 1
     for batch in population.batches():
@@ -80,5 +80,5 @@ def falling(population: Population, running: int) -> Iterator[Fallen]:
 
 
 def _instant(step: int, part: float) -> int:
-    """An instant in the first half of a step."""
+    """Return an instant in the first half of a step."""
     return step * HOUR_MS + int(part * HOUR_MS / 2)

@@ -1,8 +1,8 @@
-"""What a board in memory adds to a process: run by the bench in a fresh interpreter.
+"""The memory that a board adds to a process, measured in a fresh interpreter.
 
 `python -m bench.footprint MEMBERS FOLDER [rolling]` prints the growth of the resident memory in
-bytes, of a board with the window all or with all, day and a rolling one. The log is in the folder,
-as in a real deployment, so that only the index is in memory.
+bytes, for a board with the window all, or with all, day and a rolling window. The log is in the
+folder, as in a real deployment, so that only the index is in memory.
 """
 
 import gc
@@ -23,7 +23,7 @@ _TIMEOUT_SECONDS = 300
 
 
 class ProcessMemory:
-    """The growth of a whole process, the interpreter's own allocations included."""
+    """The owner of the growth of a whole process, including the interpreter's own allocations."""
 
     ours = True
     name = "laurels API"
@@ -31,7 +31,7 @@ class ProcessMemory:
     safety: Safety = "memory"
 
     def growth(self, members: int, folder: Path, *, rolling: bool = False) -> int:
-        """Load a board of so many members in another process; the bytes it grew by."""
+        """Load a board of so many members in another process; return the bytes by which it grew."""
         board = ["rolling"] if rolling else []
         shown = subprocess.run(
             [sys.executable, "-m", __name__, str(members), str(folder), *board],

@@ -1,4 +1,4 @@
-"""What a rolling window holds before anything is measured: the same events for every peer.
+"""The content of a rolling window before a measurement: the same events for every peer.
 
 Every member has `CELLS` events: the first on the running day, the others anywhere in the window, so
 that the rankings of all, of the day and of the window hold every member and all tallies are full.
@@ -17,23 +17,23 @@ _EVENING_MS = 41 * HOUR_MS // 2
 
 
 class Steps(NamedTuple):
-    """A rolling window: so many steps of so many hours."""
+    """The steps of a rolling window: their number, and their length in hours."""
 
     many: int
     hours: int = 1
 
     @property
     def window(self) -> str:
-        """The window `rolling`, which takes late events for as long as it counts them."""
+        """The window `rolling`, which accepts late events for as long as it counts them."""
         span, late = self.many * self.hours, (self.many - 1) * self.hours
         return f"rolling=rolling:{span}h/{self.hours}h,grace={late}h"
 
     def number(self, at_ms: int) -> int:
-        """The step an instant lies in."""
+        """Return the number of the step that contains an instant."""
         return at_ms // (self.hours * HOUR_MS)
 
     def begins_ms(self, now_ms: int) -> int:
-        """Where the window at `now_ms` begins."""
+        """Return the start of the window at `now_ms`."""
         return (self.number(now_ms) - self.many + 1) * self.hours * HOUR_MS
 
 
@@ -41,7 +41,7 @@ WEEK = Steps(168)
 
 
 def evening(now_ms: int) -> int:
-    """Half past eight in the evening: the day is full, and three hours of it are left."""
+    """Return the instant of half past eight in the evening, when the day has three hours left."""
     return now_ms // DAY_MS * DAY_MS + _EVENING_MS
 
 
@@ -53,7 +53,7 @@ class History:
         self.today_ms = max(begins_ms, now_ms // DAY_MS * DAY_MS)
 
     def batches(self) -> Iterator[list[Entry]]:
-        """All events of some members at a time: member, value, instant."""
+        """Yield all events of some members at a time: member, value, instant."""
         random = Random(5).random
         begins_ms, today_ms, now_ms = self._begins_ms, self.today_ms, self._now_ms
         stretch, day = now_ms - begins_ms, now_ms - today_ms

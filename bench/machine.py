@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""The machine that the figures were measured on."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ _PROBES = 200
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """One machine and the versions on it; `fdatasync_us` is the median cost of a 4 KiB append."""
+    """A machine and its software; `fdatasync_us` is the median cost of a 4 KiB append."""
 
     cpu: str
     cores: int
@@ -36,7 +36,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 def describe(folder: Path) -> Machine:
-    """Name this machine; `folder` is where the durable peers write."""
+    """Describe this machine; `folder` is the folder of the durable peers."""
     return Machine(
         cpu=_cpu(),
         cores=len(os.sched_getaffinity(0)),
@@ -58,7 +58,7 @@ def _cpu() -> str:
 
 
 def _filesystem(folder: Path) -> str:
-    """The type of the file system that holds the folder: of the longest mount point above it."""
+    """Return the type of the file system of a folder: that of the longest mount point above it."""
     path = folder.resolve()
     mounts = (line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines())
     above = [(len(point), kind) for point, kind in mounts if path.is_relative_to(point)]

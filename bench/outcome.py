@@ -1,4 +1,4 @@
-"""What is wanted of laurels, and whether a run reached it."""
+"""The targets of laurels, and whether a run reached them."""
 
 from typing import Literal, TypeAlias
 
@@ -12,9 +12,9 @@ Measure: TypeAlias = Literal[
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One target: at least or at most so much was wanted, and so much was measured.
+    """One target: the least or the greatest wanted figure, and the measured one.
 
-    Without either it is a figure that belongs beside the targets.
+    Without either bound it is a figure that is shown beside the targets.
     """
 
     target: str
@@ -23,11 +23,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     least: float | None = None
     most: float | None = None
     basis: str = ""
-    """The figures behind it, and whose they are."""
+    """The figures it is computed from, with their owners."""
 
     @property
     def reached(self) -> bool | None:
-        """None where nothing in particular was wanted."""
+        """Whether the target was reached; None without a bound."""
         if self.least is None and self.most is None:
             return None
         above = self.least is None or self.measured >= self.least
@@ -35,9 +35,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """What a section of the bench found: its figures, and what they say about its targets."""
+    """The results of a section of the bench: its figures, and the outcomes of its targets."""
 
     samples: list[Sample]
     outcomes: list[Outcome] = []
     software: str = ""
-    """What took part beside what the machine names, by version."""
+    """The additional software that took part, with versions."""

@@ -1,11 +1,11 @@
-"""A window that is refreshed beside one that is live: an event, a refresh, the longest stall.
+"""A refreshed window beside a live one: an event, a refresh, the longest stall.
 
     python -m bench.refresh [--members 1000000] [--rounds 60] [--scopes 10000]
 
-Three boards of one window each hold the same members, spread over thirty days, and take the same
-batches in turns, as the fold counts them. Then the refresh of the third is built in the shares in
-which it is built while others wait, and written; once with nobody else, once with a batch between
-the shares. At last one with many scopes is refreshed, which follow the record afterwards.
+Three boards of one window each have the same members, spread over thirty days, and count the same
+batches in turns, as the fold does. Then the refresh of the third board is built in shares, as in a
+running store, and written; once without other work, once with a batch between the shares. Finally a
+board with many scopes is refreshed, which follow the record afterwards.
 """
 
 import gc
@@ -28,7 +28,7 @@ BATCH = 1_000
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 NOW_MS = 1_795_132_800_000
-"""The beginning of a day."""
+"""The start of a day."""
 DAYS = 30
 REFRESHES = 3
 
@@ -36,7 +36,7 @@ Events = Sequence[tuple[object, ...] | laurels.Event]
 
 
 class Folded:
-    """One board, counted as a commit counts."""
+    """One board, whose events are counted as in a commit."""
 
     def __init__(self, window: str, **more: object) -> None:
         self.fold = Fold(MemoryIndex(seed=1))
@@ -46,20 +46,21 @@ class Folded:
         self.reader = EventReader(board.rules())
 
     def count(self, now_ms: int, events: Events) -> float:
-        """Seconds an event took."""
+        """Count a batch; return the seconds an event."""
         batch = batch_of(self.reader.gather(events), 1, now_ms)
         began = perf_counter()
         self.fold.count(batch)
         return (perf_counter() - began) / batch.size
 
     def catch_up(self) -> None:
-        """Does all that time has made due but the refreshes."""
+        """Do all due work except refreshes."""
         while self.fold.work(1 << 40):
             pass
         self.fold.index.take_dropped()
 
     def refresh(self, now_ms: int, between: Sequence[Events]) -> list[float]:
-        """Builds and writes a refresh; how long each share took, and at last the record."""
+        """Build and write a refresh; return the seconds of each share, and of the record at the
+        end."""
         refreshes = self.fold.refreshes
         self.fold.advance_clock(now_ms)
         self.fold.advance_all()
@@ -78,8 +79,8 @@ class Folded:
 
 
 def quickest(board: Folded, now_ms: int, between: Sequence[Events]) -> str:
-    """What a refresh takes. The same shares are done some times, and of each the quickest counts:
-    what else the machine was busy with is left out."""
+    """Describe the cost of a refresh. The same shares are done several times and the fastest of
+    each counts, which leaves out interference from other programs."""
     rounds = [board.refresh(now_ms + i * HOUR_MS, between) for i in range(REFRESHES)]
     *shares, record = map(min, zip(*rounds, strict=False))
     total = sum(shares) + record
@@ -92,7 +93,7 @@ def quickest(board: Folded, now_ms: int, between: Sequence[Events]) -> str:
 
 
 def fill(boards: list[Folded], population: Population, random: Random) -> None:
-    """Gives every member an event in a day, and half of them one more."""
+    """Give every member an event in a day, and half of them one more."""
     members = [member for entries in population.batches() for member, *_ in entries]
     for day in range(DAYS):
         chosen = random.sample(members, len(members) // DAYS * 3 // 2)

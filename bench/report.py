@@ -1,4 +1,4 @@
-"""The figures as JSON and as grids: contenders down, cases across, our ratios below."""
+"""The figures as JSON and as tables: contenders in rows, cases in columns, our ratios below."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -20,22 +20,22 @@ TARGET_HEADINGS = ("target", "wanted", "measured", "reached", "from")
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """One run, whatever it measured."""
+    """The report of one run of any bench."""
 
     started: str
     machine: Machine
     samples: list[Sample]
     software: str = ""
-    """What took part beside what the machine names, by version."""
+    """The additional software that took part, with versions."""
     outcomes: list[Outcome] = []
-    """The targets of the run, where it has some."""
+    """The targets of the run, if it has any."""
 
     def line(self) -> str:
-        """What the figures were measured on."""
+        """Return a description of the machine and the software."""
         return f"{self.machine.line()}{self.software and f', {self.software}'}"
 
     def with_more(self, found: Findings) -> Self:
-        """The report with another section behind the others."""
+        """Return the report with another section appended."""
         return replace(
             self,
             samples=[*self.samples, *found.samples],
@@ -49,7 +49,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(Measured, frozen=True, kw_only=True):
-    """One run of the bench."""
+    """The report of one run of the main bench."""
 
     effort: Effort
 
@@ -64,7 +64,7 @@ class Grid(msgspec.Struct, frozen=True):
 
 
 def grids(samples: Sequence[Sample]) -> Iterator[Grid]:
-    """A grid for each group and size of board, in the order they were measured."""
+    """Return a table for each group and size of board, in the order of measurement."""
     for group, members in dict.fromkeys((s.question.group, s.question.members) for s in samples):
         chosen = [s for s in samples if (s.question.group, s.question.members) == (group, members)]
         cases = list(dict.fromkeys(s.question.case for s in chosen))
@@ -77,7 +77,7 @@ def grids(samples: Sequence[Sample]) -> Iterator[Grid]:
 
 
 def _together(*named: str) -> str:
-    """Lists of programs as one, each program once."""
+    """Return several lists of programs as one, without repetitions."""
     return ", ".join(dict.fromkeys(one for some in named if some for one in some.split(", ")))
 
 
@@ -94,7 +94,8 @@ def _by_contender(samples: Iterable[Sample]) -> list[list[Sample]]:
 
 
 def _ratios(samples: Sequence[Sample], cases: Sequence[str]) -> Iterator[list[str]]:
-    """Each contender of ours against the best of the others, for each kind among them."""
+    """Return the ratios of each of our contenders to the best of the others, for each kind of
+    these."""
     others = [s for s in samples if not s.ours]
     for row in _by_contender(s for s in samples if s.ours):
         ours = {s.question.case: s for s in row}
@@ -110,7 +111,7 @@ def _rival(sample: Sample) -> str:
 
 
 def _best(others: Sequence[Sample], rival: str, case: str) -> Sample | None:
-    """The best contender of this kind in one case: the one to be measured by."""
+    """Return the best contender of this kind in one case, with which ours are compared."""
     choice = [s for s in others if _rival(s) == rival and s.question.case == case]
     if not choice:
         return None
@@ -119,10 +120,10 @@ def _best(others: Sequence[Sample], rival: str, case: str) -> Sample | None:
 
 
 def _ratio(ours: Sample | None, other: Sample | None) -> str:
-    """How many times as fast we are; for bytes, which part of theirs we need."""
+    """Return how many times as fast ours is; for bytes, the fraction of theirs that ours needs."""
     if ours is None or other is None or ours.question.unit == "%":
         return ""
-    if not (ours.middle and other.middle):  # less than the clock can tell, in a short run
+    if not (ours.middle and other.middle):  # below the resolution of the clock, in a short run
         return ""
     share = ours.middle / other.middle
     if ours.question.unit == "bytes":
@@ -131,7 +132,7 @@ def _ratio(ours: Sample | None, other: Sample | None) -> str:
 
 
 def _figure(sample: Sample) -> str:
-    """The median, and below it the least and the greatest where there were several runs."""
+    """Return the median and, after several runs, the least and the greatest figure below it."""
     middle = short(sample.middle) + _SHOWN_UNITS.get(sample.question.unit, "")
     if len(sample.figures) == 1:
         return middle
@@ -139,7 +140,7 @@ def _figure(sample: Sample) -> str:
 
 
 def target_row(outcome: Outcome) -> list[str]:
-    """A target as the tables show it."""
+    """Return a target as a row of the table."""
     reached = {True: "yes", False: "no", None: ""}[outcome.reached]
     return [outcome.target, _wanted(outcome), _quantity(outcome.measured, outcome.measure), reached,
             outcome.basis]  # fmt: skip
@@ -157,7 +158,7 @@ def _quantity(figure: float, measure: Measure) -> str:
 
 
 def short(figure: float) -> str:
-    """A figure as the tables show it."""
+    """Return a figure in the form of the tables."""
     if figure >= 1e6:
         return f"{figure / 1e6:.2f}M"
     if figure >= 1e4:

@@ -1,12 +1,11 @@
-"""Scopes: what an event costs in several, and what a million rooms cost.
+"""Scopes: the cost of an event in several of them, and of a million rooms.
 
     python -m bench.scopes [--events 200000] [--rooms 1000000]
 
-The boards of the first table take the same batches in turns, into a store in memory: one without
-labels, and some that count an event in 1, 3 and 5 scopes. In the second every room has ten members,
-in a day and in rolling 7d/1d; then a day ends, and all rooms are brought over it by the shares in
-which a service does so beside its work. What the longest of them takes is the longest that a reader
-waits.
+The boards of the first table count the same batches in turns, in a store in memory: one without
+labels, and some that count an event in 1, 3 and 5 scopes. In the second, every room has ten
+members, in a day and in rolling 7d/1d. Then a day ends, and all rooms are advanced in the shares in
+which a service does so beside its work. The longest share is the longest wait of a reader.
 """
 
 from argparse import ArgumentParser
@@ -41,14 +40,14 @@ Event = tuple[Any, ...]
 
 
 def labels(random: Random, rooms: int) -> dict[str, str]:
-    """Labels of an event: a room by its rank in a Zipf distribution, the rest evenly."""
+    """Return labels of an event: a room by its rank in a Zipf distribution, the rest evenly."""
     room = int(rooms ** random.random())
     zone, gender = random.randrange(ZONES), random.choice("fm")
     return {"room": str(room), "zone": str(zone), "gender": gender}
 
 
 def batches(events: int, members: int) -> list[list[Event]]:
-    """The same events for all boards; labels come last."""
+    """Return the same events for all boards; labels come last."""
     random = Random(4)
     given = Population(members, NOW_MS).traffic("zipf", events)
     carried = [(*event[:2], None, None, labels(random, ROOMS)) for event in given]
@@ -56,7 +55,7 @@ def batches(events: int, members: int) -> list[list[Event]]:
 
 
 def cost_of_scopes(events: int, members: int) -> None:
-    """Prints the cost of an event by how many scopes count it."""
+    """Print the cost of an event by the number of scopes."""
     stores = {}
     for name, scopes in SCOPES.items():
         stores[name] = laurels.open("memory:", clock=laurels.ManualClock(NOW_MS))
@@ -84,7 +83,7 @@ def cost_of_scopes(events: int, members: int) -> None:
 
 
 def room_events(rooms: int) -> Iterator[Event]:
-    """Ten members for every room, the rooms in no order."""
+    """Yield ten members for every room, with the rooms in no particular order."""
     random = Random(5)
     for i in range(rooms * ROOM_MEMBERS):
         room = i * 7_919 % rooms
@@ -93,7 +92,7 @@ def room_events(rooms: int) -> Iterator[Event]:
 
 
 def cost_of_rooms(rooms: int) -> None:
-    """Prints what so many rooms take in memory, an event there, and the end of a day."""
+    """Print the memory of a number of rooms, the cost of an event, and of the end of a day."""
     clock = laurels.ManualClock(NOW_MS)
     store = laurels.open("memory:", clock=clock)
     windows = list(ROOM_WINDOWS)

@@ -1,15 +1,16 @@
-"""Sizes of boards as they are given and shown: 10k, 1M."""
+"""Sizes of boards as text: 10k, 1M."""
 
 _MULTIPLES = {"k": 1_000, "M": 1_000_000}
 
 
 def size_of(word: str) -> int:
-    """`10k` as a number; raises ValueError for anything else than digits and a k or M."""
+    """Return the number of a text such as `10k`; raise ValueError unless it has digits and a k or
+    M."""
     return int(word.rstrip("kM")) * _MULTIPLES.get(word[-1:], 1)
 
 
 def size_name(members: int) -> str:
-    """10,000 as `10k`."""
+    """Return a number as text: 10,000 as `10k`."""
     for letter, multiple in reversed(_MULTIPLES.items()):
         if members % multiple == 0:
             return f"{members // multiple}{letter}"

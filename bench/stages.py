@@ -1,8 +1,8 @@
-"""Where the time of our own events goes: the steps of a submit, taken one by one.
+"""The time of each stage of a submit in laurels.
 
-The same parts the service is made of, driven by hand with a clock read between them. What a real
-`submit_many` takes beyond their sum is the queue, the locks and the interpreter. Two steps of
-the fold are shown apart, measured on the engine alone.
+The parts of the service are called one by one, with a clock read between them. The additional time
+of a real `submit_many` is spent in the queue, the locks and the interpreter. Two steps of the fold
+are also shown separately, measured on the engine alone.
 """
 
 import time
@@ -34,7 +34,7 @@ Spent: TypeAlias = tuple[int, str, float]
 
 
 class Stage(NamedTuple):
-    """A step, as the owner of its figures."""
+    """A stage, as the owner of its figures."""
 
     name: str
     settings: str = "zipf"
@@ -43,7 +43,7 @@ class Stage(NamedTuple):
 
 
 class Laps:
-    """Seconds by the name of the step that just ended."""
+    """The seconds of each stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -71,7 +71,7 @@ class Steps:
             self.submit(batch, Laps())
 
     def submit(self, batch: Sequence[Event | Entry], laps: Laps) -> None:
-        """What happens for a commit of one write, and when each step ended."""
+        """Do the work of a commit of one write, and record the end of each stage."""
         state, self._now_ms = self._fold.boards[BOARD], self._now_ms + 1
         laps.start()
         columns = state.reader.gather(batch)
@@ -100,7 +100,8 @@ class Steps:
 
 
 def measure_stages(plan: Plan, members: int) -> list[Sample]:
-    """Nanoseconds an event by step and batch size, Zipf traffic, and of the real submit_many."""
+    """Measure nanoseconds an event by stage and batch size, with Zipf traffic, and those of the
+    real submit_many."""
     population = Population(members, plan.now_ms)
     events = iter(population.traffic("zipf", 2 * sum(_EVENTS.values())))
     parts, others = (
@@ -129,7 +130,8 @@ def _steps(folder: Path, population: Population, parts: Parts) -> Iterator[Spent
 
 
 def _engine_steps(population: Population, parts: Parts, others: Parts) -> Iterator[Spent]:
-    """Each step on events of its own, so that neither finds the other's members in the cache."""
+    """Measure each step on events of its own, so that the members of the other are not in the
+    cache."""
     board = EngineBoard()
     board.load(population)
     for size, batches in parts.items():

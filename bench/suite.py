@@ -1,7 +1,7 @@
-"""What is measured at one size of board: load, memory, reads, writes, then durable writes.
+"""Measurements at one size of board: load, memory, reads, writes, then durable writes.
 
-Peers that are compared hold the same members at the same time. The Redis server is loaded once:
-its append-only file is switched on when the durable writes begin.
+Compared peers hold the same members at the same time. The Redis server is loaded once: its
+append-only file is switched on for the durable writes.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ _WRITING: tuple[Drive, ...] = (
     ("pipeline", "any core"),
     ("transaction", "one core"),
     ("transaction", "any core"),
-    ("script", "any core"),  # never the fastest wherever it runs, and so shown once
+    ("script", "any core"),  # never the fastest, whatever its cores, so it is shown once
 )
 _READING: tuple[Drive, ...] = (
     ("pipeline", "one core"),
@@ -48,16 +48,16 @@ _DURABLE: tuple[Fsync, ...] = ("always", "everysec")
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What is asked of a run."""
+    """The options of a run."""
 
     now_ms: int
-    """When the boards' history ends."""
+    """The time at which the boards' history ends."""
     chosen: frozenset[Chosen]
     effort: Effort
     folder: Path
-    """Where the durable peers write: one file system for all of them."""
+    """The folder of the durable peers: one file system for all of them."""
     say: Callable[[str], None]
-    """Told what is about to be measured."""
+    """A function that is called with the next measurement."""
 
 
 class Size:
@@ -76,7 +76,7 @@ class Size:
         return self._samples
 
     def measure_safest(self) -> list[Sample]:
-        """Durable events alone, beside a Redis that flushes as often as we do."""
+        """Measure durable events alone, beside a Redis that flushes as often as laurels does."""
         with ExitStack() as stack:
             writers: list[Writer] = []
             if "api" in self._plan.chosen:
@@ -132,7 +132,7 @@ class Size:
             self._write(f"Durable events/s, {SUBMITTERS} submitters", together, ("zipf",))
 
     def _load_engine(self) -> EngineBoard:
-        """The engine with ties by arrival, after one without was loaded and weighed."""
+        """Load the engine with ties by arrival, after measuring the memory of one without."""
         for board in (EngineBoard(tie=False), EngineBoard()):
             self._load(board)
             self._weigh(board, "ranking", board.ranking.nbytes)
@@ -152,7 +152,7 @@ class Size:
     def _load_redis(self, server: RedisServer) -> None:
         store = RedisStore(server)
         self._load(store)
-        # A sorted set holds its own copy of every id, so both questions have the same answer.
+        # A sorted set has its own copy of every id, so both figures are the same.
         for case in ("ranking", "ranking and ids"):
             self._weigh(store, case, store.nbytes())
 
@@ -189,7 +189,8 @@ class Size:
 def _redis(
     stack: ExitStack, server: RedisServer, fsync: Fsync, drives: Sequence[Drive]
 ) -> list[RawRedis | ClientRedis]:
-    """One connection at a time: ready bytes wherever they are fastest, and redis-py."""
+    """Return the Redis peers with one connection: prepared bytes with the fastest placement, and
+    redis-py."""
     placement: Placement = "any core" if fsync == "always" else "one core"
     client = ClientRedis(server, Setting(fsync, placement))
     return [*_raw(stack, server, fsync, drives), client]

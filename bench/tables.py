@@ -1,6 +1,6 @@
-"""The grids of a report on a terminal and in Markdown.
+"""The tables of a report on a terminal and in Markdown.
 
-`python -m bench.tables FILE` prints the Markdown of a report written earlier, as it stands in
+`python -m bench.tables FILE` prints the Markdown of an existing report, in the form of
 docs/benchmarks/. `python -m bench.tables FILE docs/benchmarks.md` writes its targets into the page.
 """
 
@@ -21,7 +21,7 @@ _PLACE = re.compile(r"(?<=docs/benchmarks.md -->\n).*?(?=<!-- end of targets -->
 
 
 def print_tables(report: Measured) -> None:
-    """Print every grid and last the targets, on paper wide enough where it is not a terminal."""
+    """Print every table and finally the targets, wide enough if the output is not a terminal."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=_LEAST_WIDTH)
@@ -32,7 +32,7 @@ def print_tables(report: Measured) -> None:
 
 
 def markdown(report: Measured) -> str:
-    """The machine, the targets and every grid, ratios in bold."""
+    """Return the machine, the targets and every table, with ratios in bold."""
     parts = [f"Measured {report.started} on {report.line()}."]
     if report.outcomes:
         parts.append(f"### Targets\n\n{_target_lines(report.outcomes)}")
@@ -77,7 +77,8 @@ def _markdown_table(grid: Grid) -> str:
 
 
 def with_targets(page: str, report: Measured) -> str:
-    """A page with the targets of a report in their marked place. Raises ValueError without one."""
+    """Return a page with the targets of a report in their marked place. Raises ValueError if the
+    page has no such place."""
     written, count = _PLACE.subn(lambda _: _targets(report), page)
     if count != 1:
         raise ValueError("the page has no marked place for the targets")

@@ -1,4 +1,4 @@
-"""Runs that alternate between contenders, so that a noisy minute costs all of them alike."""
+"""Runs that alternate between contenders, so that interference affects all of them alike."""
 
 import gc
 import time
@@ -17,7 +17,7 @@ Safety: TypeAlias = Literal["memory", "each second", "each commit"]
 
 
 class Peer(Protocol):
-    """Whoever a figure belongs to: one way of reaching one store, under some settings."""
+    """The owner of a figure: one way of using one store, with some settings."""
 
     @property
     def name(self) -> str: ...
@@ -33,21 +33,22 @@ class Peer(Protocol):
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """One run made ready: what is timed, and what must hold after it (raises if not)."""
+    """One prepared run: a timed task, and a check after it (which raises an error if it fails)."""
 
     run: Task
     check: Callable[[], None]
 
 
 class Contender(msgspec.Struct, frozen=True):
-    """A peer and its work. `prepare(n)` makes run n ready, outside the clock."""
+    """A peer and its work. `prepare(n)` prepares run n, outside the timed part."""
 
     peer: Peer
     prepare: Callable[[int], Trial]
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What is measured: a group of tables, the board's size and one column of the table.
+    """The subject of a measurement: a group of tables, the board's size and one column of the
+    table.
 
     `members` is 0 where the columns are sizes.
     """
@@ -68,7 +69,7 @@ class Sample(msgspec.Struct, frozen=True):
     safety: Safety
     figures: list[float]
     rival: str = ""
-    """Who it is in lines of ratios, where that is not the best Redis of its safety."""
+    """The contender's name in lines of ratios, if it is not the best Redis of its safety."""
 
     @property
     def middle(self) -> float:
@@ -76,12 +77,12 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 def unchecked(run: Task) -> Trial:
-    """A trial with nothing to verify afterwards."""
+    """Return a trial without verification."""
     return Trial(run, lambda: None)
 
 
 def seconds(task: Task) -> float:
-    """How long a task takes, with the garbage of its preparation collected beforehand."""
+    """Return the seconds of a task, after collecting the garbage of its preparation."""
     gc.collect()
     start = time.perf_counter()
     task()
@@ -94,7 +95,7 @@ def alternate(
     runs: int,
     figure: Callable[[float], float],
 ) -> list[Sample]:
-    """One unrecorded run of each contender, then `runs` rounds over all of them.
+    """Run each contender once unrecorded, then do `runs` rounds over all of them.
 
     `figure` turns the seconds of a run into the unit of the question.
     """
@@ -113,7 +114,7 @@ def alternate(
 
 
 def single(question: Question, peer: Peer, figure: float) -> Sample:
-    """A figure that is taken once: a size, or the time of a load."""
+    """Return the sample of a figure that is measured once: a size, or the time of a load."""
     return _sample(question, peer, [figure])
 
 

@@ -1,11 +1,11 @@
-"""Who is on the board and what happens to them: the same members and events for every peer.
+"""The members of the boards and their events: the same for every peer.
 
-Members are numbered 0..n-1 and named by 8 bytes. Each has a place in the order of activity
-(1 = the most active), found by multiplying with a prime modulo n, so that neither the ids nor the
-order of loading say anything about the scores. A member starts with what it would have after a
-month of Zipf traffic (s = 1): a total in inverse proportion to its place, reached at its last
-event. Without that history every event would move nobody, or everybody, and all members would
-have got there at once, which packs better than any real board.
+Members are numbered 0..n-1 and named by 8 bytes. Each has a place in the order of activity (1 = the
+most active), computed by multiplication with a prime modulo n, so that neither the ids nor the
+order of loading are related to the scores. A member begins with the total of a month of Zipf
+traffic (s = 1), in inverse proportion to its place, reached at its last event. Without that history
+every event would move either no member or all of them, and all members would have reached their
+scores at once, which compresses better than any real board.
 """
 
 from array import array
@@ -22,7 +22,7 @@ Batch: TypeAlias = list[Event]
 Entry: TypeAlias = tuple[str, int, int]
 Traffic: TypeAlias = Literal["zipf", "uniform"]
 Steep: TypeAlias = Literal["zipf 1.2"]
-"""Where few members have most events."""
+"""Traffic in which few members have most events."""
 
 SMALLEST, LARGEST = 100, 100_000_000
 MEMBER_BYTES = 8
@@ -34,7 +34,7 @@ _SCATTER = 2_654_435_761
 
 
 def member_name(index: int) -> str:
-    """The 8-byte id of a member."""
+    """Return the 8-byte id of a member."""
     return f"{index:08d}"
 
 
@@ -57,11 +57,12 @@ class Population:
         return array("d", accumulate(place**-1.2 for place in range(1, self.count + 1)))
 
     def active(self, place: int) -> str:
-        """The member at a place in the order of activity, 1 for the most active."""
+        """Return the member at a place in the order of activity, 1 for the most active."""
         return member_name(place * _SCATTER % self.count)
 
     def batches(self, size: int = LOAD_BATCH) -> Iterator[list[Entry]]:
-        """Every member once with its first score and when it got there, by their numbers."""
+        """Yield every member once with its first score and the time it was reached, by their
+        numbers."""
         random = Random(self._seed).random
         inverse, count, now_ms = self._inverse, self.count, self.now_ms
         most = HISTORY_EVENTS * count / self._cumulative[-1]
@@ -75,7 +76,7 @@ class Population:
             yield batch
 
     def traffic(self, kind: Traffic | Steep, events: int) -> Batch:
-        """Events of 1 to 10,000 on members drawn by Zipf (s = 1, or 1.2) or all alike."""
+        """Return events of 1 to 10,000 on members drawn by Zipf (s = 1, or 1.2) or uniformly."""
         random = Random(f"{self._seed} {kind}").random
         values = [1 + int(random() * LARGEST_VALUE) for _ in range(events)]
         if kind == "uniform":
@@ -85,16 +86,16 @@ class Population:
         return [(self.active(1 + bisect(table, random() * weight)), value) for value in values]
 
     def sample(self, count: int, seed: int = 2) -> list[str]:
-        """Members drawn all alike, for reads."""
+        """Return uniformly drawn members, for reads."""
         return [member_name(i) for i in Random(seed).choices(range(self.count), k=count)]
 
 
 def in_batches(events: Batch, size: int) -> list[Batch]:
-    """The events cut into batches of one size, the last one maybe smaller."""
+    """Yield the events in batches of one size; the last one may be smaller."""
     return [events[first : first + size] for first in range(0, len(events), size)]
 
 
 def packed(members: Iterable[str]) -> tuple[bytes, bytes]:
-    """Members as the engine takes them: one arena and a byte length each."""
+    """Return members in the form of the engine: one arena and a byte length each."""
     names = [member.encode() for member in members]
     return b"".join(names), bytes(map(len, names))

@@ -16,7 +16,7 @@ _VERIFIED_MEMBERS = 50
 def measure_writes(
     group: str, writers: Sequence[Writer], population: Population, kind: Traffic, effort: Effort
 ) -> list[Sample]:
-    """Each batch size in turn, the writers alternating over the same events."""
+    """Measure each batch size in turn; the writers alternate over the same events."""
     rounds = effort.runs + 1
     events = population.traffic(kind, rounds * max(effort.events.values()))
     samples = []
@@ -40,7 +40,7 @@ def _contender(writer: Writer, slices: Sequence[Sequence[Batch]]) -> Contender:
 
 
 def _verified(writer: Writer, batches: Sequence[Batch]) -> Trial:
-    """A run that must raise the scores of some of its members by exactly what it sent them."""
+    """Return a run that must raise the scores of some of its members by exactly the sent values."""
     added: Counter[str] = Counter()
     for member, value in chain.from_iterable(batches):
         added[member] += value

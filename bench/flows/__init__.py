@@ -1,1 +1,1 @@
-"""What flows out of boards and into them: changes, sinks, ledgers and sources."""
+"""Benchmarks of changes, sinks, ledgers and sources."""

@@ -1,4 +1,4 @@
-"""The price of keeping changes, and how fast they are read."""
+"""The cost of keeping changes, and the speed of reading them."""
 
 import time
 from pathlib import Path
@@ -12,7 +12,7 @@ PAGE = 10_000
 
 
 class Rates:
-    """Events counted a second, in batches of 1,000, each on the disk when it is counted."""
+    """Events counted a second, in batches of 1,000, each durable when it is counted."""
 
     def __init__(self, folder: Path, population: Population, batches: list[Batch]) -> None:
         self._folder = folder
@@ -20,7 +20,8 @@ class Rates:
         self._batches = batches
 
     def of(self, name: str, changes: str = "") -> tuple[float, float]:
-        """Return the events counted and, of a board that keeps them, the changes read a second."""
+        """Return the events counted a second and, of a board that keeps changes, the changes read a
+        second."""
         with laurels.open(self._folder / name) as lb:
             lb.create(laurels.Board("b", changes=changes))
             for entries in self._population.batches():
@@ -34,7 +35,7 @@ class Rates:
 
 
 def _read(lb: laurels.Leaderboards) -> float:
-    """Return how many changes a second are read, page by page from the oldest on."""
+    """Return the changes read a second, page by page from the oldest on."""
     count, after = 0, None
     began = time.perf_counter()
     while True:
@@ -47,7 +48,7 @@ def _read(lb: laurels.Leaderboards) -> float:
 def measure(
     folder: Path, population: Population, events: int, runs: int
 ) -> tuple[list[float], list[float], list[float]]:
-    """Return the rates with changes and without them, in turns, and those of reading."""
+    """Return the rates with and without changes, measured in turns, and the rates of reading."""
     batches = in_batches(population.traffic("zipf", events), BATCH)
     rates = Rates(folder, population, batches)
     kept, none, read = list[float](), list[float](), list[float]()
@@ -60,5 +61,5 @@ def measure(
 
 
 def ratio(kept: list[float], none: list[float]) -> float:
-    """Return the median of the ratios of runs that came after each other."""
+    """Return the median of the ratios of successive runs."""
     return median([mine / other for mine, other in zip(kept, none, strict=True)])

@@ -1,5 +1,5 @@
-"""A store made from a ledger: members a second, each with one entry, of a board with one window and
-one column."""
+"""Making a store from a ledger: members a second, each with one entry, of a board with one window
+and one column."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ AT_MS = 1_790_000_000_000
 
 
 async def _begin(url: str) -> None:
-    """Have a sink make the tables, with a board."""
+    """Run a sink once, so that it creates the tables with a board."""
     async with laurels.open_async("memory:") as lb:
         await lb.create(laurels.Board("b", changes="1d"))
         await sink(lb, url, until_end=True)[0].run()
@@ -54,7 +54,8 @@ def fill(url: str, members: int) -> None:
 
 
 def timed(url: str, into: str) -> tuple[int, float, float]:
-    """Make the board; return the members, and the seconds by the clock and of this process."""
+    """Make the board; return the members, the elapsed seconds, and the processor seconds of this
+    process."""
     with closing(LedgerReader(*dialect_of(url))) as reader:
         reader.open()
         with closing(config.portable(into, create=True)) as store:

@@ -1,10 +1,10 @@
-"""A ledger and its store compared and mended while events count: is everything found, and how fast?
+"""Reconciling a ledger with its store while events are counted: completeness and speed.
 
-python -m bench.flows.reconcile postgresql://USER@HOST/DATABASE sqlite:///FILE
+    python -m bench.flows.reconcile postgresql://USER@HOST/DATABASE sqlite:///FILE
 
-The tables of the prefix `bench_` are made and dropped. Events come at a steady rate and a sink
-runs; then entries of one side are changed at random, and `reconcile` mends that side. Members whose
-entries are changed in the store get no events, which would count on top of the change.
+The tables of the prefix `bench_` are created and dropped. Events come at a steady rate and a sink
+runs; then entries of one side are changed at random, and `reconcile` corrects that side. Members
+whose entries are changed in the store get no events, which would be added to the change.
 """
 
 import argparse
@@ -36,7 +36,7 @@ CHANGES = (
 
 
 class Outcome(Struct):
-    """What one direction came to."""
+    """The result of one direction."""
 
     events: float
     corrupted: int = 0
@@ -46,7 +46,7 @@ class Outcome(Struct):
 
 
 class Run:
-    """A board with events at a rate, its sink, and corruptions."""
+    """A board with a steady rate of events, its sink, and corrupted entries."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, url: str, members: int, rate: int) -> None:
         self._lb = lb
@@ -78,7 +78,7 @@ class Run:
             await asyncio.sleep(max(0.0, began + step * STEP_SECONDS - loop.time()))
 
     def corrupt(self, side: Side, count: int) -> int:
-        """Change entries of so many members; return how many."""
+        """Change entries of so many members; return the number of changed entries."""
         if side == "store":
             chosen = self._random.sample(self._quiet, count)
             self._change_store(chosen)
@@ -107,13 +107,13 @@ class Run:
                 store._fold.index.mend(key, MendRanking(0, 0, 0, *key[1:], *rows))
 
     async def wrong(self) -> int:
-        """The number of members whose total is not what their events add up to."""
+        """The number of members whose total differs from the sum of their events."""
         found = {e.member: e.score async for e in self._lb.export("b", window="all")}
         return sum(found.get(name) != total for name, total in self._totals.items())
 
 
 async def measured(url: str, side: Side, members: int, rate: int, corruptions: int) -> Outcome:
-    """Mend one side beside events, and count what is wrong in the end."""
+    """Correct one side while events are counted, and count the wrong entries at the end."""
     async with laurels.open_async("memory:") as lb:
         await lb.create(laurels.Board("b", windows=["all", "month"], changes="1h"))
         run = Run(lb, url, members, rate)

@@ -1,4 +1,4 @@
-"""The databases that the bench starts, with the memory that they have by default."""
+"""The databases that the bench starts, with their default memory settings."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Events counted a second from a stream, beside a loop written by hand with the same client.
+"""Events counted a second from a stream, beside a hand-written loop with the same client.
 
-Both count into a folder, in the same batches, each on the disk together with its position.
+Both count into a folder, in the same batches, each durable together with its position.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ Loop: TypeAlias = Callable[[laurels.AsyncLeaderboards], Awaitable[None]]
 
 
 class _Event(msgspec.Struct, frozen=True):
-    """A message, as somebody would declare it who reads nothing else of it."""
+    """A message, declared with the fields that the loop reads."""
 
     board: str
     member: str
@@ -42,7 +42,7 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 def messages(count: int, members: int) -> list[bytes]:
-    """Return messages about members in turn."""
+    """Return messages for the members in turn."""
     return [
         msgspec.json.encode(_Event("b", member_name(i * 7_919 % members), 1 + i % 999))
         for i in range(count)
@@ -77,7 +77,7 @@ async def _timed(folder: Path, count: int, loop: Loop) -> float:
 
 
 async def ours(address: str, folder: Path, count: int) -> float:
-    """Return the events a second of a source that runs until the end of its stream."""
+    """Return the events a second of a source that runs to the end of its stream."""
 
     async def loop(lb: laurels.AsyncLeaderboards) -> None:
         reader = open_reader(address, sleep=asyncio.sleep, stdin=lambda _: b"", run="bench")
@@ -101,7 +101,7 @@ async def ours(address: str, folder: Path, count: int) -> float:
 
 
 async def by_hand_nats(server: NatsServer, folder: Path, count: int) -> float:
-    """Return the events a second of a loop over a pulling consumer of nats-py."""
+    """Return the events a second of a loop over a pull consumer of nats-py."""
 
     async def loop(lb: laurels.AsyncLeaderboards) -> None:
         client = await nats.connect(server.url)

@@ -1,1 +1,1 @@
-"""What an operation costs as a board grows, beside what memory costs as it grows."""
+"""The cost of an operation as a board grows, beside the cost of memory as it grows."""

@@ -1,4 +1,4 @@
-"""`python -m bench.growth FILE PICTURE`: draws the costs by size of a report written earlier."""
+"""`python -m bench.growth FILE PICTURE`: draw the costs by size from an existing report."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from bench.report import Measured
 
 
 def main(report: Path, drawn: Path) -> None:
-    """Writes the SVG."""
+    """Write the SVG."""
     measured = msgspec.json.decode(report.read_bytes(), type=Measured)
     machine = measured.machine
     about = f"{machine.cpu}, {machine.cores} cores, {machine.kernel}, {measured.started[:10]}"

@@ -1,7 +1,8 @@
-"""What a random read costs this machine, by how many bytes it is drawn from.
+"""The cost of a random read on this machine, by the size of the memory block.
 
-A ring through all cache lines of a block, in random order: each read says where the next one is, so
-that nothing can be fetched ahead. The block is asked of malloc like the engine's own memory.
+A ring leads through all cache lines of a block in random order. Each read returns the place of the
+next one, so nothing can be prefetched. The block is allocated with malloc, like the engine's
+memory.
 """
 
 import ctypes
@@ -50,20 +51,20 @@ void drop(uint64_t *ring) { free(ring); }
 
 
 class Ring:
-    """A block and the line at which it is read next."""
+    """A block, and the line of the next read."""
 
     def __init__(self, library: ctypes.CDLL, block: int) -> None:
         self._library, self._block = library, ctypes.c_void_p(block)
         self._at = ctypes.c_uint64(0)
 
     def nanoseconds(self, reads: int) -> float:
-        """The mean processor time of so many reads."""
+        """Return the mean processor time of a number of reads, in nanoseconds."""
         spent = self._library.walk(self._block, ctypes.c_uint64(reads), ctypes.byref(self._at))
         return float(spent)
 
 
 class Chase:
-    """The compiled program; what is compiled is gone from the disk at once."""
+    """The compiled program; its file is deleted after loading."""
 
     def __init__(self) -> None:
         with tempfile.TemporaryDirectory(prefix="laurels-bench-") as folder:
@@ -78,7 +79,8 @@ class Chase:
 
     @contextmanager
     def ring(self, nbytes: int) -> Iterator[Ring]:
-        """A block of so many bytes. Raises MemoryError where there is no room for it."""
+        """Return a ring over a block of a number of bytes. Raises MemoryError if there is no room
+        for it."""
         block = self._library.ring(ctypes.c_uint64(max(2, nbytes // LINE_BYTES)))
         if block is None:
             raise MemoryError(f"no room for a block of {nbytes:,} bytes")

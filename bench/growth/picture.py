@@ -1,4 +1,4 @@
-"""The picture of the costs by size: SVG, both axes by powers of ten."""
+"""A picture of the costs by size: SVG with logarithmic axes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -19,7 +19,7 @@ _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 class Stroke(msgspec.Struct, frozen=True):
-    """How a line is drawn."""
+    """The style of a line."""
 
     label: str
     colour: str
@@ -35,7 +35,7 @@ STROKES = {
 
 
 def picture(samples: Sequence[Sample], machine: str) -> str:
-    """The whole of it; the samples must have two sizes or more."""
+    """Return the picture as SVG; the samples must have at least two sizes."""
     lines = lines_of(samples)
     footprints = {
         size_of(s.question.case): s.middle for s in samples if s.question.group == FOOTPRINT
@@ -56,7 +56,8 @@ def picture(samples: Sequence[Sample], machine: str) -> str:
 
 
 class Plane(msgspec.Struct, frozen=True):
-    """Where a size and a cost lie; powers of ten at both ends of the second."""
+    """The positions of sizes and costs on the page; the cost axis begins and ends at powers
+    of ten."""
 
     sizes: tuple[int, ...]
     low: int
@@ -120,7 +121,7 @@ def _line(plane: Plane, stroke: Stroke, costs: Costs) -> str:
 
 
 def _labels(plane: Plane, lines: Mapping[str, Costs]) -> Iterator[str]:
-    """Each line's name and last cost at its end, pushed down where two would meet."""
+    """Draw each line's name and last cost at its end, moved down where two labels would overlap."""
     ends = sorted((plane.y(list(line.values())[-1]), name) for name, line in lines.items())
     x, lowest = _WIDTH - _RIGHT + 14, 0.0
     for at, name in ends:

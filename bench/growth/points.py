@@ -1,8 +1,8 @@
-"""The cost of a rank and of an update of the engine at one size, and of a random read there.
+"""The cost of a rank and of an update in the engine at one size, and of a random read there.
 
-Ranks and updates are on members drawn all alike, each run on others, so that the caches hold no
-more of what is asked for than the size of the board lets them. All of it is processor time: what
-waits for memory is in it, what other programs took of the core is not.
+Members are drawn uniformly, and each run uses other members, so that the caches hold no more of
+them than the size of the board allows. All figures are processor time: they include waiting for
+memory, and exclude the time that other programs took from the core.
 """
 
 import gc
@@ -34,7 +34,8 @@ MACHINE = "this machine, in as many bytes"
 def measure_points(
     board: EngineBoard, population: Population, chase: Chase, calls: int, runs: int
 ) -> list[Sample]:
-    """Nanoseconds of each, `runs` times in turns after one that is not recorded."""
+    """Return the nanoseconds of each operation, measured `runs` times in turns after an unrecorded
+    run."""
     figures: dict[str, list[float]] = {name: [] for name in (RANK, UPDATE, BATCHED, READ)}
     works = _works(board, population, calls)
     with chase.ring(board.nbytes()) as ring:
@@ -48,7 +49,7 @@ def measure_points(
 
 
 def _nanoseconds(task: Task) -> int:
-    """Of the processor."""
+    """Return the processor time of a call in nanoseconds."""
     gc.collect()
     begun = time.process_time_ns()
     task()
@@ -59,7 +60,7 @@ Work = tuple[int, Callable[[int], Task]]
 
 
 def _works(board: EngineBoard, population: Population, calls: int) -> dict[str, Work]:
-    """How often an operation is done in a run, and the run made ready."""
+    """Return the number of operations in a run, and the prepared run."""
 
     def ranks(run: int) -> Task:
         return board.rank(population.sample(calls, seed=100 + run))

@@ -1,9 +1,9 @@
-"""Whether a cost grows no faster than the logarithm and the steps from cache to memory.
+"""A check that a cost grows no faster than the logarithm and the steps from cache to memory.
 
-The work of an operation may grow from the smallest board's as the logarithm of the members does.
-Beside it there may be a random read, of what one costs in the board's bytes, for each binary digit
-of the number of members: what a search pays that finds nothing in a cache. What an operation took
-of both together is a share; no size may have one over 1.
+The work of an operation may grow from that of the smallest board with the logarithm of the number
+of members. In addition, a random read in a block of the board's size is allowed for each binary
+digit of the number of members: the cost of a search in which every step misses the cache. The share
+is the measured cost, divided by the allowed one; it must not exceed 1 at any size.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ Costs = Mapping[int, float]
 
 
 def lines_of(samples: Sequence[Sample]) -> dict[str, dict[int, float]]:
-    """The medians of each line by members, in ascending order."""
+    """Return the medians of each line by members, in ascending order."""
     lines: dict[str, dict[int, float]] = {}
     for sample in samples:
         if sample.question.group == TABLE:
@@ -29,7 +29,7 @@ def lines_of(samples: Sequence[Sample]) -> dict[str, dict[int, float]]:
 
 
 def growth_outcomes(samples: Sequence[Sample]) -> list[Outcome]:
-    """A rank and an update, where there are two sizes or more."""
+    """Return the outcomes for a rank and an update, if there are two sizes or more."""
     lines = lines_of(samples)
     reads = lines.get(READ, {})
     return [
@@ -38,13 +38,15 @@ def growth_outcomes(samples: Sequence[Sample]) -> list[Outcome]:
 
 
 def shares(costs: Costs, reads: Costs) -> dict[int, float]:
-    """What was taken of what is allowed, by size, the smallest left out."""
+    """Return the measured cost as a share of the allowed one by size, except for the smallest
+    size."""
     work = _work(costs)
     return {size: costs[size] / (work[size] + log2(size) * reads[size]) for size in list(costs)[1:]}
 
 
 def _work(costs: Costs) -> dict[int, float]:
-    """What an operation would cost if the smallest board's cost grew by the logarithm alone."""
+    """Return the cost of an operation if it grew from the smallest board's with the logarithm
+    alone."""
     smallest = next(iter(costs), 0)
     return {size: costs[smallest] * log(size) / log(smallest) for size in costs}
 

@@ -28,13 +28,13 @@ RESULTS = Path(__file__).parent.parent / "results"
 
 
 class HttpReport(Measured, frozen=True, kw_only=True):
-    """One run of the bench of the service."""
+    """The report of one run of the bench of the service."""
 
     effort: HttpEffort
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0, or 2 for a wrong option or where something is missing."""
+    """Run the bench; return exit code 0, or 2 for an invalid option or a missing requirement."""
     options = _parser().parse_args(arguments)
     cores = two_cores()
     lacking = missing(options.only)
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if lacking or cores is None:
         print("\n".join(lacking))
         return 2
-    # A terminated bench must still stop the servers it started.
+    # so that the servers it started are stopped as well
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
     options.folder.mkdir(parents=True, exist_ok=True)

@@ -1,14 +1,14 @@
-"""A steady writer and the readers of a live feed, in one process of their own.
+"""A steady writer and the readers of a live feed, in one separate process.
 
-`python -m bench.http.crowd` is told on its standard input what to do (`Asked`, one line of JSON)
-and says `ready` when all streams have their list. At the next line it writes at a steady pace,
-until its time is over or its input ends, and prints what came of it (`Heard`).
+`python -m bench.http.crowd` reads its task from standard input (`Asked`, one line of JSON) and
+prints `ready` when all streams have their list. After the next line of input it writes at a steady
+pace, until its time is over or its input ends, and prints the result (`Heard`).
 
-A *marker*, new with every crowd, stands on top of the board and gets a point with every batch, so
-that its score numbers the batches. The wait of a batch at a stream is from the sending of the POST
-to the arrival of the first change that shows the marker's score of that batch or of a later one.
-Nobody waits for the interpreter of another process: sending, receiving and reading the clock are
-in one.
+A *marker*, a new member for every crowd, is at the top of the board and gets a point with every
+batch, so that its score numbers the batches. The delay of a batch at a stream lasts from the
+sending of the POST to the arrival of the first change with the marker's score of that batch or of a
+later one. Sending, receiving and reading the clock are in one process, so no delay includes a
+switch between two interpreters.
 """
 
 import asyncio
@@ -36,8 +36,8 @@ _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What a crowd does. `live` is the path of the feed, for `streams` of it; with streams there is
-    one writer, so that batches are applied in the order they are sent."""
+    """The task of a crowd. `live` is the path of the feed, read by `streams` streams; with streams
+    there is one writer, so that batches are applied in the order in which they are sent."""
 
     port: int
     path: str
@@ -51,15 +51,15 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """What came of it."""
+    """The result of a crowd."""
 
     batches: int
-    """Sent, each answered with success."""
+    """The number of batches that were sent, each answered with success."""
     seconds: float
     frames: int
     p50_ms: float
     p99_ms: float
-    """Of all batches at all streams; 0 without streams."""
+    """The delays of all batches at all streams; 0 without streams."""
 
 
 class _Scored(msgspec.Struct, frozen=True):
@@ -68,8 +68,8 @@ class _Scored(msgspec.Struct, frozen=True):
 
 
 class _Frame(msgspec.Struct, frozen=True):
-    """A `top` has entries; in a `change` the marker, first from the beginning, has entered or is
-    scored."""
+    """A frame of the feed. A `top` has entries; a `change` has the marker among the entered or
+    scored members."""
 
     entries: list[_Scored] = []
     entered: list[_Scored] = []
@@ -84,20 +84,21 @@ _read_frame = msgspec.json.Decoder(_Frame).decode
 
 
 class Marker(NamedTuple):
-    """A member above all others, those of earlier crowds included, and the score it begins with."""
+    """A member above all others, also those of earlier crowds, and its initial score."""
 
     name: str
     score: int
 
     @classmethod
     def of_now(cls) -> Self:
-        """The later, the higher: microseconds since 1970."""
+        """Return a marker for the current time, in microseconds since 1970: later ones are
+        higher."""
         score = time.time_ns() // 1_000
         return cls(f"marker-{score}", score)
 
 
 class Stream(asyncio.Protocol):
-    """One reader of the feed; `waits` are of all."""
+    """One reader of the feed; `waits` are shared by all readers."""
 
     def __init__(
         self, asked: Asked, marker: Marker, sent: "array[float]", waits: "array[float]"
@@ -108,9 +109,9 @@ class Stream(asyncio.Protocol):
         self._waits = waits
         self._buffer = b""
         self.first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """The marker is on top of the list."""
+        """Set when the marker is at the top of the list."""
         self.shown = 0
-        """Batches that this stream has shown."""
+        """The number of batches that this stream has received."""
         self.frames = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -119,7 +120,7 @@ class Stream(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         now = time.perf_counter()
-        # A frame is a chunk; the line of its length comes before `event:` and is passed over.
+        # A frame is a chunk; the line of its length precedes `event:` and is skipped.
         *frames, self._buffer = (self._buffer + data).split(b"\n\n")
         for frame in frames:
             _, found, document = frame.partition(b"\ndata: ")
@@ -144,7 +145,8 @@ class Stream(asyncio.Protocol):
 
 
 class Writer(asyncio.Protocol):
-    """One connection that sends a body after the other, each when the last one is answered."""
+    """One connection that sends one body after the other, each when the previous one is
+    answered."""
 
     def __init__(self, asked: Asked) -> None:
         self._head = f"POST {asked.path} HTTP/1.1\r\nHost: {HOST}\r\n"
@@ -155,7 +157,7 @@ class Writer(asyncio.Protocol):
         self._transport = cast(asyncio.WriteTransport, transport)
 
     async def send(self, body: bytes) -> None:
-        """Sends a body; returns when it is answered."""
+        """Send a body, and wait for the answer."""
         self._answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport.write(f"{self._head}{len(body)}\r\n\r\n".encode() + body)
         await self._answered
@@ -178,7 +180,7 @@ class Writer(asyncio.Protocol):
 
 
 class Crowd:
-    """All of them."""
+    """All writers and streams."""
 
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
@@ -190,8 +192,8 @@ class Crowd:
         self._bodies = _bodies(asked, self._marker)
 
     async def gather(self) -> None:
-        """Opens the writers, puts the marker on top, and opens the streams until each has its
-        list."""
+        """Open the writers, put the marker at the top, and open the streams; return when each has
+        its list."""
         loop, asked = asyncio.get_running_loop(), self._asked
         for _ in range(asked.writers):
             _, writer = await loop.create_connection(lambda: Writer(asked), HOST, asked.port)
@@ -214,7 +216,8 @@ class Crowd:
         return stream
 
     async def write(self, over: asyncio.Event) -> Heard:
-        """Sends the batches when they are due, and hears that every stream has shown the last."""
+        """Send the batches when they are due; return when every stream has received the last
+        one."""
         began = time.perf_counter()
         due = self._due(began)
         await asyncio.gather(*(self._share(writer, due, over) for writer in self._writers))
@@ -236,7 +239,7 @@ class Crowd:
     async def _share(
         self, writer: Writer, due: Iterator[tuple[float, bytes]], over: asyncio.Event
     ) -> None:
-        """A writer takes the next batch that nobody has taken, until there is none."""
+        """Send batches of the shared queue until it is empty."""
         for moment, body in due:
             await _until(moment, over)
             if over.is_set():
@@ -253,14 +256,14 @@ class Crowd:
 
 
 def percentile_ms(waits: Sequence[float], percent: int) -> float:
-    """The least wait that so many percent do not exceed, in milliseconds; 0 of none."""
+    """Return the percentile of the delays in milliseconds (nearest rank); 0 for none."""
     if not waits:
         return 0.0
     return 1e3 * sorted(waits)[-(-len(waits) * percent // 100) - 1]
 
 
 def _bodies(asked: Asked, marker: Marker) -> list[bytes]:
-    """The batches of the whole time, encoded; with streams the marker is in each."""
+    """Return the encoded batches of the whole time; with streams each contains the marker."""
     count = int(asked.seconds * asked.events_a_second / asked.batch)
     point = [(marker.name, 1)] if asked.streams else []
     traffic = Population(asked.members, 0).traffic("zipf", count * (asked.batch - len(point)))
@@ -269,7 +272,7 @@ def _bodies(asked: Asked, marker: Marker) -> list[bytes]:
 
 
 async def _until(due: float, over: asyncio.Event) -> None:
-    """Waits for a moment, or for the end of it all."""
+    """Wait until an instant, or until the end of the run."""
     left = due - time.perf_counter()
     if left > 0 and not over.is_set():
         try:

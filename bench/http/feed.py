@@ -1,4 +1,4 @@
-"""The live feed beside a steady writer, and that writer beside other questions."""
+"""The live feed beside a steady writer, and that writer beside other queries."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ _LIMIT = 10
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How many watch, how often they hear, and how much is written meanwhile."""
+    """The number of streams, the interval of their updates, and the rate of events."""
 
     streams: int
     interval_ms: int
@@ -43,7 +43,7 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 def paces(effort: HttpEffort) -> list[Pace]:
-    """A fast board that some watch, and a calm one that many watch."""
+    """Return a fast board with few streams, and a slow one with many."""
     return [
         Pace(effort.streams, 20, 5_000, 50),
         Pace(effort.many_streams, 100, 500, 50),
@@ -71,11 +71,11 @@ class Assembled:
             raise
 
     def begin(self) -> None:
-        """Has it write."""
+        """Tell the crowd to begin writing."""
         self._say("begin")
 
     def heard(self, *, at_once: bool = False) -> Heard:
-        """What came of it when its time is over, or when it is told to end."""
+        """Return the result of the crowd when its time is over, or earlier if it is told to end."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         if at_once:
@@ -87,7 +87,7 @@ class Assembled:
         return msgspec.json.decode(said, type=Heard)
 
     def close(self) -> None:
-        """Ends it, whatever it does."""
+        """End the process of the crowd."""
         if self._child.poll() is None:
             self._child.kill()
         self._child.wait()
@@ -113,7 +113,7 @@ class Assembled:
 
 
 def writing_beside(effort: HttpEffort, core: int, say: Callable[[str], None]) -> Beside:
-    """Has a peer take events at a steady pace while something else is asked of it."""
+    """Return a context manager in which a peer receives events at a steady pace."""
 
     @contextmanager
     def beside(peer: HttpPeer) -> Iterator[None]:
@@ -141,7 +141,7 @@ def writing_beside(effort: HttpEffort, core: int, say: Callable[[str], None]) ->
 def measure_feed(
     laurels: Laurels, effort: HttpEffort, core: int, say: Callable[[str], None]
 ) -> list[Sample]:
-    """How late a change is at those who watch, and what they cost."""
+    """Measure the delay of changes at the streams, and the processor time that the streams cost."""
     samples: list[Sample] = []
     for pace in paces(effort):
         group = f"Live feed, {pace.streams:,} streams, {pace.text}"

@@ -1,4 +1,4 @@
-"""Handlers that do nothing but answer: what granian, and falcon on granian, cost by themselves.
+"""Handlers without work: the cost of granian, and of falcon on granian, by themselves.
 
 `python -m bench.http.handlers rsgi|falcon PATH PORT` serves one until SIGTERM. The body of a POST
 is read; every answer is the same 200 bytes of JSON.
@@ -22,7 +22,7 @@ _HEADERS = [("content-type", _KIND)]
 
 
 class Rsgi:
-    """granian's own interface."""
+    """A handler for granian's own interface."""
 
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
         if scope.method == "POST":
@@ -31,7 +31,7 @@ class Rsgi:
 
 
 class Resource:
-    """The same by a framework."""
+    """A handler for falcon."""
 
     async def on_get(self, _: Request, response: Response) -> None:
         response.content_type = _KIND

@@ -1,4 +1,4 @@
-"""Who answers over HTTP: laurels, handlers that do nothing, and FastAPI over Redis."""
+"""The peers over HTTP: laurels, handlers without work, and FastAPI over Redis."""
 
 import sys
 import sysconfig
@@ -26,7 +26,7 @@ _MEMBERS_AT_ONCE = 1_000
 
 
 class Paths(msgspec.Struct, frozen=True):
-    """Where a peer is asked what; `standing` is followed by the member."""
+    """The paths of a peer; the one of `standing` is followed by the member."""
 
     single: str
     batch: str
@@ -37,7 +37,7 @@ class Paths(msgspec.Struct, frozen=True):
 class HttpPeer(Peer, Protocol):
     @property
     def rival(self) -> str:
-        """What it is in lines of ratios; nothing for laurels itself."""
+        """The name of the peer in lines of ratios; empty for laurels itself."""
         ...
 
     @property
@@ -48,16 +48,16 @@ class HttpPeer(Peer, Protocol):
 
     @property
     def pids(self) -> Sequence[int]:
-        """The processes whose time a request costs."""
+        """The processes whose processor time counts for a request."""
         ...
 
     def use(self) -> None:
-        """Brings the peer to its settings."""
+        """Switch the peer to its settings."""
         ...
 
     def scores(self, members: Sequence[str]) -> list[int] | None:
-        """The present scores, 0 where absent: to verify what was done. None where nothing is
-        kept."""
+        """Return the current scores, 0 for absent members, for verification. None if the peer
+        stores nothing."""
         ...
 
 
@@ -82,14 +82,14 @@ class Laurels:
         self.start()
 
     def start(self) -> None:
-        """Starts the server; returns when it is ready."""
+        """Start the server; return when it is ready."""
         program = Path(sysconfig.get_path("scripts")) / "laurels"
         command: list[str | Path] = [program, "serve", "--open", "--data", self._folder, "--port"]
         log = self._folder.with_name(f"{self._folder.name}.log")
         self._serving = Serving(command, self._core, log, ready="/readyz")
 
     def close(self) -> float:
-        """Ends the server as SIGTERM does; the seconds until its process is gone."""
+        """Stop the server with SIGTERM; return the seconds until its process has ended."""
         return self._serving.end()
 
     @property
@@ -101,16 +101,16 @@ class Laurels:
         return [self._serving.pid]
 
     def use(self) -> None:
-        """It has one setting."""
+        """Do nothing: there is one setting."""
 
     def load(self, population: Population) -> None:
-        """Makes the board and has every member in it."""
+        """Create the board and load every member."""
         self._ask("PUT", f"/v1/boards/{BOARD}", {"windows": ["all"]})
         for batch in population.batches():
             self.send([(member, score) for member, score, _ in batch])
 
     def send(self, events: list[tuple[str, int]]) -> None:
-        """Events in one request; all of them must count."""
+        """Send events in one request; all of them must count."""
         answer = self._ask("POST", self.paths.batch, written(events))
         if answer["applied"] != len(events):
             raise AssertionError(f"of {len(events)} events {answer['applied']} were applied")
@@ -139,7 +139,7 @@ class Laurels:
 
 
 class Handler:
-    """A handler that does nothing, on the same server as laurels."""
+    """A handler without work, on the same server as laurels."""
 
     ours = False
     name = "a handler that does nothing"
@@ -161,7 +161,7 @@ class Handler:
         return [self._serving.pid]
 
     def use(self) -> None:
-        """It has no settings."""
+        """Do nothing: there are no settings."""
 
     def scores(self, members: Sequence[str]) -> None:
         return None
@@ -171,7 +171,7 @@ class Handler:
 
 
 class RedisService:
-    """FastAPI on uvicorn and a Redis behind it, both on the core of the servers."""
+    """FastAPI on uvicorn with a Redis server, both on the core of the servers."""
 
     def __init__(self, folder: Path, core: int) -> None:
         folder.mkdir()
@@ -184,7 +184,7 @@ class RedisService:
             self._running = stack.pop_all()
 
     def load(self, population: Population) -> None:
-        """Has every member in the sorted set, and the file on from then on."""
+        """Load every member into the sorted set, and switch on the append-only file afterwards."""
         RedisStore(self.redis).load(population)
         self.redis.use("everysec")
 
@@ -193,7 +193,7 @@ class RedisService:
 
 
 class RedisPeer:
-    """That service with its append-only file under one setting."""
+    """The service over Redis, with one setting of its append-only file."""
 
     ours = False
     name = "FastAPI, uvicorn, Redis"
@@ -222,7 +222,7 @@ class RedisPeer:
 
 
 def ask(port: int, method: str, path: str, body: object = None) -> Any:
-    """What a server answers, decoded. Raises AssertionError where it is no success."""
+    """Return the decoded answer of a server. Raises AssertionError unless it is a success."""
     connection = HTTPConnection(HOST, port, timeout=_ASK_SECONDS)
     try:
         connection.request(method, path, msgspec.json.encode(body), _JSON)

@@ -1,4 +1,4 @@
-"""Processes of the bench's own: where they run, what they use, that they end."""
+"""Processes that the bench starts: their cores, their processor time, their end."""
 
 import os
 import signal
@@ -23,21 +23,21 @@ _OWN_SETTINGS = "LAURELS_"
 
 
 class Cores(NamedTuple):
-    """Who runs where: servers (Redis too) on one core, whoever asks them on another."""
+    """The assignment of cores: servers (also Redis) on one core, clients on another."""
 
     server: int
     load: int
 
 
 def two_cores() -> Cores | None:
-    """The first and the last core this process may use; None where there is only one."""
+    """Return the first and the last core that this process may use; None if there is only one."""
     usable = os.sched_getaffinity(0)
     return Cores(min(usable), max(usable)) if len(usable) > 1 else None
 
 
 @contextmanager
 def on_core(core: int) -> Iterator[None]:
-    """This thread, and every process it starts meanwhile, stays on one core."""
+    """Return a context manager that binds this thread, and the processes it starts, to one core."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
@@ -47,7 +47,8 @@ def on_core(core: int) -> Iterator[None]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of a process, of the kernel's for it, and of its children, so far."""
+    """Return the processor time of a process and its ended children so far, including the
+    kernel's."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     # utime, stime and those of children that have ended (proc(5), fields 14 to 17)
     spent = sum(map(int, fields[11:15])) / _TICKS_A_SECOND
@@ -55,8 +56,8 @@ def cpu_seconds(pid: int) -> float:
 
 
 def wait_until_idle(pids: Sequence[int]) -> None:
-    """Returns when no thread of these processes has had anything to do for a while: what they were
-    asked is done."""
+    """Wait until no thread of these processes has used processor time for a while, so that all
+    requests are done."""
     deadline = time.monotonic() + _IDLE_SECONDS
     looks = 0
     while looks < _IDLE_LOOKS:
@@ -105,7 +106,7 @@ class Serving:
         return self._child.pid
 
     def end(self) -> float:
-        """Tells the process to end; the seconds until it has."""
+        """Terminate the process; return the seconds until it has ended."""
         began = time.perf_counter()
         if self._child.poll() is None:
             self._child.send_signal(signal.SIGTERM)

@@ -1,7 +1,7 @@
-"""What a user would write instead: FastAPI over a sorted set of Redis.
+"""A service that a user would write instead: FastAPI over a sorted set of Redis.
 
-`python -m bench.http.redis_app SOCKET PORT` serves it by uvicorn (uvloop, httptools, no access log)
-until SIGTERM. Whatever goes to Redis for one request goes in one round trip.
+`python -m bench.http.redis_app SOCKET PORT` serves it with uvicorn (uvloop, httptools, no access
+log) until SIGTERM. Each request makes one round trip to Redis.
 """
 
 import sys
@@ -29,7 +29,7 @@ class Applied(BaseModel):
 
 
 def application(socket: str) -> FastAPI:
-    """The service over the Redis at a unix socket."""
+    """Return the service over the Redis server at a unix socket."""
     app = FastAPI()
     store = redis.asyncio.Redis(unix_socket_path=socket, decode_responses=True)
 

@@ -1,4 +1,4 @@
-"""Rounds of load that alternate between peers: as much as they can take, then half of it."""
+"""Rounds of load that alternate between peers: first maximum load, then half of it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -22,11 +22,11 @@ Figure: TypeAlias = tuple[str, Unit, float]
 _FIRST_GUESS = 0.25
 _LEAST_WAIT = 0.5
 _BUSY_SECONDS = 5.0
-"""How long a load lasts where a shorter one was not answered at all."""
+"""The seconds of a load for which a shorter one was not answered at all."""
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One question to the peers: a table."""
+    """One kind of request to all peers: a table."""
 
     group: str
     requests: Requests
@@ -35,19 +35,19 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """The load of one run and the processor time it cost the peer."""
+    """The load of one run, and the processor time that it cost the peer."""
 
     load: wrk.Load
     cpu_seconds: float
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What one round gave for one peer."""
+    """The figures of one round for one peer."""
 
     most: Run
     half: Run
     answering: float
-    """How long an answer took at half load, as a part of what it took at most load."""
+    """The latency at half load as a fraction of the latency at maximum load."""
 
     def figures(self) -> Iterator[Figure]:
         most, half = self.most.load, self.half.load
@@ -62,7 +62,7 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Rounds:
-    """Has peers answer one case after the other."""
+    """Sends the requests of one case to the peers after the other."""
 
     def __init__(self, effort: HttpEffort, load_core: int, say: Callable[[str], None]) -> None:
         self._effort = effort
@@ -72,8 +72,8 @@ class Rounds:
     def measure(
         self, case: Case, peers: Sequence[HttpPeer], beside: Beside = nullcontext
     ) -> list[Sample]:
-        """The figures of all rounds after the first. `beside` is what goes on at a peer
-        meanwhile."""
+        """Return the figures of all rounds after the first. `beside` is the additional load on a
+        peer meanwhile."""
         self._say(case.group)
         answering = [_FIRST_GUESS for _ in peers]
         kept: list[list[list[Figure]]] = [[] for _ in peers]
@@ -100,12 +100,11 @@ class Rounds:
         return Turn(most, half, took)
 
     def _run(self, case: Case, peer: HttpPeer, seconds: float, wait_ms: float = 0) -> Run:
-        """Put a peer under load for so many seconds; for longer where nothing is answered in
-        them."""
+        """Load a peer for a number of seconds; for longer if nothing is answered in that time."""
         try:
             return self._load(case, peer, seconds, wait_ms)
         except wrk.NothingAnswered:
-            wait_until_idle(peer.pids)  # what was sent may still count
+            wait_until_idle(peer.pids)  # requests that were sent may still count
             return self._load(case, peer, _BUSY_SECONDS, wait_ms)
 
     def _load(self, case: Case, peer: HttpPeer, seconds: float, wait_ms: float) -> Run:
@@ -128,7 +127,7 @@ class Rounds:
 
 
 class Watched:
-    """The scores of the members that most is sent to, before and after a run of writes."""
+    """The scores of the members that get most events, before and after a run of writes."""
 
     def __init__(self, requests: Requests, peer: HttpPeer) -> None:
         self._requests = requests
@@ -136,8 +135,8 @@ class Watched:
         self._before = peer.scores(requests.watched)
 
     def check(self, load: wrk.Load) -> None:
-        """Every member must have gained what was sent to it, nobody more; what was under way when
-        the run ended may be missing. Raises AssertionError."""
+        """Check that every member has gained exactly the points of its events; events in progress
+        at the end of the run may be missing. Raises AssertionError."""
         if self._before is None:
             return
         wait_until_idle(self._peer.pids)
@@ -157,7 +156,7 @@ class Watched:
 def samples_of(
     group: str, members: int, peer: HttpPeer, rounds: Sequence[Sequence[Figure]]
 ) -> list[Sample]:
-    """A sample for each column, with a figure for each round."""
+    """Return a sample for each column, with a figure for each round."""
     return [
         Sample(
             Question(group, members, case, unit),

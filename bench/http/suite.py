@@ -1,4 +1,4 @@
-"""All that is measured over HTTP, and the peers that take part."""
+"""The suite of measurements over HTTP, and the peers."""
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -33,25 +33,25 @@ _NEEDED: dict[Chosen, tuple[str, ...]] = {
 
 
 class HttpPlan(msgspec.Struct, frozen=True):
-    """What is asked of a run."""
+    """The options of a run."""
 
     effort: HttpEffort
     chosen: frozenset[Chosen]
     cores: Cores
     folder: Path
-    """Where the durable peers write: one file system for all of them."""
+    """The folder of the durable peers: one file system for all of them."""
     now_ms: int
     say: Callable[[str], None]
-    """Told what is about to be measured."""
+    """A function that is called with the next measurement."""
 
 
 class _Peers(msgspec.Struct, frozen=True):
-    """Who takes part, as different questions have it."""
+    """The peers, grouped by the measurements that they take part in."""
 
     laurels: list[Laurels]
     handlers: list[Handler]
     redis: list[RedisPeer]
-    """The safest last. Reads are the same under every setting."""
+    """The peers from the least to the most durable. Reads are the same under every setting."""
 
     def writing(self) -> list[HttpPeer]:
         return [*self.laurels, *self.redis, *self.handlers]
@@ -64,7 +64,7 @@ class _Peers(msgspec.Struct, frozen=True):
 
 
 def missing(chosen: frozenset[Chosen]) -> list[str]:
-    """What has to be installed first, a line for each."""
+    """Return a sentence for each requirement that is not installed."""
     lines = [] if wrk.installed() else ["wrk is not installed: apt install wrk"]
     if "fastapi" in chosen and not installed():
         lines.append("redis-server is not installed: apt install redis-server")
@@ -75,7 +75,7 @@ def missing(chosen: frozenset[Chosen]) -> list[str]:
 
 
 def software(chosen: frozenset[Chosen]) -> str:
-    """What took part, by version."""
+    """Return the software that takes part, with versions."""
     names = dict.fromkeys(
         name for peer in get_args(Chosen) if peer in chosen for name in _NEEDED[peer]
     )
@@ -83,7 +83,7 @@ def software(chosen: frozenset[Chosen]) -> str:
 
 
 def measure_http(plan: HttpPlan) -> list[Sample]:
-    """Every figure, in the order of the tables."""
+    """Return all figures, in the order of the tables."""
     with ExitStack() as stack:
         population = Population(plan.effort.members, plan.now_ms)
         peers = _start(plan, population, stack)
@@ -97,7 +97,7 @@ def measure_http(plan: HttpPlan) -> list[Sample]:
 
 
 def measure_short(plan: HttpPlan) -> list[Sample]:
-    """Single events and standings."""
+    """Return the figures of single events and standings."""
     with ExitStack() as stack:
         population = Population(plan.effort.members, plan.now_ms)
         load = _Load(plan, population, _start(plan, population, stack))
@@ -105,7 +105,7 @@ def measure_short(plan: HttpPlan) -> list[Sample]:
 
 
 def _start(plan: HttpPlan, population: Population, stack: ExitStack) -> _Peers:
-    """The peers, loaded with the same members."""
+    """Start the peers, and load them with the same members."""
     peers = _Peers([], [], [])
     core = plan.cores.server
     if "laurels" in plan.chosen:
@@ -126,14 +126,14 @@ def _start(plan: HttpPlan, population: Population, stack: ExitStack) -> _Peers:
 
 
 class _Load:
-    """The cases of load, each with requests of its own."""
+    """The cases of load, each with its own requests."""
 
     def __init__(self, plan: HttpPlan, population: Population, peers: _Peers) -> None:
         self._plan, self._population, self._peers = plan, population, peers
         self._rounds = Rounds(plan.effort, plan.cores.load, plan.say)
 
     def all(self) -> list[Sample]:
-        """Every case, in the order of the tables."""
+        """Return the cases in the order of the tables."""
         return [*self.events(), *self.batches(), *self.standings(), *self.tops()]
 
     def events(self) -> list[Sample]:
@@ -156,7 +156,7 @@ class _Load:
         return self._rounds.measure(case, self._peers.reading())
 
     def tops(self) -> list[Sample]:
-        """While the board stands still, and while it changes."""
+        """Yield the cases of a top, on an unchanging board and on a changing one."""
         plan, peers, many = self._plan, self._peers, self._plan.effort.connections
         same = traffic.same(plan.folder)
         still = Case("GET of the top 100", same, lambda paths: paths.top, many)

@@ -1,4 +1,4 @@
-"""The requests every peer gets: the same members and events in the same order, made ready."""
+"""The prepared requests of all peers: the same members and events in the same order."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,18 +17,19 @@ Method: TypeAlias = Literal["GET", "POST"]
 
 
 class Requests:
-    """Lines of a file for the load generator: bodies of a POST, or what ends the path of a GET."""
+    """Lines of a file for the load generator: bodies of POST requests, or the ends of the paths of
+    GET requests."""
 
     def __init__(self, method: Method, lines: list[str], batches: list[Batch], file: Path) -> None:
         self.method: Method = method
         self.batches = batches
-        """The events of each line; none where nothing is written."""
+        """The events of each line; empty for reads."""
         self._lines = lines
         self._file = file
         self._files: dict[str, Path] = {}
 
     def file(self, path: str) -> Path:
-        """The file for a path: bodies are the same for all, a GET is path and line."""
+        """Return the file for a path: bodies are the same for all paths, a GET is path and line."""
         begin = path if self.method == "GET" else ""
         if begin not in self._files:
             file = self._file.with_name(f"{self._file.name}-{len(self._files)}")
@@ -37,24 +38,24 @@ class Requests:
         return self._files[begin]
 
     def events(self, sent: int) -> Counter[str]:
-        """What each member has got when the lines were sent so often, one after the other."""
+        """Return the sum for each member after so many lines, repeated from the beginning."""
         whole, rest = divmod(sent, len(self.batches))
         total = {member: whole * value for member, value in totals(self.batches).items()}
         return Counter(total) + totals(self.batches[:rest])
 
     @cached_property
     def watched(self) -> list[str]:
-        """The members that most is sent to."""
+        """Return the members that get most events."""
         return [member for member, _ in totals(self.batches).most_common(_WATCHED)]
 
     @cached_property
     def largest(self) -> int:
-        """The sum of values of the line that has most of them."""
+        """Return the sum of values of the line with the greatest sum."""
         return max(sum(value for _, value in batch) for batch in self.batches)
 
 
 def totals(batches: Iterable[Batch]) -> Counter[str]:
-    """What each member gets by these events."""
+    """Return the sum for each member of these events."""
     total: Counter[str] = Counter()
     for member, value in chain.from_iterable(batches):
         total[member] += value
@@ -62,29 +63,29 @@ def totals(batches: Iterable[Batch]) -> Counter[str]:
 
 
 def written(events: Batch) -> list[dict[str, str | int]]:
-    """Events as they are sent."""
+    """Return events in the form in which they are sent."""
     return [{"member": member, "value": value} for member, value in events]
 
 
 def single_events(population: Population, count: int, folder: Path) -> Requests:
-    """POSTs of an event each, Zipf."""
+    """Return POST requests of one event each, Zipf."""
     batches = in_batches(population.traffic("zipf", count), 1)
     lines = [msgspec.json.encode(written(batch)[0]).decode() for batch in batches]
     return Requests("POST", lines, batches, folder / "single")
 
 
 def batches_of(size: int, population: Population, count: int, folder: Path) -> Requests:
-    """POSTs of so many events each, Zipf."""
+    """Return POST requests of a number of events each, Zipf."""
     batches = in_batches(population.traffic("zipf", count * size), size)
     lines = [msgspec.json.encode(written(batch)).decode() for batch in batches]
     return Requests("POST", lines, batches, folder / f"batches-{size}")
 
 
 def members_of(population: Population, count: int, folder: Path) -> Requests:
-    """GETs that end with a member drawn all alike."""
+    """Return GET requests that end with a uniformly drawn member."""
     return Requests("GET", population.sample(count), [], folder / "members")
 
 
 def same(folder: Path) -> Requests:
-    """GETs of one path."""
+    """Return GET requests of one path."""
     return Requests("GET", [""], [], folder / "same")

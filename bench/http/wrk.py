@@ -1,4 +1,4 @@
-"""wrk, the load generator: one thread on the load core, its requests read from a file."""
+"""wrk, the load generator: one thread on the load core, with requests read from a file."""
 
 import math
 import shutil
@@ -16,7 +16,8 @@ _GRACE_SECONDS = 30
 
 
 class Load(msgspec.Struct, frozen=True):
-    """What a run sent and how it was answered. Unanswered is what was under way at its end."""
+    """The requests of a run and their answers; `unanswered` requests were in progress at its
+    end."""
 
     sent: int
     answered: int
@@ -31,18 +32,19 @@ class Load(msgspec.Struct, frozen=True):
 
 
 def installed() -> bool:
-    """Whether this machine has a wrk to run."""
+    """Return whether wrk is installed."""
     return shutil.which("wrk") is not None
 
 
 def version() -> str:
-    """As wrk tells it."""
+    """Return the version that wrk reports."""
     shown = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False)
     return " ".join(shown.stdout.split()[:2])
 
 
 class NothingAnswered(RuntimeError):  # noqa: N818 (says what happened)
-    """The time of a load was too short for any answer: the machine is busy with something else."""
+    """No request of a load was answered in its time, since the machine is busy with something
+    else."""
 
 
 def send(
@@ -55,14 +57,13 @@ def send(
     seconds: float,
     wait_ms: float = 0.0,
 ) -> Load:
-    """Sends requests for so many seconds, by every connection as soon as the last one is answered
-    or, with `wait_ms`, after a random wait of that mean.
+    """Send requests for a number of seconds, on each connection as soon as the previous one is
+    answered or, with `wait_ms`, after a random delay of that mean.
 
-    `path` is where a POST goes and what comes before the line of a GET. Raises RuntimeError where
-    anything is not answered with success, NothingAnswered where the time was too short for a single
-    answer.
+    `path` is the path of a POST, or precedes the line of a GET. Raises RuntimeError if any request
+    fails, NothingAnswered if the time was too short for a single answer.
     """
-    # wrk takes whole seconds; SIGINT has it stop earlier and report.
+    # wrk takes whole seconds; SIGINT makes it stop earlier and report.
     command = ["wrk", "-t1", f"-c{connections}", f"-d{math.ceil(seconds) + 1}s", "-T10s"]
     command += ["-s", str(_SCRIPT), f"http://{HOST}:{port}", "--"]
     command += [str(requests.file(path)), requests.method, path, f"{wait_ms:.3f}"]

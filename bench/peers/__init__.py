@@ -1,7 +1,7 @@
-"""What laurels is measured against, and laurels itself: each peer as fast as we can make it.
+"""The peers of laurels, and laurels itself: each peer as fast as we can make it.
 
-A peer answers with tasks: everything a caller could have prepared is prepared when the task is
-made, and what is left to do is timed. The protocols say which tasks there are.
+A peer returns tasks: everything that a caller could prepare is prepared when the task is created,
+and only the rest is timed. The protocols define the tasks.
 """
 
 from collections.abc import Sequence
@@ -17,39 +17,41 @@ TOP = 100
 
 class Writer(Peer, Protocol):
     def writes(self, batches: Sequence[Batch]) -> Task:
-        """Apply the batches one after the other, each acknowledged before the next."""
+        """Return a task that applies the batches one after the other, each acknowledged before the
+        next."""
         ...
 
     def scores(self, members: Sequence[str]) -> list[int]:
-        """The present scores, 0 where absent: to verify that the work was done."""
+        """Return the current scores, 0 for absent members, for verification."""
         ...
 
 
 class Ranker(Peer, Protocol):
     def rank(self, members: Sequence[str]) -> Task:
-        """The rank of each member, one call each."""
+        """Return a task that reads the rank of each member, one call each."""
         ...
 
     def ranks(self, groups: Sequence[Sequence[str]]) -> Task:
-        """The ranks of each group of members, a call or pipeline per group."""
+        """Return a task that reads the ranks of each group of members, one call or pipeline per
+        group."""
         ...
 
 
 class Reader(Ranker, Protocol):
     def around(self, members: Sequence[str]) -> Task:
-        """The 11 entries around each member, with scores."""
+        """Return a task that reads the 11 entries around each member, with scores."""
         ...
 
     def top(self, times: int) -> Task:
-        """The first 100 entries with scores, so many times."""
+        """Return a task that reads the first 100 entries with scores, a number of times."""
         ...
 
     def standings(self, groups: Sequence[Sequence[str]]) -> Task:
-        """The ranks and scores of each group of members."""
+        """Return a task that reads the ranks and scores of each group of members."""
         ...
 
 
 class Loaded(Peer, Protocol):
     def load(self, population: Population) -> float:
-        """Load every member; the seconds it took, without those spent on making the input."""
+        """Load every member; return the seconds, without those for preparing the input."""
         ...

@@ -63,7 +63,8 @@ class ApiBoard:
         self.boards.close()
 
     def write(self, batches: Sequence[Batch]) -> None:
-        """Every batch in one call; a single event by `submit`, which answers with its ranks."""
+        """Write every batch in one call; a single event by `submit`, whose receipt has its
+        ranks."""
         submit, submit_many = self.boards.submit, self.boards.submit_many
         for batch in batches:
             if len(batch) == 1:
@@ -78,7 +79,7 @@ class ApiBoard:
 
 
 class ApiRanks:
-    """The same board, asked for ranks and nothing else."""
+    """The same board, for reading ranks only."""
 
     ours = True
     name = "laurels API, ranks alone"
@@ -97,7 +98,8 @@ class ApiRanks:
 
 
 class ApiThreads:
-    """The same board, its batches dealt to several threads that each wait for their receipts."""
+    """The same board, with the batches dealt to several threads that each wait for their
+    receipts."""
 
     ours = True
 

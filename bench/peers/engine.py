@@ -1,4 +1,5 @@
-"""The native engine alone: what the memory index costs without log, receipts or Python objects."""
+"""The native engine alone: the cost of the memory index without log, receipts and Python
+objects."""
 
 import time
 from array import array
@@ -53,7 +54,7 @@ class EngineBoard:
         return run
 
     def interning(self, batches: Sequence[Batch]) -> Task:
-        """The part of `writes` that finds the members' numbers."""
+        """Return a task with the part of `writes` that finds the members' numbers."""
         ready = [packed(member for member, _ in batch) for batch in batches]
         return lambda: [self.roster.intern(arena, lengths) for arena, lengths in ready]
 
@@ -94,7 +95,7 @@ class EngineBoard:
         return run
 
     def _apply(self, ids: "array[int]", values: "array[int]") -> None:
-        """One commit, with the scores before and after as receipts need them."""
+        """Apply one commit, with the scores before and after that receipts need."""
         self._now_ms += 1
         now_ms, count = self._now_ms, len(ids)
         status = bytearray(count)
@@ -125,7 +126,7 @@ class SmallRankings:
         self._rankings = [self._ranking(entries) for entries in rankings]
 
     def nbytes(self) -> int:
-        """The rankings without the roster."""
+        """Return the bytes of the rankings without the roster."""
         return sum(ranking.nbytes for ranking in self._rankings)
 
     def _ranking(self, entries: Sequence[Entry]) -> RankedSet:
@@ -136,10 +137,11 @@ class SmallRankings:
 
 
 def words_of(entries: Sequence[Entry]) -> "list[array[int]]":
-    """The words of entries in standing order: the score negated, then when it was reached."""
+    """Return the words of entries in ranking order: the negated score, then the time it was
+    reached."""
     return [array("q", [-v for _, v, _ in entries]), array("q", [at for _, _, at in entries])]
 
 
 def signed(batch: Batch) -> "array[int]":
-    """The values as words in standing order: negated, because more is better."""
+    """Return the values as words in ranking order: negated, because more is better."""
     return array("q", [-value for _, value in batch])

@@ -1,4 +1,4 @@
-"""A peer of ours with all threads of this process on one core."""
+"""A peer of laurels with all threads of this process on one core."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,8 +11,8 @@ from bench.workload import Batch
 
 
 class OnOneCore:
-    """The same board; its caller and the thread that commits hand over to each other without waking
-    a core that sleeps, as a Redis and its client do whose placement is *one core*."""
+    """The same board on one core: the caller and the commit thread switch without waking a sleeping
+    core, like a Redis server and its client with the placement *one core*."""
 
     ours = True
 
@@ -37,7 +37,7 @@ class OnOneCore:
 
 @contextmanager
 def _on_one_core() -> Iterator[None]:
-    """Has all threads of this process on one core."""
+    """Return a context manager that binds all threads of this process to one core."""
     cores = os.sched_getaffinity(0)
     _place({max(cores)})
     try:
@@ -48,5 +48,5 @@ def _on_one_core() -> Iterator[None]:
 
 def _place(cores: set[int]) -> None:
     for thread in Path("/proc/self/task").iterdir():
-        with suppress(ProcessLookupError):  # it ended meanwhile
+        with suppress(ProcessLookupError):  # the thread ended meanwhile
             os.sched_setaffinity(int(thread.name), cores)

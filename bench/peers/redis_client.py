@@ -1,4 +1,4 @@
-"""Redis by redis-py with hiredis, as a Python program uses it: the client's work included."""
+"""Redis by redis-py with hiredis, as a Python program uses it, including the client's work."""
 
 from collections.abc import Sequence
 from itertools import repeat
@@ -11,7 +11,7 @@ from bench.workload import Batch
 
 
 class ClientRedis:
-    """Pipelines without MULTI, which redis-py is quicker with."""
+    """Pipelines without MULTI, with which redis-py is faster."""
 
     ours = False
     name = "Redis by redis-py"

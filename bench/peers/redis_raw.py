@@ -1,4 +1,4 @@
-"""Redis by ready bytes: the fastest a client in any language could drive it."""
+"""Redis by prepared bytes: the fastest way in which a client of any language could use it."""
 
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -31,7 +31,7 @@ _SPAN = 2 * RADIUS + 1
 
 
 class Request(NamedTuple):
-    """Ready bytes, and how many lines answer them."""
+    """Prepared bytes, and the number of lines of their answer."""
 
     sent: bytes
     lines: int
@@ -42,12 +42,12 @@ def rank_command(member: str) -> bytes:
 
 
 def pairs_request(*words: bytes, entries: int) -> Request:
-    """A command answered by an array of so many members, each with its score."""
+    """Return a command that is answered with an array of so many members, each with its score."""
     return Request(command(*words), 1 + 4 * entries)
 
 
 class RawRedis:
-    """One connection, or several that each have a batch under way at the same time."""
+    """One connection, or several that each have a batch in progress at the same time."""
 
     ours = False
 
@@ -112,7 +112,7 @@ class RawRedis:
         return self._server.placing(run, self._setting)
 
     def _together(self, requests: Sequence[Request]) -> Task:
-        """As many batches under way as there are connections, which lets them share an fsync."""
+        """Send as many batches at a time as there are connections, so that they share an fsync."""
         connections = self._connections
         rounds = [
             list(zip(connections, requests[first : first + len(connections)], strict=False))

@@ -1,13 +1,13 @@
-"""A Redis server of the bench's own: no TCP port, a unix socket, its own folder.
+"""A Redis server that the bench starts: no TCP port, a unix socket, its own folder.
 
-It starts without an append-only file, is loaded, and gets one when the durable runs begin.
-Rewrites of the file and snapshots are switched off: they would only slow it down. A snapshot is
-taken, and the server started again from it, where that is what is measured.
+It is started and loaded without an append-only file, and gets one when the durable runs begin.
+Rewrites of the file and snapshots are switched off, since they would only slow it down. Where
+snapshots are measured, one is taken, and the server is started again from it.
 
-Where client and server run matters more than the client's language. On one core they hand over
-to each other without waking a sleeping core, which on virtual machines costs more than the work
-itself; on two cores they overlap. Which is faster depends on machine, batch and fsync, so both
-are measured and the faster one is what laurels is compared with.
+The placement of client and server matters more than the client's language. On one core they switch
+without waking a sleeping core, which on virtual machines costs more than the work itself; on two
+cores they overlap. Which one is faster depends on machine, batch and fsync, so both are measured
+and laurels is compared with the faster one.
 """
 
 import os
@@ -42,12 +42,12 @@ _LOADED = re.compile(r"DB loaded from disk: ([0-9.]+) seconds")
 
 
 def installed() -> bool:
-    """Whether this machine has a redis-server to run."""
+    """Return whether redis-server is installed."""
     return on_path(REDIS.program) is not None
 
 
 class Setting(NamedTuple):
-    """How the server keeps its file, and where it and its client run."""
+    """The setting of the append-only file, and the cores of the server and its client."""
 
     fsync: Fsync = "off"
     placement: Placement = "any core"
@@ -58,7 +58,7 @@ class Setting(NamedTuple):
 
 
 class RedisServer:
-    """Runs from `with` to its end; `folder` receives the append-only file."""
+    """A Redis server that runs during a `with` block; `folder` receives the append-only file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -87,11 +87,11 @@ class RedisServer:
         return self._child.pid
 
     def used_bytes(self) -> int:
-        """`used_memory`: what the allocator has handed out."""
+        """Return `used_memory`: the memory that the allocator has handed out."""
         return self._info("memory", "used_memory")
 
     def save_aside(self) -> None:
-        """Writes a snapshot by a forked child, to its end."""
+        """Write a snapshot by a forked child, and wait for its end."""
         self.client.bgsave()
         deadline = time.monotonic() + _REWRITE_SECONDS
         while self._info("persistence", "rdb_bgsave_in_progress"):
@@ -102,15 +102,16 @@ class RedisServer:
             raise OSError("the snapshot could not be written")
 
     def snapshot_bytes(self) -> int:
-        """The size of the snapshot."""
+        """Return the size of the snapshot."""
         return (self._folder / _SNAPSHOT).stat().st_size
 
     def fork_us(self) -> int:
-        """Microseconds for which the last fork stopped the server."""
+        """Return the microseconds for which the last fork stopped the server."""
         return self._info("stats", "latest_fork_usec")
 
     def start_again(self) -> float:
-        """Kills the server and starts it from its snapshot; the seconds its log says it loaded."""
+        """Kill the server and start it from its snapshot; return the seconds of loading from its
+        log."""
         self.client.close()
         self._end()
         self._start(_LOAD_SECONDS)
@@ -119,7 +120,7 @@ class RedisServer:
         return max(float(told[-1]), _TOLD_SECONDS)
 
     def placing(self, task: Task, setting: Setting) -> Task:
-        """The task, run with the server under a setting; the file is brought to it now."""
+        """Return the task, run with the server under a setting; the file is switched to it now."""
         self.use(setting.fsync)
 
         def run() -> None:
@@ -129,7 +130,7 @@ class RedisServer:
         return run
 
     def use(self, fsync: Fsync) -> None:
-        """Brings the append-only file to a setting; switching it on writes it anew first."""
+        """Switch the append-only file to a setting; switching it on first writes it anew."""
         if fsync == self._fsync:
             return
         if fsync != "off":
@@ -141,7 +142,8 @@ class RedisServer:
 
     @contextmanager
     def _placed(self, placement: Placement) -> Iterator[None]:
-        """Client and server where they are wanted, the client back everywhere afterwards."""
+        """Return a context manager that places client and server, and moves the client back
+        afterwards."""
         cores = {max(self._cores)} if placement == "one core" else self._cores
         if placement != self._placement:
             for thread in Path(f"/proc/{self._child.pid}/task").iterdir():
@@ -157,7 +159,7 @@ class RedisServer:
         return int(cast(dict[str, int], self.client.info(section))[field])
 
     def _start(self, seconds: float) -> None:
-        """Starts the server and waits until it answers, for so many seconds at most."""
+        """Start the server and wait until it answers, for a limited number of seconds."""
         arguments = ["--port", "0", "--unixsocket", self.socket, "--dir", str(self._folder)]
         arguments += ["--save", "", "--appendonly", "no", "--auto-aof-rewrite-percentage", "0"]
         arguments += ["--dbfilename", _SNAPSHOT, "--logfile", _LOG]

@@ -1,4 +1,4 @@
-"""The sorted sets of a Redis: loading them and what they weigh."""
+"""The sorted sets of a Redis server: loading them, and their memory."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ _SMALL_AT_ONCE = 100
 
 
 class RedisStore:
-    """Sorted sets, loaded by ZADD with up to 1,000 members a command, encoded before."""
+    """Sorted sets, loaded by ZADD with up to 1,000 members a command, encoded beforehand."""
 
     ours = False
     name = "Redis, sorted set"
@@ -41,11 +41,11 @@ class RedisStore:
         return elapsed
 
     def nbytes(self) -> int:
-        """What the load added to used_memory."""
+        """Return the growth of used_memory by the load."""
         return self._server.used_bytes() - self._bytes_before
 
     def load_small(self, rankings: Iterable[Sequence[Entry]]) -> None:
-        """One small sorted set per ranking."""
+        """Load one small sorted set per ranking."""
         connection = Counting(self._server.socket)
         commands = (_zadd(b"small:%d" % n, ranking) for n, ranking in enumerate(rankings))
         while some := list(islice(commands, _SMALL_AT_ONCE)):

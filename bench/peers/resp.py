@@ -1,9 +1,10 @@
-"""The cheapest client a Redis can have: bytes encoded beforehand, replies counted, not decoded.
+"""The cheapest possible client of Redis: requests encoded beforehand, replies counted and not
+decoded.
 
-Every reply to the commands used here is made of lines without a line break inside, so a caller
-who knows how many lines are due needs to count no more than line feeds (one pass of memchr).
-Wrong replies are found by comparing the scores after each run; an error reply has fewer lines
-than are due and ends in a timeout.
+Every reply to the commands used here consists of lines without a line break inside, so a caller
+that knows the number of lines only has to count line feeds (one pass of memchr). Wrong replies are
+found by comparing the scores after each run; an error reply has fewer lines than expected and ends
+in a timeout.
 """
 
 import socket
@@ -15,7 +16,7 @@ _TIMEOUT_SECONDS = 300
 
 
 class Counting:
-    """A connection that sends ready bytes and counts the lines that come back."""
+    """A connection that sends prepared bytes and counts the lines of the replies."""
 
     def __init__(self, path: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
@@ -29,7 +30,7 @@ class Counting:
         self._socket.sendall(commands)
 
     def wait(self, lines: int) -> int:
-        """Receive until so many lines have come; the bytes of the last receive."""
+        """Receive a number of lines; return the bytes of the last receive."""
         received = 0
         while lines > 0:
             received = self._socket.recv_into(self._buffer)
@@ -45,7 +46,7 @@ class Counting:
         self.wait(lines)
 
     def integer(self, command: bytes) -> int:
-        """The answer to one command that answers with an integer."""
+        """Return the reply to one command, an integer."""
         self.send(command)
         received = self.wait(1)
         return int(self._buffer[1:received])
@@ -55,7 +56,7 @@ class Counting:
 
 
 def command(*words: bytes) -> bytes:
-    """One command as an array of bulk strings."""
+    """Return one command as an array of bulk strings."""
     return b"*%d\r\n" % len(words) + bulk(words)
 
 

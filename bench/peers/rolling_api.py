@@ -1,4 +1,4 @@
-"""A board of laurels with a rolling window, at a standing clock."""
+"""A board of laurels with a rolling window, with a clock that stands still."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -17,14 +17,14 @@ WINDOWS = ("all", "day", "rolling")
 
 
 def shape(windows: Sequence[str]) -> str:
-    """Windows as the tables call them."""
+    """Return the windows in the form of the tables."""
     return " + ".join(windows)
 
 
 class RollingApi:
-    """The board, its clock, and what the index holds of it.
+    """The board, its clock, and access to its part of the index.
 
-    `place` is None for memory, else the folder of the log, all of which is kept.
+    `place` is None for memory, otherwise the folder of the log, which is kept whole.
     """
 
     ours = True
@@ -47,8 +47,8 @@ class RollingApi:
         self.boards.create(laurels.Board(BOARD, windows=forms, dedupe="100d"), exist_ok=True)
 
     def load(self, batches: Iterable[list[Entry]]) -> float:
-        """Takes in a history; no snapshot is taken on the way. The seconds it took, without those
-        spent on making the input."""
+        """Load a history without taking snapshots; return the seconds, without those for preparing
+        the input."""
         elapsed = 0.0
         with local(self.boards)._snapshot_scheduler.exclusive():
             for events in batches:
@@ -58,7 +58,7 @@ class RollingApi:
         return elapsed
 
     def open(self) -> None:
-        """Opens what is on the disk, which was closed before."""
+        """Open the stored boards, which were closed before."""
         if self._place is None:
             self.boards = laurels.open("memory:", clock=self.clock)
         else:
@@ -81,7 +81,7 @@ class RollingApi:
 
     @property
     def held(self) -> BoardStore:
-        """The board in the index."""
+        """Return the board in the index."""
         return next(iter(self.index._boards.values()))
 
     def close(self) -> None:

@@ -37,7 +37,7 @@ class EngineRolling:
         self.settings = f"{steps.many} steps of {steps.hours} h"
 
     def load(self, batches: Iterable[list[Entry]]) -> None:
-        """Counts a history and prepares the next step."""
+        """Count a history and prepare the next step."""
         oldest = self._window.leaving
         for events in batches:
             ids = self._roster.intern(*packed(member for member, _, _ in events))
@@ -60,12 +60,12 @@ class EngineRolling:
         return run
 
     def total(self) -> int:
-        """All that counts, added up over the members."""
+        """Return the sum of all totals."""
         _, (scores, *_) = self._window.live.slice(0, len(self._window.live))
         return -sum(scores)
 
     def check(self) -> None:
-        """Asserts every invariant."""
+        """Check every invariant."""
         self._window.check()
 
     def _apply(
@@ -76,7 +76,7 @@ class EngineRolling:
         values: "array[int]",
         ats: "int | array[int]",
     ) -> None:
-        """Counts events in the tallies of the steps at some places of the window."""
+        """Count events in the tallies of the steps at some places of the window."""
         tallies = [self._window.open_tally(self._window.leaving + place) for place in places]
         rollings = [self._window] * len(tallies)
         apply(

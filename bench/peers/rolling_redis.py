@@ -1,10 +1,10 @@
-"""The same work in Redis: the fastest scripts for all + day + a window of so many steps.
+"""The same work in Redis: the fastest scripts for all + day + a window of a number of steps.
 
-A sorted set each for all, the day, the live window and the one prepared for the next step; a hash
-for the tally of each step. An event adds to all, to the day, to the tally of its step and to live,
-and prepared becomes what live is less what will leave. The plain commands increment prepared, which
-comes to the same once a pass has taken off what will leave; the scripts assign it, which is right
-at any moment. Redis ranks equal scores by member, which costs it nothing.
+There is one sorted set each for all, the day, the live window and the one prepared for the next
+step, and a hash for the tally of each step. An event is added to all, to the day, to the tally of
+its step and to live, and prepared becomes live less the leaving total. The plain commands increment
+prepared, which has the same result once a pass has subtracted the leaving totals; the scripts
+assign it, which is correct at any moment. Redis ranks equal scores by member, at no cost.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ for i = 1, #ARGV, 2 do
 end
 return scores
 """
-"""An event after the other, as a script is mostly written."""
+"""One event after the other, the usual form of such a script."""
 
 _COLUMNS = """
 local members, added, place = {}, {}, {}
@@ -82,8 +82,8 @@ for first = 1, #members, 1000 do
 end
 return all_live
 """
-"""The events of a member added up first, then each structure read and written in one command: fewer
-calls, but no score after each event."""
+"""The events of each member are added up first, then each structure is read and written by one
+command: fewer calls, but no score after each event."""
 
 _SCRIPTS: dict[Way, str] = {"script": _EACH, "script by columns": _COLUMNS}
 _KEYS = 6
@@ -91,7 +91,7 @@ _MULTI, _EXEC = command(b"MULTI"), command(b"EXEC")
 
 
 class RollingRedis:
-    """One connection of ready bytes."""
+    """One connection that sends prepared bytes."""
 
     ours = False
 
@@ -121,7 +121,8 @@ class RollingRedis:
         return self._server.placing(run, self._setting)
 
     def scores(self, members: Sequence[str]) -> list[int]:
-        """Live scores; raises where prepared is not what will be left of them."""
+        """Return the live scores; raise an error if prepared is not live less the leaving
+        totals."""
         return self._store.scores(members)
 
     def close(self) -> None:
@@ -142,7 +143,7 @@ class RollingRedis:
             pair = bulk((by, name))
             sent += [key + pair for key in sorted_sets]
             sent.append(head + bulk((name, by)))
-        # A score comes as a bulk string of two lines, the tally's as an integer of one.
+        # A score is a bulk string of two lines, the total of a tally an integer of one.
         return Request(b"".join(sent), 9 * len(batch))
 
     def _transaction(self, batch: Batch) -> Request:

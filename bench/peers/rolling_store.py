@@ -1,4 +1,4 @@
-"""The keys of a rolling board in Redis: filling them, verifying them, and what each weighs."""
+"""The keys of a rolling board in Redis: filling them, verifying them, and their memory."""
 
 import time
 from collections import defaultdict
@@ -22,8 +22,8 @@ Scores = Mapping[str, int]
 class RollingStore:
     """Sorted sets of all, the day, live and prepared, and a hash for the tally of each step.
 
-    Tallies are called by how many steps ago theirs is; with `sorted_tallies` they are sorted sets,
-    as ZUNIONSTORE takes them.
+    Tallies are named by the age of their step; with `sorted_tallies` they are sorted sets, which
+    ZUNIONSTORE requires.
     """
 
     ours = False
@@ -42,7 +42,7 @@ class RollingStore:
         return f"{BOARD}:tally:{ago}"
 
     def load(self, history: History, steps: Steps, now_ms: int) -> None:
-        """Fills every key with a history."""
+        """Fill every key with a history."""
         running, today_ms = steps.number(now_ms), history.today_ms
         for events in history.batches():
             live: dict[str, int] = defaultdict(int)
@@ -66,7 +66,7 @@ class RollingStore:
         self._finish()
 
     def add_sorted(self, key: str, scores: Scores, *more: str) -> None:
-        """Adds members to a sorted set, and to more of them; `unite` waits for it."""
+        """Add members to one or more sorted sets; `unite` waits for the result."""
         pairs = [f"{_bulk(str(score))}{_bulk(member)}" for member, score in scores.items()]
         for first in range(0, len(pairs), _PAIRS):
             part = pairs[first : first + _PAIRS]
@@ -74,7 +74,8 @@ class RollingStore:
                 self._say(_command("ZADD", each, part))
 
     def scores(self, members: Sequence[str]) -> list[int]:
-        """Live scores; raises where prepared is not what will be left of them."""
+        """Return the live scores; raise an error if prepared is not live less the leaving
+        totals."""
         names = list(members)
         client = self._server.client
         live, prepared = client.zmscore(LIVE, names), client.zmscore(PREPARED, names)
@@ -85,28 +86,29 @@ class RollingStore:
         return [int(score or 0) for score in live]
 
     def grown(self) -> int:
-        """What was added to `used_memory`."""
+        """Return the growth of `used_memory`."""
         return self._server.used_bytes() - self._bytes_before
 
     def size(self, key: str) -> int:
-        """How many members a sorted set has."""
+        """Return the number of members of a sorted set."""
         return int(self._server.client.zcard(key))
 
     def nbytes(self, key: str) -> int:
-        """What a key weighs by the server's estimate: over all its elements, or very many."""
+        """Return the memory of a key by the server's estimate, over all its elements or very
+        many."""
         client = self._server.client
         many = client.type(key) == b"zset" and client.zcard(key) > _ALL_UP_TO
         return int(client.memory_usage(key, samples=_SAMPLES if many else 0) or 0)
 
     def tallies(self) -> tuple[int, int]:
-        """The bytes of all tallies and their cells."""
+        """Return the bytes of all tallies, and the number of their cells."""
         keys = [self.tally_key(ago) for ago in range(self.steps)]
         cells = sum(int(self._server.client.hlen(key)) for key in keys)
         return sum(map(self.nbytes, keys)), cells
 
     def unite(self, keys: Sequence[str]) -> float:
-        """The usual way over a boundary: the window made anew from sorted tallies; the seconds for
-        which the server does nothing else."""
+        """Compute the window again from sorted tallies, the usual way over a boundary; return the
+        seconds for which the server does nothing else."""
         union = command(
             b"ZUNIONSTORE", LIVE.encode(), b"%d" % len(keys), *(k.encode() for k in keys)
         )
@@ -119,30 +121,31 @@ class RollingStore:
         self._connection.close()
 
     def _say(self, text: str) -> None:
-        """Puts a command behind the others, and sends them when they have become many."""
+        """Append a command to the pipeline, and send the pipeline when it is long."""
         self._said.append(text)
         if len(self._said) >= _AT_ONCE:
             self._send()
 
     def _send(self) -> None:
-        """Sends what was put together while the server did what was sent before."""
+        """Send the pipeline; its commands were encoded while the server executed the previous
+        one."""
         self._connection.wait(self._due)
         self._connection.send("".join(self._said).encode())
         self._due = len(self._said)
         self._said.clear()
 
     def _finish(self) -> None:
-        """Waits until everything is done."""
+        """Wait until all commands are done."""
         self._send()
         self._connection.wait(self._due)
         self._due = 0
 
 
 def _command(verb: str, key: str, pairs: Sequence[str]) -> str:
-    """A command with pairs of words behind its key."""
+    """Return a command with pairs of words after its key."""
     return f"*{2 + 2 * len(pairs)}\r\n{_bulk(verb)}{_bulk(key)}{''.join(pairs)}"
 
 
 def _bulk(word: str) -> str:
-    """An ASCII word as it is sent."""
+    """Return an ASCII word as a bulk string."""
     return f"${len(word)}\r\n{word}\r\n"

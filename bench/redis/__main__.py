@@ -1,6 +1,6 @@
 """`python -m bench.redis`: measure boards on an index server, print the tables, write the JSON.
 
-Servers run on the first core, the process that asks them on the last; all of it on this machine.
+Servers run on the first core, their clients on the last, all on this machine.
 
 example: python -m bench.redis --quick --json quick.json
 """
@@ -30,13 +30,13 @@ RESULTS = Path(__file__).parent.parent / "results"
 
 
 class RedisReport(Measured, frozen=True, kw_only=True):
-    """One run of the bench of boards on an index server."""
+    """The report of one run of the bench of boards on an index server."""
 
     effort: RedisEffort
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0, or 2 for a wrong option or where something is missing."""
+    """Run the bench; return exit code 0, or 2 for an invalid option or a missing requirement."""
     options = _parser().parse_args(arguments)
     cores, lacking = two_cores(), missing()
     if cores is None:
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if lacking or cores is None:
         print("\n".join(lacking))
         return 2
-    # A terminated bench must still stop the servers it started.
+    # so that the servers it started are stopped as well
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
     file = options.json or RESULTS / f"{started}-redis.json"
@@ -58,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(options: argparse.Namespace, cores: Cores, started: str, file: Path) -> RedisReport:
-    """Writes the file anew after each section: what was measured stays when a later one fails."""
+    """Write the file again after each section, so that its figures survive a failure of a later
+    one."""
     progress = Console(stderr=True)
     effort = QUICK if options.quick else FULL
     with tempfile.TemporaryDirectory(prefix="laurels-bench-") as folder:

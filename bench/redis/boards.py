@@ -1,8 +1,8 @@
-"""Boards in the three layouts of a ranking, what they hold at first, and what happens to them.
+"""Boards in the three layouts of a ranking, their initial content, and their traffic.
 
 Scores stay below `MOST`, so that every board can count the same events. A member begins with one
-event, anywhere in the longest rolling window of its board, of a value in inverse proportion to its
-place in the order of activity.
+event, anywhere in the longest rolling window of its board, whose value is in inverse proportion to
+the member's place in the order of activity.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ LayoutName: TypeAlias = Literal["plain", "packed", "prefixed"]
 LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
 BATCH = 1_000
 MOST = 2**20 - 1
-"""The greatest score of the board that is to be packed: 20 bits, which leave 33 for its tie."""
+"""The greatest score of the board with the packed layout: 20 bits, which leave 33 for its tie."""
 LARGEST_VALUE = 4
 SHARDED = "shards" in Board.__struct_fields__
-"""Whether a board may be cut into shards."""
+"""Whether a board may be divided into shards."""
 
 _FIRST_MOST = MOST // 3
 _LOAD_BATCH = 10_000
@@ -49,21 +49,22 @@ T = TypeVar("T")
 def board_of(
     layout: LayoutName, windows: Sequence[str], *, name: str = "", shards: int = 1
 ) -> Board:
-    """A board that is defined so that its rankings have this layout."""
+    """Return a board whose definition gives its rankings this layout."""
     more: dict[str, Any] = {"shards": shards} if SHARDED else {}
     named = name or f"{layout}-{shards}"
     return Board(named, windows=windows, dedupe=_DEDUPE, **_DEFINED[layout], **more)
 
 
 def owner_of(layout: LayoutName, more: str = "") -> Owner:
-    """laurels, and the layout its board is defined for; where it is kept in another, that too."""
+    """Return the owner of figures: laurels with the layout of its definition and, if different, the
+    layout in use."""
     kept = kept_as(board_of(layout, ["all"]))
     shown = layout if kept == layout else f"{layout} (kept {kept})"
     return Owner("laurels", f"{shown}{more and f', {more}'}")
 
 
 def kept_as(board: Board) -> str:
-    """The layout of a board's rankings; before there were several, all were prefixed."""
+    """Return the layout of a board's rankings; earlier versions had only the prefixed one."""
     try:
         module = import_module(_LAYOUT_MODULE)
     except ModuleNotFoundError as error:
@@ -74,9 +75,9 @@ def kept_as(board: Board) -> str:
 
 
 def first_events(population: Population, begins_ms: int, now_ms: int) -> list[list[Entry]]:
-    """One event of each member, at an instant from `begins_ms` to `now_ms`, in batches.
+    """Yield one event of each member, at an instant from `begins_ms` to `now_ms`, in batches.
 
-    They come in the order of time, as a history does: a batch falls into few steps of a window.
+    Events are in the order of time, as in a history, so a batch belongs to few steps of a window.
     """
     random = Random(7).random
     members = [entry for batch in population.batches() for entry in batch]
@@ -94,7 +95,7 @@ def first_events(population: Population, begins_ms: int, now_ms: int) -> list[li
 
 
 def traffic_of(population: Population, kind: Traffic | Steep, events: int) -> Batch:
-    """Events of small values on members drawn by Zipf (s = 1) or all alike."""
+    """Return events of small values on members drawn by Zipf (s = 1) or uniformly."""
     drawn = population.traffic(kind, events)
     return [(member, 1 + value % LARGEST_VALUE) for member, value in drawn]
 
@@ -102,7 +103,7 @@ def traffic_of(population: Population, kind: Traffic | Steep, events: int) -> Ba
 async def in_flight(
     batches: Iterable[T], many: int, send: Callable[[T], Awaitable[object]]
 ) -> None:
-    """Sends batches, so many at a time: each next one when an answer has come."""
+    """Send batches, a number at a time: the next one is sent when an answer has arrived."""
     left = iter(batches)
 
     async def lane() -> None:
@@ -113,14 +114,14 @@ async def in_flight(
 
 
 class Deployment:
-    """Boards on one server or cluster, under a clock that moves with the batches."""
+    """Boards on one server or cluster, with a clock that advances with the batches."""
 
     def __init__(self, boards: AsyncLeaderboards, clock: ManualClock) -> None:
         self.boards = boards
         self.clock = clock
 
     async def load(self, board: Board, batches: Iterable[Sequence[Entry]]) -> None:
-        """Counts the first events of a board, and does what they make due."""
+        """Count the first events of a board, and do the work that becomes due."""
 
         async def send(batch: Sequence[Entry]) -> None:
             receipts = await self.boards.submit_many(board.name, batch)
@@ -130,17 +131,18 @@ class Deployment:
         await self.settle()
 
     async def settle(self) -> None:
-        """Does all shares of what is to be done ahead, one after the other."""
+        """Do all shares of the work for the next boundary, one after the other."""
         work = cast(Any, self.boards)._store.work
         while (await asyncio.to_thread(work, SHARE))[0]:
             pass
 
     def do_nothing_ahead(self) -> None:
-        """From here on no task does shares: only `settle`, and who comes first after a boundary."""
+        """Disable work ahead of boundaries: only `settle` and the first caller after a boundary do
+        it."""
         cast(Any, self.boards)._store._pacing.cancel()
 
     async def standing(self, board: str, member: str, window: str) -> None:
-        """A standing, asked for until it is answered."""
+        """Read a standing, repeating the query until it is answered."""
         while True:
             try:
                 await self.boards.standing(board, member, window=window)
@@ -149,14 +151,14 @@ class Deployment:
             return
 
     async def scores(self, board: str, members: Iterable[str], window: str) -> list[int]:
-        """Present scores, 0 where absent."""
+        """Return the current scores, 0 for absent members."""
         found = [await self.boards.standing(board, member, window=window) for member in members]
         return [0 if standing is None else cast(int, standing.score) for standing in found]
 
 
 @asynccontextmanager
 async def deployed(url: str, now_ms: int) -> AsyncIterator[Deployment]:
-    """A deployment from here to the end."""
+    """Return a context manager with a deployment."""
     clock = ManualClock(now_ms)
     async with await direct_async(url, clock) as boards:
         yield Deployment(boards, clock)

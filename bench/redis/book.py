@@ -1,4 +1,4 @@
-"""Figures as they are taken, round by round, and whose they are."""
+"""Figures and their owners, recorded round by round."""
 
 from collections.abc import Iterator
 from statistics import median
@@ -12,7 +12,7 @@ BY_REDIS_PY = "redis-py"
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Whose a figure is; `rival` is what it is in lines of ratios, nothing for laurels itself."""
+    """The owner of a figure; `rival` is its name in lines of ratios, empty for laurels itself."""
 
     name: str
     settings: str
@@ -27,11 +27,11 @@ class Book:
         self._figures: dict[tuple[str, Owner, str, Unit], list[float]] = {}
 
     def keep(self, group: str, owner: Owner, case: str, unit: Unit, figure: float) -> None:
-        """Adds the figure of a run to those of the same question."""
+        """Add the figure of a run to those of the same question."""
         self._figures.setdefault((group, owner, case, unit), []).append(figure)
 
     def keep_best(self, group: str, owner: Owner, case: str, unit: Unit) -> None:
-        """Shows once more, as a case of its own, the case with the greatest median so far."""
+        """Add the case with the greatest median so far again, as a case of its own."""
         kept = [
             figures
             for (of_group, whose, _, _), figures in self._figures.items()
@@ -40,7 +40,7 @@ class Book:
         self._figures[group, owner, case, unit] = list(max(kept, key=median))
 
     def samples(self) -> Iterator[Sample]:
-        """A sample for each question, in the order they were first answered."""
+        """Return a sample for each question, in the order of their first answers."""
         for (group, owner, case, unit), figures in self._figures.items():
             yield Sample(
                 question=Question(group, self._members, case, unit),

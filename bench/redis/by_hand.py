@@ -1,8 +1,8 @@
 """The published constant-write scheme for rolling leaderboards, written by hand for one Redis.
 
-An event adds to the boards of all, of its day, of its hour and of the rolling week, and sets the
-week's next board to what the present one holds less what the hour that expires will take away. Days
-and hours end by EXPIRE. One EVALSHA a batch, which answers OK and nothing else.
+An event is added to the boards of all, of its day, of its hour and of the rolling week, and sets
+the week's next board to the total of the current one less that of the expiring hour. Days and hours
+end by EXPIRE. Each batch is one EVALSHA, which returns OK.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ for i = 1, #events, 2 do
 
 
 def _said(form: Form, batch: Batch) -> list[Word]:
-    """A batch as the script takes it."""
+    """Return a batch as arguments of the script."""
     if form == "a word each":
         return list(chain.from_iterable((str(value), member) for member, value in batch))
     flat = list(chain.from_iterable((value, member) for member, value in batch))
@@ -66,7 +66,7 @@ def _said(form: Form, batch: Batch) -> list[Word]:
 
 
 class ByHand:
-    """One client that sends batches in one form."""
+    """A client that sends batches in one form."""
 
     def __init__(self, client: str, form: Form, keys: "Keys", send: Send, ask: Send) -> None:
         self.owner = Owner(f"script by hand, {client}", form, BY_HAND)
@@ -78,19 +78,19 @@ class ByHand:
         await self._send([*self._head, *_said(self._form, batch)])
 
     async def scores(self, members: Sequence[str]) -> list[int]:
-        """Present scores in the rolling window, 0 where absent."""
+        """Return the current scores in the rolling window, 0 for absent members."""
         return [int(score or 0) for score in await self._ask(["ZMSCORE", ROLLING, *members])]
 
 
 class Keys:
-    """The sorted sets at one instant."""
+    """The keys of the sorted sets at one instant."""
 
     def __init__(self, now_ms: int) -> None:
         self._now_ms = now_ms
 
     @property
     def leaves_before_ms(self) -> int:
-        """Events before it leave the rolling window at the next boundary."""
+        """The instant before which events leave the rolling window at the next boundary."""
         return WEEK.begins_ms(self._now_ms) + HOUR_MS
 
     def day(self, at_ms: int) -> str:
@@ -100,20 +100,20 @@ class Keys:
         return f"hand:hour:{at_ms // HOUR_MS}"
 
     def of_event(self) -> list[str]:
-        """Those that an event of this instant touches, as the script takes them."""
+        """Return the keys that an event of this instant changes, in the order of the script."""
         now_ms = self._now_ms
         expiring = self.hour(WEEK.begins_ms(now_ms))
         return [ALL, self.day(now_ms), self.hour(now_ms), ROLLING, expiring, NEXT]
 
     def of_past(self, at_ms: int) -> list[str]:
-        """Those that hold an event of the past."""
+        """Return the keys that contain an event of the past."""
         today = [self.day(at_ms)] if at_ms // DAY_MS == self._now_ms // DAY_MS else []
         stays = [NEXT] if at_ms >= self.leaves_before_ms else []
         return [ALL, ROLLING, self.hour(at_ms), *today, *stays]
 
 
 def load(server: Server, keys: Keys, batches: Iterable[Sequence[Entry]]) -> None:
-    """Fills all the sorted sets with the first events, one of each member."""
+    """Fill all sorted sets with the first events, one of each member."""
     for batch in batches:
         held: dict[str, dict[str, int]] = defaultdict(dict)
         for member, value, at_ms in batch:
@@ -129,7 +129,7 @@ def load(server: Server, keys: Keys, batches: Iterable[Sequence[Entry]]) -> None
 
 
 def load_plain(server: Server, key: str, batches: Iterable[Sequence[Entry]]) -> None:
-    """Fills one sorted set, as one would without windows."""
+    """Fill one sorted set, as without windows."""
     for batch in batches:
         pipeline = server.client.pipeline(transaction=False)
         for first in range(0, len(batch), _PAIRS):
@@ -140,7 +140,7 @@ def load_plain(server: Server, key: str, batches: Iterable[Sequence[Entry]]) -> 
 
 @asynccontextmanager
 async def by_hand(server: Server, now_ms: int) -> AsyncIterator[list[ByHand]]:
-    """Every client in every form, from here to the end."""
+    """Return a context manager with every client in every form."""
     for source in _SCRIPTS.values():
         server.call("SCRIPT", "LOAD", source)
     async with AsyncExitStack() as stack:
@@ -150,7 +150,7 @@ async def by_hand(server: Server, now_ms: int) -> AsyncIterator[list[ByHand]]:
             )
         )
         stack.push_async_callback(by_glide.close)
-        # A call that took longer than its own limit would be made again, and counted twice.
+        # A call that exceeded its timeout would be repeated, and counted twice.
         by_redis_py = redis.asyncio.Redis(port=server.port, socket_timeout=_TIMEOUT_MS / 1_000)
         stack.push_async_callback(by_redis_py.aclose)
 

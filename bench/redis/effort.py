@@ -1,4 +1,4 @@
-"""How much is measured on an index server."""
+"""The amount of work of a run on an index server."""
 
 from typing import get_args
 
@@ -9,22 +9,22 @@ from bench.workload import Steep, Traffic
 
 
 class RedisEffort(msgspec.Struct, frozen=True):
-    """Sizes of boards, rounds, and the work of one run of each kind."""
+    """The sizes of boards, the rounds, and the work of one run of each kind."""
 
     members: int
-    """Of the boards that are written to and read."""
+    """The members of the boards for writes and reads."""
     rounds: int
     events: int
-    """Of a run, by each of those who write; at least a batch of each that is in flight."""
+    """The events of a run of each writer; at least one batch of each that is in flight."""
     read_rounds: int
     read_seconds: float
     small_members: int
-    """Of the boards of one window, of shards, and of few and many steps."""
+    """The members of the boards of one window, of shards, and of few and many steps."""
     step_rounds: int
     step_events: int
     pass_members: int
     best_members: tuple[int, ...]
-    """Of boards of best columns: many, and as few as a hash holds that is given whole."""
+    """The members of boards of best columns: many, and so few that a hash is transferred whole."""
     hold_batches: int = 16
     in_flight: tuple[int, ...] = (1, 4, 16, 64)
     kinds: tuple[Traffic | Steep, ...] = (*get_args(Traffic), *get_args(Steep))
@@ -66,4 +66,4 @@ SHORT = msgspec.structs.replace(
     kinds=get_args(Traffic),
     layouts=("packed",),
 )
-"""Events of what has a target, beside everything else."""
+"""Whether only the events with a target are measured."""

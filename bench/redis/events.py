@@ -1,4 +1,4 @@
-"""Events a second in batches of 1,000, and what one costs the server and the client."""
+"""Events a second in batches of 1,000, and the cost of an event for server and client."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,28 +12,29 @@ from bench.timing import Unit
 from bench.workload import Batch, Population, Steep, Traffic, in_batches
 
 WANTED: dict[Traffic | Steep, float] = {"zipf": 2, "uniform": 0.9}
-"""How many times the events of a script by hand the packed layout is to count."""
+"""The targets of the packed layout: how many times the events of a script by hand it should count.
+"""
 RATE, BEST = "Events/s", "its best"
 _CHECKED = 50
 _BETWEEN_BATCHES_MS = 10
 
 
 class EventWriter(Protocol):
-    """Whoever counts events in all windows."""
+    """A writer that counts events in all windows."""
 
     @property
     def owner(self) -> Owner: ...
 
     async def submit(self, batch: Batch) -> None:
-        """Counts a batch; returns when the server has."""
+        """Count a batch; return when the server has counted it."""
 
     async def scores(self, members: Sequence[str]) -> list[int]:
-        """Present scores in the rolling window, 0 where absent."""
+        """Return the current scores in the rolling window, 0 for absent members."""
         ...
 
 
 class LaurelsWriter:
-    """A board through the whole Python API, receipts included."""
+    """A board with the whole Python API, receipts included."""
 
     def __init__(self, deployment: Deployment, layout: LayoutName, board: str) -> None:
         self.owner = owner_of(layout)
@@ -55,8 +56,8 @@ async def measure_events(
     effort: RedisEffort,
     book: Book,
 ) -> None:
-    """Rounds over all writers, after one that is not recorded, for each traffic and so many
-    batches in flight; and what each did best."""
+    """Run rounds over all writers, after an unrecorded one, for each traffic and number of batches
+    in flight; record also the best result of each writer."""
     for kind in effort.kinds:
         for many in effort.in_flight:
             each = max(effort.events, many * BATCH)
@@ -72,7 +73,7 @@ async def measure_events(
 
 
 def title(group: str, kind: Traffic | Steep) -> str:
-    """The name of a table of one traffic."""
+    """Return the name of a table of one traffic."""
     wanted = f" (wanted of packed: {WANTED[kind]:g} x)" if kind in WANTED else ""
     return f"{group}, {kind}{wanted}"
 
@@ -80,7 +81,8 @@ def title(group: str, kind: Traffic | Steep) -> str:
 async def _run(
     server: Server, writer: EventWriter, run: Batch, many: int
 ) -> dict[tuple[str, Unit], float]:
-    """The figures of one run; raises AssertionError where the scores are not what was sent."""
+    """Record the figures of one run; raise AssertionError if the scores differ from the sent
+    events."""
     sent: Counter[str] = Counter()
     for member, value in run:
         sent[member] += value
@@ -107,7 +109,7 @@ async def measure_holds(
     effort: RedisEffort,
     book: Book,
 ) -> None:
-    """For how long one batch holds the server, in turns over all writers."""
+    """Measure how long one batch blocks the server, in turns over all writers."""
     group = f"How long a batch of {BATCH:,} holds the server, ms"
     for kind in get_args(Traffic) if effort.hold_batches else ():
         events = traffic_of(population, kind, effort.hold_batches * BATCH)

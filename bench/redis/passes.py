@@ -1,4 +1,4 @@
-"""For how long the server is held where a step of a rolling window ends."""
+"""The time for which the server is blocked at the end of a step of a rolling window."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -27,8 +27,8 @@ _GROUP = "How long the server is held at a boundary, ms (wanted: a chunk below 5
 
 
 async def measure_passes(core: int, population: Population, book: Book) -> None:
-    """The hardest pass there can be: everybody has a total in the step that leaves, and nothing
-    else, but every second member an event in the step after it."""
+    """Measure the most expensive pass: every member has a total in the leaving step and, if at all,
+    another one only in the step after it, where every second member has one."""
     for layout in _LAYOUTS:
         with serving(core) as server:
             async with deployed(server.url, population.now_ms) as deployment:
@@ -42,7 +42,8 @@ async def measure_passes(core: int, population: Population, book: Book) -> None:
 
 
 async def measure_best_passes(core: int, population: Population, book: Book) -> None:
-    """Best scores that fall step by step: everybody has a candidate in each step of the window."""
+    """Measure best scores that get worse step by step: every member has a candidate in each step of
+    the window."""
     for many in _CANDIDATES:
         for layout in _LAYOUTS:
             with serving(core) as server:
@@ -58,7 +59,7 @@ async def measure_best_passes(core: int, population: Population, book: Book) -> 
 
 
 def _best(layout: LayoutName, steps: Steps) -> Board:
-    """A board of one best column that is kept in this layout."""
+    """Return a board of one best column with this layout."""
     packed = layout == "packed"
     column = Column(op="best", min=0 if packed else None, max=MOST if packed else None)
     return msgspec.structs.replace(board_of(layout, [steps.window]), columns=(column,))
@@ -81,15 +82,15 @@ class _Boundary:
         self._somebody = population.active(1)
 
     async def fill(self) -> None:
-        """All have an event in one step, every second also in the next."""
+        """Give all members an event in one step, and every second one also in the next."""
         await self._deployment.load(self._board, self._now())
         await self._pass_boundary()
         halves = (batch[::2] for batch in self._now())
         await self._deployment.load(self._board, halves)
 
     async def measure(self) -> None:
-        """The step of all begins to leave: what is done ahead, the turn, and then the same where
-        nothing was done ahead."""
+        """Measure the leaving of that step: the work ahead, the rotation, and both again without
+        work ahead."""
         await self._pass_boundary()
         with held_ms(self._server) as chunks:
             cost = await cost_of([self._server], self._deployment.settle)
@@ -109,7 +110,7 @@ class _Boundary:
         self._keep("nothing done ahead: first caller", 1e3 * first)
 
     async def _pass_boundary(self) -> None:
-        """The clock passes it, and somebody asks."""
+        """Let the clock pass a boundary, and read a standing."""
         self._deployment.clock.advance(HOUR_MS)
         await self._deployment.standing(self._board.name, self._somebody, "rolling")
 
@@ -122,10 +123,11 @@ class _Boundary:
 
 
 class _Falling(_Boundary):
-    """One on which nobody is ever as good again."""
+    """A board on which no member ever reaches its earlier score again."""
 
     async def fill_steps(self, many: int) -> None:
-        """All have an event in so many steps, each worse than the one before."""
+        """Give all members an event in each of a number of steps, each worse than the one
+        before."""
         for step in range(many):
             if step:
                 await self._pass_boundary()

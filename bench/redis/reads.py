@@ -19,7 +19,8 @@ from bench.workload import Population
 
 _MEMBERS = 20_000
 _PLACES = range(TOP)
-"""Where pages begin: more of them than there are readers, so that no two of these ask the same."""
+"""The places where pages begin: more than there are readers, so that no two readers read the same
+one."""
 _PAGES = f"Pages of {TOP}, each from another place"
 _STANDING = """
 local rank = redis.call('ZREVRANK', KEYS[1], ARGV[1])
@@ -30,7 +31,7 @@ return {rank, redis.call('ZSCORE', KEYS[1], ARGV[1]), redis.call('ZCARD', KEYS[1
 
 
 class Reading(NamedTuple):
-    """Somebody's answers to one question; it is asked about one member after the other."""
+    """The answers of one peer to one question, about one member after the other."""
 
     owner: Owner
     what: str
@@ -38,7 +39,7 @@ class Reading(NamedTuple):
 
 
 def of_laurels(deployment: Deployment, board: str, owner: Owner) -> Iterator[Reading]:
-    """A standing with neighbours and gaps, and a page of entries, through the async API."""
+    """Read a standing with neighbours and gaps, and a page of entries, by the async API."""
     boards = deployment.boards
 
     async def standing(member: str) -> None:
@@ -62,8 +63,7 @@ def of_laurels(deployment: Deployment, board: str, owner: Owner) -> Iterator[Rea
 
 @asynccontextmanager
 async def of_redis_py(server: Server, key: str) -> AsyncIterator[list[Reading]]:
-    """What a service would ask by redis-py: one round trip and then one for the neighbours, or a
-    script of its own."""
+    """Read the same by redis-py: one round trip and another one for the neighbours, or a script."""
     async with redis.asyncio.Redis(port=server.port, decode_responses=True) as client:
         script = client.register_script(_STANDING)
 
@@ -110,7 +110,8 @@ async def measure_reads(
     book: Book,
     where: str = "",
 ) -> None:
-    """Rounds over all who answer, after one that is not recorded; `where` heads their tables."""
+    """Run rounds over all peers, after an unrecorded one; `where` is the heading of their
+    tables."""
     members = population.sample(_MEMBERS)
     for number in range(effort.read_rounds + 1):
         for reading in readings:
@@ -121,7 +122,8 @@ async def measure_reads(
 
 
 class _Asked:
-    """Readers who each ask the next as soon as they are answered, for a while."""
+    """Readers that each send the next query as soon as the previous one is answered, for a
+    while."""
 
     def __init__(self, reading: Reading, members: Sequence[str], effort: RedisEffort) -> None:
         self._reading, self._members, self._effort = reading, cycle(members), effort

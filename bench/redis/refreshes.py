@@ -1,4 +1,4 @@
-"""What an event costs in a window that is refreshed, and how long a refresh holds the server."""
+"""The cost of an event in a refreshed window, and how long a refresh blocks the server."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -32,7 +32,7 @@ _HELD = "How long the server is held by a share of a refresh of 30d/1d, ms"
 async def measure_refreshes(
     core: int, population: Population, effort: RedisEffort, book: Book
 ) -> None:
-    """The same events into a live window and into one that is refreshed, and refreshes of it."""
+    """Measure the same events in a live and in a refreshed window, and refreshes of the latter."""
     for layout in _LAYOUTS:
         for refresh in ("", ",refresh=1h"):
             owner = Owner("laurels", f"{layout}, {'refreshed' if refresh else 'live'}")
@@ -64,13 +64,13 @@ class _Run:
         self._board = board_of(layout, ["all", _MONTH.window + refresh])
 
     async def fill(self) -> None:
-        """Everybody has some events, anywhere in the window."""
+        """Give every member some events, anywhere in the window."""
         await self._deployment.boards.create(self._board)
         with without_file([self._server]):
             await self._deployment.load(self._board, self._history())
 
     async def events(self, effort: RedisEffort) -> None:
-        """Rounds of batches, after one that is not recorded."""
+        """Run rounds of batches, after an unrecorded one."""
         drawn = traffic_of(self._population, "zipf", (effort.rounds + 1) * effort.events)
         for number, run in enumerate(in_batches(drawn, effort.events)):
             batches = in_batches(run, BATCH)
@@ -80,7 +80,7 @@ class _Run:
                 self._book.keep(_EVENT, self._owner, "batches of 1,000, Zipf", "µs", figure)
 
     async def refreshes(self) -> None:
-        """Two refreshes; the second one takes away first what was shown before."""
+        """Run two refreshes; the second one first removes the previous list."""
         for case in ("first", "next"):
             self._deployment.clock.advance(HOUR_MS)
             with held_ms(self._server) as shares:

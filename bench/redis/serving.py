@@ -1,4 +1,4 @@
-"""The servers of the bench, what they use, and for how long they serve nobody else."""
+"""The servers of the bench, their processor time and memory, and how long they are blocked."""
 
 import gc
 import time
@@ -19,7 +19,7 @@ _IN_MAIN_THREAD = ("used_cpu_user_main_thread", "used_cpu_sys_main_thread")
 
 @contextmanager
 def serving(core: int) -> Iterator[Server]:
-    """A server on a core, from here to the end."""
+    """Return a context manager with a server on a core."""
     with on_core(core):
         server = Server()
     with server:
@@ -28,7 +28,7 @@ def serving(core: int) -> Iterator[Server]:
 
 @contextmanager
 def serving_cluster(core: int) -> Iterator[Cluster]:
-    """Three servers that share the slots, all on one core."""
+    """Return a context manager with three servers that share the slots, all on one core."""
     with on_core(core):
         cluster = Cluster()
     with cluster:
@@ -37,7 +37,7 @@ def serving_cluster(core: int) -> Iterator[Cluster]:
 
 @contextmanager
 def without_file(servers: Sequence[Server]) -> Iterator[None]:
-    """No append-only file meanwhile; at the end it is written anew and goes on."""
+    """Return a context manager without the append-only file, which is written again at the end."""
     for server in servers:
         server.call("CONFIG", "SET", "appendonly", "no")
     yield
@@ -53,7 +53,7 @@ def _is_appending(server: Server) -> bool:
 
 
 def cpu_seconds(servers: Sequence[Server]) -> float:
-    """Processor time of the servers' main threads so far, the kernel's for them included."""
+    """Return the processor time of the servers' main threads so far, including the kernel's."""
     return sum(sum(_cpu_fields(server.info("cpu"))) for server in servers)
 
 
@@ -63,12 +63,13 @@ def _cpu_fields(said: dict[str, str]) -> list[float]:
 
 
 def dataset_bytes(server: Server) -> int:
-    """`used_memory` without the buffers of clients and of the file."""
+    """Return `used_memory` without the buffers of clients and of the append-only file."""
     return int(server.info("memory")["used_memory_dataset"])
 
 
 class Cost(NamedTuple):
-    """What some work took: time, and processor time of the servers and of this process."""
+    """The cost of some work: elapsed time, and processor time of the servers and of this
+    process."""
 
     seconds: float
     server_seconds: float
@@ -76,7 +77,7 @@ class Cost(NamedTuple):
 
 
 async def cost_of(servers: Sequence[Server], work: Callable[[], Awaitable[object]]) -> Cost:
-    """Does some work, with the garbage of its preparation collected beforehand."""
+    """Do some work, after collecting the garbage of its preparation; return its cost."""
     gc.collect()
     server, client, start = cpu_seconds(servers), time.process_time(), time.perf_counter()
     await work()
@@ -86,9 +87,12 @@ async def cost_of(servers: Sequence[Server], work: Callable[[], Awaitable[object
 
 @contextmanager
 def held_ms(server: Server) -> Iterator[list[float]]:
-    """The milliseconds each script takes from here to the end, in ascending order then: for so
-    long the server does nothing else. They are the server's own (SLOWLOG), by the clock, so they
-    contain what the machine took from it."""
+    """Return a context manager whose list gets, at the end, the milliseconds of each script in
+    ascending order; the server does nothing else for so long.
+
+    They are measured by the server (SLOWLOG) as elapsed time, so they include the time that the
+    machine took from it.
+    """
     found: list[float] = []
     server.call("CONFIG", "SET", "slowlog-max-len", _MOST_CALLS, "slowlog-log-slower-than", 0)
     server.call("SLOWLOG", "RESET")

@@ -1,4 +1,4 @@
-"""Boards of the window `all`: what a member weighs, and reads over shards."""
+"""Boards of the window `all`: the memory of a member, and reads over shards."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -33,7 +33,7 @@ _STEP_MS = 60_000
 
 
 async def measure_memory(core: int, population: Population, book: Book) -> None:
-    """A board of each layout beside one sorted set, all of the same scores."""
+    """Measure a board of each layout beside one sorted set, all with the same scores."""
     now_ms = population.now_ms
     first = first_events(population, now_ms - _STEP_MS, now_ms)
     with serving(core) as server, without_file([server]):
@@ -57,7 +57,7 @@ def _keep(book: Book, owner: Owner, server: Server, before: int, population: Pop
 async def measure_shards(
     core: int, population: Population, effort: RedisEffort, book: Book
 ) -> None:
-    """Reads of boards in 1, 4 and 16 shards, on one server and on a cluster of three."""
+    """Measure reads of boards in 1, 4 and 16 shards, on one server and on a cluster of three."""
     now_ms = population.now_ms
     first = first_events(population, now_ms - _STEP_MS, now_ms)
     with serving(core) as server, serving_cluster(core) as cluster:
@@ -74,7 +74,7 @@ async def measure_shards(
 async def _sharded(
     url: str, servers: Sequence[Server], where: str, now_ms: int, first: Sequence[Sequence[Entry]]
 ) -> AsyncIterator[list[Reading]]:
-    """Boards in so many shards as there may be, loaded."""
+    """Return the loaded boards, one for each possible number of shards."""
     async with deployed(url, now_ms) as deployment:
         readings: list[Reading] = []
         with without_file(servers):

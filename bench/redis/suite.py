@@ -1,4 +1,4 @@
-"""All that is measured on an index server."""
+"""The suite of measurements on an index server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -42,40 +42,41 @@ _PACKAGES = ("valkey-glide", "redis", "hiredis", "uvloop")
 
 
 class RedisPlan(msgspec.Struct, frozen=True):
-    """What is asked of a run."""
+    """The options of a run."""
 
     effort: RedisEffort
     chosen: frozenset[Chosen]
     cores: Cores
     now_ms: int
     say: Callable[[str], None]
-    """Told what is about to be measured."""
+    """A function that is called with the next measurement."""
     keep: Callable[[list[Sample]], None]
-    """Given every figure so far in the order of the tables, after each section."""
+    """A function that is called, after each section, with all figures so far in the order of the
+    tables."""
 
 
 def missing() -> list[str]:
-    """What has to be installed first, a line for each."""
+    """Return a sentence for each requirement that is not installed."""
     if found_server() is None:
         return ["redis-server is not installed: apt install redis-server"]
     return []
 
 
 def software() -> str:
-    """What took part, by version."""
+    """Return the software that takes part, with versions."""
     named = [f"{name} {version(name)}" for name in _PACKAGES]
     shards = "" if SHARDED else "; boards have no shards yet"
     return f"{Path(found_server() or '').name}, {', '.join(named)}{shards}"
 
 
 def run(plan: RedisPlan) -> None:
-    """Every figure, from the core of those who ask."""
+    """Return all figures, measured from the core of the clients."""
     with on_core(plan.cores.load), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_measure_redis(plan))
 
 
 async def _measure_redis(plan: RedisPlan) -> None:
-    """Every figure, section by section."""
+    """Measure section by section."""
     effort, chosen, core = plan.effort, plan.chosen, plan.cores.server
     now_ms = evening(plan.now_ms)
     large, little, of_passes = [
@@ -116,7 +117,7 @@ async def _measure_redis(plan: RedisPlan) -> None:
 
 
 class _Week(NamedTuple):
-    """A server that holds the same week for all."""
+    """A server with the same week of events for all writers."""
 
     server: Server
     deployment: Deployment
@@ -163,7 +164,7 @@ async def _measure_writes(week: _Week, effort: RedisEffort, book: Book) -> None:
 
 @asynccontextmanager
 async def _loaded(plan: RedisPlan, population: Population, book: Book) -> AsyncIterator[_Week]:
-    """A board of each layout, and the sorted sets of the scheme by hand."""
+    """Load a board of each layout, and the sorted sets of the scheme by hand."""
     now_ms = population.now_ms
     with serving(plan.cores.server) as server:
         async with deployed(server.url, now_ms) as deployment:

@@ -1,1 +1,1 @@
-"""Rolling windows and snapshots under measurement; `suite` says what and in which order."""
+"""Benchmarks of rolling windows and snapshots; `suite` has their order."""

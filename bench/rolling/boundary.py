@@ -1,4 +1,5 @@
-"""A boundary of a large rolling window: the pass before it, the turn, and who waits for whom."""
+"""A boundary of a large rolling window: the pass before it, the rotation, and the waits they
+cause."""
 
 from array import array
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from laurels.errors import NotReady
 from laurels.stores.intake.shares import SHARE
 
 BATCH = 100
-"""Events of a write while somebody waits."""
+"""The events of a write while another thread waits."""
 _BATCHES = 500
 _EVERYTHING = 1 << 60
 _PAUSE_SECONDS = 0.001
@@ -30,7 +31,8 @@ _GROUP = "Boundary of a rolling window"
 
 
 def measure_boundary(population: Population, now_ms: int, watched_seconds: float) -> list[Sample]:
-    """laurels in memory: the pass alone, beside reads and writes, and by the first calls."""
+    """Measure laurels in memory: the pass alone, beside reads and writes, and by the first
+    calls."""
     table = Table(_GROUP, population)
     with closing(RollingApi(None, now_ms, windows=["rolling"])) as api:
         fill(api, population)
@@ -39,7 +41,8 @@ def measure_boundary(population: Population, now_ms: int, watched_seconds: float
 
 
 def measure_union(server: RedisServer, population: Population, now_ms: int) -> list[Sample]:
-    """Redis after the first boundary of the same board: everybody waits for the union."""
+    """Measure Redis after the first boundary of the same board: every client waits for the
+    union."""
     table = Table(_GROUP, population)
     steps: set[str] = set()
     with closing(RollingStore(server, WEEK.many)) as store:
@@ -59,7 +62,7 @@ def measure_union(server: RedisServer, population: Population, now_ms: int) -> l
 def watcher(
     api: RollingApi, population: Population, apart: Callable[[], float] = lambda: 0.0
 ) -> Waits:
-    """Reads a standing of the rolling window and writes a batch, in turns over many members."""
+    """Return a task that reads a standing of the rolling window and writes a batch, in turns."""
     members = population.sample(_BATCHES * BATCH, seed=11)
     batches = in_batches([(member, 1) for member in members], BATCH)
     reads = [partial(ask, api, member) for member in members[: _BATCHES * 10]]
@@ -68,7 +71,7 @@ def watcher(
 
 
 def ask(api: RollingApi, member: str) -> None:
-    """A standing, asked for until it is answered."""
+    """Read a standing, repeating the query until it is answered."""
     while True:
         try:
             api.boards.standing(BOARD, member, window="rolling")
@@ -78,7 +81,7 @@ def ask(api: RollingApi, member: str) -> None:
 
 
 class _Boundaries:
-    """One boundary after another, each pass done in another way."""
+    """Successive boundaries, with each pass done in another way."""
 
     def __init__(self, api: RollingApi, table: Table, waits: Waits, watched_seconds: float) -> None:
         self._api, self._table, self._waits = api, table, waits
@@ -107,18 +110,18 @@ class _Boundaries:
     def _pass(self, owner: Owner, work: Task) -> None:
         todo = self._window.pass_remaining
         spent = waited(work)
-        # What the first calls did ended with a turn: nothing of that pass is left.
+        # The first calls ended with a rotation, so nothing of that pass is left.
         left = 0 if work == self._by_first_calls else self._window.pass_remaining
         if todo > left:
             _keep_pass(self._table, owner, todo - left, spent)
 
     def _cross(self) -> float:
-        """Goes over a boundary; the seconds of the first read after it."""
+        """Pass a boundary; return the seconds of the first read after it."""
         self._api.clock.advance(HOUR_MS)
         return waited(lambda: ask(self._api, member_name(1)))
 
     def _by_writes(self) -> None:
-        """Leaves it to the writes, for a while."""
+        """Let writes do the pass for a while."""
         ends = monotonic() + self._watched_seconds
         while not self._window.complete and monotonic() < ends:
             sleep(_PAUSE_SECONDS)
@@ -144,7 +147,7 @@ def _owner(how: str) -> Owner:
 
 
 def fill(api: RollingApi, population: Population) -> None:
-    """Puts the members where a history would have put them, through what restores a snapshot."""
+    """Fill the windows as a history would, through the functions that restore a snapshot."""
     api.boards.submit(BOARD, "first", 1)
     window, roster = api.held.whole.rolling["rolling"], api.index._roster
     for fallen in falling(population, window.running):

@@ -1,10 +1,9 @@
-"""For how long the machine itself keeps a program waiting: run by the bench as two processes.
+"""The delays that the machine itself causes, measured in two separate processes.
 
-`python -m bench.rolling.hiccups` sleeps half a millisecond over and over until its input ends, then
-prints the seconds by which it woke latest; with the name of a file it writes a little into that and
-flushes it every two milliseconds, and prints the longest of these. No lock and no interpreter of
-ours is in that, so a wait of ours that is not much longer says more about the machine, or its disk,
-than about laurels.
+`python -m bench.rolling.hiccups` sleeps half a millisecond repeatedly until its input ends, then
+prints its longest delays in waking up. With the name of a file, it writes a little to that file and
+flushes it every two milliseconds, and prints the longest of these writes. Neither involves a lock
+or an interpreter of laurels, so a similar wait in laurels is caused by the machine or its disk.
 """
 
 import os
@@ -20,11 +19,11 @@ from threading import Thread
 _PAUSE_SECONDS = 0.0005
 _BETWEEN_FLUSHES = 0.002
 _WRITTEN = bytes(8_192)
-"""About what the log writes for a batch of 100."""
+"""About as many bytes as the log writes for a batch of 100."""
 
 
 class Hiccups:
-    """The longest ones, in seconds, of what went on inside `watching`: of who sleeps, and of who
+    """The longest delays during `watching`, in seconds: of a process that sleeps, and of one that
     flushes a file in the folder."""
 
     sleeping = flushing = 0.0

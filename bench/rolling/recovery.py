@@ -1,4 +1,4 @@
-"""Snapshots taken while serving, and how long it takes to be back: from one, or from the log."""
+"""Snapshots taken while serving, and the time of opening: from a snapshot, or from the log."""
 
 from contextlib import closing
 from functools import partial
@@ -20,7 +20,7 @@ _VERIFIED = 50
 
 
 class Recovery:
-    """What is kept about snapshots and openings at one size of board."""
+    """The figures of snapshots and openings at one size of board."""
 
     def __init__(self, population: Population, shape: str) -> None:
         self._table = Table(f"Snapshot and recovery, {shape}", population)
@@ -52,8 +52,8 @@ class Recovery:
 
 
 def measure_ours(api: RollingApi, population: Population, watched_seconds: float) -> list[Sample]:
-    """A board in a folder without a snapshot: opened from its log alone, copied, and opened from
-    the copy; with `watched_seconds` copied again while reads and writes go on."""
+    """Measure a board in a folder without a snapshot: opened from its log alone, snapshotted, and
+    opened from the snapshot; with `watched_seconds` snapshotted again during reads and writes."""
     recovery = Recovery(population, api.shape)
     log, copy = _owner("the log alone"), _owner("a snapshot")
     recovery.size(log, api.boards.stats().log_nbytes)
@@ -69,13 +69,13 @@ def measure_ours(api: RollingApi, population: Population, watched_seconds: float
         serving = _owner("a snapshot while serving")
         recovery.taken(serving, spent)
         recovery.waited(serving, waits)
-        api.boards.snapshot()  # what was written beside it is not to be folded in the opening
+        api.boards.snapshot()  # so that opening does not fold the entries written meanwhile
     _open_copy(api, population, recovery)
     return recovery.samples
 
 
 def measure_copy(api: RollingApi, population: Population) -> list[Sample]:
-    """A board in a folder, copied while nobody writes and opened from the copy."""
+    """Measure a board in a folder, snapshotted without writes and opened from the snapshot."""
     recovery = Recovery(population, api.shape)
     recovery.taken(_owner("a snapshot"), timed(api.boards.snapshot))
     _open_copy(api, population, recovery)
@@ -83,7 +83,7 @@ def measure_copy(api: RollingApi, population: Population) -> list[Sample]:
 
 
 def _open_copy(api: RollingApi, population: Population, recovery: Recovery) -> None:
-    """Opens the snapshot that was taken last. Raises AssertionError where scores are others."""
+    """Open the newest snapshot. Raises AssertionError if the scores differ."""
     copy = _owner("a snapshot")
     recovery.size(copy, api.boards.stats().kept.snapshot_nbytes or 0)
     members = population.sample(_VERIFIED)
@@ -97,7 +97,7 @@ def _open_copy(api: RollingApi, population: Population, recovery: Recovery) -> N
 def measure_redis(
     server: RedisServer, store: RollingStore, population: Population, watched_seconds: float
 ) -> list[Sample]:
-    """The same keys in a server that forks to save them, killed and started again."""
+    """Measure the same keys in a server that forks to save them, is killed and started again."""
     recovery = Recovery(population, shape(WINDOWS))
     serving = Owner("Redis", "BGSAVE while serving", ours=False)
     with (
@@ -120,7 +120,7 @@ def measure_redis(
     recovery.forked(serving, server.fork_us() / 1e6)
     recovery.size(serving, server.snapshot_bytes())
     recovery.opened(serving, server.start_again())
-    # Scores went on while it was saved, but nobody came or went.
+    # Scores changed during the save, but no members were added or removed.
     if store.size(LIVE) != population.count:
         raise AssertionError("a snapshot was opened with other members")
     return recovery.samples

@@ -1,4 +1,4 @@
-"""What an event costs by the number of steps: windows of one span, cut into few and many."""
+"""The cost of an event by the number of steps: windows of one span with few and with many steps."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
@@ -22,7 +22,7 @@ Peer = EngineRolling | RollingApi
 def measure_steps(
     population: Population, now_ms: int, effort: Effort, kinds: Iterable[Traffic]
 ) -> list[Sample]:
-    """Nanoseconds an event in batches of 1,000, with 7 and with 700 steps in turns."""
+    """Measure nanoseconds an event in batches of 1,000, with 7 and with 700 steps in turns."""
     now_ms = late_in_both(now_ms)
     history = History(population, FEW.begins_ms(now_ms), now_ms)
     runs, count = effort.runs * _MORE_RUNS, max(effort.events.values())
@@ -53,7 +53,8 @@ def measure_steps(
 
 
 def late_in_both(now_ms: int) -> int:
-    """Half an hour before a boundary of both windows, so that both begin at the same instant."""
+    """Return an instant half an hour before a common boundary, so that both windows begin at the
+    same instant."""
     long_ms = FEW.hours * HOUR_MS
     return (now_ms // long_ms + 1) * long_ms - HOUR_MS // 2
 
@@ -67,7 +68,7 @@ def _nanoseconds(events: int, seconds: float) -> float:
 
 
 def _against(few: Sample, many: Sample, kind: Traffic) -> Sample:
-    """Many steps against few, run by run."""
+    """Return the ratio of many steps to few, run by run."""
     question = Question(few.question.group, few.question.members, f"{kind}, ns", "x")
     owner = Owner(few.contender, f"{MANY.many} steps against {FEW.many}")
     ratios = [m / f for f, m in zip(few.figures, many.figures, strict=True)]

@@ -1,7 +1,7 @@
-"""What is measured of rolling windows and snapshots at one size of board.
+"""Measurements of rolling windows and snapshots at one size of board.
 
-Events beside Redis and the cost by the number of steps up to a million members; bytes, a boundary,
-a snapshot and recovery at every size.
+Events beside Redis and the cost by the number of steps are measured up to a million members; bytes,
+a boundary, a snapshot and recovery at every size.
 """
 
 import shutil
@@ -34,7 +34,8 @@ from bench.writes import measure_writes
 Drive: TypeAlias = tuple[Way, Placement]
 
 WRITTEN_UP_TO = 1_000_000
-"""The largest board whose events are counted: filling it for every peer takes too long above."""
+"""The largest board for which events are measured: filling a larger one for every peer takes too
+long."""
 _TRAFFIC: tuple[Traffic, ...] = get_args(Traffic)
 _DRIVES: tuple[Drive, ...] = (
     ("pipeline", "one core"),
@@ -48,7 +49,7 @@ _DURABLE: tuple[Fsync, ...] = ("always", "everysec")
 
 
 def measure_rolling(plan: Plan, members: int) -> list[Sample]:
-    """All of it at one size of board."""
+    """Measure everything at one size of board."""
     return RollingSize(plan, members).measure()
 
 
@@ -63,7 +64,8 @@ class RollingSize:
         self._samples: list[Sample] = []
 
     def measure(self) -> list[Sample]:
-        """Redis is filled once: its events are measured, its keys weighed, then it is saved."""
+        """Run all measurements. Redis is filled once: its events and the memory of its keys are
+        measured, then it is saved."""
         with ExitStack() as stack:
             server = self._server(stack, "keys") if self._is_chosen("redis") else None
             store = self._filled(stack, server) if server else None
@@ -83,7 +85,7 @@ class RollingSize:
         return self._samples
 
     def measure_safest(self) -> list[Sample]:
-        """Durable events alone, beside a Redis that flushes as often as we do."""
+        """Measure durable events alone, beside a Redis that flushes as often as laurels does."""
         with ExitStack() as stack:
             server = self._server(stack, "keys") if self._is_chosen("redis") else None
             store = self._filled(stack, server) if server else None
@@ -97,7 +99,7 @@ class RollingSize:
         return store
 
     def _writes(self, server: RedisServer | None, store: RollingStore | None) -> None:
-        """In memory first: the append-only file is switched on when the durable runs begin."""
+        """Measure in memory first: the append-only file is switched on for the durable runs."""
         with ExitStack() as stack:
             writers: list[Writer] = []
             if self._is_chosen("api"):
@@ -122,7 +124,7 @@ class RollingSize:
             self._measure_writes("Durable rolling events/s", writers)
 
     def _measure_writes(self, group: str, writers: list[Writer]) -> None:
-        # Five structures an event instead of one: fewer events take as long.
+        # Each event changes five structures instead of one, so fewer events take the same time.
         events = {size: n // 2 for size, n in self._plan.effort.events.items() if size > 1}
         effort: Effort = replace(self._plan.effort, events=events)
         for kind in _TRAFFIC:
@@ -130,8 +132,8 @@ class RollingSize:
             self._samples += measure_writes(group, writers, self._population, kind, effort)
 
     def _api(self, place: Path | None) -> RollingApi:
-        """A board with its history and its next step prepared, with a snapshot behind it: none is
-        taken by itself while events are counted."""
+        """Return a board with its history, the next step prepared and a snapshot taken, so that
+        none is taken while events are counted."""
         self._say(f"load: laurels, {'memory:' if place is None else 'durable'}")
         api = RollingApi(place, self._now_ms)
         api.load(self._history.batches())
@@ -184,7 +186,8 @@ class RollingSize:
 
     @contextmanager
     def _folder(self, called: str) -> Iterator[Path]:
-        """A folder of a name of its own, gone in the end: a large board fills a disk."""
+        """Return a context manager with a new folder, removed at the end, since a large board fills
+        a disk."""
         folder = self._plan.folder / f"{called}-{self._population.count}"
         folder.mkdir()
         try:

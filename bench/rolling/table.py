@@ -1,11 +1,11 @@
-"""Samples of figures that are taken once."""
+"""Samples of figures that are measured once."""
 
 from bench.timing import Peer, Question, Safety, Sample, Unit, single
 from bench.workload import Population
 
 
 class Owner:
-    """Whose a figure is."""
+    """The owner of a figure."""
 
     def __init__(
         self, name: str, settings: str, *, ours: bool = True, safety: Safety = "memory"
@@ -25,13 +25,13 @@ class Table:
         self.samples.append(single(question, owner, figure))
 
     def keep_calm(self, owner: Owner, read: float, write: float) -> None:
-        """The longest read and write while nothing else went on, in seconds: in a table beside
-        this one, because nobody is to be compared with it."""
+        """Record the longest read and write without other work, in seconds, in a separate table,
+        since they are not compared with others."""
         calm = Table(f"{self._group}: before it", self._population)
         calm.keep_waits(owner, read, write)
         self.samples += calm.samples
 
     def keep_waits(self, owner: Owner, read: float, write: float) -> None:
-        """The longest read and write, given in seconds."""
+        """Record the longest read and write, in seconds."""
         self.keep(owner, "longest read, ms", "ms", read * 1e3)
         self.keep(owner, "longest write, ms", "ms", write * 1e3)

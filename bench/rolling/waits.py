@@ -1,4 +1,4 @@
-"""How long anybody has to wait while something large goes on."""
+"""The longest waits of readers and writers during a large operation."""
 
 import threading
 import time
@@ -14,9 +14,9 @@ _SETTLE_SECONDS = 0.1
 class Waits:
     """The longest read and the longest write, in seconds, of two threads that do nothing else.
 
-    Every wait counts, whatever it was for: the lock, the interpreter, the disk, or a machine that
-    was busy with something else. So there is always a figure of the same threads undisturbed, and
-    of the longest write without what `apart` tells, a clock of what it waits for elsewhere.
+    Every wait counts, whatever its cause: the lock, the interpreter, the disk, or other programs.
+    So there is always a figure of the same threads without other work, and the longest write
+    without the time of `apart`, a clock of waits elsewhere.
     """
 
     def __init__(self, read: Task, write: Task, apart: Callable[[], float] = lambda: 0.0) -> None:
@@ -25,7 +25,7 @@ class Waits:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Reads and writes go on from shortly before until what is done inside is done."""
+        """Return a context manager during which reads and writes run."""
         ended = threading.Event()
         failures: list[BaseException] = []
         threads = [
@@ -46,7 +46,7 @@ class Waits:
             raise failures[0]
 
     def calm(self, spent: float) -> None:
-        """Reads and writes for so many seconds, with nothing beside them."""
+        """Read and write for a number of seconds, without other work."""
         with self.watching():
             time.sleep(spent)
 
@@ -61,7 +61,7 @@ class Waits:
 
     def _repeat(self, once: Task, ended: threading.Event, failures: list[BaseException]) -> None:
         try:
-            # One more after the end: what was over too soon to be met had nobody wait.
+            # One more call after the end: a very short operation may have delayed none before.
             while True:
                 last = ended.is_set()
                 once()
@@ -73,14 +73,14 @@ class Waits:
 
 
 def waited(task: Task) -> float:
-    """The seconds of one call; nothing else is done around it."""
+    """Return the seconds of one call, without other work around it."""
     asked = time.perf_counter()
     task()
     return time.perf_counter() - asked
 
 
 def in_turn(tasks: Sequence[Task]) -> Task:
-    """A task that is the next of them at each call, over and over."""
+    """Return a task that does the next of the tasks at each call, cyclically."""
     at = -1
 
     def next_one() -> None:

@@ -1,4 +1,4 @@
-"""Ratios of ours to the best of theirs."""
+"""Ratios of our best figure to the best of the others."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from bench.timing import TIMES, Sample
 def against_best(
     target: str, rows: Sequence[Sample], ours: Sequence[Sample], least: float
 ) -> list[Outcome]:
-    """How many times as fast our best is as the best of the others among the rows; nothing where
-    one side did not take part."""
+    """Return the ratio of our best to the best of the others among the rows; None if one side did
+    not take part."""
     theirs = [s for s in rows if not s.ours]
     if not ours or not theirs:
         return []
@@ -24,12 +24,12 @@ def against_best(
 
 
 def best(samples: Sequence[Sample]) -> Sample:
-    """The one whose median is the best."""
+    """Return the sample with the best median."""
     choose = min if samples[0].question.unit in TIMES else max
     return choose(samples, key=lambda sample: sample.middle)
 
 
 def told(sample: Sample) -> str:
-    """A figure with its owner."""
+    """Return a figure with its owner."""
     unit = sample.question.unit
     return f"{short(sample.middle)} {unit} ({sample.contender}, {sample.settings})"

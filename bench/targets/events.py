@@ -1,4 +1,5 @@
-"""Durable events a second in batches of 1,000, beside the best pipelined Redis as durable."""
+"""Durable events a second in batches of 1,000, beside the best pipelined Redis with the same
+durability."""
 
 from collections.abc import Iterator
 
@@ -17,7 +18,8 @@ _LEAST: dict[Traffic, float] = {"zipf": 5.0, "uniform": 3.0}
 
 
 def measure_events(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """One window, then all + day + rolling 7d/1h, where an event is five structures' work."""
+    """Measure one window, then all + day + rolling 7d/1h, where an event changes five
+    structures."""
     effort = plan.effort
     plan = replace(plan, effort=replace(effort, events={BATCH: effort.events[BATCH]}))
     plain = Size(plan, scale.board).measure_safest()

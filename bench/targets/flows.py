@@ -1,4 +1,4 @@
-"""Changes, ledgers and sources: what they cost and how fast they are."""
+"""Changes, ledgers and sources: their cost and speed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -28,7 +28,7 @@ Rate = Callable[[Path], Awaitable[float]]
 
 
 def measure_flows(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Each part, on servers that are started for it."""
+    """Measure each part, on servers that are started for it."""
     flows = scale.flows
     if flows is None or plan.chosen != EVERYBODY:
         return
@@ -144,7 +144,7 @@ def _sources(plan: Plan, flows: FlowScale) -> Iterator[Findings]:
 
 
 def _source(plan: Plan, flows: FlowScale, name: str, ours: Rate, hand: Rate) -> Outcome:
-    """Both in turns, each into a new folder."""
+    """Compare both in turns, each with a new folder."""
     mine, other = list[float](), list[float]()
     for _ in range(flows.runs):
         for rate, rates in ((ours, mine), (hand, other)):
@@ -171,6 +171,6 @@ def _figure(
 
 @contextmanager
 def _folder(plan: Plan) -> Iterator[Path]:
-    """A folder where the durable peers write."""
+    """Return a context manager with a folder in the place of the durable peers."""
     with TemporaryDirectory(prefix="flows-", dir=plan.folder) as folder:
         yield Path(folder)

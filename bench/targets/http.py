@@ -16,7 +16,7 @@ _CASE = "requests/s"
 
 
 def measure_http(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Requests a second of one core, of those who are as durable as laurels."""
+    """Measure the requests a second of one core, for peers with the same durability as laurels."""
     if not scale.services or plan.chosen != EVERYBODY:
         return
     cores, lacking = two_cores(), missing(SHORT_PEERS)
@@ -31,7 +31,7 @@ def measure_http(plan: Plan, scale: Scale) -> Iterator[Findings]:
     for group in dict.fromkeys(s.question.group for s in samples):
         rows = [s for s in samples if (s.question.group, s.question.case) == (group, _CASE)]
         durable = [s for s in rows if s.safety == "each commit"]
-        # Reads are the same under every setting, and measured under one.
+        # Reads are the same under every setting, so they are measured once.
         fair = durable if any(not s.ours for s in durable) else rows
         ours = [s for s in fair if s.ours]
         outcomes += against_best(f"{group}, {size_name(SHORT.members)} members", fair, ours, _LEAST)

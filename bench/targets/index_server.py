@@ -17,8 +17,8 @@ _LAYOUT = "packed"
 
 
 def measure_index_server(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Events a second into all + day + rolling 7d/1h, each with as many batches under way as it
-    did best with, beside the best script."""
+    """Measure events a second into all + day + rolling 7d/1h, each peer with its best number of
+    batches in flight, beside the best script."""
     if not scale.services or plan.chosen != EVERYBODY:
         return
     cores, lacking = two_cores(), missing()

@@ -1,8 +1,8 @@
-"""What a rank costs a Python program, beside what a ZREVRANK costs.
+"""The cost of a rank for a Python program, beside that of a ZREVRANK.
 
-Redis is asked by ready bytes over a unix socket, as cheap as a client can be, in two ways: a
-round trip for each rank, which is what one call is, and pipelines of 100, of which a rank is
-charged a hundredth. Ours is a call for one member and a call for 100.
+Redis receives prepared bytes over a unix socket, the cheapest possible client, in two ways: a round
+trip for each rank, which corresponds to one call, and pipelines of 100, whose cost is divided by
+100. Ours is a call for one member and a call for 100.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ _LEAST_ONE, _LEAST_TOGETHER = 3.0, 10.0
 
 
 def measure_ranks(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Microseconds a member, by everyone who can tell a rank; other members in each run."""
+    """Measure the microseconds a member for every peer; each run uses other members."""
     plan.say(f"{scale.board:,} members: ranks")
     population = Population(scale.board, plan.now_ms)
     with ExitStack() as stack:

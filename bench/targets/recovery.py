@@ -1,4 +1,4 @@
-"""A large board in a folder: loaded, served, copied, and opened from the copy."""
+"""A large board in a folder: loaded, served, snapshotted, and opened from the snapshot."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -21,11 +21,11 @@ from laurels.model.event import MAX_BATCH
 
 _LEAST_LOADED, _LEAST_OPENED = 1e6, 2e6
 _MOST_BYTES = 100
-"""A member of 100 million: 10 GB in all."""
+"""The bytes a member at 100 million: 10 GB in all."""
 
 
 def measure_recovery(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """At 10 million members by the targets."""
+    """Measure a board of 10 million members, for which there are targets."""
     if "api" not in plan.chosen:
         return
     population = Population(scale.large, plan.now_ms)
@@ -39,7 +39,7 @@ def measure_recovery(plan: Plan, scale: Scale) -> Iterator[Findings]:
 
 
 def measure_huge(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """At 100 million, where that is asked for: the load, the bytes and what calls take."""
+    """Measure a board of 100 million members, if requested: the load, the bytes and the calls."""
     if "api" not in plan.chosen or scale.huge is None:
         return
     population = Population(scale.huge, plan.now_ms)
@@ -51,7 +51,8 @@ def measure_huge(plan: Plan, scale: Scale) -> Iterator[Findings]:
 
 @contextmanager
 def _loaded(plan: Plan, population: Population) -> Iterator[tuple[RollingApi, list[Sample]]]:
-    """A board with the window all, how fast it was loaded and what the process grew by."""
+    """Return a board with the window all, with the rate of its load and the growth of the
+    process."""
     plan.say(f"{population.count:,} members: load through the API, durable")
     folder = plan.folder / f"board-{population.count}"
     try:
@@ -81,7 +82,7 @@ def _load_outcome(samples: Sequence[Sample], population: Population) -> Outcome:
 
 
 def recovery_outcome(samples: Sequence[Sample], population: Population, windows: str) -> Outcome:
-    """How many members a second were back by opening a snapshot."""
+    """Return the outcome of opening a snapshot, in members a second."""
     rate = _figure(samples, "opened, members/s", "a snapshot")
     return Outcome(
         target=f"recovery from a snapshot, {size_name(population.count)} members, {windows}",
@@ -115,7 +116,7 @@ def _served_outcomes(samples: Sequence[Sample], population: Population) -> Itera
 
 
 def _figure(samples: Sequence[Sample], case: str, settings: str | None = None) -> float:
-    """The one figure of a case."""
+    """Return the only figure of a case."""
     [found] = [
         s.middle for s in samples if s.question.case == case and settings in (None, s.settings)
     ]

@@ -1,4 +1,4 @@
-"""How large the boards of the targets are."""
+"""The sizes of the boards of the targets."""
 
 import msgspec
 
@@ -6,38 +6,38 @@ MILLION = 1_000_000
 
 
 class FlowScale(msgspec.Struct, frozen=True):
-    """How much flows in and out."""
+    """The amounts of changes, ledger entries and messages."""
 
     members: int
-    """Members of the boards whose changes are kept, and that a ledger gets."""
+    """The members of the boards with changes, and of the ledger."""
     events: int
-    """Events with and without changes."""
+    """The events counted with and without changes."""
     rebuilt: int
-    """Members of a board that is made from a ledger."""
+    """The members of a board that is made from a ledger."""
     messages: int
-    """Messages of a stream."""
+    """The messages of a stream."""
     seconds: float
-    """For how long events come at a steady rate."""
+    """The seconds for which events come at a steady rate."""
     runs: int
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """Members of the boards of each section."""
+    """The members of the boards of each section."""
 
     board: int
-    """Events and ranks beside Redis."""
+    """The members for events and ranks beside Redis."""
     weighed: tuple[int, ...]
     """Memory beside Redis."""
     grown: tuple[int, ...]
-    """The cost of an operation by size."""
+    """The sizes for the cost of an operation."""
     large: int
     """Recovery, and stalls."""
     services: bool
     """Whether short forms of the benches over HTTP and of an index server are run."""
     huge: int | None = None
-    """Loaded and served alone."""
+    """The members of the board that is loaded and served alone."""
     flows: FlowScale | None = None
-    """Changes, ledgers and streams, where they are measured."""
+    """The scale of changes, ledgers and streams, None if they are not measured."""
 
 
 FULL_SCALE = Scale(

@@ -1,4 +1,4 @@
-"""Bytes a member beside Redis, and what an operation costs as the board grows."""
+"""Bytes a member beside Redis, and the cost of an operation as the board grows."""
 
 from collections.abc import Iterator, Sequence
 
@@ -24,7 +24,7 @@ _MORE_CALLS = 10
 
 
 def measure_sizes(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """One size after the other; the growth over all of them last."""
+    """Measure one size after the other, and finally the growth over all sizes."""
     chase = Chase()
     grown: list[Sample] = []
     for members in sorted({*scale.grown, *scale.weighed}):
@@ -62,7 +62,8 @@ def _weigh_ours(board: EngineBoard, population: Population) -> list[Sample]:
 
 
 def _weigh_redis(plan: Plan, population: Population) -> list[Sample]:
-    """A sorted set holds its own copy of every id, so both questions have the same answer."""
+    """Measure the memory of Redis. A sorted set has its own copy of every id, so both figures are
+    the same."""
     plan.say(f"{population.count:,} members: Redis's bytes")
     table = Table(_GROUP, population)
     folder = plan.folder / f"bytes-{population.count}"

@@ -1,12 +1,12 @@
-"""The longest anybody waits on a large board while it is written to, rolls and is copied.
+"""The longest wait on a large board while it is written to, rotates and is snapshotted.
 
-One board with all + day + rolling 7d/1h. Every member has one event in the week: a quarter of them
+One board has all + day + rolling 7d/1h. Every member has one event in the week: a quarter of them
 in the step that leaves first, a quarter in the one after it, so that the passes over the boundary
-visit half of all members, and nobody is gone in the end who was not due to go. Beside each phase a
-thread reads standings and another writes batches of 100, both as fast as they are answered with a
-pause of half a millisecond; writes wait for their own flush. Python's collector does not look at
-what was there before, as in `laurels serve`: most of that is the bench's own. The longest write is
-also told without the log's appends, nearly all of which is the disk.
+visit half of all members, and only the members that were due to leave do. Beside each phase a
+thread reads standings and another one writes batches of 100, each with a pause of half a
+millisecond after every answer; writes wait for their own flush. Python's collector ignores the
+objects from before the run, as in `laurels serve`: most of these belong to the bench. The longest
+write is also shown without the appends to the log, which consist almost only of disk time.
 """
 
 import gc
@@ -42,7 +42,8 @@ _PARTS = 4
 
 
 def measure_stalls(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Writes alone, over a boundary, and beside a snapshot; then the same board opened from one."""
+    """Measure writes alone, over a boundary, and beside a snapshot; then open the same board from
+    one."""
     if "api" not in plan.chosen:
         return
     population = Population(scale.large, plan.now_ms)
@@ -61,7 +62,7 @@ def measure_stalls(plan: Plan, scale: Scale) -> Iterator[Findings]:
 
 
 class _Appends:
-    """A log, and the seconds that its appends took so far."""
+    """A log, and the seconds of its appends so far."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -78,8 +79,8 @@ class _Appends:
 
 
 def leaving(population: Population, now_ms: int) -> Iterator[list[Entry]]:
-    """One event a member: the first two of four in the two oldest steps, the third anywhere in
-    the week, the fourth on the running day."""
+    """Yield one event a member: of four members the first two are in the two oldest steps, the
+    third anywhere in the week, the fourth on the running day."""
     begins_ms = WEEK.begins_ms(now_ms)
     starts = (begins_ms, begins_ms + HOUR_MS, begins_ms, now_ms // DAY_MS * DAY_MS)
     spans = (HOUR_MS, HOUR_MS, now_ms - begins_ms, now_ms % DAY_MS)
@@ -119,7 +120,7 @@ def _settled_heap() -> Iterator[None]:
 
 
 def _roll(api: RollingApi) -> None:
-    """Prepares the step that leaves, goes over its boundary, and prepares the next one."""
+    """Prepare the leaving step, pass its boundary, and prepare the next one."""
     for _ in range(2):
         while not _is_prepared(api):
             sleep(_PAUSE_SECONDS)
@@ -127,8 +128,8 @@ def _roll(api: RollingApi) -> None:
 
 
 def _is_prepared(api: RollingApi) -> bool:
-    """Does a share; whether nothing is left. While a commit is on its way time stands still, so it
-    may not have come to where the clock is."""
+    """Do a share; return whether nothing is left. During a commit the store's time stands still, so
+    it may be behind the clock."""
     left, _ = local(api.boards).work(SHARE)
     return not left and local(api.boards)._fold.now_ms >= api.clock.now_ms()
 

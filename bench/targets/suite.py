@@ -31,6 +31,6 @@ SECTIONS: dict[str, Section] = {
 
 
 def measure_targets(plan: Plan, scale: Scale, sections: Sequence[str]) -> Iterator[Findings]:
-    """What each of the sections finds, part by part."""
+    """Yield the findings of each section, part by part."""
     for section in sections:
         yield from SECTIONS[section](plan, scale)
