@@ -34,7 +34,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def boards(request: Request) -> laurels.AsyncLeaderboards:
-    """The boards of the program."""
+    """Return the boards of the program."""
     opened: laurels.AsyncLeaderboards = request.app.state.boards
     return opened
 
@@ -45,7 +45,7 @@ app = FastAPI(lifespan=_lifespan)
 
 @app.exception_handler(laurels.LaurelsError)
 async def refused(_: Request, error: laurels.LaurelsError) -> JSONResponse:
-    """Answer what laurels refuses with the status and the stable code that it has."""
+    """Answer an error of laurels with its status and its stable code."""
     return JSONResponse({"code": error.code, "detail": str(error)}, error.status)
 
 

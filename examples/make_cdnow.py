@@ -12,7 +12,7 @@ OUTPUT = Path(__file__).with_name("cdnow.csv.gz")
 
 
 def csv_of(text: str) -> str:
-    """The purchases as CSV with a header, dates as ISO dates."""
+    """Return the purchases as CSV with a header and ISO dates."""
     lines = ["customer,date,cds,amount"]
     for line in text.splitlines():
         customer, date, cds, amount = line.split()

@@ -37,7 +37,7 @@ _COLUMNS = """\
 
 
 def page() -> str:
-    """The whole page as Markdown."""
+    """Return the whole page as Markdown."""
     rows = table()
     shell = [row for row in rows if _module(row).startswith("laurels.cli.")]
     service = [row for row in rows if _module(row).startswith(SERVICE)]

@@ -26,9 +26,9 @@ SOURCE = ROOT / "src" / "laurels"
 
 WINDOW_KINDS = {"All", "Calendar", "Rolling", "Decay"}
 WINDOW_FIELDS = {"half_life_ms", "half_lives_ms", "refresh_ms", "step_ms", "step_days"}
-"""Fields that windows of one kind alone have."""
+"""Fields that only windows of one kind have."""
 WINDOW_HOMES = ("model/windows/", "model/rules.py", "core/record.py")
-"""Where a window kind may be known: its own files, the forms of definitions, the log's encoder."""
+"""Files that may know window kinds: their own, the forms of definitions, the log's encoder."""
 STORE_NAMES = {
     "Service",
     "RedisStore",
@@ -39,7 +39,7 @@ STORE_NAMES = {
 }
 MOST_PARAMETERS = 10
 MOST_LINES = 60
-"""Of a function of the command line, its decorators and docstring included."""
+"""The limits of a function of the command line, including its decorators and docstring."""
 ADDED_SINCE = (
     "cli/changes.py",
     "cli/copying.py",

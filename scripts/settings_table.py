@@ -14,7 +14,7 @@ _TABLE = re.compile(r"(?<=\|---\|---\|---\|---\|\n)(\|.*\n)*")
 
 
 def page() -> str:
-    """The whole page, with the table as it should be."""
+    """Return the whole page, with an up-to-date table."""
     return _TABLE.sub("".join(map(_line, table())), PAGE.read_text(encoding="utf-8"))
 
 
@@ -25,7 +25,7 @@ def _line(setting: Setting) -> str:
 
 
 def _kind(setting: Setting) -> str:
-    """A type as people write it, with its bounds."""
+    """Return the text of a type with its bounds."""
     kind = setting.kind
     if choices := [choice for choice in get_args(kind) if isinstance(choice, str)]:
         return " or ".join(f"`{choice}`" for choice in choices)

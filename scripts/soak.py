@@ -76,14 +76,14 @@ BOARDS: dict[str, dict[str, Any]] = {
     "orders": {"windows": ["all", "hour"], "dedupe": "5m", "grace": "1m"},
 }
 SNAPSHOT_SECONDS = 600
-"""A snapshot takes long beside other work: it writes in shares, and lets others go before."""
+"""The timeout of a snapshot, which is slow beside other work, since it is written in shares."""
 
 SHARES = {"game": 0.5, "quick": 0.15, "rooms": 0.15, "refreshed": 0.1, "orders": 0.1}
 """Each board's share of the events."""
 
 
 class Load:
-    """Everything that is asked of the server, at a fixed rate."""
+    """Sends all requests to the server, at a fixed rate."""
 
     def __init__(self, server: Server, options: Namespace) -> None:
         self.tally = Tally()
@@ -94,7 +94,7 @@ class Load:
         self._number = 0
 
     async def run(self, seconds: float, sampler: Sampler) -> None:
-        """Everything at once, until the time is over."""
+        """Run all tasks until the time is over."""
         events = self._options.events
         async with asyncio.TaskGroup() as group:
             sampling = group.create_task(sampler.run(self._options.every))
@@ -114,7 +114,8 @@ class Load:
     async def _paced(
         self, per_second: float, act: Callable[[Connection], Awaitable[object]]
     ) -> None:
-        """Do something so many times a second; what cannot be kept up with is left out."""
+        """Call a function a number of times a second; calls that cannot be made in time are
+        skipped."""
         connection, pause = Connection(self._server), 1 / per_second
         due = time.monotonic() + pause * self._random.random()
         while not self._ending.is_set():
@@ -122,7 +123,7 @@ class Load:
             began = time.monotonic()
             await self._counted(lambda: act(connection))
             now = time.monotonic()
-            if per_second > 1:  # a snapshot may take its time
+            if per_second > 1:  # a snapshot may take longer
                 self.tally.slowest_ms = max(self.tally.slowest_ms, 1_000 * (now - began))
             due = max(due + pause, now - 1)
         connection.close()
@@ -135,7 +136,7 @@ class Load:
             self.tally.failures[f"{type(error).__name__}: {error}"] += 1
 
     async def _sleep(self, seconds: float) -> None:
-        """Wait, but not beyond the end."""
+        """Wait, but not beyond the end of the run."""
         if seconds > 0:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), seconds)
@@ -191,7 +192,7 @@ class Load:
             raise UnexpectedError(f"GET {path.partition('?')[0]}: {status} {code_of(document)}")
 
     async def _correct(self, connection: Connection) -> None:
-        """Set one member and remove another."""
+        """Set the score of one member and remove another."""
         member = f"m{self._random.randrange(MEMBERS)}"
         await connection.expect("PUT", "/v1/boards/game/data", {"member": member, "data": {"n": 1}})
         await connection.ask("POST", "/v1/boards/game/remove", {"member": member})
@@ -201,7 +202,7 @@ class Load:
         self.tally.snapshots += 1
 
     async def _watch(self, random: Random) -> None:
-        """Follow a list for a while, then another one."""
+        """Read a feed for a while, then another one."""
         while not self._ending.is_set():
             board, window = random.choice(
                 [("game", "10m"), ("game", "all"), ("quick", "1m"), ("refreshed", "10m")]
@@ -231,7 +232,7 @@ class Load:
 
 
 async def soak(server: Server, options: Namespace, out: Path) -> tuple[list[Sample], Tally]:
-    """The whole run; what was sampled and done."""
+    """Do the whole run; return the samples and the counts."""
     await until_ready(server)
     setup = Connection(server)
     for name, definition in BOARDS.items():
@@ -247,7 +248,7 @@ async def soak(server: Server, options: Namespace, out: Path) -> tuple[list[Samp
 
 
 async def _compare(connection: Connection, tally: Tally) -> None:
-    """Note a failure where the server's figures are not those of its answers."""
+    """Record a failure if the server's figures differ from its answers."""
     try:
         await connection.expect("POST", "/v1/check")
         found, after = 0, ""

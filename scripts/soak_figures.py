@@ -1,4 +1,4 @@
-"""What a soak writes down: samples over time, consecutive parts of the run, and a verdict."""
+"""The output of a soak: samples over time, consecutive parts of the run, and a verdict."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ PARTS = 8
 """Consecutive parts of the run whose figures are compared; the first two are the warm-up."""
 WARM_UP = 2
 LEAST_MINUTES = 40
-"""The windows of ten minutes are full when the warm-up of such a run ends: shorter ones grow."""
+"""The minutes after which windows of ten minutes are full when the warm-up ends; in a shorter run
+they would still grow."""
 GROWTH = 1.10
-"""How far the last part's figure may lie above those after the warm-up, in proportion."""
+"""The allowed growth of a figure from the parts after the warm-up to the last one, in proportion.
+"""
 SPARE_MIB = 8
-"""By how much a figure may lie above that besides."""
+"""The additional allowed growth of each figure."""
 MIB = 1 << 20
 
 
 class Watched(Protocol):
-    """A process that is sampled, and the folder it writes."""
+    """A sampled process, and the folder that it writes to."""
 
     folder: Path
 
@@ -38,7 +40,7 @@ class Watched(Protocol):
 
 @dataclass
 class Tally:
-    """What was done so far."""
+    """The counts of a run so far."""
 
     events: int = 0
     requests: int = 0
@@ -46,18 +48,18 @@ class Tally:
     feeds: int = 0
     snapshots: int = 0
     total: int = 0
-    """The sum of the values acknowledged on the board whose total is compared at the end."""
+    """The sum of the acknowledged values on the board whose total is compared at the end."""
     doubtful: int = 0
-    """The same of batches that were not answered: they may have counted."""
+    """The sum of the values of batches without an answer, which may have counted."""
     slowest_ms: float = 0.0
     peak_rss: int = 0
-    """The most memory that was in use before the check at the end."""
+    """The peak memory before the check at the end."""
     failures: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What was seen at one time."""
+    """The figures at one time."""
 
     seconds: float
     rss_mib: float
@@ -120,12 +122,12 @@ class Sampler:
 
 
 def _disk(folder: Path) -> tuple[int, int]:
-    """Bytes of a folder, and those of the log among them."""
+    """Return the bytes of a folder, and those of the log in it."""
     whole = log = 0
     for path in folder.iterdir():
         try:
             size = path.stat().st_size
-        except FileNotFoundError:  # a snapshot that was taken away meanwhile
+        except FileNotFoundError:  # a snapshot that was removed meanwhile
             continue
         whole += size
         log += size if path.name.startswith("log.") else 0
@@ -147,7 +149,7 @@ class Part:
 
 
 def parts_of(samples: Sequence[Sample]) -> list[Part]:
-    """The run in equal parts: medians, and the most where that matters."""
+    """Divide the run into equal parts, with medians, and maxima where they matter."""
     return [
         Part(
             f"{each[0].seconds / 60:.1f} to {each[-1].seconds / 60:.1f}",
@@ -170,7 +172,8 @@ def _split(samples: Sequence[Sample]) -> list[Sequence[Sample]]:
 
 
 def slope_of(samples: Sequence[Sample]) -> float:
-    """MiB an hour by which memory grows: the median of the slopes between samples half apart."""
+    """Return the growth of memory in MiB an hour: the median of the slopes between samples half the
+    run apart."""
     half = len(samples) // 2
     pairs = list(zip(samples[:half], samples[half:], strict=False))
     if not pairs:
@@ -182,7 +185,7 @@ def slope_of(samples: Sequence[Sample]) -> float:
 
 
 def errors_of(tally: Tally, code: int) -> list[str]:
-    """What failed: answers, and the end of the server."""
+    """Return the failures: of answers, and of the server's exit."""
     wrong = [f"{count} times {what}" for what, count in tally.failures.most_common(10)]
     if code != 0:
         wrong.append(f"the server ended with exit code {code}")
@@ -190,7 +193,8 @@ def errors_of(tally: Tally, code: int) -> list[str]:
 
 
 def growth_of(parts: Sequence[Part]) -> list[str]:
-    """What the last part has more of than the two parts after the warm-up."""
+    """Return the figures that are greater in the last part than in the two parts after the
+    warm-up."""
     settled, last = parts[WARM_UP : WARM_UP + 2], parts[-1]
     grown = []
     for name in ("rss_mib", "descriptors", "disk_mib"):
@@ -201,7 +205,7 @@ def growth_of(parts: Sequence[Part]) -> list[str]:
 
 
 def table_of(parts: Sequence[Part]) -> str:
-    """The parts as a table of the docs."""
+    """Return the parts as a table for the documentation."""
     rows = [
         "| minutes | RSS, median | RSS, most | descriptors | folder | log | CPU | events/s |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",

@@ -1,4 +1,4 @@
-"""The server of a soak: `laurels serve` in a process of its own, and connections to it."""
+"""The server of a soak: `laurels serve` in a separate process, and connections to it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ START_SECONDS = 60
 END_SECONDS = 120
 ANSWER_SECONDS = 60
 IDLE_SECONDS = 5
-"""A connection unused for longer is made anew: the server may have closed it meanwhile."""
+"""The seconds after which an unused connection is replaced, since the server may have closed it."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class UnexpectedError(Exception):
-    """The server answered something else than what was expected."""
+    """The server sent an unexpected answer."""
 
 
 FAILURES = (OSError, UnexpectedError, asyncio.IncompleteReadError, TimeoutError)
-"""What a request may end with when something is wrong with the server."""
+"""The exceptions of a request that mean a failure of the server."""
 
 
 class Server:
-    """`laurels serve` on a folder, and what the system says of its process."""
+    """`laurels serve` on a folder, and the system's figures of its process."""
 
     def __init__(self, folder: Path, log: TextIO) -> None:
         self.folder = folder
@@ -51,11 +51,11 @@ class Server:
         return self._process.poll() is None
 
     def rss(self) -> int:
-        """Bytes of memory in use."""
+        """Return the bytes of memory in use."""
         return self._status("VmRSS") * 1024
 
     def peak_rss(self) -> int:
-        """The most it ever used."""
+        """Return the peak of the memory in use."""
         return self._status("VmHWM") * 1024
 
     def threads(self) -> int:
@@ -65,12 +65,13 @@ class Server:
         return sum(1 for _ in Path(f"/proc/{self._process.pid}/fd").iterdir())
 
     def cpu_seconds(self) -> float:
-        """Processor time since the start."""
+        """Return the processor time since the start."""
         stat = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(stat[11]) + int(stat[12])) / TICKS
 
     def end(self) -> int:
-        """End it as an operator would; the exit code, negative where it had to be killed."""
+        """Stop the server as an operator would; return the exit code, negative if it had to be
+        killed."""
         self._process.send_signal(signal.SIGTERM)
         try:
             return self._process.wait(END_SECONDS)
@@ -91,7 +92,7 @@ class Server:
 
 
 class Connection:
-    """A connection that is kept: one request at a time, JSON both ways."""
+    """A persistent connection: one request at a time, JSON in both directions."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -101,8 +102,7 @@ class Connection:
     async def ask(
         self, method: str, path: str, body: Any = None, seconds: float = ANSWER_SECONDS
     ) -> tuple[int, Any]:
-        """Send a request; the status and the document that came. TimeoutError after so many
-        seconds."""
+        """Send a request; return the status and the document of the answer. Raises TimeoutError."""
         if time.monotonic() - self._used > IDLE_SECONDS:
             self.close()
         async with asyncio.timeout(seconds):
@@ -122,7 +122,7 @@ class Connection:
     async def expect(
         self, method: str, path: str, body: Any = None, seconds: float = ANSWER_SECONDS
     ) -> Any:
-        """The same where nothing but success is right."""
+        """Send a request that must succeed; return the document of the answer."""
         status, document = await self.ask(method, path, body, seconds)
         if status >= 300:
             raise UnexpectedError(
@@ -137,7 +137,7 @@ class Connection:
 
 
 def code_of(document: Any) -> str:
-    """The code of a problem document."""
+    """Return the code of a problem document."""
     return str(document.get("code", document)) if isinstance(document, dict) else "no document"
 
 
@@ -152,7 +152,7 @@ def request(server: Server, method: str, path: str, body: Any = None) -> bytes:
 
 
 async def head(reader: asyncio.StreamReader) -> tuple[int, int]:
-    """The status and the length of an answer."""
+    """Return the status and the length of an answer."""
     lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
     return int(lines[0].split()[1]), int(headers.get("content-length", 0))

@@ -41,14 +41,14 @@ _EXAMPLE = ROOT / "examples" / "cdnow.py"
 
 
 class Tour:
-    """The run of one page: its blocks in their order, in one folder."""
+    """The run of one page: its blocks in order, in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._names: dict[str, Any] = {"__name__": "tour"}
 
     def true_page(self, text: str) -> str:
-        """The page with the outputs its examples really have."""
+        """Return the page with the actual outputs of its examples."""
         with chdir(self._folder):
             return _BLOCK.sub(self._true_block, text)
 
@@ -83,7 +83,7 @@ class Tour:
 
 
 def _printed(command: list[str], folder: Path) -> str:
-    """What a command prints, errors included, with our environment's programs first."""
+    """Return the output of a command, errors included, with this environment's programs first."""
     ours = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "100"}
     theirs = {name: value for name, value in os.environ.items() if name != "LAURELS_URL"}
     done = subprocess.run(
@@ -101,7 +101,7 @@ def _printed(command: list[str], folder: Path) -> str:
 
 @cache
 def _example_output() -> str:
-    """What the example that `make run` runs prints the first time."""
+    """Return the first output of the example that `make run` runs."""
     with tempfile.TemporaryDirectory() as folder:
         return _printed([sys.executable, str(_EXAMPLE), "--at", folder], ROOT)
 
@@ -112,7 +112,7 @@ def _check_excerpt(shown: str) -> None:
 
 
 def _true_transcript(body: str, prompt: str, more: str, run: Callable[[str], str]) -> str:
-    """A block of prompts, each with what it really prints."""
+    """Return a block of prompts, each with its actual output."""
     lines = []
     for source, shown in _prompts(body, prompt, more):
         statement = "".join(line[len(prompt) :] for line in source)
@@ -121,7 +121,7 @@ def _true_transcript(body: str, prompt: str, more: str, run: Callable[[str], str
 
 
 def _prompts(body: str, prompt: str, more: str) -> Iterator[tuple[list[str], str]]:
-    """The statements of a block, as the lines they take, each with the output shown for it."""
+    """Return the statements of a block with their lines, and the output shown for each."""
     source: list[str] = []
     shown = ""
     for line in body.splitlines(keepends=True):
@@ -138,12 +138,12 @@ def _prompts(body: str, prompt: str, more: str) -> Iterator[tuple[list[str], str
 
 
 def _agreed(shown: str, printed: str) -> str:
-    """What is shown, where what was printed agrees with it, else what was printed."""
+    """Return the shown output if the actual one agrees with it, otherwise the actual one."""
     return shown if OutputChecker().check_output(shown, printed, ELLIPSIS) else printed
 
 
 def true_page(text: str, folder: Path) -> str:
-    """The page with the outputs its examples really have; runs them in an empty folder."""
+    """Run the examples of a page in an empty folder; return the page with their actual outputs."""
     return Tour(folder).true_page(text)
 
 
