@@ -1,4 +1,4 @@
-"""`audit`: who administered what, when and why."""
+"""`audit`: shows the audit log."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,8 +49,8 @@ def audit(
     """Show the audit log: administrative calls with caller, time and reason.
 
     The log has boards created, changed and deleted, keys, rebuilds, the clock, and over HTTP set
-    and remove. A server asks for a key with the scope admin; a key limited to some boards sees the
-    calls about these.
+    and remove. A server requires a key with the scope admin; a key limited to some boards
+    sees the calls about these.
 
     \b
     Examples:

@@ -38,7 +38,7 @@ def changes(
             "-n",
             metavar="N",
             min=1,
-            help="End after so many changes.",
+            help="Exit after so many changes.",
             rich_help_panel=READING,
         ),
     ] = None,

@@ -50,13 +50,13 @@ def copy(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="Where the boards are: a folder, redis://…, http://… or a ledger.",
+            help="The store to copy from: a folder, redis://…, http://… or a ledger.",
         ),
     ],
     target: Annotated[
         str,
         typer.Argument(
-            metavar="TARGET", help="Where to copy them: a folder, redis://… or http://…."
+            metavar="TARGET", help="The store to copy to: a folder, redis://… or http://…."
         ),
     ],
     board: Patterns = None,
@@ -66,13 +66,14 @@ def copy(
 
     Totals, ties, periods, the steps of rolling windows, decay, event ids, member data and the
     positions of imports and sources go with a board, so that an event that is sent again after the
-    move counts once. At the end the copy is compared with its source, row by row. Stop what writes
-    to a board while it is copied.
+    move counts once. At the end the copy is compared with its source, row by row. Stop all
+    writes to a board while it is copied.
 
     A copy that is interrupted is invisible in the target; the same command begins that board anew,
-    and only compares those that are complete. Ends with 1 if a board differs or was not copied.
+    and only compares those that are complete. Exits with 1 if a board differs or was not copied.
 
-    A ledger is copied with what it holds, as by `laurels rebuild --from`: without event ids, and
+    A copy of a ledger has only what the ledger stores, as with `laurels rebuild
+    --from`: without event ids, and
     with empty rolling windows. A service needs an admin key that is not limited to some boards:
     http://KEY@HOST, or the variable LAURELS_KEY where one of the two is a service.
 
@@ -107,7 +108,7 @@ def copy(
 
 
 class _Source(Struct, frozen=True):
-    """Where boards are copied from, and what of a board is not there, in sentences."""
+    """The store that boards are copied from, and sentences about the data that it lacks."""
 
     contents: BoardContents
     boards: list[str]
@@ -134,7 +135,7 @@ def _opened(source: str, target: str) -> Iterator[tuple[_Source, BoardCopies]]:
 
 
 def _noted(done: CopiedBoard, missing: list[str]) -> CopiedBoard:
-    """Return a result with what the source does not have."""
+    """Return a result with notes on the data that the source lacks."""
     compared = replace(done.compared, not_compared=[*done.compared.not_compared, *missing])
     return replace(done, compared=compared)
 

@@ -1,4 +1,4 @@
-"""What `sink list` and `source list` print."""
+"""The output of `sink list` and `source list`."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ BOARDS_SHOWN = 3
 
 
 def put_listed(found: Sequence[ListedFlow], kind: str, *, json: bool) -> None:
-    """Print sinks or sources with their boards, as JSON all of them."""
+    """Print sinks or sources with their boards, or all of them as JSON."""
     if json:
         put_json(list(found))
         return

@@ -1,4 +1,4 @@
-"""`reconcile`: compares a board with its ledger, and mends one by the other."""
+"""`reconcile`: compares a board with its ledger, and corrects one from the other."""
 
 import asyncio
 from collections.abc import Sequence
@@ -37,16 +37,16 @@ def reconcile(
     ],
     mend: Annotated[
         Literal["ledger", "store"] | None,
-        typer.Option("--mend", help="The side that is wrong and gets the entries of the other."),
+        typer.Option("--mend", help="The side to correct: it gets the entries of the other side."),
     ] = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
     """Compare a board with its ledger, entry by entry, while writes go on.
 
-    Entries, what members carry, and where sources stand. What the ledger's sink has not written yet
-    is no difference. With --mend what the other side has is put in place, but for positions, which
-    a ledger gets and a store does not. Ends with 1 where differences remain.
+    Entries, member data and the positions of sources are compared. Changes that the ledger's sink
+    has not written yet do not count as differences. With --mend one side is corrected from the
+    other; positions are corrected in a ledger only. Exits with 1 if differences remain.
 
     \b
     Examples:

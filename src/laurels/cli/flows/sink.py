@@ -80,7 +80,7 @@ Parked = Annotated[
 
 
 class SendingOptions(OptionGroup, frozen=True):
-    """What is sent, and how."""
+    """Options for the content and the delivery of changes."""
 
     fields: Annotated[
         str | None,
@@ -98,8 +98,8 @@ class SendingOptions(OptionGroup, frozen=True):
             envvar="LAURELS_WEBHOOK_SECRET",
             show_envvar=True,
             metavar="TEXT",
-            help="Key of the signature of a webhook. Other users of this machine see what stands "
-            "on a command line: use the variable or --secret-file.",
+            help="Key that signs the requests of a webhook. Command lines are visible to other "
+            "users of this machine: use the variable or --secret-file.",
             rich_help_panel="Webhook",
         ),
     ] = None
@@ -137,7 +137,7 @@ class SendingOptions(OptionGroup, frozen=True):
 
 
 class RunOptions(OptionGroup, frozen=True):
-    """Where a sink begins, and when it ends."""
+    """Options for the start and the end of a run."""
 
     initial: Annotated[
         bool,
@@ -146,7 +146,7 @@ class RunOptions(OptionGroup, frozen=True):
     until_end: Annotated[
         bool,
         typer.Option(
-            "--until-end", help="End when everything has been sent.", rich_help_panel=READING
+            "--until-end", help="Exit when everything has been sent.", rich_help_panel=READING
         ),
     ] = False
     tries: Annotated[
@@ -219,9 +219,9 @@ def status(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Show where a sink stands on each board, and how far it is behind.
+    """Show a sink's position on each board, and how far it is behind.
 
-    Ends with 1 where what follows its position is no longer kept.
+    Exits with 1 if the changes after a position are no longer kept.
 
     \b
     Examples:
@@ -246,7 +246,7 @@ def status(
 
 @command(app, "list")
 def list_(boards: Boards = None, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
-    """Show the sinks that boards have positions of.
+    """Show the sinks that have positions on boards.
 
     A sink that keeps its positions in its target appears within ten seconds.
 
@@ -285,11 +285,9 @@ def reset_(
     name: SinkName,
     to: To,
     initial: Annotated[
-        bool, typer.Option("--initial", help="Begin again with every present entry.")
+        bool, typer.Option("--initial", help="Start over with every present entry.")
     ] = False,
-    now: Annotated[
-        bool, typer.Option("--now", help="Go on with what changes from now on.")
-    ] = False,
+    now: Annotated[bool, typer.Option("--now", help="Continue with changes from now on.")] = False,
     boards: Boards = None,
     at: Url = DEFAULT_URL,
 ) -> int:
@@ -382,7 +380,9 @@ def resend(
     async def send(lb: AsyncLeaderboards) -> int:
         target = open_target(to, name, sending.target(), lb, clock.now_ms)
         if target.keeps_positions:
-            raise typer.BadParameter("a target that keeps positions has nothing parked")
+            raise typer.BadParameter(
+                "expected a target that stores no positions: only those have parked changes"
+            )
         return await _opened(target, lambda: parking.resend(target))
 
     put_line(f"sent {_with_boards(at, send):,} changes")

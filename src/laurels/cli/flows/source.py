@@ -69,7 +69,7 @@ Boards = Annotated[
 
 
 class MappingOptions(OptionGroup, frozen=True):
-    """What is made of a message."""
+    """Options for the translation of messages into events."""
 
     map: Annotated[
         str,
@@ -84,7 +84,7 @@ class MappingOptions(OptionGroup, frozen=True):
 
 
 class RunningOptions(OptionGroup, frozen=True):
-    """How a stream is read."""
+    """Options for reading the stream."""
 
     batch: Annotated[
         int,
@@ -110,13 +110,13 @@ class RunningOptions(OptionGroup, frozen=True):
     until_end: Annotated[
         bool,
         typer.Option(
-            "--until-end", help="End when no message is pending.", rich_help_panel=READING
+            "--until-end", help="Exit when no message is pending.", rich_help_panel=READING
         ),
     ] = False
 
 
 class ResultOptions(OptionGroup, frozen=True):
-    """Where it is told what became of messages."""
+    """Options for reporting messages that were not counted."""
 
     rejects: Annotated[
         Path | None,
@@ -281,7 +281,7 @@ def _settings(name: str, boards: str | None, running: RunningOptions) -> SourceS
 async def _run(
     at: str, reader: StreamReader, make: Callable[..., SourceRunner]
 ) -> tuple[Figures, bool]:
-    """Run a source over the boards at an address; return its figures, and whether by Ctrl-C."""
+    """Run a source over the boards at an address; return its figures and how it ended."""
     interrupted = False
     opening = asyncio.ensure_future(
         FlowRetryPolicy(asyncio.sleep, _complain_of_waiting).call(
@@ -313,7 +313,7 @@ async def _run(
 
 @contextmanager
 def _signals(handle: Callable[[int], None]) -> Iterator[None]:
-    """Have SIGINT and SIGTERM handled within the block; only the main thread gets any."""
+    """Handle SIGINT and SIGTERM within the block; only the main thread can."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
     with suppress(ValueError, RuntimeError):
@@ -328,7 +328,7 @@ def _signals(handle: Callable[[int], None]) -> Iterator[None]:
 
 
 def _standard_input(address: str) -> Callable[[int], bytes]:
-    """Return what reads from standard input as soon as there is something."""
+    """Return a reader of standard input that returns data as soon as there is any."""
 
     def read(size: int) -> bytes:
         if sys.stdin is None:
@@ -357,7 +357,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 class _Progress:
-    """Prints how far a source has come, every ten seconds."""
+    """Prints a source's progress every ten seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
