@@ -1,4 +1,4 @@
-// The API: questions, writes, and the live feed.
+// The client of the HTTP API: queries, writes, and the live feed.
 
 import { read } from "./exact.js";
 
@@ -6,7 +6,7 @@ const KEY = "laurels-key";
 const TOKEN_SECONDS = 3600;
 const LONGEST_WAIT_MS = 30_000;
 
-/** A problem the server answered with. */
+/** An error that the server answered with, as a problem document. */
 export class Refused extends Error {
   constructor(problem) {
     super(problem.detail);
@@ -21,7 +21,7 @@ export const key = {
   forget: () => sessionStorage.removeItem(KEY),
 };
 
-/** A path and a query; what is null or undefined is left out. */
+/** Returns a path with query parameters; those that are null or undefined are left out. */
 export function url(path, query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
   return given.length ? `${path}?${new URLSearchParams(given)}` : path;
@@ -31,7 +31,10 @@ export function boardPath(board, verb = "") {
   return `/v1/boards/${encodeURIComponent(board)}${verb && `/${verb}`}`;
 }
 
-/** An answer, its numbers as text. Throws Refused, and Error where no answer came. */
+/**
+ * Returns an answer with its numbers as text. Throws Refused for an error of the server, and Error
+ * if no answer came.
+ */
 export async function ask(address, { body, signal } = {}) {
   const headers = { Accept: "application/json" };
   if (key.get()) headers.Authorization = `Bearer ${key.get()}`;
@@ -58,7 +61,10 @@ function answerIn(text, response) {
   }
 }
 
-/** Where a browser cannot set headers a token stands for the key, for one board and for reading. */
+/**
+ * Returns a token that may only read one board. It replaces the key where a browser cannot set
+ * headers.
+ */
 async function tokenFor(board, signal) {
   if (!key.get()) return null;
   const made = await ask("/v1/tokens", { body: { boards: [board], seconds: TOKEN_SECONDS }, signal });
@@ -67,10 +73,11 @@ async function tokenFor(board, signal) {
 
 /**
  * Follows the live feed of a board until `signal` is aborted. `hears` has a function for each event
- * by its name, `state` for "live", "waiting" and "paused", and `failed` for what cannot be mended.
+ * by its name, `state` for "live", "waiting" and "paused", and `failed` for errors that a retry
+ * cannot resolve.
  *
- * A page that is not seen has no feed: browsers open few connections to a server at a time, for all
- * pages together.
+ * A hidden page has no feed: browsers open few connections to a server at a time, for all pages
+ * together.
  */
 export function follow(board, query, hears, signal) {
   const { state, failed, ...events } = hears;
@@ -113,7 +120,9 @@ export function follow(board, query, hears, signal) {
     });
   }
 
-  /** An EventSource does not tell why it was refused; a question to the same board does. */
+  /**
+   * An EventSource has no reason for a refusal; the answer to a query of the same board has one.
+   */
   async function learnWhy() {
     const own = attempt;
     try {

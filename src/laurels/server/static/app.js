@@ -1,4 +1,4 @@
-// Where the address says to be: a view for each route, and what is common to all.
+// The router: a view for each route, and the parts that all views share.
 
 import { key } from "./api.js";
 import { boardView } from "./board.js";
@@ -13,7 +13,7 @@ const forget = document.getElementById("forget");
 let leaving = new AbortController();
 let shown = null;
 
-/** What the part of an address after # says. */
+/** Parses the fragment of an address, the part after #. */
 function routeOf(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [first, board] = path.split("/").map(decoded);
@@ -41,7 +41,7 @@ async function show() {
   }
 }
 
-/** Puts a view on the page, and the focus where it was, or else on the heading. */
+/** Shows a view, and restores the focus, or else moves it to the heading. */
 function place(title, nodes) {
   const focus = main.contains(document.activeElement) ? document.activeElement.dataset.focus : null;
   main.replaceChildren(...nodes.filter(Boolean));

@@ -1,4 +1,4 @@
-// A board: the live top of a window, or a past period as it ended.
+// The view of a board: the live top of a window, or the final standings of a past period.
 
 import { ask, boardPath, follow, url } from "./api.js";
 import { me } from "./caller.js";
@@ -32,7 +32,7 @@ export async function boardView(route, signal) {
   };
 }
 
-/** A board in a scope of which the values are still to be chosen. */
+/** A board in a scope whose values have not been chosen yet. */
 async function choosingView(board, scope, window, windows, signal) {
   return {
     title: `${titleOf(board)}${scopeText(scope)}`,
@@ -141,7 +141,7 @@ class BoardView {
 
   // Live
 
-  /** `again` draws the page anew: a period has begun. */
+  /** `again` redraws the page when a new period has begun. */
   followTop(failed, again) {
     this.feed?.abort();
     this.feed = new AbortController();
@@ -244,7 +244,7 @@ function periodSelect(board, scope, window, past, periods) {
   );
 }
 
-/** What an address says of the scope: nothing where there is no other. */
+/** Returns the scope's parameters for an address; none if the board has a single scope. */
 function scopeQuery(board, scope) {
   return isScoped(board) ? queryOf(scope) : {};
 }

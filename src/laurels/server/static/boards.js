@@ -62,7 +62,7 @@ function card(board, watcher) {
   );
 }
 
-/** Asks for the leader of a board when its card comes into sight. */
+/** Fetches the leader of a board when its card scrolls into view. */
 function leaderWatcher(signal) {
   const watcher = new IntersectionObserver((seen) => {
     for (const { isIntersecting, target } of seen) {

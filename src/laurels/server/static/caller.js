@@ -1,8 +1,8 @@
-// What the key of this page may do, so that nothing is offered that would be refused.
+// The permissions of this page's key, so that the page offers only what the key allows.
 
 import { ask } from "./api.js";
 
-/** The caller: `maySubmit`, and `member` where it may submit for one alone. */
+/** The caller: `maySubmit`, and `member` if it may submit for that member only. */
 export async function me(signal) {
   const caller = await ask("/v1/me", { signal });
   return { maySubmit: caller.scope !== "read", member: caller.member };

@@ -1,4 +1,4 @@
-// A curl line for each endpoint, with bodies that work as they stand.
+// A curl command for each endpoint, with bodies that work unchanged.
 
 const EVENT = { member: "alice", value: 120 };
 const QUERIES = {
@@ -31,7 +31,7 @@ const BODIES = {
   create_token: { boards: ["gifts"], seconds: 3600 },
 };
 
-/** The line for an operation of the description. */
+/** Returns the command for an operation of the OpenAPI document. */
 export function curlLine(method, path, operation, origin) {
   const verb = operation.operationId;
   const filled = path.replace("{board}", "gifts").replace("{name}", "page");

@@ -1,4 +1,4 @@
-// The documentation, drawn from the description that the server gives of itself.
+// The API documentation, rendered from the server's OpenAPI document.
 
 import { curlLine } from "./curl.js";
 import { el, problemNotice, say } from "./dom.js";
@@ -21,7 +21,7 @@ const BESIDE = [
 const main = document.getElementById("main");
 const contents = document.getElementById("contents");
 
-/** Text with `code` in it. */
+/** Renders text that contains `code`. */
 function prose(text) {
   return text.split("`").map((part, i) => (i % 2 ? el("code", {}, part) : part));
 }
@@ -45,7 +45,7 @@ function nameOf(schema) {
   return schema.$ref?.split("/").at(-1);
 }
 
-/** A type in words, the names of objects as links. */
+/** Describes a type in words, with links from the names of objects. */
 function typeOf(schema) {
   const name = nameOf(schema);
   if (name) return [el("a", { href: `#type-${name}` }, name)];
@@ -224,7 +224,7 @@ function draw(description) {
   );
 }
 
-/** The description arrives after the page: what the address points at is there only now. */
+/** The OpenAPI document arrives after the page, so the target of the fragment exists only now. */
 function goToHash() {
   const target = document.getElementById(location.hash.slice(1));
   if (!target) return;

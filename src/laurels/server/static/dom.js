@@ -1,6 +1,6 @@
 // Elements. Text reaches the page as text nodes and attributes, never as HTML.
 
-/** An element with attributes (`onclick` and the like are listened to) and children. */
+/** Creates an element with children and attributes; `onclick` and the like become listeners. */
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -12,22 +12,22 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** Sets a text only where it differs, so that nothing is drawn anew for nothing. */
+/** Sets a text only if it differs, to avoid a needless redraw. */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** A member's id: kept apart from the text around it, whatever its direction. */
+/** A member's id, isolated from the writing direction of the text around it. */
 export function memberName(member) {
   return el("bdi", { class: "member" }, member);
 }
 
-/** Tells those who do not see the page what changed. */
+/** Announces a change to screen readers. */
 export function say(text) {
   setText(document.getElementById("said"), text);
 }
 
-/** Why something was refused, and what to do. */
+/** An error with its reason and what to do about it. */
 export function problemNotice(error) {
   const { what, advice, code } = error.problem ?? {};
   if (!code) return el("div", { class: "notice bad", role: "alert" }, el("p", {}, error.message));
@@ -39,7 +39,7 @@ export function problemNotice(error) {
   );
 }
 
-/** A field with its label. */
+/** Creates a field with its label. */
 export function field(label, attributes) {
   return el("label", { class: "field" }, el("span", {}, label), el("input", { autocomplete: "off", ...attributes }));
 }

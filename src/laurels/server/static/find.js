@@ -1,4 +1,5 @@
-// Finding a member: ids are matched exactly, so who is not there is told before the page changes.
+// The search for a member. Ids are matched exactly, and a member that is not found is reported
+// before the page changes.
 
 import { ask, boardPath, url } from "./api.js";
 import { el, field, memberName } from "./dom.js";
@@ -7,9 +8,8 @@ import { linkTo } from "./windows.js";
 const MOST_SUGGESTED = 5;
 
 /**
- * The form. `query` is what the address says of window and scope, `asked` the same for questions;
- * `listed` answers the members that are on the page, of which those that are like the text are
- * suggested.
+ * Creates the form. `query` has the window and the scope for addresses, `asked` the same for
+ * queries. `listed` returns the members on the page; those similar to the text are suggested.
  */
 export function findForm(board, query, asked, listed, signal) {
   const result = el("div", { class: "result", "aria-live": "polite" });
@@ -40,7 +40,10 @@ export function findForm(board, query, asked, listed, signal) {
   );
 }
 
-/** Those of the members who are ranked, in the window and scope or, one by one, in any window. */
+/**
+ * Returns the members that are ranked in the window and scope, or else in any window, one query
+ * each.
+ */
 async function ranked(board, asked, members, signal) {
   const sought = [...new Set(members)];
   const page = await ask(url(boardPath(board.name, "standings"), asked), { body: sought, signal });
@@ -55,7 +58,7 @@ async function isAnywhere(board, scope, member, signal) {
   return Object.values(windows).some(Boolean);
 }
 
-/** The text in the spellings in which an id is often written. */
+/** Returns the text in the usual spellings of an id. */
 function spellings(text) {
   const lower = text.toLowerCase();
   return [lower, text.toUpperCase(), lower.charAt(0).toUpperCase() + lower.slice(1)];

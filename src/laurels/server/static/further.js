@@ -1,4 +1,4 @@
-// What is behind the live part of a ranking: read page by page, as it stood when it was read.
+// The entries below the live part of a ranking. They are read page by page and not updated.
 
 import { ask, boardPath, url } from "./api.js";
 import { el } from "./dom.js";
@@ -8,7 +8,7 @@ const PAGE = 500;
 const NOBODY = ""; // no row is anybody's own, and no bars: they would be measured by the first row here
 
 export class Further {
-  /** `query` names the window and the scope, `live` how many entries are shown live above. */
+  /** `query` has the window and the scope; `live` is the number of live entries above. */
   constructor(board, query, live, caption, linkTo, who) {
     Object.assign(this, { board, query, live });
     this.after = null;
@@ -18,7 +18,7 @@ export class Further {
     this.node = el("div", { class: "further", hidden: true });
   }
 
-  /** Reads the next page; the first begins where the live part ends now. */
+  /** Reads the next page; the first one begins at the current end of the live part. */
   async readMore(signal) {
     const address = (given) => url(boardPath(this.board.name, "top"), { ...this.query, ...given });
     if (this.after === null) this.after = (await ask(address({ limit: this.live }), { signal })).next;

@@ -1,12 +1,14 @@
-// The key: asked for when the server wants one, kept as long as the page is open.
+// The key: requested when the server requires one, kept while the page is open.
 
 import { key } from "./api.js";
 import { el, field } from "./dom.js";
 
 const IN_FRAGMENT = /^#key=([^&]+)$/;
 
-/** Keeps the key of a link such as `/#key=lk_…`, and takes it out of the address and the history. A
- * fragment is sent to no server, so it is in no log. */
+/**
+ * Takes the key from a link such as `/#key=lk_…`, and removes it from the address and the history.
+ * Browsers send no fragment to a server, so the key appears in no log.
+ */
 export function takeKeyFromAddress() {
   const found = IN_FRAGMENT.exec(location.hash);
   if (!found) return;
@@ -14,7 +16,7 @@ export function takeKeyFromAddress() {
   history.replaceState(null, "", `${location.pathname}${location.search}#/`);
 }
 
-/** A form for the key; `entered` is called when it is kept. */
+/** Creates a form for the key; calls `entered` when the key has been stored. */
 export function keyForm(error, entered) {
   const input = field("Key", { type: "password", name: "key", required: true, spellcheck: "false" });
   const wasGiven = key.get() !== null;

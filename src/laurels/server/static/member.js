@@ -1,4 +1,4 @@
-// A member's card: all windows, what is missing to move up, and who is around.
+// A member's card: every window, the score needed to move up, and the neighbours.
 
 import { Refused, ask, boardPath, follow, url } from "./api.js";
 import { boardView } from "./board.js";
@@ -88,7 +88,7 @@ class MemberView {
     return Boolean(this.board.head) && Number(standing.rank_low) > Number(this.board.head);
   }
 
-  /** Below the head of a board the aim is to enter it. */
+  /** Adds to the standings below the head what it takes to enter the head. */
   async aimBelowHead(windows) {
     const { board, member, signal, query } = this;
     const below = Object.keys(windows).filter((name) => windows[name] && this.isBelowHead(windows[name]));
@@ -97,7 +97,9 @@ class MemberView {
     for (const name of below) windows[name] = aimed.windows[name];
   }
 
-  /** What a member without a score needs in the chosen window; null where that cannot be told. */
+  /**
+   * The score that a member without one needs in the chosen window; null if it cannot be computed.
+   */
   async neededToEnter(standings) {
     const { board, member, window } = this;
     if (standings[window.name] || this.scope.by || !Object.values(standings).some(Boolean)) return null;
@@ -118,7 +120,7 @@ class MemberView {
     if (focus) this.cards.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
   }
 
-  /** Who has no score is not live, however well the page is connected. */
+  /** A member without a score is not shown as live, even if the page is connected. */
   showState() {
     if (this.state === null) return;
     const state = this.state === "live" && !this.isRanked ? "absent" : this.state;
@@ -181,8 +183,10 @@ class MemberView {
     if (this.isRanked) this.refreshSoon(NEIGHBOURS_MS, failed);
   }
 
-  /** The feed tells when this member moves. Neighbours score without that, and other windows turn:
-   * they are asked for now and then. */
+  /**
+   * The feed reports only the moves of this member. Neighbours and other windows change without
+   * them, so they are polled at intervals.
+   */
   refreshSoon(wait, failed) {
     clearTimeout(this.timer);
     const due = Math.max(this.askedAt + wait - performance.now(), 0);
@@ -197,7 +201,10 @@ class MemberView {
   }
 }
 
-/** An answer, or null where the member is not ranked or not listed, or nothing can be told of one event. */
+/**
+ * Returns an answer, or null if the member is not ranked or listed, or if the effect of one event
+ * cannot be computed.
+ */
 async function asked(address, signal) {
   try {
     return await ask(address, { signal });
@@ -219,7 +226,7 @@ function aim(standing, text, columns) {
   return el("li", {}, el("b", {}, text(standing.to_rank.gap)), ` to rank ${standing.to_rank.rank}`);
 }
 
-/** What one event has to bring: an amount to add, or a value to score. */
+/** Describes the event that is needed: an amount to add, or a value to score. */
 function needs({ rank, value, column }, columns) {
   if (value === null) return [`Rank ${rank} is out of reach`];
   const { op } = columns.find(({ name }) => name === column);

@@ -1,9 +1,9 @@
-// A ranking as a table that moves.
+// A ranking as an animated table.
 //
-// What arrives is kept at once and drawn with the next frame, so any number of changes cost one
-// layout. Rows have one height: how far a row moved is known from its places alone, nothing is
-// measured between writes. Moves are additive animations: a row that moves again while it moves goes
-// on from where it is seen.
+// Changes are stored on arrival and drawn with the next frame, so any number of them cost one
+// layout. All rows have the same height, so the distance of a move follows from the two positions,
+// and nothing is measured between writes. Moves are additive animations: a row that moves again
+// during a move continues from where it is visible.
 
 import { el, memberName, say, setText } from "./dom.js";
 import { figures, grouped } from "./exact.js";
@@ -16,7 +16,10 @@ const SAY_EVERY_MS = 5000;
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 export class Ranking {
-  /** `linkTo` makes the link of a member; the row of `own` stands out; `who` is what is ranked. */
+  /**
+   * `linkTo` makes the link of a member; the row of `own` is highlighted; `who` names what is
+   * ranked.
+   */
   constructor(board, caption, linkTo, own = null, who = "Member") {
     this.board = board;
     this.who = who;
@@ -39,14 +42,14 @@ export class Ranking {
     return el("table", {}, el("caption", { class: "unseen" }, caption), el("thead", {}, head), this.body);
   }
 
-  /** Shows these entries and no others. */
+  /** Replaces all entries. */
   show(entries) {
     this.held = new Map(entries.map((entry) => [entry.member, entry]));
     this.order = entries.map((entry) => entry.member);
     this.drawSoon();
   }
 
-  /** Adds entries at the end. */
+  /** Appends entries. */
   append(entries) {
     this.show([...this.order.map((member) => this.held.get(member)), ...entries]);
   }
@@ -77,7 +80,7 @@ export class Ranking {
     this.sayLeader(leader);
   }
 
-  /** The height of a row and the places that are on the screen, read before anything is written. */
+  /** Measures the height of a row and the visible positions, before any write. */
   seenPlaces() {
     const height = this.body.firstElementChild?.offsetHeight ?? 0;
     if (!height) return { height: 0, first: 0, last: 0 };
@@ -109,7 +112,7 @@ export class Ranking {
     return row;
   }
 
-  /** How far a score reaches beside the leader's, for the bar; a picture, not a figure. */
+  /** Returns a score's share of the leader's, for the length of its bar; approximate. */
   shareOf(entry) {
     const [column, second] = this.board.columns;
     if (second || column.order !== "desc" || this.own !== null) return null;
@@ -148,7 +151,7 @@ class Row {
     this.fading = null;
   }
 
-  /** Writes what changed, and tells whether the score did. */
+  /** Writes the changed cells of a row; returns whether the score changed. */
   update(entry, place, share) {
     const shown = figures(entry.score);
     const score = shown.join(" ");
@@ -164,7 +167,7 @@ class Row {
     return isScored;
   }
 
-  /** Moves from so many pixels below, or above, to its place; what rises passes over the rest. */
+  /** Moves a row by so many pixels to its position; rising rows are drawn above the others. */
   moveBy(pixels) {
     this.node.style.zIndex = pixels > 0 ? "1" : "";
     this.node.animate([{ transform: `translateY(${pixels}px)` }, { transform: "translateY(0)" }], MOVE);

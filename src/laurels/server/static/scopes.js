@@ -1,8 +1,8 @@
-// Scopes: which of a board's rankings is shown, and the form that chooses another.
+// Scopes: which of a board's rankings is shown, and the form to choose another.
 //
-// A scope is { labels, values, by }: the names of its labels, their values (null while they are still
-// to be chosen), or the label whose values are ranked. In the address, as in questions to the API, the
-// labels are one parameter: `labels=gender=f,room=42`, their values percent-encoded.
+// A scope is { labels, values, by }: the names of its labels, their values (null until they are
+// chosen), or the label whose values are ranked. In addresses, as in queries of the API, the labels
+// are one parameter: `labels=gender=f,room=42`, their values percent-encoded.
 
 import { ask, boardPath, url } from "./api.js";
 import { el } from "./dom.js";
@@ -12,17 +12,20 @@ const SUGGESTED = 50;
 const LISTED = 100;
 const TYPING_MS = 150;
 
-/** Whether events of a board are counted by labels. */
+/** Returns whether a board has rankings by labels. */
 export function isScoped(board) {
   return board.rank_by.length > 0 || board.scopes.length !== 1 || board.scopes[0].length > 0;
 }
 
-/** The names of all labels of a board. */
+/** Returns the names of all labels of a board. */
 export function labelsOf(board) {
   return [...new Set([...board.scopes.flat(), ...board.rank_by])].sort();
 }
 
-/** The scope that an address names; without one that of all or, where there is none, the first. */
+/**
+ * Returns the scope in an address. The default is the ranking of all events or, if the board has
+ * none, the first scope.
+ */
 export function scopeIn(board, query) {
   if (board.rank_by.includes(query.by)) return { labels: [], values: {}, by: query.by };
   const values = valuesIn(query.labels);
@@ -39,37 +42,40 @@ function chosen(labels, values) {
   return { labels, values: isWhole ? own : null, by: null };
 }
 
-/** The values of labels by their names, from their text. */
+/** Parses labels into values by name. */
 function valuesIn(text) {
   const parts = text ? text.split(",").map((part) => part.split("=")) : [];
   return new Map(parts.map(([label, value = ""]) => [label, decoded(value)]));
 }
 
-/** The text of labels, from their values by their names; null of none. */
+/** Formats labels as text, from values by name; null if there are none. */
 function textOf(values) {
   const parts = Object.keys(values).sort().map((label) => `${label}=${encodeURIComponent(values[label])}`);
   return parts.join(",") || null;
 }
 
-/** A scope as parameters, of the address and of questions alike. */
+/** Returns a scope as parameters, for addresses and queries. */
 export function queryOf(scope) {
   if (scope.by) return { by: scope.by };
   return scope.values ? { labels: textOf(scope.values) } : { scope: String(scope.labels) };
 }
 
-/** A scope after a title: `, room 42`. */
+/** Returns a scope as the suffix of a title: `, room 42`. */
 export function scopeText(scope) {
   if (scope.by) return `, by ${scope.by}`;
   return scope.labels.map((label) => `, ${label}${scope.values ? ` ${scope.values[label]}` : ""}`).join("");
 }
 
-/** The link of a row: a member or, where values of a label are ranked, the scope of that value. */
+/**
+ * Returns the link of a row: to a member or, if the values of a label are ranked, to the scope of
+ * one.
+ */
 export function rowLink(board, scope, window, member) {
   const isOwn = scope.by && board.scopes.some((labels) => String(labels) === scope.by);
   return linkTo(board.name, { window, ...(isOwn ? { labels: textOf({ [scope.by]: member }) } : { ...queryOf(scope), member }) });
 }
 
-/** The form that chooses a scope; nothing on a board that has one only. */
+/** Creates the form to choose a scope; none if the board has only one. */
 export function scopeForm(board, scope, window, signal) {
   if (!isScoped(board)) return null;
   const go = (query) => {
@@ -124,13 +130,13 @@ function valueField(board, scope, label, signal) {
     "data-focus": `scope ${label}`,
     onfocus: (event) => suggest(event.target),
     oninput: (event) => suggest(event.target),
-    // Of several labels the next one is still to be typed: submitting now would take the form away.
+    // With several labels the others are still empty: submitting now would remove the form.
     onchange: (event) => scope.labels.length === 1 && event.target.form.requestSubmit(),
   });
   return el("label", { class: "field inline" }, el("span", {}, label), input, list);
 }
 
-/** Suggests values: of one label those that begin as what is typed, of several the first there are. */
+/** Suggests values: of a single label by prefix, of several labels the first ones. */
 async function fill(list, board, scope, label, typed, signal) {
   const isOne = scope.labels.length === 1;
   const after = isOne && typed ? textOf({ [label]: typed }) : null;
@@ -149,7 +155,7 @@ function listed(board, scope, query, signal) {
   return ask(address, { signal });
 }
 
-/** The scopes that can be chosen, as links, page by page. */
+/** Lists the existing scopes as links, page by page. */
 export async function scopeList(board, scope, window, signal) {
   const list = el("ul", { class: "chips scopes" });
   const more = el("button", { type: "button", class: "more" }, "Show more");

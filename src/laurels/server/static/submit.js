@@ -1,4 +1,4 @@
-// The form that submits a score.
+// The form to submit a score.
 
 import { Refused, ask, boardPath, url } from "./api.js";
 import { el, field, memberName, problemNotice } from "./dom.js";
@@ -11,8 +11,10 @@ const STATUS = {
   duplicate: "Was counted already",
 };
 
-/** The form for a board; receipts tell scores and ranks in `window` and the scope. With a `member`
- * it submits for that one alone. */
+/**
+ * Creates the form for a board. Receipts have scores and ranks in `window` and the scope. With
+ * `member`, the form submits only for that member.
+ */
 export function submitForm(board, scope, window, member, signal) {
   const result = el("div", { class: "result", "aria-live": "polite" });
   const query = { window, scope: isScoped(board) && !scope.by ? String(scope.labels) : null };
@@ -44,7 +46,7 @@ function labelField(label, scope) {
   return field(`Label ${label}`, { name: `label ${label}`, value, spellcheck: "false", "data-focus": `label ${label}` });
 }
 
-/** The labels in the fields of the form; none where all are empty. */
+/** Returns the labels in the fields of the form; none if all are empty. */
 function labelsIn(fields) {
   const said = [...fields].filter(([name, value]) => name.startsWith("label ") && value);
   return said.length ? Object.fromEntries(said.map(([name, value]) => [name.slice("label ".length), value])) : undefined;
@@ -60,8 +62,10 @@ function example(column) {
   return places ? `0.${"0".repeat(places)}` : "0";
 }
 
-/** Sends an event with an id of its own. What got no answer is sent again with the same id, so it
- * counts once. */
+/**
+ * Sends an event with a unique id. Without an answer it is sent again with the same id, so it
+ * counts once.
+ */
 function sender(board, query, signal) {
   let unanswered = null;
   return async (member, value, labels) => {

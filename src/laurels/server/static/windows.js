@@ -1,9 +1,9 @@
-// What windows, periods and instants are called.
+// The names of windows, periods and instants.
 
 const FORM = /^(?:(.+)=)?((all|hour|day|week|month|quarter|year|rolling|decay)(?::(.+))?)$/;
 const UNITS = { s: "second", m: "minute", h: "hour", d: "day" };
 
-/** The windows of a board: `name` as the API knows it, `label` for people, `type`, `zone`. */
+/** Returns the windows of a board: `name` for the API, `label` for display, `type`, `zone`. */
 export function windowsOf(board) {
   const windows = board.windows.map((text) => windowOf(text, board.tz));
   const labels = windows.map((window) => window.label);
@@ -44,7 +44,7 @@ const INSTANT = {
   timeZoneName: "short",
 };
 
-/** An instant in a time zone, with the zone's name; without one in the zone of the reader. */
+/** Formats an instant in a time zone, with the zone's name; by default in the reader's zone. */
 export function instantText(ms, zone) {
   const date = new Date(Number(ms));
   try {
@@ -54,7 +54,7 @@ export function instantText(ms, zone) {
   }
 }
 
-/** A part of an address as text; as it stands where it is not encoded as addresses are. */
+/** Decodes a part of an address; returns it unchanged if its encoding is invalid. */
 export function decoded(part) {
   try {
     return decodeURIComponent(part);
@@ -63,7 +63,7 @@ export function decoded(part) {
   }
 }
 
-/** The link to a board, with what is given of `window`, `period` and `member`. */
+/** Returns the link to a board, with those of `window`, `period` and `member` that are set. */
 export function linkTo(board, given = {}) {
   const query = Object.entries(given).filter(([, value]) => value);
   const path = `#/boards/${encodeURIComponent(board)}`;
