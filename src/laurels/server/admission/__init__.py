@@ -1,1 +1,1 @@
-"""Who is let in before a request is read: addresses, connections, rates, load."""
+"""Admission before a request is read: addresses, connections, rates, load."""

@@ -1,1 +1,1 @@
-"""What goes out: encoded answers, the cache of answers, and streams."""
+"""Output: encoded answers, the cache of answers, and streams."""

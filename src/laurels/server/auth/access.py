@@ -94,7 +94,7 @@ class Keys:
             with suppress(LaurelsError):  # recorded with the next change at the latest
                 store.set_needs_keys()
 
-    # Who the callers are
+    # Callers
 
     @property
     def can_anyone_enter(self) -> bool:

@@ -1,4 +1,4 @@
-"""Who is admitted when a server starts: the holders of existing keys, of a first key, or everybody
+"""The access that a server starts with: the holders of existing keys, of a first key, or everybody
 on this machine."""
 
 import ipaddress

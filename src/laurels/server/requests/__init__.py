@@ -1,1 +1,1 @@
-"""What comes in: the context of a request, its headers, its body, and its repetition."""
+"""Input: the context, headers and body of a request, and repeated requests."""

@@ -19,6 +19,6 @@ class AuditQuery(Struct, forbid_unknown_fields=True):
 
 @ROUTES.row("GET", "/v1/audit", "admin", query=AuditQuery, returns=AuditPage)
 async def audit(context: RequestContext, query: AuditQuery) -> object:
-    """Who administered what, when and why, newest first. A key limited to some boards sees the
+    """The administrative calls, newest first. A key limited to some boards sees the
     entries of these boards."""
     return await context.server.audit.page(context.caller, query.board, query.before, query.limit)

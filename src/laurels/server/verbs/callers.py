@@ -27,7 +27,7 @@ class CallerAnswer(Struct, frozen=True):
 
 @ROUTES.question("GET", "/v1/me", returns=CallerAnswer)
 async def me(context: RequestContext, _: NoQuery) -> object:
-    """What the caller may do: the scope of its key or token, and its boards."""
+    """The permissions of the caller: the scope of its key or token, and its boards."""
     caller = context.caller
     member = None if caller.submission is None else caller.submission.member
     return CallerAnswer(caller.name, _SCOPE_OF[caller.level], caller.boards, member)
