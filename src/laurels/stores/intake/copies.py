@@ -1,4 +1,4 @@
-"""What every store checks before a board is copied into it."""
+"""The checks that every store makes before a board is copied into it."""
 
 from laurels.core.contents import Origin
 from laurels.errors.copies import CopyRefused, NameTaken

@@ -29,7 +29,7 @@ class ChangeRows(Protocol):
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever written."""
+        """Return whether anything was ever written."""
 
     def floors(self) -> dict[int, BlockPlace]:
         """Return for each board the place before its oldest block."""

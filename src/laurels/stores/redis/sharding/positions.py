@@ -31,7 +31,7 @@ _pairs = msgspec.json.Decoder(Pair)
 
 
 class StoredPositions(Struct):
-    """What the shards of a board store of a source: a text each, and the keeper's claim."""
+    """A source's position as the shards store it: a text for each shard, and the keeper's claim."""
 
     source: str
     keeper: int
