@@ -81,6 +81,21 @@ class Program(ABC):
         """Ends it as a loss of power does to a process."""
         self._end(signal.SIGKILL)
 
+    def pause(self) -> None:
+        """Stops the server and its processes, which then answer nothing and close nothing."""
+        for pid in self._pids():
+            os.kill(pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        for pid in self._pids():
+            os.kill(pid, signal.SIGCONT)
+
+    def _pids(self) -> list[int]:
+        assert self._child is not None
+        pid = self._child.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [pid, *map(int, children)]
+
     def close(self) -> None:
         self._end(signal.SIGTERM)
         self._folder.cleanup()

@@ -6,6 +6,9 @@ from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any
 
+import msgspec
+import nats
+
 import laurels
 from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.rows import restored
@@ -113,3 +116,26 @@ def _scopes(lb: laurels.Leaderboards, board: laurels.Board) -> list[dict[str, st
         else:
             found += [dict(scope) for scope in lb.scopes(board.name, *names)]
     return found
+
+
+async def create_stream(url: str) -> None:
+    """Create the stream that a sink sends to; it knows the ids of the last hour."""
+    client = await nats.connect(url)
+    try:
+        await client.jetstream().add_stream(
+            name="changes", subjects=["changes.>"], duplicate_window=3_600
+        )
+    finally:
+        await client.close()
+
+
+async def messages(url: str) -> list[Any]:
+    """All messages of that stream."""
+    client = await nats.connect(url)
+    try:
+        stream = client.jetstream()
+        count = (await stream.stream_info("changes")).state.messages
+        reader = await stream.subscribe("changes.>", ordered_consumer=True)
+        return [msgspec.json.decode((await reader.next_msg(60)).data) for _ in range(count)]
+    finally:
+        await client.close()

@@ -2,15 +2,22 @@
 there already."""
 
 import sys
+import time
 from array import array
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, TypeVar
 
 from laurels.errors.ledger import InvalidEntry
 from laurels.errors.sinks import InvalidTarget
 
 from .columns import LedgerEntries
 from .dialects import ANSWER_SECONDS, CONNECT_SECONDS, Row, bare, driver, named_errors
+
+T = TypeVar("T")
+
+SILENT_SECONDS = ANSWER_SECONDS + 10.0
+"""The time without any byte after which a server counts as down. It is longer than the timeout of
+statements, which a server that is alive keeps by itself."""
 
 
 class PostgreSQL:
@@ -40,11 +47,23 @@ class PostgreSQL:
     def connect(self, *, create: bool = True) -> Any:
         options = {"connect_timeout": CONNECT_SECONDS, **self._options}
         with self.errors():
-            connection = self._driver.connect(self._url, **options)
+            connection = self._connection_class().connect(self._url, **options)
             connection.execute(f"SET statement_timeout = '{ANSWER_SECONDS}s'")
             connection.execute("SET client_min_messages = warning")
             connection.commit()
             return connection
+
+    def _connection_class(self) -> Any:
+        """Return a class of connections that give up a server that has stopped: the driver would
+        wait for it without end."""
+        driver = self._driver
+
+        def wait(connection: Any, steps: Any, *args: Any, **options: Any) -> Any:
+            return driver.Connection.wait(
+                connection, _until_silent(steps, driver), *args, **options
+            )
+
+        return type("Connection", (driver.Connection,), {"wait": wait})
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         return connection.execute(statement, row or None)
@@ -130,6 +149,28 @@ class PostgreSQL:
     def errors(self) -> Any:
         passing = (self._driver.OperationalError, self._driver.InterfaceError)
         return named_errors(passing, self._driver.Error)
+
+
+def _until_silent(steps: Generator[Any, Any, T], driver: Any) -> Generator[Any, Any, T]:
+    """Carry out the steps of a call. The driver sends in what the connection is ready for, which is
+    0 when nothing has happened for a while. Raises OperationalError after SILENT_SECONDS of
+    nothing."""
+    heard = time.monotonic()
+    try:
+        awaited = next(steps)
+        while True:
+            ready = yield awaited
+            now = time.monotonic()
+            if ready:
+                heard = now
+            elif now - heard >= SILENT_SECONDS:
+                raise driver.OperationalError(
+                    f"the server has not answered for {SILENT_SECONDS:g} s"
+                )
+            awaited = steps.send(ready)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 def _columns_of(table: str, scales: Sequence[int]) -> str:

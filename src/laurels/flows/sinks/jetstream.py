@@ -8,6 +8,7 @@ acknowledged.
 import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,7 +19,7 @@ from .mapping import FieldMapping
 from .target import SinkPage
 
 LIMIT = 500
-ANSWER_SECONDS = 10.0
+CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
 _FIELD = re.compile(r"\{(board|kind|member|labels\.[A-Za-z0-9_.-]+)\}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -94,23 +95,27 @@ class JetStreamTarget:
         """Do nothing: the position is in the store."""
 
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
+        """Disconnect. A server that takes no more bytes is not waited for without end."""
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await client.close()
 
     async def _connected(self) -> Any:
         if self._client is not None and self._client.is_connected:
             return self._client
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
+        await self.close()
         try:
             import nats  # noqa: PLC0415 (an optional package)
         except ModuleNotFoundError as error:
             raise MissingDriver("nats-py is not installed") from error
         try:
             self._client = await nats.connect(
-                self._server, allow_reconnect=False, connect_timeout=5, error_cb=_ignore
+                self._server,
+                allow_reconnect=False,
+                connect_timeout=CONNECT_SECONDS,
+                error_cb=_ignore,
             )
         except (nats.errors.Error, OSError, TimeoutError) as error:
             raise TargetUnavailable(f"{self._place()} does not answer: {error}") from error

@@ -1,0 +1,100 @@
+"""A server that has stopped, and keeps its connections, is a target that is down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels.errors.sinks import TargetUnavailable
+from laurels.flows.ledger import postgresql
+from laurels.flows.ledger.dialects import ANSWER_SECONDS
+from laurels.flows.sinks import jetstream
+from laurels.flows.sinks.mapping import FieldMapping
+from laurels.flows.sinks.opening import DeliveryOptions, open_target
+from laurels.flows.sinks.target import SinkPage
+
+from .databases import MariaDB, Nats, Postgres, Program
+from .sinking import NOW_MS, create_stream, ledger, messages
+
+BOARD = laurels.Board("b", windows=["all"], changes="7d")
+SHORT_SECONDS = 0.05
+
+
+def delivered_after_a_stop(
+    server: Program, url: str, shorten: Callable[[Any, pytest.MonkeyPatch], object]
+) -> str:
+    """Send a page to a server that is stopped, and again once it goes on; return the error.
+    `shorten` makes the target that is connected give up early."""
+
+    async def play() -> str:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(BOARD)
+            await lb.submit_many("b", [(f"m{i}", i) for i in range(30)])
+            read = await lb.changes("b")
+            page = SinkPage("b", read.changes, None, read.cursor)
+            target: Any = open_target(url, "s", DeliveryOptions(), lb, lambda: NOW_MS)
+            await target.open()
+            with pytest.MonkeyPatch.context() as patch:
+                shorten(target, patch)
+                server.pause()
+                try:
+                    with pytest.raises(TargetUnavailable) as caught:
+                        await target.deliver(page)
+                finally:
+                    server.resume()
+            await target.deliver(page)
+            await target.close()
+            return caught.value.what
+
+    return asyncio.run(play())
+
+
+def test_a_stopped_postgresql_is_given_up(postgres: Postgres) -> None:
+    """Its timeout of statements stops with it."""
+
+    def shorten(_target: Any, patch: pytest.MonkeyPatch) -> None:
+        assert postgresql.SILENT_SECONDS > ANSWER_SECONDS
+        patch.setattr(postgresql, "SILENT_SECONDS", SHORT_SECONDS)
+
+    url = f"{postgres.url}?prefix=silent_"
+    assert "has not answered for 0.05 s" in delivered_after_a_stop(postgres, url, shorten)
+    assert len(ledger(url, BOARD, "silent_")["all", "", ""]) == 30
+
+
+def test_a_stopped_mariadb_is_given_up(mariadb: MariaDB) -> None:
+    def shorten(target: Any, patch: pytest.MonkeyPatch) -> None:
+        for name in ("_read_timeout", "_write_timeout"):
+            assert getattr(target._connection, name) == ANSWER_SECONDS
+            patch.setattr(target._connection, name, SHORT_SECONDS)
+
+    url = f"{mariadb.url}?prefix=silent_"
+    assert "timed out" in delivered_after_a_stop(mariadb, url, shorten)
+    assert len(ledger(url, BOARD, "silent_")["all", "", ""]) == 30
+
+
+def test_a_stopped_jetstream_is_given_up() -> None:
+    def shorten(_target: Any, patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(jetstream, "ANSWER_SECONDS", SHORT_SECONDS)
+
+    with Nats() as broker:
+        asyncio.run(create_stream(broker.url))
+        delivered_after_a_stop(broker, f"{broker.url}/changes.{{member}}", shorten)
+        found = asyncio.run(messages(broker.url))
+        assert len(found) == len({message["id"] for message in found}) == 31
+
+
+def test_a_jetstream_that_takes_no_more_bytes_does_not_hold_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Stuck:
+        async def close(self) -> None:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(jetstream, "ANSWER_SECONDS", SHORT_SECONDS)
+    target: Any = jetstream.JetStreamTarget("nats://127.0.0.1/changes", FieldMapping())
+    target._client = Stuck()
+    asyncio.run(target.close())
