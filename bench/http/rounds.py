@@ -16,9 +16,9 @@ from bench.timing import Question, Sample, Unit
 Beside: TypeAlias = Callable[[HttpPeer], AbstractContextManager[object]]
 Figure: TypeAlias = tuple[str, Unit, float]
 
-# The turn of a connection at half load lasts twice what it does at most load: a wait, and then an
-# answer, which takes a part of what it took with everybody in the queue. The part is a guess until
-# a round has shown it.
+# At half load a connection waits before each request, so that a cycle takes twice as long as at the
+# highest load. The wait depends on the latency at half load, which is estimated until the first
+# round has measured it.
 _FIRST_GUESS = 0.25
 _LEAST_WAIT = 0.5
 _BUSY_SECONDS = 5.0

@@ -89,8 +89,8 @@ class _Boundary:
         await self._deployment.load(self._board, halves)
 
     async def measure(self) -> None:
-        """Measure the leaving of that step: the work ahead, the rotation, and both again without
-        work ahead."""
+        """Measure the boundary at which that step leaves the window: with work done ahead of the
+        boundary, and without."""
         await self._pass_boundary()
         with held_ms(self._server) as chunks:
             cost = await cost_of([self._server], self._deployment.settle)

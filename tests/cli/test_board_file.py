@@ -128,7 +128,7 @@ def test_every_fault_of_every_board_is_named(shell: Shell) -> None:
     for place, said in (
         ("defaults", "unknown field 'colour'"),
         ("defaults", "expected an integer from 1 to 10,000 for keep, got 0"),
-        ("defaults", "dedupe is shorter than the longest grace, 2h"),
+        ("defaults", "expected dedupe to be at least the longest grace, 2h"),
         ("board a", "expected an IANA time zone such as Asia/Shanghai for tz, got 'Mars/Phobos'"),
         ("board a", "expected one of first, last, member for tie, got 'never'"),
         ("board b", "unknown field 'colums'"),

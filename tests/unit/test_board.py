@@ -167,14 +167,14 @@ def test_definitions_that_say_the_same_are_equal() -> None:
         ({"grace": -1}, "or milliseconds), got -1"),
         ({"grace": 1.5}, "or milliseconds), got 1.5"),
         ({"grace": "40000d"}, "grace: expected a duration of at most 36525d, got '40000d'"),
-        ({"grace": "2h", "dedupe": "1h"}, "dedupe is shorter than the longest grace, 2h"),
+        ({"grace": "2h", "dedupe": "1h"}, "expected dedupe to be at least the longest grace, 2h"),
         (
             {"windows": ["day:grace=3h"], "dedupe": "1h"},
-            "dedupe is shorter than the longest grace, 3h",
+            "expected dedupe to be at least the longest grace, 3h",
         ),
         (
             {"windows": ["rolling:7d/1h,grace=4h"], "dedupe": "1h"},
-            "dedupe is shorter than the longest grace, 4h",
+            "expected dedupe to be at least the longest grace, 4h",
         ),
         ({"dedupe_max": -1}, "for dedupe_max, got -1"),
         ({"dedupe_max": 100_000_001}, "for dedupe_max, got 100000001"),

@@ -169,7 +169,7 @@ class Refreshes:
 
     def _state(self, number: int) -> BoardState:
         state = self._find_by_number(number)
-        assert state is not None, "the builds of a board go with it"
+        assert state is not None, "the builds of a deleted board are removed"
         return state
 
     # Builds

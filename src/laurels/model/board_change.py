@@ -52,15 +52,15 @@ def named_as(new: Board, old: Board) -> Board:
 
 _STAYS = {
     "name": "the name of a board stays",
-    "columns": "columns cannot change: the scores there are counted by them",
-    "tie": "tie cannot change: the rankings there are ordered by it",
-    "tie_resolution": "tie_resolution cannot change: the rankings there are ordered by it",
+    "columns": "columns cannot change: scores were counted by them",
+    "tie": "tie cannot change: the rankings are ordered by it",
+    "tie_resolution": "tie_resolution cannot change: the rankings are ordered by it",
     "rank": "rank cannot change: the same score would have another rank",
-    "tz": "tz cannot change: the boundaries of the periods there would move",
-    "week_start": "week_start cannot change: the boundaries of the weeks there would move",
+    "tz": "tz cannot change: the boundaries of its periods would move",
+    "week_start": "week_start cannot change: the boundaries of its weeks would move",
     "grace": "grace cannot change: events were refused or taken by it",
     "dedupe": "dedupe cannot change: ids are remembered for that long",
-    "shards": "shards cannot change: each member there lies in its shard",
+    "shards": "shards cannot change: members are stored by shard",
     "dedupe_max": "dedupe_max cannot change: events were refused or taken by it",
 }
 

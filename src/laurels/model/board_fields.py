@@ -91,7 +91,7 @@ def _errors_between_fields(
     durations_ms: Mapping[str, int],
     longest_ms: int,
 ) -> Iterator[str]:
-    """Yield the errors that fields of a board have together, after each was read by itself."""
+    """Yield the errors of fields that contradict each other."""
     if durations_ms["tie_resolution"] == 0:
         yield "expected tie_resolution to be 1ms or longer, got 0"
     if fields["rank"] == "dense" and fields["shards"] != 1:
@@ -107,7 +107,8 @@ def _errors_between_fields(
         yield from head_errors(windows, fields["rank"], scopes, rank_by)
     yield from place_errors(len(windows), len(scopes), len(rank_by))
     if durations_ms["dedupe"] < longest_ms:
-        yield f"dedupe is shorter than the longest grace, {duration_text(longest_ms)}"
+        longest, got = duration_text(longest_ms), duration_text(durations_ms["dedupe"])
+        yield f"expected dedupe to be at least the longest grace, {longest}, got {got}"
 
 
 def _decay_errors(windows: Sequence[WindowForm], columns: object) -> Iterator[str]:

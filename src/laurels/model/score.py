@@ -5,7 +5,8 @@ on its way in, and none through the precision of a decimal context.
 
 Inside, order is always ascending: an entry's order key is a tuple of integers, its *words*: one
 per column, the units times the column's sign, then, unless ties go by member, the tie stamp
-times the tie's sign. Whoever has the smaller words stands higher; equal words go by member id.
+times the tie's sign. The entry with the smaller words ranks higher; equal words are
+ordered by member id.
 """
 
 import re

@@ -1,17 +1,17 @@
-"""Periods: how each unit cuts local time, and what the pieces are called. Pure.
+"""Periods: the division of local time into hours, days, weeks, months, quarters and years. Pure.
 
-Periods of one unit tile time: each begins where the one before it ends, none is empty, and
-each has a label by which it is found again. Days, weeks, months, quarters and years run from
-the start of one local date to that of another (`zones` says when a date starts), so they may
-last an hour less or more. An hour is the longest time around an instant with the same local
-date, the same hour on the clock and the same offset: where clocks go back it comes twice, with
-two labels, and where they change in the middle of one it is cut short.
+Periods of one unit tile time: each begins where the previous one ends, none is empty, and each has
+a label that identifies it. Days, weeks, months, quarters and years run from the start of one local
+date to that of another (`zones` defines when a date starts), so they may last an hour less or more.
+An hour is the longest time around an instant with the same local date, the same hour on the clock
+and the same offset: when clocks go back an hour occurs twice, with two labels, and when they change
+within an hour it is shorter.
 
-    hour     2026-11-20T15+08:00   the offset is written always, with seconds only where it has
-                                   any; a label without it is read where it names one hour
+    hour     2026-11-20T15+08:00   always with the offset, with seconds only if it has any; a label
+                                   without an offset is accepted if it names one hour
     day      2026-11-20
-    week     2026-W47              ISO; a week that starts on another day than Monday is named
-                                   by its first date, 2026-11-15
+    week     2026-W47              ISO; the label of a week that does not start on Monday is its
+                                   first date, 2026-11-15
     month    2026-11
     quarter  2026-Q4
     year     2026

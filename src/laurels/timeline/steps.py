@@ -1,9 +1,9 @@
-"""Steps: how rolling windows cut time, and what the pieces are called. Pure.
+"""Steps: the division of time for rolling windows. Pure.
 
-A step of a fixed length begins at a multiple of it, counted from 1970 UTC; one of days begins with
-a local date. Each has a number, and the next one's is greater by 1, so the steps a window counts
-are a range of numbers. A local date skipped whole makes an empty step: it has a number, begins
-where it ends, and no event ever lies in it. Every label is read back as its step:
+A step of a fixed length begins at a multiple of that length, counted from 1970 UTC; a step of days
+begins with a local date. Steps are numbered consecutively, so the steps of a window are a range of
+numbers. The step of a local date that was skipped entirely is empty: it has a number, ends where it
+begins, and contains no event. Every step has a label that identifies it:
 
     of days     2026-11-20             its first local date
     others      2026-11-20T15:00Z      its start, in UTC, with seconds where it has any

@@ -1,17 +1,18 @@
 """Local time: the time zones of the `tzdata` package and where a local date begins in them.
 
-The host's own zone files are never read: a period's boundary is part of what a log means and
-must be the same on every machine.
+The host's own zone files are never read: the meaning of a log depends on the boundaries of periods,
+which must be the same on every machine.
 
-Clocks are put forward and back, by an hour, by half an hour, by a day where a country crossed
-the date line, and sometimes at midnight. Two rules make dates tile time all the same:
+Clocks are put forward and back, by an hour, by half an hour, by a day where a country crossed the
+date line, and sometimes at midnight. With two rules dates tile time nevertheless:
 
 - a date starts at the first instant at which the local clock shows its midnight, or, where that
   midnight was skipped, at the instant of the skip;
 - the date of an instant is the greatest one that has started. Where clocks go back just after
   midnight, the repeated minutes of the evening before count to the new date.
 
-A date skipped whole starts with the one after it, lasts no time and so is nobody's date.
+A date that was skipped entirely starts together with the next one and has no duration, so no instant
+has it.
 """
 
 from datetime import date, datetime, timedelta

@@ -190,7 +190,7 @@ function introduction({ info }) {
       {},
       prose(
         "Scores are JSON numbers, digit for digit; with several columns an array of them. Where keys are in use a " +
-          "request has the header `Authorization: Bearer lk_…`; what an endpoint asks of a key stands beside its path.",
+          "request has the header `Authorization: Bearer lk_…`; the permission that an endpoint needs is shown beside its path.",
       ),
     ),
   ];

@@ -76,7 +76,7 @@ function notFound(text, like, link) {
     { class: "notice" },
     el("p", { class: "what" }, memberName(text), " is in no ranking of this board."),
     suggested.length
-      ? el("p", {}, "Like it: ", suggested.flatMap((member) => [el("a", { href: link(member) }, memberName(member)), " "]))
-      : el("p", {}, "Ids are matched whole, capitals and spaces included."),
+      ? el("p", {}, "Similar ids: ", suggested.flatMap((member) => [el("a", { href: link(member) }, memberName(member)), " "]))
+      : el("p", {}, "An id has to match exactly, including capitals and spaces."),
   );
 }

@@ -110,8 +110,8 @@ class MemberView {
   showCards(standings, needed) {
     if (!this.isRanked) {
       const text =
-        " is in no ranking of this board. Ids are matched whole, capitals and spaces included. " +
-        "Should it get a score, it is shown here.";
+        " is in no ranking of this board. An id has to match exactly, including capitals and spaces. " +
+        "It is shown here as soon as it has a score.";
       this.cards.replaceChildren(el("p", { class: "notice" }, memberName(this.member), text));
       return;
     }
