@@ -11,8 +11,8 @@ date line, and sometimes at midnight. With two rules dates tile time nevertheles
 - the date of an instant is the greatest one that has started. Where clocks go back just after
   midnight, the repeated minutes of the evening before count to the new date.
 
-A date that was skipped entirely starts together with the next one and has no duration, so no instant
-has it.
+A date that was skipped entirely starts together with the next one and has no duration, so no
+instant has it.
 """
 
 from datetime import date, datetime, timedelta
