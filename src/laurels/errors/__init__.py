@@ -359,7 +359,10 @@ class InvalidAt(InvalidInput):
     """The time of the event is not valid."""
 
     code = "invalid_at"
-    advice = "give an aware datetime or integer milliseconds since 1970 UTC, in years 1900 to 9899"
+    advice = (
+        "give integer milliseconds since 1970 UTC or a time with its offset from UTC (in JSON as "
+        "RFC 3339, in Python an aware datetime), in years 1900 to 9899"
+    )
 
 
 class AtInFuture(InvalidInput):
@@ -392,7 +395,7 @@ class InvalidEvent(InvalidInput):
     code = "invalid_event"
     advice = (
         "give member, value and, where there are any, at, id and labels by their names, or "
-        "as a tuple (in JSON a list) in this order"
+        "as a list (in Python also a tuple) in this order"
     )
 
 
