@@ -39,7 +39,7 @@ from .labels import Groups, Labels, Values, ensure_label_form
 from .measures import any_measures, units_of_measures
 from .rules import Rules
 from .score import LIMIT, any_number, to_units
-from .validation import integer, safe_repr
+from .validation import integer, names_in_short, safe_repr
 
 MAX_ID_BYTES = 128
 MAX_BATCH = 100_000
@@ -339,7 +339,7 @@ def event_fields(event: object) -> Fields:
         return event.member, event.value, event.at, event.id, event.labels
     if isinstance(event, Mapping):
         if unknown := sorted(str(key) for key in event.keys() - _FIELDS):
-            raise InvalidEvent(f"unknown fields in an event: {', '.join(unknown)}")
+            raise InvalidEvent(f"unknown fields in an event: {names_in_short(unknown)}")
         if "member" not in event or "value" not in event:
             raise InvalidEvent(
                 f"expected an event with `member` and `value`, got {safe_repr(event)}"

@@ -86,9 +86,21 @@ def safe_repr(value: object, most: int = 60) -> str:
     if isinstance(value, int) and value.bit_length() > 200:
         return "an integer of more than 60 digits"
     try:
+        if isinstance(value, (str, bytes)) and len(value) > most:
+            value = value[:most]
         text = repr(value)
     except Exception:  # nested too deeply, an int too long to print, a class of the caller's own
         text = f"an object of type {type(value).__name__}"
     if not isinstance(value, str):
         text = _DECIMAL.sub(r"\1", text)
+    return shorten(text, most)
+
+
+def names_in_short(names: Iterable[str], most: int = 200) -> str:
+    """Return names, separated by commas, short enough for a message."""
+    return shorten(", ".join(names), most)
+
+
+def shorten(text: str, most: int) -> str:
+    """Return a text, cut off with an ellipsis beyond `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

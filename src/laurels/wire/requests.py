@@ -32,7 +32,7 @@ from laurels.errors.service import (
     UnsupportedMediaType,
 )
 from laurels.model.exact_json import exact
-from laurels.model.validation import expectation, safe_repr
+from laurels.model.validation import expectation, names_in_short, safe_repr
 
 from .parameters import read_parameters
 
@@ -224,7 +224,7 @@ def fields(read: Any, *names: str, optional: Sequence[str] = ()) -> list[Any]:
     if not isinstance(read, dict):
         raise InvalidBody(f"expected an object, got {safe_repr(read)}")
     if unknown := sorted(str(name) for name in read.keys() - set(names) - set(optional)):
-        raise InvalidBody(f"unknown fields: {', '.join(unknown)}")
+        raise InvalidBody(f"unknown fields: {names_in_short(unknown)}")
     if missing := [name for name in names if name not in read]:
         raise InvalidBody(f"missing fields: {', '.join(missing)}")
     return [read.get(name) for name in (*names, *optional)]

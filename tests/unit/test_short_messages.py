@@ -1,0 +1,38 @@
+"""Messages stay short, and cost little, whatever they are about."""
+
+import tracemalloc
+
+import pytest
+
+from laurels.errors import InvalidEvent
+from laurels.errors.service import InvalidBody
+from laurels.model.event import event_fields
+from laurels.model.validation import safe_repr
+from laurels.wire import requests
+
+LONG = "x" * (4 << 20)
+
+
+@pytest.mark.parametrize("value", ["x" * 59, "x" * 60, "x" * 61, "é\n" * 50, b"x" * 61])
+def test_a_cut_text_is_the_beginning_of_the_whole(value: str | bytes) -> None:
+    whole = repr(value)
+    assert safe_repr(value) == (whole if len(whole) <= 60 else f"{whole[:59]}…")
+
+
+def test_a_long_text_is_not_represented_as_a_whole() -> None:
+    tracemalloc.start()
+    try:
+        assert safe_repr(LONG) == "'" + "x" * 58 + "…"
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < len(LONG) / 100
+
+
+def test_unknown_fields_are_named_in_short() -> None:
+    with pytest.raises(InvalidEvent) as refused:
+        event_fields({"member": "a", "value": 1, LONG: 1})
+    assert len(refused.value.what) < 300
+    with pytest.raises(InvalidBody) as refused_body:
+        requests.fields({"member": "a", LONG: 1}, "member")
+    assert len(refused_body.value.what) < 300
