@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from laurels.core.commands import SubmitMany
 from laurels.core.queries import QUERIES
 from laurels.core.query import Query
-from laurels.stores.intake.commands import ON_LOOP
+from laurels.stores.intake.commands import ON_LOOP, is_long
 
 SIZES = {"limit", "radius", "members"}
 MANY = ON_LOOP + 1
@@ -26,3 +27,12 @@ def test_a_query_for_many_entries_says_so(kind: type[Query[Any]]) -> None:
         if kind.verb == "standings":  # of members that are each asked for once
             many = [f"m{i}" for i in range(MANY)]
         assert kind(**given | {name: many}).size > ON_LOOP
+
+
+def test_a_batch_is_long_by_its_events_or_their_size() -> None:
+    few: list[tuple[str, int]] = [("ann", 1)]
+    assert not is_long(SubmitMany("b", few))
+    assert is_long(SubmitMany("b", few * MANY))
+    assert is_long(SubmitMany("b", iter(few)))
+    assert is_long(SubmitMany("b", few, is_large=True))
+    assert is_long(msgspec.structs.replace(SubmitMany("b", iter(few), is_large=True), events=few))

@@ -36,7 +36,7 @@ class Submit(Command[Receipt], frozen=True):
 
 class SubmitMany(Command[Receipts], frozen=True):
     """A batch of events, committed together. `arrived_ms` is when the stream of their source took
-    them."""
+    them. `is_large` says that validating them may take long, even if they are few."""
 
     board: str
     events: Iterable[Any]
@@ -47,6 +47,7 @@ class SubmitMany(Command[Receipts], frozen=True):
     position: SourcePosition | None = None
     scope: Sequence[str] | None = None
     arrived_ms: int | None = None
+    is_large: bool = False
 
 
 class SetData(Command[None], frozen=True):

@@ -14,6 +14,7 @@ from laurels.errors.service import Forbidden, InvalidBody, InvalidQuery
 from laurels.model.event import at_ms
 from laurels.model.validation import safe_repr
 from laurels.server.auth.caller import LEVEL
+from laurels.server.requests.bodies import SMALL
 from laurels.server.requests.context import RequestContext
 from laurels.server.routing.route import NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
@@ -103,6 +104,7 @@ async def scores(context: RequestContext, query: ScoresQuery) -> object:
                 position=position,
                 scope=scope,
                 arrived_ms=at_ms(query.arrived_ms),
+                is_large=len(context.raw) > SMALL,
             )
             receipts = await context.store.write_async(batch)
         except BatchRefused as refused:
@@ -182,7 +184,7 @@ async def scores_of_boards(context: RequestContext, _: NoQuery) -> object:
     with context.server.admission.writing():
         for name, found in by_board.items():
             receipts = await context.store.write_async(
-                SubmitMany(name, found, key=context.batch_key)
+                SubmitMany(name, found, key=context.batch_key, is_large=len(context.raw) > SMALL)
             )
             context.server.metrics.submitted(receipts)
             answers[name] = await asyncio.to_thread(batch_answer, receipts, "all")

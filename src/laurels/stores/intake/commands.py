@@ -103,7 +103,8 @@ def is_long(command: Command[Any]) -> bool:
         return sum([len(each.entries) for each in command.rankings]) > ON_LOOP
     if not isinstance(command, SubmitMany):
         return False
-    return not isinstance(command.events, Sized) or len(command.events) > ON_LOOP
+    events = command.events
+    return command.is_large or not isinstance(events, Sized) or len(events) > ON_LOOP
 
 
 def copy_event(event: tuple[Any, ...]) -> tuple[Any, ...]:
