@@ -409,12 +409,11 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
     ) -> Needed | None:
         """Return the value of one event with these labels that, counted now and alone, moves a
-        member to position `rank` or better; None if it stands there already. On a board with a head
-        `rank` is by default its last position.
+        member to position `rank` or better; None if the member is there already. On a board with a
+        head `rank` is by default its last position.
 
-        Of a sum it is the least amount, of a last or best value the least demanding one; `column`,
-        by default the first, is the one that varies. The member need not be ranked. Raises NotLive
-        for a window with refresh. O(windows · scopes · log n).
+        For a sum it is the smallest amount, for a last or best value the least demanding one;
+        `column`, by default the first, is the one that varies. The member need not be ranked.
         """
         return self._ask(
             board,

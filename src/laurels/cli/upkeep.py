@@ -21,7 +21,7 @@ from .show import complain, complain_of, put_json, put_line, readable
 
 FAULTY = 1
 REPORTED = 100_000
-"""After so many entries of a ledger a line says how far a rebuild is."""
+"""The number of entries of a ledger after which the progress of a rebuild is printed."""
 
 
 def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
@@ -85,9 +85,9 @@ def rebuild(
 ) -> int:
     """Rebuild all rankings from the log, or make boards from a ledger.
 
-    With --from the boards of a ledger are made in another place: definitions, entries, ties, what
-    members carry, and where sources stood, so that they go on with what is missing. Repeat the
-    command after an interruption; nothing else may write to the boards until it has ended.
+    With --from, boards are made from a ledger: definitions, entries, ties, the data of members, and
+    the positions of sources, which then continue with the missing messages. Repeat the command
+    after an interruption; nothing else may write to the boards until it has ended.
 
     \b
     Examples:

@@ -247,7 +247,7 @@ class Card(ScopedQuery[dict[str, Standing | None]], frozen=True, kw_only=True):
 
 
 class NeededAnswer(Struct, frozen=True):
-    """The value that one event needs; null if the member stands at the position already."""
+    """The value that one event needs; null if the member is at the position already."""
 
     needed: Needed | None
 

@@ -41,9 +41,9 @@ def passed_times(positions: Mapping[str, str]) -> dict[str, int]:
 
 
 def judged_at(arrived_ms: int, before: str | None, now_ms: int, close_wait_ms: int) -> int:
-    """Return the time as of which the lateness of events is judged: events that their stream took
-    from `arrived_ms` on, counted at `now_ms` after the position `before`. It is never before the
-    time that the source has passed, as periods may already be final by that time."""
+    """Return the time as of which lateness is judged, for events that their stream took from
+    `arrived_ms` on and that are counted at `now_ms` after the position `before`. It is never before
+    the time that the source has passed, as periods may already be final by that time."""
     passed = passed_ms(before)
     earliest_ms = now_ms - close_wait_ms if passed is None else max(passed, now_ms - close_wait_ms)
     return min(now_ms, max(arrived_ms, earliest_ms))

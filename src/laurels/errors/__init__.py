@@ -151,7 +151,8 @@ class UnknownColumn(NotFound):
 
 
 class NotLive(Conflict):
-    """Events do not change the window's ranking at once, so nothing can be said about one event."""
+    """Events do not change the window's ranking immediately, so the effect of one event is
+    unknown."""
 
     code = "not_live"
     advice = "ask about a window without refresh"

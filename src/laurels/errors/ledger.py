@@ -18,7 +18,7 @@ class LedgerIncomplete(Conflict):
 
 
 class NoLedger(InvalidInput):
-    """The database has no ledger, or not the boards that are asked for."""
+    """The database has no ledger, or the ledger does not have the requested boards."""
 
     code = "no_ledger"
     advice = "name the database and the ?prefix= that the sink writes to, and boards that it has"

@@ -162,7 +162,7 @@ class InvalidRequestId(InvalidInput):
 
 
 class InvalidHeader(InvalidInput):
-    """A header that may stand once, in ASCII, is repeated or has other characters."""
+    """A header that may occur once, in ASCII, is repeated or has other characters."""
 
     code = "invalid_header"
     advice = "send the header once; a proxy in front must not add it a second time"

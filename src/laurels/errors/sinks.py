@@ -1,4 +1,4 @@
-"""The errors of sinks: what is wrong with a target, or with where a sink stands in the changes."""
+"""The errors of sinks: of their targets, and of their positions in the changes."""
 
 from . import Conflict, InvalidInput, Unavailable
 

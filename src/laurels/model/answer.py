@@ -1,14 +1,14 @@
-"""What answers have in common: each is a mapping of plain values, ready for JSON.
+"""The base of all answers: each is a mapping of plain values, ready for JSON.
 
-`to_dict()` is what the service sends as JSON, with one difference: a Decimal becomes its text. A
-JSON number would be read as a binary float by most programs, and by what turns Python objects into
-JSON for web frameworks, and `12.50` or a score of 20 digits would not come back as it was. Given
-to `submit`, the text is the same number again.
+`to_dict()` is what the service sends as JSON, with one difference: a Decimal becomes its text. Most
+programs, and the JSON encoders of web frameworks, treat a JSON number as a binary float, so `12.50`
+or a score of 20 digits would not come back exactly. Passed to `submit`, the text is the same number
+again.
 
-`keys()` and `[name]` are those of that dictionary, as rows of `sqlite3` have them, so
-`dict(answer)` is `to_dict()`. A FastAPI handler may therefore return an answer as it is, and one
-that says so in its annotation (`-> laurels.Page`) has it in its OpenAPI description: pydantic finds
-the schema here.
+`keys()` and `[name]` are those of that dictionary, as with rows of `sqlite3`, so `dict(answer)`
+equals `to_dict()`. A FastAPI handler may therefore return an answer as it is, and a handler with an
+answer as its return type (`-> laurels.Page`) has its schema in the OpenAPI description: pydantic
+finds the schema here.
 """
 
 from collections.abc import KeysView

@@ -51,9 +51,9 @@ FORMAT = 1
 class Board(Plain, Struct, frozen=True):
     """The definition of a board; raises BoardInvalid with every fault it has.
 
-    `columns` are 1 to 4 components of a score, compared in turn. Among equal scores, `tie` puts
-    who reached it `first` higher, or who did `last`, or goes by `member` id alone, at a
-    resolution of `tie_resolution`. `rank` numbers equal scores 1,2,3,4 (`ordinal`), 1,2,2,4
+    `columns` are 1 to 4 components of a score, compared in turn. Among equal scores, `tie` ranks
+    higher who reached the score `first`, or `last`, at a resolution of `tie_resolution`, or orders
+    by `member` id alone. `rank` numbers equal scores 1,2,3,4 (`ordinal`), 1,2,2,4
     (`competition`) or 1,2,2,3 (`dense`). `windows` say which events count together; a question
     that names none means the first. `tz`, `week_start`, `grace` and `keep` hold for every window
     that does not say otherwise; the grace of a rolling one is cut to its span less a step. An

@@ -47,9 +47,9 @@ class RankingSpec(NamedTuple):
 class Rules(Struct, frozen=True, dict=True):
     """How a board counts and ranks.
 
-    `tie` is 1 where the earlier stands higher, -1 where the later does, 0 where the member id
-    alone decides. `windows` are in the order of the definition, by name; the first is the one
-    a question without a window means. `scopes` are tuples of label names, each in the order of
+    `tie` is 1 if the earlier of equal scores ranks higher, -1 if the later does, 0 if the member
+    id alone decides. `windows` are in the order of the definition, by name; the first is the
+    default of queries. `scopes` are tuples of label names, each in the order of
     the names: an event is counted in every scope that it has all labels for; the values of the
     labels in `rank_by` are ranked as well. With `ignores_labels` labels that none of these names
     are left out rather than refused. `shards` is over how many an index server divides the members.

@@ -145,7 +145,8 @@ class WindowForm(Struct, frozen=True):
 
     @property
     def longest_grace_ms(self) -> int:
-        """The longest grace of a rolling window; the step of a later event has left."""
+        """The longest grace of a rolling window: beyond it the window no longer has the step of the
+        event."""
         span_ms, step_ms = self.lengths_ms
         return span_ms - step_ms
 

@@ -73,7 +73,7 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         return self.step(running - self.steps + 1).start_ms, self.step(running).end_ms
 
     def instance_of(self, period: Period) -> int:
-        """Return the number under which a step is stored, which is its own."""
+        """Return the number under which a step is stored: the number of the step."""
         return self.number_at(period.start_ms)
 
     def period_of(self, instance: int) -> Period:

@@ -71,8 +71,8 @@ class Caller(Struct, frozen=True):
             raise Forbidden(f"{self.name!r} does not reach the board {board!r}")
 
     def ensure_submits(self, board: str | None) -> None:
-        """Raise Forbidden unless the call submits to one of the caller's boards; None is any other
-        call. For a token that submits for one member."""
+        """Raise Forbidden unless the call submits to one of the caller's boards, as a token for one
+        member may; None stands for a call that does not submit."""
         if board is None:
             raise Forbidden(f"{self.name!r} submits for one member, and does nothing else")
         self.ensure(NO_LEVEL, board)

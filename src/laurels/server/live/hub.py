@@ -94,8 +94,8 @@ class Hub:
             await self._follow([watched.board])
         channel = self._channels.get(watched)
         if channel is None:
-            # A reopened channel counts from 0 again; its own epoch tells its frames from earlier
-            # ones.
+            # A reopened channel counts from 0 again; its own epoch distinguishes its frames from
+            # earlier ones
             channel = Channel(watched, f"{self._epoch}-{next(self._made)}")
             await self._read_first(channel, payer)
         elif self._change_token(watched.board) != channel.change_token:

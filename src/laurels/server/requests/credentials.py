@@ -1,4 +1,4 @@
-"""The key or token that a request brings, and headers that may stand only once."""
+"""The key or token of a request, and headers that may occur only once."""
 
 from granian.rsgi import Headers, Scope  # type: ignore[attr-defined]
 
@@ -7,14 +7,14 @@ from laurels.server.auth.tokens import TOKEN_PREFIX
 
 
 def header_values(headers: Headers, name: str) -> list[str]:
-    """Return the values of a header, each time that it is there in ASCII."""
+    """Return all values of a header that are ASCII."""
     values: list[str] = headers.get_all(name)  # type: ignore[attr-defined]
     return values
 
 
 def single_header(headers: Headers, name: str) -> str | None:
-    """Return the value of a header, None without it. Raise InvalidHeader if it is there twice, of
-    which a proxy in front may have read the other one, or is not ASCII and so cannot be read."""
+    """Return the value of a header, None if it is absent. Raise InvalidHeader if the header is not
+    ASCII, or occurs more than once, since a proxy in front may have used the other value."""
     values = header_values(headers, name)
     if len(values) == 1:
         return values[0]

@@ -156,7 +156,7 @@ class Single:
 
 
 class Several:
-    """A write of records that `propose` makes from the state at the commit, which is its own."""
+    """A write of the records that `propose` makes from the state at the commit."""
 
     exclusive = True
     board = None

@@ -35,9 +35,9 @@ NEW = os.O_EXCL
 
 
 def open_output(path: Path, flags: int) -> int:
-    """Open a file that holds data outside of a store, to `APPEND` to it or as a `NEW` one, and
-    return its descriptor. One that is created is its owner's alone; an existing one keeps its mode,
-    which its owner may have chosen."""
+    """Open a file for data outside of a store, to `APPEND` to it or as a `NEW` one, and return its
+    descriptor. A new file is readable by its owner alone; an existing one keeps its mode, which its
+    owner may have chosen."""
     return os.open(path, flags | os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
 
 

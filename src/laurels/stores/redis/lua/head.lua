@@ -946,7 +946,7 @@ do
     return true
   end
 
-  -- Takes up a new definition of the board: what to do in its rankings is found by the passes.
+  -- Applies a changed definition of the board; the passes do what follows from it in its rankings.
   function head.change(all)
     head.use(call('HGET', KEYS[1], 'heads'))
     if B.head then call('HSET', KEYS[1], 'heads', cmsgpack.pack(B.head)) end

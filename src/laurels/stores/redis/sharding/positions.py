@@ -116,7 +116,7 @@ async def stored_positions(
 
 
 def position_shard(source: str, count: int) -> int:
-    """Return the shard that stores the position of a source, its keeper."""
+    """Return the shard that stores the position of a source (its keeper)."""
     return shard_of(source.encode(), count)
 
 
