@@ -25,7 +25,16 @@ from laurels.errors import (
 )
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import Deployment, Implementation
-from tests.definitions import Changed, ColumnDef, Definition, Refusal, Report, Score, WindowDef
+from tests.definitions import (
+    Changed,
+    ColumnDef,
+    Definition,
+    Refusal,
+    Report,
+    Score,
+    WindowDef,
+    duration_ms,
+)
 from tests.oracle import Oracle
 
 DAY = 86_400_000
@@ -80,6 +89,7 @@ def score_of(score: Score, columns: tuple[ColumnDef, ...]) -> Any:
 
 def expected(changed: Changed, definition: Definition) -> dict[str, Any]:
     """What a change has, besides its id, in plain values."""
+    all_window = next((w.called for w in definition.windows if w.unit == "all"), None)
     columns = definition.columns
     sums = [column.op == "sum" for column in columns]
     delta: Any = None
@@ -88,7 +98,7 @@ def expected(changed: Changed, definition: Definition) -> dict[str, Any]:
         parts = exact if isinstance(exact, tuple) else (exact,)
         kept = tuple(part if is_sum else None for part, is_sum in zip(parts, sums, strict=True))
         delta = kept[0] if len(kept) == 1 else kept
-    resolution_ms = 60_000 if definition.tie_resolution == "1m" else 1
+    resolution_ms = duration_ms(definition.tie_resolution)
     has_last = any(column.op == "last" for column in columns)
     rankings = {}
     for (window, period, labels), (row, newest_ms) in changed.entries.items():
@@ -100,7 +110,7 @@ def expected(changed: Changed, definition: Definition) -> dict[str, Any]:
     totals = [
         score
         for (name, _, labels), (score, _, _) in rankings.items()
-        if name == "all" and not labels
+        if name == all_window and not labels
     ]
     return {
         "kind": changed.kind,
@@ -155,6 +165,18 @@ def all_changes(
         if not page.more:
             return
         page = lb.changes(board, after=page.cursor, limit=limit)
+
+
+def assert_changes(
+    lb: laurels.Leaderboards, oracle: Oracle, board: str, limit: int = 7
+) -> list[Change]:
+    """Compare the changes of members of a board with the oracle's; return them."""
+    found = [c for c in all_changes(lb, board, limit) if c.kind not in ("create", "change")]
+    listed = oracle.boards[board]
+    wanted = [(each.member, expected(each, listed.definition)) for each in listed.changes]
+    shown = [(str(change.member), told(change)) for change in found]
+    assert by_member(shown) == by_member(wanted)
+    return found
 
 
 class History:
@@ -242,14 +264,7 @@ class History:
 
     def compare(self, lb: laurels.Leaderboards) -> list[Change]:
         """Compare the changes with the oracle's; return them."""
-        found = [c for c in all_changes(lb, "board") if c.kind not in ("create", "change")]
-        wanted = [
-            (changed.member, expected(changed, self.definition))
-            for changed in self.oracle.boards["board"].changes
-        ]
-        shown = [(str(change.member), told(change)) for change in found]
-        assert by_member(shown) == by_member(wanted)
-        return found
+        return assert_changes(lb, self.oracle, "board")
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
@@ -502,3 +517,16 @@ def test_times_are_as_given(lb: laurels.Leaderboards) -> None:
     lb.submit("board", "ann", 1, at=NOW_MS - 5)
     (_, change) = all_changes(lb, "board")
     assert change.at_ms == NOW_MS - 5
+
+
+def test_the_score_is_that_of_the_first_window_over_all_events(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("board", windows=["day", "ever=all"], changes="7d"))
+    lb.submit("board", "ann", 5)
+    lb.change("board", windows=["day", "ever=all", "since=all"])
+    lb.submit("board", "ann", 2)
+    events = [change for change in all_changes(lb, "board") if change.kind == "event"]
+    assert [change.score for change in events] == [5, 7]
+    assert [[each.window for each in change.rankings] for change in events] == [
+        ["day", "ever"],
+        ["day", "ever", "since"],
+    ]

@@ -30,6 +30,13 @@ class ChangeContext(Struct, frozen=True):
     shard: int
     rules: Rules
 
+    @property
+    def _all_window(self) -> str | None:
+        """The name of the window whose scores are those of changes: the first window `all` over all
+        events; None without one."""
+        index = self.rules.all_window
+        return None if index < 0 else self.rules.places[index].window
+
     def place(self, block: Block, number: int) -> BlockPlace:
         """Return the place after a change of a block."""
         end = number + 1 >= block.count
@@ -73,7 +80,7 @@ class ChangeContext(Struct, frozen=True):
         window, _, scope = block.target
         members, rules = split_texts(block.members, block.lengths), self.rules
         columns = [unpack(column, block.count) for column in block.words]
-        is_total = not scope and rules.windows[window].holds_totals
+        is_total = not scope and window == self._all_window
         found: list[Change] = []
         for i in rows:
             entry: dict[str, Any] = {}
@@ -157,7 +164,7 @@ class ChangeContext(Struct, frozen=True):
         found: list[list[ChangedRanking]] = [[] for _ in rows]
         totals: list[Score | None] = [None] * len(rows)
         names = [self._ranking(target) for target in block.targets]
-        rules = self.rules
+        rules, all_window = self.rules, self._all_window
         for traced in block.rankings:
             route = traced.route
             if isinstance(route, int) and route < 0:
@@ -177,7 +184,7 @@ class ChangeContext(Struct, frozen=True):
                     )
                 )
                 window, _, scope = block.targets[index]
-                if not scope and rules.windows[window].holds_totals:
+                if not scope and window == all_window:
                     totals[row - rows.start] = score
         return found, totals
 
