@@ -55,6 +55,7 @@ LONG_FIRST = (
     "bench/test_targets.py",
     "crash/test_kill.py",
     "flows/test_source_kills.py",
+    "flows/test_sink_kills.py",
     "crash/test_power_cut.py",
     "engine/test_stubs.py",
     "http/test_crowd.py",

@@ -1,0 +1,331 @@
+"""What the tests that kill sinks share: load on a board, sinks as processes, and their targets.
+
+A target shows how far the sink is, so that a test kills a sink that works and not one that is being
+loaded, and compares at the end what the target has with what was acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import nats
+import psycopg
+import pymysql
+
+import laurels
+from tests.redis.servers import Server, until
+from tests.serving import ADMIN_KEY
+
+from .databases import MariaDB, Nats, Postgres
+from .sinking import create_stream, ledger, messages, rankings, rows
+from .test_webhook import Receiver
+
+BOARD = laurels.Board("b", windows=["all", "day"], changes="7d")
+MEMBERS = 60
+
+
+@dataclass
+class Acknowledged:
+    """The events that have to count, and the scores that come of them."""
+
+    events: int = 0
+    scores: Counter[str] = field(default_factory=Counter)
+
+
+class Load(Acknowledged):
+    """Batches of events on a board."""
+
+    def __init__(self, lb: laurels.Leaderboards, random: Random) -> None:
+        super().__init__()
+        self._lb = lb
+        self._random = random
+
+    def write(self, batches: int = 1) -> None:
+        """Write so many batches; now and then a member is removed."""
+        for _ in range(batches):
+            events = [(self._member(), self._random.randrange(1, 100)) for _ in range(200)]
+            self._lb.submit_many("b", events)
+            self.events += len(events)
+            for member, value in events:
+                self.scores[member] += value
+            if self._random.random() < 0.2:
+                member = self._member()
+                self._lb.remove("b", member)
+                del self.scores[member]
+
+    def _member(self) -> str:
+        return f"m{self._random.randrange(MEMBERS)}"
+
+
+@dataclass
+class Tally:
+    """What the kills of one test have met, and what the target has in the end."""
+
+    kills: int = 0
+    progressed: int = 0
+    """Kills of a sink, or of its target, after the target had more than before."""
+    events: int = 0
+    missing: int = 0
+    twice: int = 0
+    disordered: int = 0
+
+    def count(self, *, progressed: bool) -> None:
+        """Count a kill."""
+        self.kills += 1
+        self.progressed += progressed
+
+    def compare(self, found: Sequence[object], wanted: Sequence[object]) -> None:
+        """Count what an ordered list lacks and has again, and whether its order differs."""
+        first = list(dict.fromkeys(found))
+        self.missing += len({*wanted} - {*found})
+        self.twice += len(found) - len(first)
+        self.disordered += first != [*wanted]
+
+
+class SinkProcess:
+    """`laurels sink run`, killed and begun again."""
+
+    def __init__(self, server: str, target: str, folder: Path) -> None:
+        self._command = [
+            *(sys.executable, "-m", "laurels", "sink", "run", "s", "--at", server),
+            *("--to", target, "--allow-private"),
+        ]
+        self._environment = {**os.environ, "LAURELS_KEY": ADMIN_KEY}
+        self._folder = folder
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with (self._folder / "sink.log").open("ab") as log:
+            self._child = subprocess.Popen(
+                self._command, env=self._environment, stdout=log, stderr=log, cwd=self._folder
+            )
+
+    def wait_for(self, condition: Callable[[], object], what: str) -> None:
+        """Wait until the sink has brought something about."""
+
+        def holds() -> bool:
+            assert self._child is not None
+            assert self._child.poll() is None, (self._folder / "sink.log").read_text()[-2_000:]
+            return bool(condition())
+
+        until(holds, what)
+
+    def kill(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.communicate()
+
+    def finish(self) -> None:
+        """Send what is left, and end."""
+        self.kill()
+        done = subprocess.run(
+            [*self._command, "--until-end"],
+            env=self._environment,
+            cwd=self._folder,
+            capture_output=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+
+    def __enter__(self) -> SinkProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+
+@dataclass
+class Target(ABC):
+    """A target of a sink that a test looks into."""
+
+    url: str
+    program: Any = None
+    """The server, which may be killed and started again."""
+    resends: int = 0
+    """The most changes that may be there again after each kill."""
+
+    @abstractmethod
+    def progress(self) -> object:
+        """How far the sink is; another value whenever it has delivered more."""
+
+    @abstractmethod
+    def has_all(self, lb: laurels.Leaderboards) -> bool:
+        """Whether the sink is at its end."""
+
+    @abstractmethod
+    def compare(self, lb: laurels.Leaderboards, load: Acknowledged, tally: Tally) -> None:
+        """Count what the target lacks, and what it has twice."""
+
+
+class Ledger(Target):
+    """Tables of a database."""
+
+    def progress(self) -> object:
+        try:
+            return rows(self.url, "SELECT position FROM laurels_sinks") or None
+        except (psycopg.Error, pymysql.Error, sqlite3.Error, laurels.LaurelsError):
+            return None  # no tables yet, or the server is down
+
+    def has_all(self, lb: laurels.Leaderboards) -> bool:
+        return ledger(self.url, BOARD) == rankings(lb, BOARD)
+
+    def compare(self, lb: laurels.Leaderboards, load: Acknowledged, tally: Tally) -> None:
+        """Points rather than changes: a ledger has sums."""
+        found = ledger(self.url, BOARD)
+        scores = {member: score for member, (score,) in found["all", "", ""].items()}
+        for member in scores.keys() | load.scores:
+            difference = scores.get(member, 0) - load.scores[member]
+            tally.missing += max(0, -difference)
+            tally.twice += max(0, difference)
+        assert found == rankings(lb, BOARD)
+
+
+@dataclass
+class List(Target):
+    """A list of changes, in the order in which they came."""
+
+    documents: Callable[[], list[Any]] = list
+    length: Callable[[], object] = int
+    by_member: bool = False
+    """Whether the order holds for the changes of each member alone."""
+
+    def progress(self) -> object:
+        return self.length()
+
+    def has_all(self, lb: laurels.Leaderboards) -> bool:
+        found = {document["id"] for document in self.documents()}
+        return found.issuperset([change.id for change in stored(lb)])
+
+    def compare(self, lb: laurels.Leaderboards, load: Acknowledged, tally: Tally) -> None:
+        wanted = [(change.member, change.id) for change in stored(lb)]
+        found = [
+            (document["member"], document["id"])
+            for document in self.documents()
+            if document["kind"] != "position"
+        ]
+        assert sum(change.kind == "event" for change in stored(lb)) == load.events
+        if not self.by_member:
+            tally.compare(found, wanted)
+            return
+        for member in {member for member, _ in wanted} | {member for member, _ in found}:
+            tally.compare(
+                [id for name, id in found if name == member],
+                [id for name, id in wanted if name == member],
+            )
+
+
+def judge(
+    kind: str, to: Target, lb: laurels.Leaderboards, load: Acknowledged, tally: Tally
+) -> None:
+    """Compare what a target has with what was acknowledged."""
+    tally.events = load.events
+    to.compare(lb, load, tally)
+    print(f"{kind}: {tally}")
+    assert tally.progressed == tally.kills > 0, "killed before it had done anything"
+    assert (tally.missing, tally.disordered) == (0, 0)
+    assert tally.twice <= to.resends * tally.kills
+
+
+def stored(lb: laurels.Leaderboards) -> list[Any]:
+    """All changes but positions."""
+    found: list[Any] = []
+    after = None
+    while True:
+        page = lb.changes("b", after=after, limit=10_000)
+        found += [change for change in page if change.kind != "position"]
+        after = page.cursor
+        if not page.more:
+            return found
+
+
+@contextmanager
+def target(kind: str, folder: Path) -> Iterator[Target]:
+    """An empty target."""
+    if kind == "sqlite":
+        yield Ledger(f"sqlite:///{folder}/ledger.db")
+    elif kind in ("postgres", "mariadb"):
+        with Postgres() if kind == "postgres" else MariaDB() as database:
+            yield Ledger(database.url, database)
+    elif kind == "redis":
+        with Server("--appendfsync", "always") as redis:
+            yield List(
+                f"{redis.url}/0/changes",
+                redis,
+                documents=lambda: [
+                    msgspec.json.decode(fields[3])
+                    for _, fields in redis.call("XRANGE", "changes", "-", "+")
+                ],
+                length=lambda: redis.call("XLEN", "changes"),
+            )
+    elif kind == "nats":
+        with Nats() as broker:
+            asyncio.run(create_stream(broker.url))
+            yield List(
+                f"{broker.url}/changes.{{board}}.{{member}}",
+                broker,
+                documents=lambda: asyncio.run(messages(broker.url)),
+                length=lambda: asyncio.run(_length(broker.url)),
+                by_member=True,
+            )
+    elif kind == "webhook":
+        receiver = Receiver()
+        try:
+            yield List(
+                receiver.url,
+                resends=500,
+                documents=lambda: [change for page in receiver.taken for change in page],
+                length=lambda: len(receiver.taken),
+            )
+        finally:
+            receiver.shutdown()
+            receiver.server_close()
+    else:
+        path = folder / "changes.jsonl"
+        path.touch()
+        yield List(
+            str(path),
+            resends=1_000,
+            documents=lambda: _lines(path),
+            length=lambda: path.stat().st_size,
+        )
+
+
+def _lines(path: Path) -> list[Any]:
+    """The whole lines of a file: what a kill has cut was sent again."""
+    found = []
+    for line in path.read_bytes().splitlines():
+        try:
+            found.append(msgspec.json.decode(line))
+        except msgspec.DecodeError:
+            continue
+    return found
+
+
+async def _length(url: str) -> int | None:
+    try:
+        client = await nats.connect(url, allow_reconnect=False, error_cb=_ignore)
+        try:
+            return (await client.jetstream().stream_info("changes")).state.messages
+        finally:
+            await client.close()
+    except (nats.errors.Error, OSError):
+        return None
+
+
+async def _ignore(_: Exception) -> None:
+    """What the library reports besides comes back from the calls."""
