@@ -151,8 +151,7 @@ class UnknownColumn(NotFound):
 
 
 class NotLive(Conflict):
-    """Events do not change the window's ranking immediately, so the effect of one event is
-    unknown."""
+    """An event does not change the window's ranking immediately, so its effect is unknown."""
 
     code = "not_live"
     advice = "ask about a window without refresh"
