@@ -34,7 +34,6 @@ MAY_ASK_THE_WORLD = {
     "laurels.timeline.clock",
     "laurels.server.process.serving",
     "laurels.server.auth.at_rest",
-    "laurels.flows.ledger.postgresql",  # how long a server has sent nothing
     "laurels.flows.retries",  # jitter between attempts
     "laurels.stores.intake.tags",  # which names a record or board gets changes no answer
 }

@@ -2,9 +2,9 @@
 there already."""
 
 import sys
-import time
 from array import array
 from collections.abc import Generator, Iterator, Sequence
+from math import ceil
 from typing import Any, TypeVar
 
 from laurels.errors.ledger import InvalidEntry
@@ -18,6 +18,8 @@ T = TypeVar("T")
 SILENT_SECONDS = ANSWER_SECONDS + 10.0
 """The time without any byte after which a server counts as down. It is longer than the timeout of
 statements, which a server that is alive keeps by itself."""
+CHECK_SECONDS = 0.1
+"""How often the driver looks after a connection on which nothing happens."""
 
 
 class PostgreSQL:
@@ -58,10 +60,11 @@ class PostgreSQL:
         wait for it without end."""
         driver = self._driver
 
-        def wait(connection: Any, steps: Any, *args: Any, **options: Any) -> Any:
-            return driver.Connection.wait(
-                connection, _until_silent(steps, driver), *args, **options
-            )
+        def wait(
+            connection: Any, steps: Any, interval: float = CHECK_SECONDS, **options: Any
+        ) -> Any:
+            steps = _until_silent(steps, driver, checks=ceil(SILENT_SECONDS / interval))
+            return driver.Connection.wait(connection, steps, interval, **options)
 
         return type("Connection", (driver.Connection,), {"wait": wait})
 
@@ -151,19 +154,18 @@ class PostgreSQL:
         return named_errors(passing, self._driver.Error)
 
 
-def _until_silent(steps: Generator[Any, Any, T], driver: Any) -> Generator[Any, Any, T]:
-    """Carry out the steps of a call. The driver sends in what the connection is ready for, which is
-    0 when nothing has happened for a while. Raises OperationalError after SILENT_SECONDS of
-    nothing."""
-    heard = time.monotonic()
+def _until_silent(
+    steps: Generator[Any, Any, T], driver: Any, *, checks: int
+) -> Generator[Any, Any, T]:
+    """Carry out the steps of a call. At each check the driver sends what the connection is ready
+    for, 0 for nothing. Raises OperationalError after so many checks in a row without anything."""
+    idle = 0
     try:
         awaited = next(steps)
         while True:
             ready = yield awaited
-            now = time.monotonic()
-            if ready:
-                heard = now
-            elif now - heard >= SILENT_SECONDS:
+            idle = 0 if ready else idle + 1
+            if idle >= checks:
                 raise driver.OperationalError(
                     f"the server has not answered for {SILENT_SECONDS:g} s"
                 )
