@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -215,6 +216,38 @@ def test_a_page_whose_answer_was_lost_is_written_once(url: str) -> None:
             for _ in range(2):
                 await target.deliver(SinkPage("b", page.changes, None, page.cursor))
             assert await target.position("b") == page.cursor
+            await target.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("step", ["_write", "_retire"])
+def test_a_page_that_broke_off_leaves_no_trace(url: str, step: str) -> None:
+    """Whether a page is interrupted between its position and its rows or after them, the database
+    has neither, and the page is written when it is sent again."""
+
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(board())
+            await lb.submit("b", "ann", 1)
+            await sent(lb, url)
+            dialect, prefix = dialect_of(url)
+            positions = f"SELECT position FROM {prefix}sinks"
+            before = rows(url, positions)[0][0]
+            await lb.submit("b", "ann", 10)
+            page = await lb.changes("b", after=before)
+            to_send = SinkPage("b", page.changes, before, page.cursor)
+            target = LedgerTarget(dialect, prefix, "sink", lb.get, lambda: NOW_MS)
+            await target.open()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(target, step, Mock(side_effect=RuntimeError("broke off")))
+                with pytest.raises(RuntimeError, match="broke off"):
+                    await target.deliver(to_send)
+            assert rows(url, positions)[0][0] == before
+            assert ledger(url, board(), prefix)["all", "", ""] == {"ann": (1,)}
+            await target.deliver(to_send)
+            assert rows(url, positions)[0][0] == page.cursor
+            assert ledger(url, board(), prefix)["all", "", ""] == {"ann": (11,)}
             await target.close()
 
     asyncio.run(play())
