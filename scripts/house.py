@@ -65,7 +65,7 @@ ADDED_SINCE = (
     "stores/redis/index/head.py",
     "stores/redis/lua/changes.lua",
     "stores/redis/lua/changes_read.lua",
-    "stores/redis/lua/head.lua",
+    "stores/redis/lua/head",
     "wire/copies.py",
 )
 """Files of flows, changes, copies and heads alone, which came after the wanted figure was set."""

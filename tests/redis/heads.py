@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from laurels.stores.redis.index.head import HeadSizes
+from laurels.stores.redis.index.head import HEAD_WRITES, HeadSizes
 from laurels.stores.redis.sources import script_of
 
 from .servers import Server
@@ -29,7 +29,9 @@ BASE = "{x}"
 _SPACE = 1 << 32
 _BLOCK = 64
 _OWN = Path(__file__).with_name("head_probe.lua").read_text(encoding="utf-8")
-_SOURCE = "\n".join([script_of("shard").source, script_of("head").source, _OWN])
+_SOURCE = "\n".join(
+    [script_of("shard").source, *[script_of(part).source for part in HEAD_WRITES], _OWN]
+)
 
 
 class Layout(NamedTuple):

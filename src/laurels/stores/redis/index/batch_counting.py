@@ -15,12 +15,13 @@ from .batches import encode_batch, encode_positions, positions_of
 from .calls import ShardCalls, decode_answer
 from .changes import encode_batch_changes
 from .coding import as_text, decode_applied
+from .head import HEAD_WRITES
 from .names import entry_id, feed_place
 
 COUNT = script_of(
     "count",
     "shard",
-    "head",
+    *HEAD_WRITES,
     "refresh_state",
     "rolling",
     "rule",

@@ -20,13 +20,21 @@ from laurels.stores.redis.sources import script_of
 from laurels.timeline.clock import Clock
 
 from .coding import BoardEncoding, board_encoding
-from .head import HEAD_SIZES
+from .head import HEAD_SIZES, HEAD_WRITES
 from .names import feed_place
 
-SCRIPT_PARTS = ("shard", "head", "share", "refresh_state", "rolling", "rule", "cells")
+SCRIPT_PARTS = ("shard", *HEAD_WRITES, "share", "refresh_state", "rolling", "rule", "cells")
 """The files that scripts on all of a board's rankings begin with."""
 _OPERATE = script_of(
-    "operate", *SCRIPT_PARTS, "changes", "pass", "scopes", "refresh", "mend", "restore"
+    "operate",
+    *SCRIPT_PARTS,
+    "head_board",
+    "changes",
+    "pass",
+    "scopes",
+    "refresh",
+    "mend",
+    "restore",
 )
 BEGIN, END = "0:", "0"
 """The cursors of a scan in shares, at its beginning and at its end: see share.lua."""

@@ -4,6 +4,11 @@ from typing import Any
 
 from msgspec import Struct
 
+HEAD_READS = ("head", "head_grid")
+"""The files of scripts that read rankings with this layout."""
+HEAD_WRITES = (*HEAD_READS, "head_writing", "head_new_grid", "head_passes")
+"""The files of scripts that write them."""
+
 
 class HeadSizes(Struct, frozen=True):
     """The sizes of the layout; tests use smaller ones.

@@ -19,9 +19,10 @@ from .coding import (
     encode_read,
     encode_rolling,
 )
+from .head import HEAD_READS
 from .reads import Reads
 
-_READ = script_of("read", "shard", "head", "refresh_state")
+_READ = script_of("read", "shard", *HEAD_READS, "refresh_state")
 _CHANGES = script_of("changes_read", "shard")
 
 

@@ -1,0 +1,86 @@
+-- Operations on whole rankings with a head, and on a board that gets one or loses it; see head.lua.
+do
+  local BUCKETS_MOST = 1000  -- how many buckets one call removes, or lets expire
+  local SPACE, bucket_at, unlink_grids, save = head.SPACE, head.bucket_at, head.unlink_grids, head.save
+  local begin_state = head.begin_state
+
+  -- Returns members of the buckets from a cursor on, about `limit` of them, their words by column, and the
+  -- next cursor: 0 at the end.
+  function head.walk(ranked, cursor, limit)
+    local s, members, w = head.state(ranked), {}, {}
+    for i = 1, words do w[i] = {} end
+    while cursor < SPACE and #members < limit do
+      local id, past = bucket_at(s, cursor)
+      local found = call('HGETALL', ranked.b .. text(id))
+      for i = 1, #found, 2 do
+        members[#members + 1] = found[i]
+        decode_form(scored and tonumber(found[i + 1]) or found[i + 1], w, #members, words)
+      end
+      cursor = past
+    end
+    return members, w, text(cursor < SPACE and cursor or 0)
+  end
+
+  -- Removes a share of a ranking's buckets, then all else; returns whether nothing is left.
+  function head.unlink(ranked)
+    local s = head.state(ranked)
+    local cursor, keys = tonumber(call('HGET', ranked.g, 'gone') or '0'), {}
+    while cursor < SPACE and #keys < BUCKETS_MOST do
+      local id, past = bucket_at(s, cursor)
+      keys[#keys + 1], cursor = ranked.b .. text(id), past
+    end
+    if #keys > 0 then call('UNLINK', unpack(keys)) end
+    if cursor < SPACE then
+      call('HSET', ranked.g, 'gone', text(cursor))
+      return false
+    end
+    unlink_grids(ranked, s)
+    call('UNLINK', ranked.g)
+    call('SREM', P .. 'gd', ranked.name)
+    return true
+  end
+
+  -- Applies a changed definition of the board; the passes do what follows from it in its rankings.
+  function head.change(all)
+    head.use(call('HGET', KEYS[1], 'heads'))
+    if B.head then call('HSET', KEYS[1], 'heads', cmsgpack.pack(B.head)) end
+    for _, ranked in ipairs(head.sizes and all or {}) do
+      local has_state = call('EXISTS', P .. 'g:' .. ranked.name) == 1
+      if B.head and not has_state and call('EXISTS', ranked.r) == 1 then
+        local s = head.state(ranked)
+        begin_state(s)
+        s.moving, has_state = ':0', true
+        save(ranked)
+      end
+      if has_state then call('SADD', P .. 'gd', ranked.name) end
+    end
+  end
+
+  -- Sets anew when the keys of a ranking expire, for a share of its buckets; returns whether that is done.
+  -- The state is set last.
+  function head.expire(ranked, lives)
+    local s, at = head.state(ranked), expiry_of(ranked.window, ranked.instance, lives)
+    if not at or not differs(call('TTL', ranked.g), at) then return true end
+    local stored = call('HGET', ranked.g, 'expiring') or ''
+    local own, cursor = string.match(stored, '^(%d+):(%d+)$')
+    cursor = own == text(at) and tonumber(cursor) or 0
+    for _ = 1, BUCKETS_MOST do
+      if cursor < SPACE then
+        local id, past = bucket_at(s, cursor)
+        call('EXPIREAT', ranked.b .. text(id), text(at))
+        cursor = past
+      end
+    end
+    if cursor < SPACE then
+      call('HSET', ranked.g, 'expiring', text(at) .. ':' .. text(cursor))
+      return false
+    end
+    call('HDEL', ranked.g, 'expiring')
+    local name = ranked.name
+    for _, key in ipairs({ranked.r, P .. 'ge:' .. name, P .. 'gc:' .. name, P .. 'ne:' .. name,
+                          P .. 'nc:' .. name, ranked.g}) do
+      call('EXPIREAT', key, text(at))
+    end
+    return true
+  end
+end

@@ -1,0 +1,222 @@
+-- Grids: positions of members behind the head, from the numbers of members by segment; see head.lua.
+do
+  local BLOCK = 64
+  local bit_fields = 900  -- how many fields one BITFIELD changes
+  local score_unit = scored and units[columns]
+  local size = scored and 1 or columns
+  local is_before, count_before = head.is_before, head.count_before
+
+  local words_of_form = {}
+
+  -- Returns the words of the score of a form, in a table that the next call changes.
+  local function score_words(form)
+    if scored then
+      words_of_form[1] = floor(form / score_unit)
+    else
+      for i = 1, size do words_of_form[i] = decode_word(form, i) end
+    end
+    return words_of_form
+  end
+
+  local function tops_of(m) return math.ceil(m / BLOCK) end
+
+  -- Decodes all edges of a grid. That costs as much as some 50 searches in parts of it.
+  local function load_whole(grid)
+    if grid.whole then return end
+    local m, whole = grid.m, {}
+    local edges = m > 0 and call('GETRANGE', grid.e, text(8 * size * tops_of(m)), '-1') or ''
+    local count, list = m * size, {}
+    local format = '<' .. string.rep('d', BLOCK)
+    local at = 1
+    while at + BLOCK - 1 <= count do
+      local found = {struct.unpack(format, edges, 8 * at - 7)}
+      for i = 1, BLOCK do list[at + i - 1] = found[i] end
+      at = at + BLOCK
+    end
+    while at <= count do
+      list[at] = (struct.unpack('<d', edges, 8 * at - 7))
+      at = at + 1
+    end
+    if size == 1 then
+      whole[1] = list
+    else
+      for c = 1, size do
+        whole[c] = {}
+        for i = 1, m do whole[c][i] = list[(i - 1) * size + c] end
+      end
+    end
+    grid.whole = whole
+  end
+
+  -- Returns how many of the first `count` edges in a text are at most these words.
+  local function search_text(edges, count, words)
+    local low, high = 0, count
+    while low < high do
+      local middle = floor((low + high) / 2)
+      local order = 0
+      for c = 1, size do
+        if order == 0 then
+          order = (struct.unpack('<d', edges, 8 * (middle * size + c) - 7)) - words[c]
+        end
+      end
+      if order <= 0 then low = middle + 1 else high = middle end
+    end
+    return low
+  end
+
+  -- Returns the segment of a form: the number of edges that are at most its score.
+  local function segment_of(grid, form)
+    local words = score_words(form)
+    local m = grid.m
+    if grid.whole then
+      local low, high = 0, m
+      local first, value = grid.whole[1], words[1]
+      if size == 1 then
+        while low < high do
+          local middle = floor((low + high) / 2)
+          if first[middle + 1] <= value then low = middle + 1 else high = middle end
+        end
+        return low
+      end
+      while low < high do
+        local middle = floor((low + high) / 2)
+        local order = first[middle + 1] - value
+        for c = 2, size do
+          if order == 0 then order = grid.whole[c][middle + 1] - words[c] end
+        end
+        if order <= 0 then low = middle + 1 else high = middle end
+      end
+      return low
+    end
+    if m == 0 then return 0 end
+    local tops = tops_of(m)
+    grid.tops = grid.tops or call('GETRANGE', grid.e, '0', text(8 * size * tops - 1))
+    local block = search_text(grid.tops, tops, words)
+    if block == 0 then return 0 end
+    grid.blocks = grid.blocks or {}
+    local first = (block - 1) * BLOCK
+    local edges = grid.blocks[block]
+    if not edges then
+      local from = 8 * size * (tops + first)
+      edges = call('GETRANGE', grid.e, text(from), text(from + 8 * size * BLOCK - 1))
+      grid.blocks[block] = edges
+    end
+    return first + search_text(edges, math.min(BLOCK, m - first), words)
+  end
+
+  -- Adds to the numbers of segments, and to those of their blocks.
+  local function add_counts(grid, deltas)
+    local blocks, args, base = {}, {}, grid.m + 1
+    for segment, delta in pairs(deltas) do
+      if delta ~= 0 then
+        local block = floor(segment / BLOCK)
+        blocks[block] = (blocks[block] or 0) + delta
+        local n = #args
+        args[n + 1], args[n + 2], args[n + 3] = 'INCRBY', 'u32', '#' .. segment
+        args[n + 4] = string.format('%d', delta)
+      end
+    end
+    for block, delta in pairs(blocks) do
+      if delta ~= 0 then
+        local n = #args
+        args[n + 1], args[n + 2], args[n + 3] = 'INCRBY', 'u32', '#' .. (base + block)
+        args[n + 4] = string.format('%d', delta)
+      end
+    end
+    for first = 1, #args, 4 * bit_fields do
+      call('BITFIELD', grid.c, unpack(args, first, math.min(#args, first + 4 * bit_fields - 1)))
+    end
+  end
+
+  -- Returns numbers of a grid, from one index to another.
+  local function read_counts(grid, first, last)
+    if first > last then return {} end
+    local stored = call('GETRANGE', grid.c, text(4 * first), text(4 * last + 3))
+    local found, count = {}, last - first + 1
+    for i = 1, count do found[i] = struct.unpack('>I4', stored, 4 * i - 3) end
+    return found
+  end
+
+  local function sum_of(numbers, count)
+    local sum = 0
+    for i = 1, count do sum = sum + numbers[i] end
+    return sum
+  end
+
+  -- Returns the number of members in all segments before one, and in it.
+  local function count_segments(grid, segment)
+    local block = floor(segment / BLOCK)
+    local base = grid.m + 1
+    local before = sum_of(read_counts(grid, base, base + block - 1), block)
+    local inside = read_counts(grid, block * BLOCK, segment)
+    local count = segment - block * BLOCK
+    return before + sum_of(inside, count), inside[count + 1]
+  end
+
+  local function edge_words(grid, i)
+    local from = 8 * size * (tops_of(grid.m) + i)
+    local stored, words = call('GETRANGE', grid.e, text(from), text(from + 8 * size - 1)), {}
+    for c = 1, size do words[c] = (struct.unpack('<d', stored, 8 * c - 7)) end
+    return words
+  end
+
+  -- Whether all members of a segment have the same score.
+  local function is_run(grid, segment)
+    if segment == 0 or segment == grid.m then return false end
+    local one, other = edge_words(grid, segment - 1), edge_words(grid, segment)
+    for c = 1, size - 1 do
+      if one[c] ~= other[c] then return false end
+    end
+    return one[size] + 1 == other[size]
+  end
+
+  -- Returns the position of a member with a form, its rank, and `high`, the greatest rank that it can
+  -- have. If it does not precede the floor, position and rank are the least ones it can have. All are
+  -- from 0.
+  function head.locate(ranked, form, member)
+    local s, ordinal = head.state(ranked), B.rank == 'ordinal'
+    if s.floor == nil or is_before(form, member, s.floor) then
+      local position = call('ZRANK', ranked.r, entry_of(ranked, form, member))
+      local rank = ordinal and position or exact_rank(ranked, form, member)
+      return {position = position, rank = rank, high = rank}
+    end
+    local position, high = head.certain(ranked), s.n - 1
+    if s.refill or s.junk then
+      position = count_before(ranked, scored and {form = form, member = member}
+        or {entry = entry_of(ranked, form, member)})
+    end
+    local rank = ordinal and position or exact_rank(ranked, form, member)
+    if s.grid then
+      local segment = segment_of(s.grid, form)
+      local before, own = count_segments(s.grid, segment)
+      position, rank = math.max(position, before), math.max(rank, before)
+      high = math.min(high, before + own - 1)
+      if not ordinal and is_run(s.grid, segment) then high = rank end
+    end
+    return {position = position, rank = rank, high = high}
+  end
+
+  local function unlink_samples(ranked)
+    local names = {}
+    for level = 0, 40 do names[level + 1] = ranked.gs .. text(level) end
+    call('UNLINK', unpack(names))
+  end
+
+  local function unlink_grids(ranked, s)
+    local name = ranked.name
+    call('UNLINK', P .. 'ge:' .. name, P .. 'gc:' .. name, P .. 'ne:' .. name, P .. 'nc:' .. name)
+    unlink_samples(ranked)
+    s.grid, s.next, s.phase, s.build = nil, nil, nil, nil
+  end
+
+  head.BLOCK, head.score_unit, head.score_size = BLOCK, score_unit, size
+  head.tops_of = tops_of
+  head.load_whole = load_whole
+  head.segment_of = segment_of
+  head.add_counts = add_counts
+  head.read_counts = read_counts
+  head.sum_of = sum_of
+  head.is_run = is_run
+  head.unlink_samples = unlink_samples
+  head.unlink_grids = unlink_grids
+end

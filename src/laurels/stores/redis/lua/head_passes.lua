@@ -1,0 +1,116 @@
+-- Passes over a ranking with a head: refills, moves from another layout, grids; see head.lua.
+do
+  local SPACE, digest_of, bucket_at = head.SPACE, head.digest_of, head.bucket_at
+  local is_before, unlink_grids, save = head.is_before, head.unlink_grids, head.save
+  local divide, remove_junk, cancel_refill = head.divide, head.remove_junk, head.cancel_refill
+  local trim, process_id, begin_grid = head.trim, head.process_id, head.begin_grid
+  local continue_sample, continue_edges = head.continue_sample, head.continue_edges
+  local continue_count, is_outgrown = head.continue_count, head.is_outgrown
+
+  -- Continues the refill by about `limit` members; returns what is left of the limit.
+  local function refill(ranked, s, limit)
+    while s.refill and s.refill < SPACE and limit > 0 do
+      local id, past = bucket_at(s, s.refill)
+      local found, adds = call('HGETALL', ranked.b .. text(id)), {}
+      for i = 1, #found, 2 do
+        local member, form = found[i], found[i + 1]
+        if scored then form = tonumber(form) end
+        if not is_before(form, member, s.floor) and is_before(form, member, s.raised) then
+          local n = #adds
+          adds[n + 1] = scored and text(form) or '0'
+          adds[n + 2] = entry_of(ranked, form, member)
+        end
+      end
+      send('ZADD', ranked.r, adds)
+      s.refill = past
+      limit = limit - #found / 2 - #adds - 4
+      if #adds > 0 then trim(ranked, s) end
+    end
+    if s.refill and s.refill >= SPACE then
+      s.floor = s.raised
+      cancel_refill(s)
+    end
+    s.certain = nil
+    return limit
+  end
+
+  -- Moves members that are only in the sorted set, or in the hash of the layout without a head, into buckets;
+  -- returns how many. A cursor is valid only in the server process that returned it. Events meanwhile
+  -- write buckets, and at the end everyone must have been found there.
+  local function move(ranked, s, limit)
+    local process, cursor = string.match(s.moving, '^(%x*):(%d+)$')
+    local own, gone = process_id(), {}
+    local from = scored and ranked.r or ranked.k
+    local found = call(scored and 'ZSCAN' or 'HSCAN', from, process == own and cursor or '0', 'COUNT',
+                       text(math.ceil(limit)))
+    for i = 1, #found[2], 2 do
+      local member, form = found[2][i], found[2][i + 1]
+      local key = ranked.b .. text((bucket_at(s, digest_of(s, member))))
+      if call('HSETNX', key, member, scored and text(tonumber(form)) or form) == 1 then
+        s.n = s.n + 1
+        head.expire_key(ranked, key)
+      end
+      gone[#gone + 1] = member
+    end
+    if not scored then send('HDEL', ranked.k, gone) end
+    while s.n > s.buckets * head.sizes.capacity do divide(ranked, s) end
+    s.moving = own .. ':' .. found[1]
+    if found[1] == '0' and s.n == call('ZCARD', ranked.r) then
+      s.moving = nil
+      call('UNLINK', ranked.k or ranked.name)
+    end
+    return #gone + 2
+  end
+
+  -- Returns whether there is work for `head.advance`. Cheap: it looks at widths only after every so
+  -- many changes.
+  function head.begin_due_work(ranked, s)
+    local sizes = head.sizes
+    if sizes.is_gone and (s.phase or s.grid and not s.floor) then
+      unlink_grids(ranked, s)
+      s.dirty = true
+    end
+    if s.moving or s.junk or s.refill or s.phase then return true end
+    if not s.floor then return false end
+    if head.certain(ranked) < sizes.refill then
+      s.refill, s.raised = 0, nil
+      return true
+    end
+    if not s.grid then
+      begin_grid(ranked, s)
+      return true
+    end
+    if s.changes >= s.check then
+      s.check, s.dirty = s.changes + math.max(sizes.least, floor(s.n / 50)), true
+      if is_outgrown(ranked, s) then begin_grid(ranked, s) end
+    end
+    return s.phase ~= nil
+  end
+
+  -- Does about `limit` members of the work that is due; returns about how many members are left.
+  function head.advance(ranked, limit)
+    local s = head.state(ranked)
+    local begun, left = call('EXISTS', ranked.g) == 1, 0
+    if begun then trim(ranked, s) end
+    while limit > 0 and head.begin_due_work(ranked, s) do
+      begun = true
+      if s.moving then
+        limit = limit - move(ranked, s, limit)
+      elseif s.junk then
+        limit = limit - 1 - remove_junk(ranked, s, limit) / 2
+      elseif s.refill then
+        limit = refill(ranked, s, limit)
+      elseif s.phase == 'sample' then
+        limit = continue_sample(ranked, s, limit)
+      elseif s.phase == 'edges' then
+        limit = continue_edges(ranked, s, limit) - 1
+      else
+        limit = continue_count(ranked, s, limit) - 50
+      end
+    end
+    if head.begin_due_work(ranked, s) then begun, left = true, s.n end
+    if left == 0 then call('SREM', P .. 'gd', ranked.name) end
+    if begun or s.dirty then save(ranked) end
+    return left
+  end
+end

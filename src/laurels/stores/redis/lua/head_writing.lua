@@ -1,0 +1,200 @@
+-- Writes to rankings with a head: buckets, entries of the head, the floor and numbers of segments; see
+-- head.lua.
+do
+  local sha1hex = redis.sha1hex
+  local SPACE, FIELDS, encode_key = head.SPACE, head.FIELDS, head.encode_key
+  local measure_buckets, digest_of, bucket_at = head.measure_buckets, head.digest_of, head.bucket_at
+  local is_before, key_before, key_at = head.is_before, head.key_before, head.key_at
+  local count_before, load_whole, segment_of = head.count_before, head.load_whole, head.segment_of
+  local add_counts, unlink_grids = head.add_counts, head.unlink_grids
+
+  -- Writes the state. Fields that are not set are removed.
+  local function save(ranked)
+    local s = ranked.state
+    local values = {
+      text(s.n), text(s.buckets), s.salt or '', encode_key(s.floor), s.refill and text(s.refill) or '',
+      encode_key(s.raised), s.junk and '1' or '', s.grid and text(s.grid.m) or '', text(s.changes),
+      text(s.check), s.phase or '', s.phase and text(s.cursor) or '', s.build or '',
+      s.next and text(s.next.m) or '', s.moving or '',
+    }
+    local args, gone = {}, {}
+    for i, field in ipairs(FIELDS) do
+      if values[i] == '' then
+        gone[#gone + 1] = field
+      else
+        args[#args + 1], args[#args + 2] = field, values[i]
+      end
+    end
+    call('HSET', ranked.g, unpack(args))
+    if #gone > 0 then call('HDEL', ranked.g, unpack(gone)) end
+  end
+
+  -- Divides the next bucket in two.
+  local function divide(ranked, s)
+    local id = s.level + s.split
+    local from, first, second = ranked.b .. text(id), ranked.b .. text(2 * id), ranked.b .. text(2 * id + 1)
+    local middle = (2 * s.split + 1) * (SPACE / (2 * s.level))
+    local found, moved, gone = call('HGETALL', from), {}, {}
+    for i = 1, #found, 2 do
+      local digest = tonumber(sub(sha1hex(s.salt .. found[i]), 1, 8), 16)
+      if digest >= middle then
+        moved[#moved + 1], moved[#moved + 2], gone[#gone + 1] = found[i], found[i + 1], found[i]
+      end
+    end
+    if #found > 0 then call('RENAME', from, first) end
+    send('HDEL', first, gone)
+    send('HSET', second, moved)
+    if #moved > 0 then head.expire_key(ranked, second) end
+    s.buckets = s.buckets + 1
+    measure_buckets(s)
+  end
+
+  -- Trimming
+
+  -- Removes entries behind the floor from the end of the head, at most `limit` of them.
+  local function remove_junk(ranked, s, limit)
+    local excess = call('ZCARD', ranked.r) - count_before(ranked, s.floor)
+    local now = math.min(excess, limit)
+    if now > 0 then call('ZREMRANGEBYRANK', ranked.r, text(-now), '-1') end
+    s.junk = excess > now
+    return now
+  end
+
+  local function cancel_refill(s) s.refill, s.raised = nil, nil end
+
+  -- Raises the floor if the head has too many entries.
+  local function trim(ranked, s)
+    local sizes = head.sizes
+    local entries = call('ZCARD', ranked.r)
+    if s.junk or s.moving or entries <= sizes.keep + sizes.chunk then return end
+    local cut = key_at(ranked, sizes.keep)
+    if not s.refill or key_before(cut, s.floor) then
+      s.floor = cut
+      cancel_refill(s)
+    else
+      s.raised = cut
+    end
+    s.certain = nil
+    local excess = entries - sizes.keep
+    local now = s.refill and excess or math.min(excess, sizes.chunk + sizes.trims)
+    call('ZREMRANGEBYRANK', ranked.r, text(-now), '-1')
+    s.junk = excess > now
+  end
+
+  -- Members
+
+  -- Returns the id of the server process.
+  local function process_id() return string.match(call('INFO', 'server'), 'run_id:(%x+)') end
+
+  local function begin_state(s)
+    if s.salt then return end
+    s.salt, s.is_new = sub(sha1hex(process_id() .. KEYS[1]), 1, 8), true
+  end
+
+  function head.replace_forms(ranked, names, olds, news)
+    local s = head.state(ranked)
+    begin_state(s)
+    local adds, drops, added, wrote = {}, {}, 0, 0
+    local grid, next_grid = s.grid, s.phase == 'count' and s.next or nil
+    local deltas, next_deltas = {}, {}
+    if grid and 20 * #names > grid.m then load_whole(grid) end
+    if next_grid and 20 * #names > next_grid.m then load_whole(next_grid) end
+    local was_some = s.n > 0
+    for i = 1, #names do
+      local member, old, new = names[i], olds[i], news[i]
+      if old ~= new then
+        wrote = wrote + 1
+        local digest = digest_of(s, member)
+        local key = ranked.b .. string.format('%d', (bucket_at(s, digest)))
+        if new then
+          call('HSET', key, member, scored and text(new) or new)
+          if not old or s.outside[member] then
+            s.n = s.n + 1
+            if B.lives then head.expire_key(ranked, key) end
+          end
+        elseif not s.outside[member] then
+          call('HDEL', key, member)
+          s.n = s.n - 1
+        end
+        if s.outside[member] then
+          if not scored then call('HDEL', ranked.k, member) end
+          s.outside[member] = nil
+        end
+        local bound = s.floor
+        if s.refill and digest < s.refill then bound = s.raised end
+        local was, is = old and (s.junk or is_before(old, member, bound)), new and is_before(new, member, bound)
+        if scored then
+          if is then
+            adds[added + 1], adds[added + 2], added = text(new), member, added + 2
+          elseif was then
+            drops[#drops + 1] = member
+          end
+        elseif was or is then
+          local left, entered = was and entry_of(ranked, old, member), is and entry_of(ranked, new, member)
+          if left ~= entered then
+            if left then drops[#drops + 1] = left end
+            if entered then adds[added + 1], adds[added + 2], added = '0', entered, added + 2 end
+          end
+        end
+        if grid then
+          local from, to = old and segment_of(grid, old), new and segment_of(grid, new)
+          if from ~= to then
+            if from then deltas[from] = (deltas[from] or 0) - 1 end
+            if to then deltas[to] = (deltas[to] or 0) + 1 end
+          end
+        end
+        if next_grid and digest < s.cursor then
+          local from, to = old and segment_of(next_grid, old), new and segment_of(next_grid, new)
+          if from ~= to then
+            if from then next_deltas[from] = (next_deltas[from] or 0) - 1 end
+            if to then next_deltas[to] = (next_deltas[to] or 0) + 1 end
+          end
+        end
+      end
+    end
+    if wrote == 0 then return end
+    send('ZREM', ranked.r, drops)
+    send('ZADD', ranked.r, adds)
+    if grid then add_counts(grid, deltas) end
+    if next_grid then add_counts(next_grid, next_deltas) end
+    s.certain = nil
+    s.changes = s.changes + wrote
+    local divisions = 2 + floor(#names / 16)
+    while divisions > 0 and s.n > s.buckets * head.sizes.capacity do
+      divide(ranked, s)
+      divisions = divisions - 1
+    end
+    trim(ranked, s)
+    if s.n == 0 and was_some and not s.moving then
+      unlink_grids(ranked, s)
+      s.floor, s.junk = nil, false
+      cancel_refill(s)
+    end
+    if head.begin_due_work(ranked, s) then
+      head.is_due = true
+      call('SADD', P .. 'gd', ranked.name)
+    end
+    save(ranked)
+    if B.lives then
+      head.expire_key(ranked, ranked.r)
+      if s.is_new then head.expire_key(ranked, ranked.g) end
+    end
+  end
+
+  -- Sets when a new key of a ranking expires.
+  function head.expire_key(ranked, key)
+    local at = B.lives and expiry_of(ranked.window, ranked.instance)
+    A.now = A.now or tonumber(call('HGET', KEYS[1], 'now') or '0')
+    if at and at > floor(A.now / 1000) and call('TTL', key) == -1 then
+      call('EXPIREAT', key, text(at))
+    end
+  end
+
+  head.save = save
+  head.divide = divide
+  head.remove_junk = remove_junk
+  head.cancel_refill = cancel_refill
+  head.trim = trim
+  head.process_id = process_id
+  head.begin_state = begin_state
+end
