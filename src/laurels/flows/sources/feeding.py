@@ -1,0 +1,172 @@
+"""Counting a batch on its boards, each event once, in commits that also move the position.
+
+A board in several shards may have counted a batch in part: the same batch is then sent again
+(`PositionDiffers` names its end).
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from laurels.api.aio import AsyncLeaderboards
+from laurels.core.receipt import Receipts
+from laurels.errors import BatchRefused, PositionDiffers, TooLarge, UnknownBoard
+from laurels.flows.retries import FlowRetryPolicy
+
+from .arrivals import EndingWindows, alike
+from .commits import Commits
+from .dedupe_room import DedupeRoom
+from .outcomes import Outcomes, Row
+from .progress import Progress, StreamPlace
+from .read_ahead import ReadAhead
+from .reader import StreamPosition, decode_position
+from .rows import RowReader
+
+
+class BoardFeed:
+    """The boards of a run: their positions and windows, and the commits to them. `key` is the name
+    under which boards store the source's position."""
+
+    def __init__(
+        self,
+        lb: AsyncLeaderboards,
+        key: str,
+        retries: FlowRetryPolicy,
+        now_ms: Callable[[], int],
+        *,
+        reader: RowReader,
+        ahead: ReadAhead,
+        progress: Progress,
+        outcomes: Outcomes,
+    ) -> None:
+        self.positions: dict[str, StreamPosition] = {}
+        self.commits = Commits(lb, key, retries)
+        self.windows = EndingWindows(lb, now_ms)
+        self._room = DedupeRoom(lb)
+        self._retries = retries
+        self._reader = reader
+        self._ahead = ahead
+        self._progress = progress
+        self._outcomes = outcomes
+
+    async def feed(self, board: str, rows: list[Row], end: StreamPlace) -> None:
+        """Submit the events of a board, with the end of the batch as its position; a commit has
+        only events that every window judges in the same way."""
+        try:
+            windows = await self._retries.call(partial(self.windows.of, board))
+        except UnknownBoard:
+            windows = ()  # the commit detects that as well
+        *firsts, last = alike(windows, rows) or [rows]
+        for part in firsts:
+            await self._feed_alike(board, list(part), _place_of(part[-1]))
+        await self._feed_alike(board, list(last), end)
+
+    async def _feed_alike(self, board: str, rows: list[Row], end: StreamPlace) -> None:
+        """Submit events of a board that every window judges in the same way."""
+        if rows and not await self._retries.call(partial(self._room.fits, board, rows)):
+            for row in rows:
+                await self._feed_one(board, row)
+            return
+        while rows:
+            try:
+                receipts = await self._submitted(board, rows, self._text(board, end))
+            except TooLarge:
+                if len(rows) == 1:
+                    raise
+                half = len(rows) // 2
+                await self._feed_alike(board, rows[:half], _place_of(rows[half - 1]))
+                rows = rows[half:]
+            except PositionDiffers as error:
+                rows = self._outcomes.rows_after(rows, await self._finish(board, error))
+            except UnknownBoard:  # deleted meanwhile
+                self.forget(board)
+                self._outcomes.figures.skip_unknown(board, len(rows))
+                return
+            else:
+                self.positions[board] = end.position
+                self._outcomes.note(board, rows, receipts)
+                return
+
+    async def _feed_one(self, board: str, row: Row) -> None:
+        """Submit one event to a board that may have no room for its id; if it is refused for that
+        reason, submit it again until the board has forgotten other ids."""
+        end = _place_of(row)
+
+        async def attempt() -> None:
+            try:
+                receipts = await self._submitted(board, [row], self._text(board, end), whole=True)
+            except BatchRefused as refused:
+                error = refused.receipts.error(0) or refused
+                if error.retryable:
+                    raise error from refused
+                self._outcomes.reject([(row.message, board, error)])
+                await self.move(board, end)
+            else:
+                self._outcomes.note(board, [row], receipts)
+                self.positions[board] = end.position
+
+        await self._retries.call(attempt)
+
+    async def _submitted(
+        self, board: str, rows: Sequence[Row], text: str, *, whole: bool = False
+    ) -> Receipts | None:
+        """Submit the events of rows that every window judges in the same way; see
+        `Commits.submit`."""
+        arrived_ms = rows[0].arrived_ms if rows else None
+        events = [row.event for row in rows]
+        return await self.commits.submit(board, events, text, arrived_ms=arrived_ms, whole=whole)
+
+    def forget(self, board: str) -> None:
+        """Forget a board that was deleted."""
+        self.positions.pop(board, None)
+        self.commits.forget(board)
+        self.windows.forget(board)
+
+    async def _finish(self, board: str, error: PositionDiffers) -> StreamPosition:
+        """Send a batch that some shards of a board have counted again, divided as before."""
+        if error.ends_at is None:
+            raise error
+        await self._ahead.drop()
+        end = decode_position(error.ends_at).position
+        rows: list[Row] = []
+        at = self.positions[board]
+        while at < end:
+            messages = await self._retries.call(partial(self._ahead.read, at, wait=False))
+            messages = [message for message in messages if message.position <= end]
+            if not messages:
+                break
+            at = messages[-1].position
+            rows += self._reader.rows_of(board, messages, self.positions)
+        receipts = await self._submitted(board, rows, error.ends_at)
+        self.positions[board] = end
+        self._outcomes.note(board, rows, receipts)
+        return end
+
+    async def move(self, board: str, end: StreamPlace) -> None:
+        """Move the position of a board without counting anything."""
+        try:
+            await self._submitted(board, (), self._text(board, end))
+        except UnknownBoard:
+            self.forget(board)
+        except PositionDiffers as error:
+            await self._finish(board, error)
+        else:
+            self.positions[board] = end.position
+
+    async def reset(self, board: str, position: StreamPosition) -> None:
+        """Move the position of a board to another stream; events of a last batch that some shards
+        have counted remain counted."""
+        text = self._text(board, StreamPlace(position, None))
+        try:
+            await self._submitted(board, (), text)
+        except PositionDiffers as error:
+            if error.ends_at is None:
+                raise
+            await self._submitted(board, (), error.ends_at)
+            await self._submitted(board, (), text)
+
+    def _text(self, board: str, end: StreamPlace) -> str:
+        return self._progress.text(end, self.commits.passed_ms(board))
+
+
+def _place_of(row: Row) -> StreamPlace:
+    return StreamPlace(row.message.position, row.arrived_ms)

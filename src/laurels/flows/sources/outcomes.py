@@ -1,0 +1,61 @@
+"""What became of messages: counted in the figures of a run, and written to the rejects."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from laurels.core.receipt import Receipts
+from laurels.errors import LaurelsError
+
+from .figures import Figures
+from .mapping import MappedEvent
+from .reader import Message, StreamPosition
+from .rejects import Rejects, refusal, reject
+
+
+class Row(Struct, frozen=True, gc=False):
+    """A message and its event."""
+
+    message: Message
+    event: MappedEvent
+    arrived_ms: int | None
+    """The time at which the stream took the message, never after now; None if the stream has no
+    times."""
+
+
+class Outcomes:
+    """The outcomes of the messages of a source."""
+
+    def __init__(self, source: str, figures: Figures, rejects: Rejects) -> None:
+        self.figures = figures
+        self.stream = ""
+        self._source = source
+        self._rejects = rejects
+
+    def note(self, board: str, rows: Sequence[Row], receipts: Receipts | None) -> None:
+        """Count the outcomes of events; write those that the board refused to the rejects."""
+        figures = self.figures
+        if receipts is None:
+            figures.repeated += len(rows)
+            return
+        figures.applied += receipts.applied
+        figures.unchanged += receipts.unchanged
+        figures.duplicates += receipts.duplicates
+        figures.late.update(receipts.late)
+        if receipts.refused:
+            errors = [(row.message, board, receipts.error(i)) for i, row in enumerate(rows)]
+            self.reject([(m, b, error) for m, b, error in errors if error is not None])
+
+    def reject(self, rejects: Sequence[tuple[Message, str | None, LaurelsError]]) -> None:
+        lines = []
+        for message, board, error in rejects:
+            code, why = refusal(error)
+            self.figures.reasons[code] += 1
+            lines.append(reject(self._source, self.stream, message, board, code, why))
+        self._rejects.write(lines)
+
+    def rows_after(self, rows: list[Row], position: StreamPosition) -> list[Row]:
+        """Return the rows after a position; count the others as repeated."""
+        rest = [row for row in rows if row.message.position > position]
+        self.figures.repeated += len(rows) - len(rest)
+        return rest

@@ -1,0 +1,78 @@
+"""The messages of a batch with their events, divided by board."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from laurels.errors import LaurelsError
+
+from .figures import Figures
+from .mapping import EventMapping, Foreign, fields_of
+from .outcomes import Outcomes, Row
+from .plain_messages import EventParser
+from .reader import ZERO, Message, StreamPosition
+from .rejects import NoRejects
+from .settings import SourceSettings
+
+
+class RowReader:
+    """Makes rows of messages by the mapping of a source."""
+
+    def __init__(
+        self, mapping: EventMapping, settings: SourceSettings, now_ms: Callable[[], int]
+    ) -> None:
+        self._mapping = mapping
+        self._parser = EventParser(mapping)
+        self._settings = settings
+        self._now_ms = now_ms
+
+    def divided(
+        self,
+        messages: Sequence[Message],
+        positions: Mapping[str, StreamPosition],
+        outcomes: Outcomes,
+    ) -> dict[str, list[Row]]:
+        """Return the events of messages by their boards, of each board those after its position;
+        reject and skip the others."""
+        rows: dict[str, list[Row]] = {}
+        afters: dict[str, StreamPosition | None] = {}
+        now_ms = self._now_ms()
+        malformed = []
+        for message in messages:
+            board: str | None = None
+            try:
+                plain = self._parser.plain(message)
+                fields = fields_of(message) if plain is None else {}
+                board = self._mapping.board_of(fields) if plain is None else plain.board
+                if board not in afters:
+                    takes = self._settings.takes(board)
+                    afters[board] = positions.get(board, ZERO) if takes else None
+                    rows[board] = []
+                after = afters[board]
+                if after is None:
+                    outcomes.figures.foreign += 1
+                    continue
+                if message.position <= after:
+                    outcomes.figures.repeated += 1
+                    continue
+                arrived_ms = message.at_ms
+                if arrived_ms is not None and arrived_ms > now_ms:
+                    arrived_ms = now_ms
+                if plain is None:
+                    event = self._mapping.event_of(fields, arrived_ms)
+                else:
+                    event = self._parser.event(plain, arrived_ms)
+            except Foreign:
+                outcomes.figures.foreign += 1
+            except LaurelsError as error:
+                malformed.append((message, board, error))
+            else:
+                rows[board].append(Row(message, event, arrived_ms))
+        outcomes.reject(malformed)
+        return {board: found for board, found in rows.items() if found}
+
+    def rows_of(
+        self, board: str, messages: Sequence[Message], positions: Mapping[str, StreamPosition]
+    ) -> list[Row]:
+        """Return the events of messages for one board after its position; the outcomes of others
+        have been counted before."""
+        uncounted = Outcomes(self._settings.name, Figures(), NoRejects())
+        return self.divided(messages, positions, uncounted).get(board, [])
