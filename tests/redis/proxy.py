@@ -13,17 +13,21 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
-
-from .servers import Server
+from typing import Protocol, Self
 
 _CHUNK = 1 << 16
+
+
+class Listening(Protocol):
+    """A server on a port of this machine."""
+
+    port: int
 
 
 class Proxy:
     """Listens on a port of its own, and knows one server."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Listening) -> None:
         self._server = server
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = []
@@ -42,8 +46,13 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
+    def port(self) -> int:
+        port: int = self._listening.getsockname()[1]
+        return port
+
+    @property
     def url(self) -> str:
-        return f"redis://127.0.0.1:{self._listening.getsockname()[1]}"
+        return f"redis://127.0.0.1:{self.port}"
 
     def cut_after(self, part: bytes, times: int = 1, *, refuse: bool = False) -> None:
         """Cuts the connection after so many of the next requests that hold these bytes; and then

@@ -66,7 +66,13 @@ class LedgerTarget:
         known = self._boards.get(page.board)
         if known is None or any(change.kind in ("create", "change") for change in page.changes):
             known = await self._know(page.board)
-        await self._in_thread(lambda: self._deliver(page, known))
+        try:
+            await self._in_thread(lambda: self._deliver(page, known))
+        except BaseException:
+            # The transaction may have come to nothing, with the definition and the deleted periods
+            # that `known` takes for written.
+            self._boards.pop(page.board, None)
+            raise
 
     async def reset(self, board: str, position: str | None) -> None:
         await self._in_thread(lambda: self._reset(board, position))
