@@ -123,7 +123,7 @@ async def measure_reads(
 
 class _Asked:
     """Readers that each send the next query as soon as the previous one is answered, for a
-    while."""
+    while, and at least one query each."""
 
     def __init__(self, reading: Reading, members: Sequence[str], effort: RedisEffort) -> None:
         self._reading, self._members, self._effort = reading, cycle(members), effort
@@ -134,9 +134,12 @@ class _Asked:
         await asyncio.gather(*(self._read(deadline) for _ in range(self._effort.readers)))
 
     async def _read(self, deadline: float) -> None:
-        while (begun := time.perf_counter()) < deadline:
+        ended = 0.0
+        while ended < deadline:
+            begun = time.perf_counter()
             await self._reading.ask(next(self._members))
-            self._waits.append(time.perf_counter() - begun)
+            ended = time.perf_counter()
+            self._waits.append(ended - begun)
 
     def keep(self, book: Book, where: str, cost: Cost) -> None:
         owner, waits = self._reading.owner, self._waits
