@@ -1,4 +1,4 @@
-"""Calendar periods found the slow way: look at the local clock minute by minute.
+"""Calendar periods found in the simplest way, by reading the local clock minute by minute.
 
 The oracle's only notion of time zones. It reads the pinned tzdata package through the standard
 zoneinfo and scans; nothing here is shared with the code under test. Zones are assumed to be a
@@ -31,7 +31,7 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Span:
-    """One period: its label and the instants, in ms, where it begins and where the next does."""
+    """A period: its label, its start in ms, and the start of the next period."""
 
     label: str
     start_ms: int
@@ -40,7 +40,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Calendar:
-    """What is needed to cut time into periods."""
+    """The settings by which time is divided into periods."""
 
     unit: str
     tz: str
@@ -49,25 +49,26 @@ class Calendar:
 
 @cache
 def zone(key: str) -> ZoneInfo:
-    """The zone of the pinned tzdata package, never the host's."""
+    """Return a zone of the pinned tzdata package, never of the host."""
     path = resources.files("tzdata").joinpath("zoneinfo", *key.split("/"))
     with path.open("rb") as stream:
         return ZoneInfo.from_file(stream, key=key)
 
 
 def local(at_ms: int, tz: str) -> datetime:
-    """What a clock on the wall shows at an instant."""
+    """Return the local date and time at an instant."""
     return (EPOCH + timedelta(milliseconds=at_ms)).astimezone(zone(tz))
 
 
 def utc_ms(wall: datetime) -> int:
-    """A naive date and time read as UTC, in ms."""
+    """Return a naive date and time, read as UTC, in ms."""
     return (wall.replace(tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
 
 
 @lru_cache(maxsize=65536)
 def day_start(day: date, tz: str) -> int:
-    """The first instant whose wall clock shows this date's midnight or, skipping it, later."""
+    """Return the first instant whose local time is midnight of this date or, if midnight is
+    skipped, later."""
     midnight = datetime(day.year, day.month, day.day)  # noqa: DTZ001
     first = utc_ms(midnight) - 16 * HOUR
     return next(
@@ -78,7 +79,7 @@ def day_start(day: date, tz: str) -> int:
 
 
 def day_of(at_ms: int, tz: str) -> date:
-    """The greatest date that exists in the zone and has begun."""
+    """Return the greatest date that exists in the zone and has begun."""
     day = local(at_ms, tz).date() + timedelta(days=2)
     while day_start(day, tz) > at_ms or day_start(day, tz) == day_start(day + ONE_DAY, tz):
         day -= ONE_DAY
@@ -86,7 +87,7 @@ def day_of(at_ms: int, tz: str) -> date:
 
 
 def hour_span(at_ms: int, tz: str) -> Span:
-    """The longest stretch around an instant with one local date, hour and UTC offset."""
+    """Return the longest interval around an instant with one local date, hour and UTC offset."""
 
     def same(other_ms: int) -> bool:
         there = local(other_ms, tz)
@@ -104,7 +105,7 @@ def hour_span(at_ms: int, tz: str) -> Span:
 
 
 def first_date(day: date, calendar: Calendar) -> date:
-    """The first date of the week, month, quarter or year that holds a date."""
+    """Return the first date of the week, month, quarter or year that contains a date."""
     if calendar.unit == "week":
         return day - timedelta(days=(day.weekday() - WEEKDAYS.index(calendar.week_start)) % 7)
     if calendar.unit == "month":
@@ -115,7 +116,7 @@ def first_date(day: date, calendar: Calendar) -> date:
 
 
 def date_after(first: date, calendar: Calendar) -> date:
-    """The first date of the period after the one that begins at `first`."""
+    """Return the first date of the period after the one that begins at `first`."""
     days = {"day": 1, "week": 7}.get(calendar.unit)
     if days is not None:
         return first + timedelta(days=days)
@@ -125,7 +126,7 @@ def date_after(first: date, calendar: Calendar) -> date:
 
 
 def label_of(first: date, calendar: Calendar) -> str:
-    """The label of the period that begins at `first`."""
+    """Return the label of the period that begins at `first`."""
     if calendar.unit == "week" and calendar.week_start == "monday":
         return first.strftime("%G-W%V")
     if calendar.unit == "month":
@@ -147,12 +148,12 @@ def _span_at_minute(calendar: Calendar, minute_ms: int) -> Span:
 
 
 def span_at(calendar: Calendar, at_ms: int) -> Span:
-    """The period that holds an instant."""
+    """Return the period that contains an instant."""
     return _span_at_minute(calendar, at_ms - at_ms % MINUTE)
 
 
 def span_named(calendar: Calendar, label: str) -> Span | None:
-    """The period with this label, None when no period of the calendar is called so."""
+    """Return the period with this label, None if the calendar has no such period."""
     if calendar.unit == "hour":
         return _hour_named(calendar, label)
     first = _date_named(calendar, label)

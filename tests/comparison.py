@@ -1,4 +1,4 @@
-"""From the oracle's words to laurels' and back, and answers compared part by part."""
+"""Conversion between the oracle's records and those of laurels, and comparison of answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Everything = dict[
 
 
 def board_of(definition: Definition) -> laurels.Board:
-    """The board that a definition of the oracle describes."""
+    """Return the board that a definition of the oracle describes."""
     fields: dict[str, Any] = {
         name: getattr(definition, name)
         for name in laurels.Board.__struct_fields__
@@ -32,7 +32,7 @@ def board_of(definition: Definition) -> laurels.Board:
 
 
 def shown(score: Score | None, definition: Definition) -> Any:
-    """A score as laurels shows it: ints at scale 0, else Decimals; alone or in a tuple."""
+    """Return a score as laurels returns it: ints at scale 0, else Decimals; alone or in a tuple."""
     if score is None:
         return None
     if isinstance(score, DecayedScore):
@@ -45,7 +45,7 @@ def shown(score: Score | None, definition: Definition) -> Any:
 
 
 def typed(score: object) -> object:
-    """A score together with the types of its parts, so that 1 and Decimal(1) differ."""
+    """Return a score with the types of its parts, so that 1 and Decimal(1) differ."""
     parts = score if isinstance(score, tuple) else (score,)
     return [(type(part), part) for part in parts]
 
@@ -53,7 +53,7 @@ def typed(score: object) -> object:
 def assert_entries(
     entries: Iterable[laurels.Entry], places: Sequence[Place], definition: Definition
 ) -> None:
-    """A list of entries is exactly these places."""
+    """Assert that a list of entries equals the oracle's places."""
     found = [(entry.member, entry.rank, typed(entry.score)) for entry in entries]
     expected = [
         (place.member, place.rank, typed(shown(place.score, definition))) for place in places
@@ -64,7 +64,7 @@ def assert_entries(
 def assert_standing(
     standing: laurels.Standing | None, card: Card | None, definition: Definition
 ) -> None:
-    """A standing says what the card says."""
+    """Assert that a standing equals the oracle's card."""
     if card is None or standing is None:
         assert standing is None
         assert card is None
@@ -83,7 +83,7 @@ def assert_neighbour(
     expected: tuple[Place, Score] | None,
     definition: Definition,
 ) -> None:
-    """A neighbour is this place, at this gap."""
+    """Assert that a neighbour is at this place and this gap."""
     if neighbour is None or expected is None:
         assert neighbour is None
         assert expected is None
@@ -97,7 +97,8 @@ def assert_neighbour(
 def assert_receipt(
     receipt: laurels.Receipt, verdict: Verdict, window: str, definition: Definition
 ) -> None:
-    """A receipt says what the verdict says; a refusal for form has no more than its reason."""
+    """Assert that a receipt equals the oracle's verdict; of an event with an invalid form only the
+    reason is compared."""
     assert (receipt.status, receipt.reason) == (verdict.status, verdict.reason)
     assert receipt.window == window
     assert (receipt.message is None) == (verdict.reason is None)
@@ -124,7 +125,7 @@ def assert_receipt(
 
 
 def everything(lb: laurels.Leaderboards) -> Everything:
-    """All rankings of all boards in all scopes and periods, entry by entry."""
+    """Return all rankings of all boards in all scopes and periods, entry by entry."""
     return {
         (board.name, window, period.label or None, _words(scope)): [
             (entry.member, entry.rank, entry.score, entry.data)
@@ -140,14 +141,15 @@ def everything(lb: laurels.Leaderboards) -> Everything:
 
 
 def _words(scope: dict[str, Any]) -> tuple[str, ...]:
-    """A scope by its labels, or by that whose values are ranked."""
+    """Return the scope as named in a question: by its labels, or by the label whose values are
+    ranked."""
     named: dict[str, str] = scope.get("labels", scope)
     return tuple(f"{name}={value}" for name, value in named.items())
 
 
 def scopes_of(lb: laurels.Leaderboards, board: laurels.Board) -> list[dict[str, Any]]:
-    """Everything a board ranks, as a question names it: its scopes that hold anybody, that of all
-    events, the labels it ranks by."""
+    """Return every ranking of a board as a question names it: its scopes with members, that of all
+    events, and the labels it ranks by."""
     found: list[dict[str, Any]] = [{"by": by} for by in board.rank_by]
     for labels in board.scopes:
         found.extend({"labels": each} for each in lb.scopes(board.name, *labels) if labels)
@@ -156,7 +158,7 @@ def scopes_of(lb: laurels.Leaderboards, board: laurels.Board) -> list[dict[str, 
 
 
 def attempt(ask: Callable[[], object]) -> object:
-    """What a deployment answers, its errors included."""
+    """Return the answer of a deployment, or its error."""
     try:
         return ask()
     except LaurelsError as error:
@@ -164,7 +166,7 @@ def attempt(ask: Callable[[], object]) -> object:
 
 
 def told(ask: Callable[[], T]) -> T | Refusal:
-    """What the oracle answers, its refusals included."""
+    """Return the answer of the oracle, or its refusal."""
     try:
         return ask()
     except Refusal as refusal:
@@ -172,6 +174,6 @@ def told(ask: Callable[[], T]) -> T | Refusal:
 
 
 def assert_refused(found: object, refusal: Refusal) -> None:
-    """A deployment refused for the reason that the oracle gives."""
+    """Assert that a deployment refuses for the reason that the oracle gives."""
     assert isinstance(found, LaurelsError), f"{found!r} instead of {refusal.code}"
     assert found.code == refusal.code

@@ -1,5 +1,5 @@
-"""What all tests share: no deadlines, the counts of `make torture`, files in memory, and the order
-of files."""
+"""Settings of all tests: no deadlines, the counts of `make torture`, temporary files in memory, and
+the order of files."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ LONG_FIRST = (
     "http/test_crowd.py",
     "crash/test_damaged_files.py",
 )
-"""Files that take long by themselves, or wait for much. Begun when all others are done, the
-last of them would leave cores idle for minutes."""
+"""The files with the longest tests, which run first. If they started last, cores would be idle for
+minutes at the end."""
 
 pytest.register_assert_rewrite(
     "tests.comparison", "tests.stateful.comparing", "tests.stateful.world"
 )
 
 
-# A busy machine is slow at random: an example that takes long says nothing about the code.
+# A busy machine is slow at random, so the time of an example says nothing about the code.
 for profile, examples in (("test", 50), ("torture", 2_000)):
     settings.register_profile(
         profile,
@@ -81,33 +81,35 @@ for profile, examples in (("test", 50), ("torture", 2_000)):
 settings.load_profile("test")
 
 
-# Each client would read the certificates of this machine again, for longer than most tests take.
+# Otherwise each client would read the certificates of this machine, which takes longer than most
+# tests.
 TLS = "create_ssl_context"
 setattr(default, TLS, cache(getattr(default, TLS)))
 
 
-# The default of 5 s is a deadline, too.
+# The default of 5 s would be a deadline, too.
 for phase in ("connect", "read", "write", "pool"):
     setattr(DEFAULT_TIMEOUT_CONFIG, phase, 60.0)
 
 
 class Scaled(Protocol):
-    """Return the count that fits this run: few cases in `make test`, many in `make torture`."""
+    """Return the count for this run: few cases in `make test`, many in `make torture`."""
 
     def __call__(self, few: int, many: int) -> int: ...
 
 
 @pytest.fixture(scope="session")
 def scaled(request: pytest.FixtureRequest) -> Scaled:
-    """The number of cases to try. A test that uses this also runs in `make torture`."""
+    """Return a function for the number of cases to try. A test that uses it also runs in `make
+    torture`."""
     torture = bool(request.config.getoption("torture"))
     return lambda few, many: many if torture else few
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto`: half as many again as there are cores, for a worker waits half of its time for
-    programs, browsers and servers it has started."""
+    """Return the number of workers for `-n auto`: one and a half times the number of cores, since a
+    worker waits half of its time for programs, browsers and servers that it has started."""
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -115,11 +117,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Have a worker report how a test ran, and of what is before and after it only what failed.
-
-    A report takes as long on its way to the process that counts as most tests take, and there are
-    three for each of ten thousand. `--durations` asks for all of them.
-    """
+    """Make a worker report the result of a test, and its setup and teardown only if they failed.
+    Transferring a report takes as long as most tests, and there are three for each of ten thousand.
+    `--durations` needs all of them."""
     if not hasattr(item.config, "workerinput") or item.config.getoption("durations") is not None:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -139,10 +139,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _take_interrupts() -> None:
-    """Take Ctrl-C even where a shell started the tests in the background, which ignores it.
-
-    Ignored signals are inherited: no program of a test would end by SIGINT.
-    """
+    """Handle Ctrl-C even if a shell started the tests in the background with SIGINT ignored.
+    Programs inherit ignored signals, so no program of a test would end by SIGINT."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -152,16 +150,14 @@ ENOUGH_BYTES = 2**31
 
 
 def _keep_files_in_memory() -> None:
-    """Put the temporary files of all tests, and of the programs they start, into memory.
-
-    Thousands of tests wait for a disk to flush what none of them reads back from it: a killed
-    process leaves behind the same files on either. `TMPDIR` chooses another place.
-    """
+    """Put the temporary files of all tests, and of the programs they start, into memory. Otherwise
+    thousands of tests wait for a disk to flush data that is never read from it: a killed process
+    leaves the same files in both. `TMPDIR` chooses another place."""
     if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK):
         return
     if shutil.disk_usage(MEMORY).free >= ENOUGH_BYTES:
         os.environ["TMPDIR"] = str(MEMORY)
-        tempfile.tempdir = None  # found anew
+        tempfile.tempdir = None  # determined again
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -178,14 +174,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Spare the collector to go through ten thousand tests again and again."""
+    """Exclude the ten thousand tests from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of this run: all but the cases marked `torture`, or the tests that have a long
-    count, with all their cases."""
+    """Select the tests of this run: all except the cases marked `torture`, or all cases of the
+    tests that have a long count."""
     torture = bool(config.getoption("torture"))
     long = {_test_of(item) for item in items if _has_long_count(item)}
     kept, others = list[pytest.Item](), list[pytest.Item]()
@@ -198,8 +194,8 @@ def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def _has_long_count(item: pytest.Item) -> bool:
-    """Whether a test has cases that only `make torture` runs, takes its count from `scaled`, or is
-    a property, which is tried with more examples there."""
+    """Return whether a test has cases that only `make torture` runs, takes its count from `scaled`,
+    or is a property with more examples there."""
     is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
     return _is_torture(item) or is_property or "scaled" in getattr(item, "fixturenames", ())
 
@@ -209,7 +205,7 @@ def _is_torture(item: pytest.Item) -> bool:
 
 
 def _test_of(item: pytest.Item) -> Hashable:
-    """The test that an item is a case of."""
+    """Return the test to which an item belongs."""
     return item.path, getattr(item, "cls", None), getattr(item, "originalname", item.name)
 
 

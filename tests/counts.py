@@ -1,4 +1,4 @@
-"""Cases for `parametrize` of which `make test` runs few and `make torture` all."""
+"""Cases for `parametrize`, of which `make test` runs few and `make torture` all."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from _pytest.mark import ParameterSet
 
 
 def some(few: int, cases: Sequence[object]) -> list[object]:
-    """All cases, of which `make test` runs the first `few`: `some(2, range(8))`."""
+    """Return all cases, of which `make test` runs the first `few`: `some(2, range(8))`."""
     return [*cases[:few], *rare(*cases[few:])]
 
 
 def covering(*values: Sequence[object]) -> list[object]:
-    """All combinations of the values of several names, of which `make test` runs just so many that
-    each value is in one: as many as the longest list has values."""
+    """Return all combinations of the values of several names. `make test` runs as many as the
+    longest list has values, so that each value occurs in one."""
     chosen = [tuple(each[i % len(each)] for each in values) for i in range(max(map(len, values)))]
     return [*chosen, *rare(*(case for case in product(*values) if case not in chosen))]
 
 
 def rare(*cases: object) -> list[ParameterSet]:
-    """Cases that only `make torture` runs; a tuple has a value for each of several names."""
+    """Return cases that only `make torture` runs; a tuple has a value for each of several names."""
     return [_rare(case) for case in cases]
 
 

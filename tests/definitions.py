@@ -1,4 +1,4 @@
-"""The records of the oracle: boards as it knows them, events as callers give them, its answers.
+"""The records of the oracle: boards, events as callers send them, and answers.
 
 No laurels module is imported here. Scores are tuples of integers, one per column, in units of
 10^-scale of that column.
@@ -18,7 +18,7 @@ Score = tuple[int, ...]
 
 
 class DecayedScore(Score):
-    """A score that has decayed, in units of six decimal places more than the column has."""
+    """A decayed score, in units of six decimal places more than the column has."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,9 @@ class ColumnDef:
 
 @dataclass(frozen=True)
 class WindowDef:
-    """A window; what is None comes from the board. A rolling one has a `span` and a `step`, one in
-    which scores decay a `half_life`. A rolling one that is ranked only so often has a `refresh`."""
+    """A window; a field that is None has the board's value. A rolling window has a `span` and a
+    `step`, a window with decay a `half_life`. A rolling window that is refreshed has a `refresh`.
+    """
 
     unit: str = "all"
     name: str | None = None
@@ -60,7 +61,7 @@ class WindowDef:
 
     @property
     def text(self) -> str:
-        """The text form, without the window's own name."""
+        """Return the text form without the window's own name."""
         if self.half_life:
             return self._kind
         given = [
@@ -75,7 +76,7 @@ class WindowDef:
 
     @property
     def _kind(self) -> str:
-        """The text form without options."""
+        """Return the text form without options."""
         if self.half_life:
             return f"{self.unit}:{self.half_life}"
         return f"{self.unit}:{self.span}/{self.step}" if self.span else self.unit
@@ -86,13 +87,13 @@ class WindowDef:
 
     @property
     def definition(self) -> str:
-        """What a board's definition says for this window."""
+        """Return the window as a board's definition contains it."""
         return self.text if self.name is None else f"{self.name}={self.text}"
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A board; durations in the text form, such as `5m`."""
+    """A board; durations are in text form, such as `5m`."""
 
     name: str = "board"
     columns: tuple[ColumnDef, ...] = (ColumnDef(),)
@@ -116,11 +117,11 @@ class Definition:
 
     @property
     def labels(self) -> set[str]:
-        """The names of all labels that its events may carry."""
+        """Return the names of all labels that its events may have."""
         return {label for labels in self.scopes for label in labels} | {*self.rank_by}
 
     def scopes_of(self, labels: Sequence[tuple[str, str]]) -> tuple[Scope, ...]:
-        """Where events with these labels are counted."""
+        """Return the scopes in which events with these labels count."""
         carried = dict(labels)
         found = [
             Scope(tuple((name, carried[name]) for name in names))
@@ -136,7 +137,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class Report:
-    """One event as a caller gives it; `absolute` for the verb `set`."""
+    """An event as a caller sends it; `absolute` for the verb `set`."""
 
     member: object
     value: object
@@ -148,15 +149,15 @@ class Report:
 
 @dataclass(frozen=True)
 class Scope:
-    """What of a window is ranked: the events with these labels, or the values of a label; without
-    either, all events."""
+    """A ranking of a window: of the events with these labels, or of the values of a label; without
+    either, of all events."""
 
     labels: tuple[tuple[str, str], ...] = ()
     by: str | None = None
 
     @property
     def asked(self) -> dict[str, Any]:
-        """How a question names it."""
+        """Return the arguments that name it in a question."""
         return {"labels": dict(self.labels)} if self.by is None else {"by": self.by}
 
     @property
@@ -169,7 +170,7 @@ ALL = Scope()
 
 @dataclass(frozen=True)
 class Accepted:
-    """A report that is well-formed."""
+    """An event that is well-formed."""
 
     member: str
     values: Score
@@ -181,8 +182,8 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Counted:
-    """An event as one window counts it, in some scopes: for `set` the difference in place of the
-    target; `decay` is the half-life of the window it is seen in, and the time it is seen at."""
+    """An event as a window counts it, in some scopes: for `set` with the difference in place of the
+    value. `decay` is the half-life of a window with decay, and the time of the question."""
 
     member: str
     values: Score
@@ -195,8 +196,8 @@ class Counted:
 
 @dataclass(frozen=True)
 class Row:
-    """A member in a ranking: its score and when, in steps of the resolution, it reached it; where
-    scores decay, `place` ascends with what they have decayed from."""
+    """A member in a ranking: its score, and the time, in units of the tie resolution, at which it
+    reached it. In a window with decay, `place` ascends with the stored totals."""
 
     member: str
     score: Score
@@ -206,7 +207,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Place:
-    """A row with its place: `position` counts from 1, `rank` follows the rank style."""
+    """A row with its position: `position` counts from 1, `rank` follows the rank style."""
 
     row: Row
     position: int
@@ -223,7 +224,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Card:
-    """A standing: who is next above and below with the gaps to them."""
+    """A standing: the members next above and below, with the gaps to them."""
 
     place: Place
     total: int
@@ -234,7 +235,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of an event; the ranks are None unless they were asked for."""
+    """The result of an event; the ranks are None unless they were requested."""
 
     member: object
     status: str
@@ -250,9 +251,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Changed:
-    """What an event, or another write, did to a member: `values` is what was added or kept, and
-    `entries` by window, period and labels the member's row then, with the time of its newest
-    event."""
+    """The change that an event or another write made to a member: `values` is what was added or
+    stored, and `entries` has the member's row after it by window, period and labels, with the time
+    of its newest event."""
 
     kind: str
     member: str
@@ -267,7 +268,7 @@ class Changed:
 
 
 class Refusal(Exception):  # noqa: N818
-    """The oracle refuses; `code` is the stable error code."""
+    """An error of the oracle; `code` is the stable error code."""
 
     def __init__(self, code: str, verdicts: tuple[Verdict, ...] = ()) -> None:
         super().__init__(code)
@@ -276,7 +277,7 @@ class Refusal(Exception):  # noqa: N818
 
 
 def duration_ms(text: str) -> int:
-    """Milliseconds of `500ms`, `5s`, `5m`, `1h` or `7d`."""
+    """Return the milliseconds of `500ms`, `5s`, `5m`, `1h` or `7d`."""
     number = text.rstrip("dhms")
     unit = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
     return int(number) * unit[text[len(number) :]]

@@ -1,4 +1,4 @@
-"""A log folded anew, to compare with."""
+"""Folding a log again, for comparisons."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from laurels.stores.local.recovery.verify import compare
 
 
 def folded(log: MemoryLog, until: int, now_ms: int) -> Fold:
-    """The log up to an offset, folded anew."""
+    """Return the result of folding the log up to an offset."""
     fold = Fold(MemoryIndex(99))
     follow(fold, log, until)
     fold.advance_clock(now_ms)
@@ -29,7 +29,7 @@ def follow(fold: Fold, log: MemoryLog, until: int) -> None:
 
 
 def assert_same(fold: Fold, log: MemoryLog, now_ms: int) -> None:
-    """What was loaded is what the log says, and its structures are sound."""
+    """Assert that the loaded state equals the folded log and its structures are consistent."""
     fold.advance_clock(now_ms)
     fold.advance_all()
     fold.index.check()

@@ -1,4 +1,4 @@
-"""A server in this process, on a free port of this machine, for as long as a test needs it."""
+"""A server in this process, on a free port, for the duration of a test."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from laurels.server.process.settings import Settings
 
 WITHIN_SECONDS = 60
 JSON = {"Content-Type": "application/json"}
-"""What every write carries, also without a body."""
+"""The headers of every write, also without a body."""
 ADMIN_KEY = "admin-key-of-the-tests"
 
 
 class Served:
-    """Serves a folder from a thread with its own event loop, by the clock it is given: open, where
-    there is no admin key."""
+    """Serve a folder from a thread with its own event loop and the given clock; open if there is no
+    admin key."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Served:
         self._taking.set()
 
     def close(self) -> None:
-        """Ends the server as SIGTERM would."""
+        """End the server as SIGTERM does."""
         if self._thread.is_alive():
             self._end()
             self._thread.join(WITHIN_SECONDS)

@@ -1,8 +1,8 @@
 """The steps of rolling windows found the slow way: by the dates a clock on the wall shows.
 
-Steps have numbers; step k ends where step k+1 begins. Steps of days take local dates by the
-handful, counted from 1 January 1970; any other step has a fixed length and is counted from 1970
-UTC. Nothing here is shared with the code under test.
+Steps have numbers; step k ends where step k+1 begins. Steps of days group local dates, counted from
+1 January 1970; any other step has a fixed length and is counted from 1970 UTC. Nothing here is
+shared with the code under test.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ FIRST_DAY = EPOCH.date().toordinal()
 
 @dataclass(frozen=True)
 class Steps:
-    """How time is cut into steps: the length as written, `3d` or `15m`, and whose days they are."""
+    """How time is divided into steps: the length as written, `3d` or `15m`, and the time zone of
+    its days."""
 
     length: str
     tz: str
 
     @property
     def days(self) -> int:
-        """Days of a step, 0 when it has a fixed length."""
+        """Return the number of days of a step, 0 if it has a fixed length."""
         return int(self.length[:-1]) if self.length.endswith("d") else 0
 
 
 def number_at(steps: Steps, at_ms: int) -> int:
-    """The number of the step that holds an instant."""
+    """Return the number of the step that contains an instant."""
     if steps.days:
         return (day_of(at_ms, steps.tz).toordinal() - FIRST_DAY) // steps.days
     return at_ms // duration_ms(steps.length)
 
 
 def step_span(steps: Steps, number: int) -> Span:
-    """The step of that number; without a length where all its dates were skipped."""
+    """Return the step of that number; it is empty if all its dates were skipped."""
     return Span(_label(steps, number), _start(steps, number), _start(steps, number + 1))
 
 
 def number_named(steps: Steps, label: str) -> int | None:
-    """The number of the step with this label, None when no step is called so."""
+    """Return the number of the step with this label, None if there is none."""
     try:
         if steps.days:
             number = (date.fromisoformat(label).toordinal() - FIRST_DAY) // steps.days
@@ -73,7 +74,7 @@ def _label(steps: Steps, number: int) -> str:
 
 
 def _instant(label: str) -> int:
-    """The instant a label in UTC stands for; ValueError when it is written in another way."""
+    """Return the instant of a label in UTC; raise ValueError if it has another form."""
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z", label):
         raise ValueError(label)
     return (datetime.fromisoformat(label).astimezone(UTC) - EPOCH) // timedelta(milliseconds=1)

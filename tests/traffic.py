@@ -1,8 +1,8 @@
-"""Everything that can happen to a store, at random: to be let loose between any two moments.
+"""Random operations of every kind on a store, for tests that run them between other operations.
 
-Boards of every shape, in windows of every kind; few members, so that they meet; times that jump
-over steps and days; ids that repeat; members that go and come back; boards that do; labels in many
-scopes.
+Boards of every shape with windows of every kind; few members, so that events meet; times that jump
+over steps and days; ids that repeat; members and boards that are removed and created again; labels
+in many scopes.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ JUMPS_MS = [0, 1, 900, MINUTE, MINUTE, 7 * MINUTE, HOUR, HOUR, 5 * HOUR, DAY, 9 
 
 
 class Traffic:
-    """A store in memory and what happens to it."""
+    """A store in memory, and random operations on it."""
 
     def __init__(self, seed: int, boards: int = 4) -> None:
         self.rng = Random(seed)
         self.clock = ManualClock(NOON + self.rng.randrange(DAY))
         self.log = MemoryLog()
         self.service = Service(self.log, lambda: MemoryIndex(seed), self.clock)
-        self.service.paced = True  # passes go on where this file says so, and so again
+        self.service.paced = True  # this file does the passes itself
         self.lb = Leaderboards(self.service)
         self.members = self.rng.sample(MEMBERS, self.rng.choice([4, len(MEMBERS)]))
         self.names: list[str] = []
@@ -49,7 +49,7 @@ class Traffic:
             self._create()
 
     def happen(self, times: int) -> None:
-        """Lets so many things happen, some of them refused."""
+        """Do a number of random operations, some of which are refused."""
         for _ in range(times):
             what = self.rng.choices(self._kinds, self._weights)[0]
             with suppress(laurels.LaurelsError):

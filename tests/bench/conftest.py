@@ -1,4 +1,5 @@
-"""Benches tidy the heap before each timing, which takes long where other tests have filled it."""
+"""Fixtures of the tests of the benchmarks, which collect garbage before each timing; that takes
+long if other tests have filled the heap."""
 
 from __future__ import annotations
 
@@ -12,11 +13,8 @@ from tests.redis.writing import patient
 
 @pytest.fixture(autouse=True)
 def small_heap() -> Iterator[None]:
-    """Exclude the objects that exist before a test from the collections during it.
-
-    They stay excluded afterwards: with all of them back, each later collection of this worker
-    would take 0.3 s.
-    """
+    """Exclude the objects that exist before a test from garbage collections during it. They stay
+    excluded afterwards: otherwise each later collection of this worker would take 0.3 s."""
     gc.collect()
     gc.freeze()
     yield
@@ -25,6 +23,6 @@ def small_heap() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def patient_calls() -> Iterator[None]:
-    """Have calls of an index server wait for it as long as a busy machine may take."""
+    """Let calls of an index server take as long as they may take on a busy machine."""
     with patient():
         yield

@@ -1,4 +1,4 @@
-"""The bench of the service runs, and what it sent is what the scores say afterwards."""
+"""The benchmark of the service runs, and afterwards the scores equal the sum of what it sent."""
 
 import os
 import socket
@@ -45,7 +45,7 @@ CORE = min(os.sched_getaffinity(0))
 
 
 def silent(_: str) -> None:
-    """Progress that nobody reads."""
+    """A progress display without output."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -89,7 +89,7 @@ def scores(peer: HttpPeer) -> list[int]:
 
 
 def gained(peer: HttpPeer, work: Callable[[], object]) -> list[int]:
-    """What each member has got by some work."""
+    """Return the points that each member has gained by some work."""
     before = scores(peer)
     work()
     return [after - score for after, score in zip(scores(peer), before, strict=True)]
@@ -196,7 +196,7 @@ def test_everything_is_measured_and_reported(
     if two_cores() is None:
         pytest.skip("server and load generator need a core each")
     monkeypatch.setattr("bench.http.__main__.QUICK", TINY)
-    monkeypatch.setattr("bench.http.feed._LEAST_REACHED", 0)  # other tests run beside this one
+    monkeypatch.setattr("bench.http.feed._LEAST_REACHED", 0)  # other tests run at the same time
     file = tmp_path / "report.json"
     assert main(["--quick", "--json", str(file), "--folder", str(tmp_path)]) == 0
     report = msgspec.json.decode(file.read_bytes(), type=HttpReport)
@@ -229,7 +229,7 @@ def test_a_process_is_started_where_it_belongs() -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, 0.3])
 def test_a_load_that_is_ended_before_an_answer_says_so(tmp_path: Path, seconds: float) -> None:
-    """Also where the load generator is stopped before it takes signals."""
+    """Also if the load generator is stopped before it handles signals."""
     with socket.create_server((HOST, 0)) as silent_server:
         port = silent_server.getsockname()[1]
         with pytest.raises(wrk.NothingAnswered):

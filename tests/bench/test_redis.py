@@ -1,4 +1,4 @@
-"""The bench of boards on an index server runs, and what was sent is what the scores say."""
+"""The benchmark of boards on an index server runs, and the scores equal the sum of what it sent."""
 
 import asyncio
 import os
@@ -209,7 +209,7 @@ def test_everything_is_measured_and_reported(
         "chunk, longest",
     ):
         assert line in shown
-    # So few members weigh less than what else the server keeps and lets go.
+    # The memory of so few members is less than the variation of the server's other memory.
     below = [s for s in report.samples if min(s.figures) < 0 and s.question.unit != "bytes"]
     assert not below
     assert os.sched_getaffinity(0) == before

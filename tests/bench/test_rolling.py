@@ -1,4 +1,4 @@
-"""Rolling windows are measured on boards that hold what they are said to hold."""
+"""The benchmark of rolling windows measures boards with the content that it describes."""
 
 import os
 from collections import Counter
@@ -36,7 +36,7 @@ def redis_server(tmp_path: Path) -> Iterator[RedisServer]:
 
 
 def week(count: int) -> tuple[Population, History, list[str]]:
-    """So many members, their history and their names."""
+    """A number of members, their history and their names."""
     population = Population(count, NOW_MS)
     history = History(population, WEEK.begins_ms(NOW_MS), NOW_MS)
     return population, history, [member_name(i) for i in range(count)]

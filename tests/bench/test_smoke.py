@@ -1,4 +1,4 @@
-"""The bench runs, verifies what it measures, and reports it."""
+"""The benchmark runs, verifies what it measures, and reports it."""
 
 import os
 from collections import Counter
@@ -31,7 +31,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def measured(chosen: str, folder: Path, *more: str) -> Report:
-    """The report of a run of one peer at one small size."""
+    """Return the report of a run of one peer at one small size."""
     file = folder / "report.json"
     options = [*more, "--quick", "--members", "200", "--only", chosen, "--json", str(file)]
     assert main([*options, "--folder", str(folder)]) == 0

@@ -1,4 +1,4 @@
-"""Applies the boards of a file, written for the purpose."""
+"""Run `board apply` on files that a test writes."""
 
 from __future__ import annotations
 

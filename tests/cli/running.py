@@ -1,4 +1,4 @@
-"""Runs the command line inside the test's process, and in processes of its own."""
+"""Run the command line inside the test's process, and in separate processes."""
 
 import io
 import os
@@ -31,11 +31,11 @@ def killing(*arguments, **options):
     return receipts
 laurels.Leaderboards.submit_many = killing
 """
-"""What a process does that kills itself at a commit: before it, or when it is made."""
+"""Code for a process that kills itself at a commit: before it, or after it is made."""
 
 
 class Ran(NamedTuple):
-    """What a command did."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -67,7 +67,7 @@ class Shell:
     def process(
         self, *arguments: str | Path, prelude: str = "", stdin: bytes = b""
     ) -> "subprocess.CompletedProcess[bytes]":
-        """Runs a command in a process of its own, after some lines of Python."""
+        """Run a command in a separate process, after some lines of Python."""
         program = f"import sys\nfrom laurels.cli import main\n{prelude}\nsys.exit(main())"
         return subprocess.run(
             [sys.executable, "-c", program, *arguments],
@@ -79,7 +79,7 @@ class Shell:
         )
 
     def on_a_terminal(self, *arguments: str | Path, answer: str = "") -> tuple[int, str]:
-        """Runs a command on a terminal of its own: its exit code, and all that was shown."""
+        """Run a command on a terminal; return its exit code and everything that was shown."""
         keyboard, terminal = pty.openpty()
         program = "import sys\nfrom laurels.cli import main\nsys.exit(main())"
         with subprocess.Popen(
@@ -102,13 +102,13 @@ class Shell:
                 os.close(keyboard)
 
     def ok(self, *arguments: str | Path, stdin: bytes = b"") -> Ran:
-        """Runs a command that has to succeed."""
+        """Run a command that must succeed."""
         ran = self(*arguments, stdin=stdin)
         assert ran.code == 0, ran
         return ran
 
     def json(self, *arguments: str | Path, stdin: bytes = b"") -> Any:
-        """The JSON a command that has to succeed prints."""
+        """Return the JSON that a command prints, which must succeed."""
         return self.ok(*arguments, "--json", stdin=stdin).json()
 
     def file(self, name: str, content: str | bytes) -> Path:
@@ -117,14 +117,14 @@ class Shell:
         return path
 
     def scores(self, board: str, *options: str) -> dict[str, Any]:
-        """Member to score of a whole ranking."""
+        """Return the scores of a whole ranking by member."""
         lines = self.ok("export", board, "--format", "jsonl", *options).out.splitlines()
         entries = [msgspec.json.decode(line) for line in lines]
         return {entry["member"]: entry["score"] for entry in entries}
 
 
 def _shown(terminal: int, within_s: float) -> str:
-    """What is written on a terminal until whoever writes there ends."""
+    """Return everything that is written on a terminal until it is closed."""
     shown = bytearray()
     end = time.monotonic() + within_s
     while time.monotonic() < end:

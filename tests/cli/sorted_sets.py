@@ -1,4 +1,4 @@
-"""Sorted sets to import, and how."""
+"""Sorted sets for imports, and functions that import them."""
 
 import csv
 import random

@@ -1,4 +1,4 @@
-"""`audit`: what commands and servers administer is listed, wherever the boards are."""
+"""`audit` lists the administrative calls of commands and of servers, in every kind of store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ WHO = f"the command line (user {pwd.getpwuid(os.getuid()).pw_name})"
 
 
 def administer(shell: Shell) -> None:
-    """Each administrative command, in order; some that are refused, and some that only read."""
+    """Run each administrative command in order, and also some that are refused and some that only
+    read."""
     shell.file("boards.toml", '[boards.gifts]\nwindows = ["all", "day"]\n[boards.race]\n')
     shell.ok("board", "create", "gifts", "--window", "all")
     shell.ok("board", "change", "gifts", "--title", "Gifts")
@@ -60,7 +61,7 @@ EXPECTED: list[tuple[str, str | None, str | None]] = [
 
 
 def audited(shell: Shell, *arguments: str) -> list[AuditEntry]:
-    """Entries, the oldest first."""
+    """Return the entries, oldest first."""
     found: list[dict[str, Any]] = shell.json("audit", *arguments)
     return msgspec.convert(found[::-1], list[AuditEntry])
 

@@ -1,4 +1,4 @@
-"""Backups are whole or not there, also while another process writes; so are restored folders."""
+"""A backup or a restored folder is complete or absent, also while another process writes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ BOARD = laurels.Board("gifts", windows=["all", "day", "3h=rolling:3h/1h"], dedup
 
 
 def filled(folder: Path) -> list[laurels.Entry]:
-    """Snapshots, a trimmed log, entries after them, and everything beside the scores."""
+    """Fill a folder: snapshots, a trimmed log, later entries, and everything that a board stores
+    besides scores."""
     with laurels.open(folder) as lb:
         lb.create(BOARD)
         for i in range(12):
@@ -150,7 +151,7 @@ def test_without_a_good_snapshot_a_whole_log_is_backed_up(tmp_path: Path) -> Non
 
 
 def refused(shell: Shell, code: str, *arguments: str) -> str:
-    """What is said of a command that is refused."""
+    """Return the error message of a command that is refused."""
     ran = shell(*arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"error [{code}]: ")
@@ -241,7 +242,8 @@ with laurels.open(sys.argv[1]) as lb:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Iterator[bytes]]:
-    """A process that writes batches and takes snapshots; tells which batches were acknowledged."""
+    """A process that writes batches and takes snapshots, and prints which batches were
+    acknowledged."""
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE
     ) as process:

@@ -1,4 +1,4 @@
-"""`board apply`: the boards of a file, created and changed where that is safe."""
+"""`board apply` creates the boards of a file and changes them where that is safe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of `board apply`: their forms, and every fault they can have."""
+"""The files of `board apply`: their forms, and every error they can have."""
 
 from __future__ import annotations
 

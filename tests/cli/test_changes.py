@@ -1,4 +1,4 @@
-"""`laurels changes`: one change a line, and what can go on after it."""
+"""`laurels changes` prints one change a line, and continues after any of them."""
 
 import laurels
 

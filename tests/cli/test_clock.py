@@ -1,4 +1,4 @@
-"""`laurels clock`: what it shows, and the way back of a folder that is ahead of the clock."""
+"""`laurels clock`: its output, and rewinding a folder that is ahead of the clock."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BOARD = laurels.Board(
 
 
 def _play(lb: laurels.Leaderboards, clock: ManualClock, glitch_ms: int) -> None:
-    """Some hours of events; for the last of them the clock is ahead."""
+    """Count some hours of events; the clock is ahead for the last of them."""
     lb.create(BOARD)
     for hour in range(6):
         room = {"room": f"{hour % 2}"}

@@ -1,4 +1,4 @@
-"""Files that are no text are refused by what they are, before a line of them is."""
+"""Files that are not text are refused by their kind, before any of their lines is counted."""
 
 import bz2
 import gzip

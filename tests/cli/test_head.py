@@ -1,4 +1,4 @@
-"""Boards with a head on the command line: lists end there, and an estimate is shown as one."""
+"""Boards with a head on the command line: lists end there, and estimated ranks are marked."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ ABOUT = re.compile(r"about (\d+); between (\d+) and (\d+), of 300 \(top [\d.]+ %
 
 @pytest.fixture
 def crowd(shell: Shell) -> Iterator[Shell]:
-    """300 members with 1 to 300 points, of which the first 100 are listed."""
+    """A board of 300 members with 1 to 300 points, of which the first 100 are listed."""
     shell.ok("board", "create", "crowd", "--head", "100", "--tie", "member")
     lines = "".join(f"m{i:03},{i}\n" for i in range(1, 301))
     shell.ok("import", "crowd", "-", stdin=f"member,score\n{lines}".encode())
@@ -63,7 +63,7 @@ def test_a_file_is_not_written_in_part(crowd: Shell) -> None:
 
 def test_an_estimate_is_shown_as_one(crowd: Shell) -> None:
     found = ABOUT.fullmatch(_row(crowd, "rank", "rank", "crowd", "m007"))
-    while found is None:  # by chance the bounds are equal
+    while found is None:  # the bounds may be equal by chance
         found = ABOUT.fullmatch(_row(crowd, "rank", "rank", "crowd", "m007"))
     middle, low, high = map(int, found.groups())
     assert low <= 294 <= high

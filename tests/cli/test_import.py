@@ -1,4 +1,4 @@
-"""`import`: files into boards, what is rejected and what is said about it."""
+"""`import` reads files into boards, rejects invalid lines and reports them."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""`import --from`: a sorted set of Redis into a board."""
+"""`import --from` reads a sorted set of Redis into a board."""
 
 import os
 from typing import Any

@@ -1,4 +1,5 @@
-"""`import --from`: what is said where set and board do not agree, and going on after a stop."""
+"""`import --from`: the reported differences between set and board, and continuing after an
+interruption."""
 
 import signal
 
@@ -52,7 +53,7 @@ Comparison.run = running
 
 
 def test_changes_of_the_source_meanwhile(gifts: Shell, server: Server) -> None:
-    """They are taken over, and told apart from what is wrong."""
+    """Such members are imported, and reported separately from errors."""
     expected = many(3_000)
     fill(server, expected)
     ran = gifts.process(
@@ -141,7 +142,7 @@ def test_killed_again_and_again(gifts: Shell, server: Server, before: bool) -> N
 
 
 def test_a_server_started_anew_is_read_from_the_beginning(gifts: Shell) -> None:
-    """Its cursors mean other places then."""
+    """The cursors of a restarted server mean other positions."""
     with Server() as server:
         expected = many(5_000)
         fill(server, expected)

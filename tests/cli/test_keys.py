@@ -1,4 +1,4 @@
-"""`key`: keys are made, listed and revoked, in a folder at rest and at a running server."""
+"""`key` makes, lists and revokes keys, in a folder that is not in use and at a running server."""
 
 from __future__ import annotations
 

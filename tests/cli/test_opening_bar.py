@@ -1,4 +1,4 @@
-"""Opening a store draws a bar on a terminal when it takes longer than a second."""
+"""Opening a store draws a progress bar on a terminal if it takes longer than a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from laurels.stores.local.recovery.progress import current_report
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What is drawn: the name of a bar, how far it is, None for its end."""
+    """Return what is drawn: the name of a bar and its progress, None at its end."""
     seen: list[object] = []
 
     @contextmanager

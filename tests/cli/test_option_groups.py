@@ -1,4 +1,4 @@
-"""Commands that take options in groups, and the panels that `--help` shows them in."""
+"""Commands that take options in groups, and the panels in which `--help` shows them."""
 
 from typing import Annotated
 

@@ -1,4 +1,5 @@
-"""`export -o`: whole files, devices, pipes, links; and what is exported comes back."""
+"""`export -o` writes complete files, to devices, pipes and links too, and exports can be imported
+again."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Commands on the boards of an index server: the same as on a folder."""
+"""Commands have the same results on the boards of an index server as on a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rejects files: ready before anything is counted, and no import's are lost to another."""
+"""Rejects files are opened before anything is counted, and imports keep each other's rejects."""
 
 import csv
 import os

@@ -1,4 +1,4 @@
-"""What lines of a file become: events, or rejects with a code and the line."""
+"""Lines of a file are read as events, or as rejects with a code and the line."""
 
 import gzip
 import io

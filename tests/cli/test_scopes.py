@@ -1,4 +1,4 @@
-"""Scopes on the command line: what counts where, and who leads there."""
+"""Scopes on the command line: in which scopes events count, and the leaders of each."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_labels_of_an_import_come_from_where_it_says(shell: Shell) -> None:
 
 
 def test_a_column_of_something_else_is_no_label(shell: Shell) -> None:
-    """However a label is called, member, value and time are read as what they are."""
+    """Member, value and time are read from their columns, whatever the name of a label."""
     shell.ok("board", "create", "gifts", "--scope", "", "--rank-by", "member", "--rank-by", "value")
     shell.ok("import", "gifts", "-", stdin=b"member,value\nann,1\n")
     shell.ok("import", "gifts", "-", stdin=b'{"member": "bob", "value": 2}\n')
@@ -237,7 +237,7 @@ def test_figures_count_scopes_by_their_labels() -> None:
 
 
 def whole(lb: laurels.Leaderboards) -> int:
-    """The memory of all rankings of all scopes, one by one."""
+    """Return the memory of all rankings of all scopes, added up one by one."""
     index: Any = local(lb)._fold.index
     return sum(part.nbytes for scope, part in index._boards[1].parts.items() if scope)
 

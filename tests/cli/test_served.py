@@ -1,4 +1,4 @@
-"""The commands at a server: what they do to a folder, they do to it over HTTP."""
+"""Commands at a server have the same results over HTTP as on a folder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .running import Shell
 
 @pytest.fixture
 def served(shell: Shell) -> Iterator[Served]:
-    """The folder of the shell, served."""
+    """The folder of the commands, served."""
     with Served(shell.directory / "boards") as server:
         yield server
 
 
 @pytest.fixture
 def remote(shell: Shell, served: Served, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """Runs commands on the server."""
+    """Return a function that runs commands at the server."""
     monkeypatch.setenv("LAURELS_URL", served.url)
     return shell
 

@@ -1,4 +1,4 @@
-"""`import` on a terminal: the bar is drawn in every way a file is read."""
+"""`import` on a terminal: the progress bar is drawn for every way of reading a file."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""`import --clock event`: a history is replayed as if it happened live."""
+"""`import --clock event` replays a history as if it happened live."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""Wrong usage ends in one line and exit code 2, and every command says how it is used."""
+"""Wrong usage ends with one line and exit code 2, and every command describes its usage."""
 
 import os
 import subprocess

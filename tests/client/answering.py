@@ -1,4 +1,4 @@
-"""Servers that are functions, for a client to talk to."""
+"""Servers for tests of the client, which are plain functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = httpx.Response | Exception
 
 
 class Script:
-    """A server that gives these answers one after the other, and remembers what it was asked."""
+    """A server that returns these answers one after the other, and records the requests."""
 
     def __init__(self, *answers: Answer) -> None:
         self._answers = iter(answers)
@@ -29,7 +29,7 @@ class Script:
         return answer
 
     def open(self, key: str | None = None) -> Leaderboards:
-        """The verbs over this server; time passes when they wait."""
+        """Return the verbs over this server; waiting advances the time of the test."""
         keys = numbered("key")
         address = ServiceAddress("http://boards", key)
         transport = httpx.MockTransport(self)
@@ -37,13 +37,13 @@ class Script:
 
 
 def numbered(name: str) -> Callable[[], str]:
-    """Makes name-0, name-1 …"""
+    """Return the names name-0, name-1 …"""
     numbers: Iterator[int] = iter(range(1_000))
     return lambda: f"{name}-{next(numbers)}"
 
 
 def refusal(status: int, code: str, what: str = "no", **headers: str) -> httpx.Response:
-    """A problem document."""
+    """Return a problem document."""
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     document = {"status": status, "code": code, "what": what, "advice": "wait"}
     return httpx.Response(status, json=document, headers=names)

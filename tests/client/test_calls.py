@@ -1,4 +1,5 @@
-"""What the client adds to the contract: when it asks again, and what becomes of foreign answers."""
+"""The client's own behaviour, beyond the contract: its retries, and its errors about foreign
+answers."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ def test_every_command_has_a_request() -> None:
     assert len({*paths}) == len(paths)
 
 
-# Asking again
+# Retries
 
 
 def test_a_question_is_asked_again_after_a_broken_connection() -> None:
@@ -218,7 +219,7 @@ def test_an_event_refused_here_keeps_its_place() -> None:
     assert (receipts.applied, receipts.refused, receipts.error(1)) == (1, 1, None)
 
 
-# Answers that are none
+# Answers that do not come from laurels
 
 
 @pytest.mark.parametrize(
@@ -256,7 +257,7 @@ def test_errors_of_the_service_are_raised_as_they_are() -> None:
         Script(refusal(503, "overloaded")).open().count("b")
 
 
-# Where it is, and with which key
+# The address of the server, and the key
 
 
 def test_the_key_goes_with_every_request() -> None:

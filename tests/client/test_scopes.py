@@ -1,4 +1,4 @@
-"""Scopes are asked for by the same words on every surface, with the same answers and refusals."""
+"""Questions name scopes in the same way on every surface, with the same answers and errors."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def filled(lb: laurels.Leaderboards) -> laurels.Leaderboards:
 
 
 class Awaited:
-    """The verbs of the asynchronous surface, each awaited on a loop of its own."""
+    """The verbs of the asynchronous surface, each awaited on a separate loop."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -143,7 +143,7 @@ def remote(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 def outcome(ask: Callable[[Any], Any], lb: Any) -> Any:
-    """What a verb answers, or the code of what refuses it."""
+    """Return the answer of a verb, or the code of its error."""
     try:
         answer = ask(lb)
     except LaurelsError as error:
