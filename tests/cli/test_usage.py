@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import laurels
+from laurels.cli import program
 
 from .running import Shell
 
@@ -224,3 +225,15 @@ def test_the_package_runs_as_the_command_line() -> None:
     command = [sys.executable, "-m", "laurels", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split()[-1] == laurels.__version__
+
+
+def test_a_command_imports_only_what_it_needs() -> None:
+    imports = "from laurels.cli import program; program.program('top'); import sys; "
+    modules = "print(*(name for name in sys.modules if name.startswith('laurels.cli.')))"
+    done = subprocess.run(
+        [sys.executable, "-c", imports + modules], capture_output=True, text=True, check=True
+    )
+    imported = {name.removeprefix("laurels.cli.") for name in done.stdout.split()}
+    others = {*program.GROUPS.values(), *program.COMMANDS.values()} - {"answers", "boards.scoping"}
+    assert "answers" in imported
+    assert imported.isdisjoint(others)

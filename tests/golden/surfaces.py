@@ -70,7 +70,7 @@ def described() -> str:
 def help_texts() -> str:
     """Every command with its help, and its arguments and options by their panels, as they are
     defined: how `--help` lays them out is up to the library that prints it."""
-    return "\n".join(_command(typer.main.get_command(program.app), "laurels"))
+    return "\n".join(_command(typer.main.get_command(program.program()), "laurels"))
 
 
 def _command(command: Any, path: str) -> Iterator[str]:

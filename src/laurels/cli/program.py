@@ -11,18 +11,14 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
 import laurels
-from laurels.cli.boards import applying, scoping
-from laurels.cli.boards import commands as boards
-from laurels.cli.flows import reconcile, sink, source
-from laurels.cli.importing import command as import_command
 from laurels.errors import CheckFailed, LaurelsError, LaurelsWarning
 
-from . import answers, auditing, changes, clock, copying, exporting, keys, serving, upkeep, watch
 from .failures import OutputFailed, Usage
 from .opening_bar import opening_bar
 from .option_groups import command
@@ -33,38 +29,36 @@ WRONG = 2
 INTERRUPTED = 130
 NO_READER = 141
 
-app = typer.Typer(
-    name="laurels",
-    help="Exact, live, durable leaderboards.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-command(boards.app, "apply")(applying.apply)
-app.add_typer(boards.app, name="board")
-app.add_typer(keys.app, name="key")
-app.add_typer(clock.app, name="clock")
-app.add_typer(source.app, name="source")
-app.add_typer(sink.app, name="sink")
-command(app, "serve")(serving.serve)
-command(app, "import")(import_command.import_)
-command(app, "export")(exporting.export)
-command(app, "top")(answers.top)
-command(app, "rank")(answers.rank)
-command(app, "around")(answers.around)
-command(app, "needed")(answers.needed)
-command(app, "scopes")(scoping.scopes)
-command(app, "watch")(watch.watch)
-command(app, "changes")(changes.changes)
-command(app, "audit")(auditing.audit)
-command(app, "reconcile")(reconcile.reconcile)
-command(app, "check")(upkeep.check)
-command(app, "rebuild")(upkeep.rebuild)
-command(app, "snapshot")(upkeep.snapshot)
-command(app, "backup")(upkeep.backup)
-command(app, "restore")(upkeep.restore)
-command(app, "copy")(copying.copy)
+GROUPS = {
+    "board": "boards.applying",
+    "key": "keys",
+    "clock": "clock",
+    "source": "flows.source",
+    "sink": "flows.sink",
+}
+"""The groups of commands, and the module that completes the `app` of each."""
+COMMANDS = {
+    "serve": "serving",
+    "import": "importing.command:import_",
+    "export": "exporting",
+    "top": "answers",
+    "rank": "answers",
+    "around": "answers",
+    "needed": "answers",
+    "scopes": "boards.scoping",
+    "watch": "watch",
+    "changes": "changes",
+    "audit": "auditing",
+    "reconcile": "flows.reconcile",
+    "check": "upkeep",
+    "rebuild": "upkeep",
+    "snapshot": "upkeep",
+    "backup": "upkeep",
+    "restore": "upkeep",
+    "copy": "copying",
+}
+"""The other commands, and the module with the function of each, which has the name of the command
+unless another one follows the colon."""
 
 
 def _show_version(requested: bool) -> None:
@@ -73,7 +67,6 @@ def _show_version(requested: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _program(
     version: Annotated[
         bool,
@@ -83,6 +76,38 @@ def _program(
     ] = False,
 ) -> None:
     """Exact, live, durable leaderboards."""
+
+
+def program(first: str | None = None) -> typer.Typer:
+    """Return the program, with the one command or group `first`, or with all if there is none of
+    that name.
+
+    A command is imported only when it is part of the program: all of them take several times as
+    long to import as most need to run.
+    """
+    app = typer.Typer(
+        name="laurels",
+        help="Exact, live, durable leaderboards.",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_program)
+    is_one = first in GROUPS or first in COMMANDS
+    for name, module in GROUPS.items():
+        if not is_one or name == first:
+            app.add_typer(_found(module, "app"), name=name)
+    for name, place in COMMANDS.items():
+        if not is_one or name == first:
+            module, _, function = place.partition(":")
+            command(app, name)(_found(module, function or name))
+    return app
+
+
+def _found(module: str, name: str) -> Any:
+    """Return what a module of the command line calls by this name."""
+    return getattr(import_module(f"laurels.cli.{module}"), name)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -138,14 +163,14 @@ def _failure(error: OSError) -> OutputFailed:
 
 def _invoked(arguments: list[str]) -> int:
     """Run the command named by the arguments; without arguments print the help."""
-    command = typer.main.get_command(app)
+    parser = typer.main.get_command(program(arguments[0] if arguments else None))
     try:
         with (
             opening_bar(time.monotonic),
             warnings.catch_warnings(action="ignore", category=LaurelsWarning),  # commands report
-            command.make_context("laurels", arguments or ["--help"]) as context,
+            parser.make_context("laurels", arguments or ["--help"]) as context,
         ):
-            code: int = command.invoke(context)
+            code: int = parser.invoke(context)
     except typer.Exit as ended:
         return ended.exit_code
     return code

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 import laurels
+from laurels.cli.option_groups import command
 from laurels.cli.options import DEFAULT_URL, AsJson, Url
 from laurels.cli.progress import count_bar
 from laurels.cli.recording import Recorder
@@ -14,7 +15,7 @@ from laurels.errors import BoardInvalid, FolderMissing, LaurelsError
 
 from .board_file import boards_in
 from .board_plan import ApplyPlan, Step, carry_out, plan_of, written
-from .commands import Clock, summary
+from .commands import Clock, app, summary
 
 REFUSED = 1
 _FEW = 20
@@ -22,6 +23,7 @@ _FEW = 20
 _ADVICE = laurels.errors.UnsafeChange.advice
 
 
+@command(app, "apply")
 def apply(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="Boards as TOML or JSON; - reads them from stdin.")
