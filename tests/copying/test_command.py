@@ -117,12 +117,16 @@ def test_wrong_usage(shell: Shell, arguments: list[str], code: str) -> None:
     assert not Path("nowhere").exists()
 
 
-@pytest.mark.parametrize("on_server", [False, True])
+MORE = [("begin", 1), ("put", 4), ("finish", 3)]
+"""Further calls of a copy that a kill can come before."""
+
+
 @pytest.mark.parametrize(
-    ("method", "at"),
+    ("method", "at", "on_server"),
     [
-        *[("begin", 2), ("put", 1), ("put", 11), ("finish", 1)],
-        *rare(("begin", 1), ("put", 4), ("finish", 3)),
+        *[("begin", 2, True), ("put", 1, False), ("put", 11, True), ("finish", 1, False)],
+        *rare(("begin", 2, False), ("put", 1, True), ("put", 11, False), ("finish", 1, True)),
+        *rare(*((*case, on) for case in MORE for on in (False, True))),
     ],
 )
 def test_a_copy_that_was_killed_is_finished_by_the_next(

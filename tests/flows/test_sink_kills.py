@@ -15,6 +15,7 @@ import pytest
 
 import laurels
 from tests.conftest import Scaled
+from tests.counts import rare
 from tests.redis.servers import until
 from tests.serving import ADMIN_KEY, Served
 
@@ -35,7 +36,7 @@ def served(folder: Path) -> Iterator[tuple[Served, laurels.Leaderboards]]:
 
 
 @pytest.mark.parametrize(
-    "kind", ["postgres", "mariadb", "sqlite", "redis", "nats", "webhook", "lines"]
+    "kind", ["postgres", "sqlite", "nats", "webhook", *rare("mariadb", "redis", "lines")]
 )
 def test_a_target_is_exact_after_kills_of_its_sink(
     kind: str, tmp_path: Path, scaled: Scaled
@@ -60,13 +61,7 @@ def test_a_target_is_exact_after_kills_of_its_sink(
         judge(kind, to, lb, load, tally)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *("postgres", "mariadb"),
-        *[pytest.param(kind, marks=pytest.mark.torture) for kind in ("redis", "nats")],
-    ],
-)
+@pytest.mark.parametrize("kind", ["mariadb", *rare("postgres", "redis", "nats")])
 def test_a_target_is_exact_after_kills_of_its_server(
     kind: str, tmp_path: Path, scaled: Scaled
 ) -> None:
