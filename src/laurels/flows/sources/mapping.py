@@ -175,8 +175,8 @@ def fields_of(message: Message) -> Fields:
     found = decode_json(message.raw)
     if not isinstance(found, dict):
         raise InvalidEvent(f"expected a JSON object, got {safe_repr(found)}")
-    if message.subject is not None:
-        found.setdefault(SUBJECT, message.subject)
+    if message.subject is not None:  # a field of that name would pretend another subject
+        found[SUBJECT] = message.subject
     return found
 
 
