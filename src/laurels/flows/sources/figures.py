@@ -5,9 +5,13 @@ from collections import Counter
 import msgspec
 from msgspec import Struct
 
+from laurels.model.validation import shorten
+
 MOST_NAMES = 20
 """The most names of unknown boards that are remembered, so that a stream with many names costs no
 memory."""
+
+_NAME_CHARACTERS = 160
 
 SOURCE_OUTCOMES = (
     "applied",
@@ -56,7 +60,8 @@ class Figures(Struct):
         return self.reasons.total()
 
     def skip_unknown(self, board: str, messages: int) -> None:
-        """Count messages for a board that does not exist."""
+        """Count messages for a board that does not exist, whose name may be any text."""
         self.unknown += messages
+        board = shorten(board.encode(errors="backslashreplace").decode(), _NAME_CHARACTERS)
         if board in self.unknown_boards or len(self.unknown_boards) < MOST_NAMES:
             self.unknown_boards[board] += messages

@@ -164,10 +164,10 @@ class EventMapping(Struct, frozen=True):
 
 def fields_of(message: Message) -> Fields:
     """Return the fields of a message: its own, or those of the JSON object that it contains."""
-    if message.fields is not None:
-        return message.fields
     if len(message.raw) > MESSAGE_LIMIT:
         raise LineTooLong(f"expected a message of at most {MESSAGE_LIMIT:,} bytes, got more")
+    if message.fields is not None:
+        return message.fields
     try:
         message.raw.decode()
     except UnicodeDecodeError as error:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from laurels.errors import LaurelsError
 from laurels.stores.local.files.private_files import APPEND, open_output
 
-from .reader import Message
+from .reader import MESSAGE_LIMIT, Message
 
 
 class RejectedMessage(Struct, frozen=True):
@@ -73,8 +73,8 @@ class JsonRejects:
 def reject(
     source: str, stream: str, message: Message, board: str | None, code: str, why: str
 ) -> RejectedMessage:
-    """Return the line for a message."""
-    text = message.raw.decode(errors="backslashreplace")
+    """Return the line for a message, of a long one with its first MiB."""
+    text = message.raw[:MESSAGE_LIMIT].decode(errors="backslashreplace")
     return RejectedMessage(source, stream, str(message.position), board, code, why, text)
 
 
