@@ -238,7 +238,7 @@ class LedgerTarget:
 
     def _define(self, board: str, known: "_KnownBoard", generation: int) -> None:
         definition = known.definition
-        row = (board, definition.title, definition.to_json().decode(), generation)
+        row = (board, escaped(definition.title), definition.to_json().decode(), generation)
         self._upsert("boards", self._tables.boards, 1, [row])
 
     def _drop_older(self, board: str, generation: int) -> None:
