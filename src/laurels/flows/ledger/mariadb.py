@@ -20,6 +20,8 @@ from .dialects import (
 )
 
 _json = msgspec.json.Encoder()
+_ROOM_BYTES = 1 << 16
+"""The part of a packet that is left for a statement and its single values."""
 
 
 class MariaDB:
@@ -34,6 +36,8 @@ class MariaDB:
 
     def __init__(self, url: str, options: dict[str, str]) -> None:
         self._driver = driver("pymysql")
+        self._most_bytes = 1 << 20
+        """The most bytes of a document, as the server of the last connection accepts them."""
         parts = urlsplit(url)
         try:
             port = parts.port or 3306
@@ -69,6 +73,8 @@ class MariaDB:
                 client_flag=self._driver.constants.CLIENT.FOUND_ROWS,
             )
             self.execute(connection, "SET SESSION sql_mode = 'STRICT_ALL_TABLES'")
+            found = self.execute(connection, "SELECT @@max_allowed_packet").fetchone()[0]
+            self._most_bytes = max(1, int(found) - _ROOM_BYTES)
             return connection
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
@@ -80,7 +86,8 @@ class MariaDB:
         self, connection: Any, table: str, types: dict[str, str], key: int, rows: list[Row]
     ) -> None:
         """Upsert rows. They are sent as one JSON document, several times as fast as a statement of
-        many rows; a column with one value in all rows is sent once."""
+        many rows; a column with one value in all rows is sent once. A document that the server
+        would not accept in one packet is divided."""
         names = list(types)
         chosen: list[str] = []
         fields: list[str] = []
@@ -99,13 +106,18 @@ class MariaDB:
         sets = ", ".join(
             [f"{name} = IF({newer}, VALUES({name}), {table}.{name})" for name in names[key:]]
         )
-        document = _json.encode(list(zip(*columns, strict=True))).decode()
+        document = _json.encode(list(zip(*columns, strict=True)))
+        if len(rows) > 1 and _escaped_bytes(document) > self._most_bytes:
+            half = len(rows) // 2
+            self.upsert(connection, table, types, key, rows[:half])
+            self.upsert(connection, table, types, key, rows[half:])
+            return
         self.execute(
             connection,
             f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(chosen)} "
             f"FROM JSON_TABLE(%s, '$[*]' COLUMNS ({', '.join(fields)})) AS u "
             f"ON DUPLICATE KEY UPDATE {sets}",
-            [*values, document],
+            [*values, document.decode()],
         )
 
     def delete(self, connection: Any, table: str, columns: Sequence[str], rows: list[Row]) -> None:
@@ -145,6 +157,12 @@ class MariaDB:
             self._driver.InternalError,
         )
         return named_errors(passing, self._driver.Error)
+
+
+def _escaped_bytes(document: bytes) -> int:
+    """Return the length of a JSON document as a literal of a statement, where each quote and each
+    backslash has another backslash in front."""
+    return len(document) + sum(map(document.count, (b'"', b"'", b"\\")))
 
 
 def _of_json(kind: str) -> str:

@@ -150,8 +150,15 @@ class PostgreSQL:
         return value
 
     def errors(self) -> Any:
-        passing = (self._driver.OperationalError, self._driver.InterfaceError)
-        return named_errors(passing, self._driver.Error)
+        driver = self._driver
+        passing = (
+            driver.OperationalError,
+            driver.InterfaceError,
+            # A server that another one takes over from, and one that ends idle sessions.
+            driver.errors.ReadOnlySqlTransaction,
+            driver.errors.IdleInTransactionSessionTimeout,
+        )
+        return named_errors(passing, driver.Error)
 
 
 def _until_silent(

@@ -21,6 +21,9 @@ from .target import SinkPage
 LIMIT = 500
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
 _FIELD = re.compile(r"\{(board|kind|member|labels\.[A-Za-z0-9_.-]+)\}")
+_ACCOUNT_FULL = 10_002
+"""JetStream's code for an account at its limits. It has the status 400, and passes when messages
+are removed."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -147,10 +150,15 @@ async def _ignore(_: Exception) -> None:
 
 def _named(error: BaseException) -> Exception:
     """Translate an error of the client into the corresponding error of a target."""
+    from nats.errors import MaxPayloadError  # noqa: PLC0415
     from nats.js.errors import APIError, NoStreamResponseError  # noqa: PLC0415
 
     if isinstance(error, NoStreamResponseError):
         return TargetUnavailable("no stream listens to the subject, or JetStream does not answer")
+    if isinstance(error, MaxPayloadError):
+        return TargetRefused("a message is longer than the server's max_payload")
+    if isinstance(error, APIError) and error.err_code == _ACCOUNT_FULL:
+        return TargetUnavailable("the account has no room for more messages")
     if isinstance(error, APIError) and error.code is not None and 400 <= error.code < 500:
         return TargetRefused(f"JetStream refused a message: {error.description}")
     return TargetUnavailable(f"JetStream did not acknowledge a message: {error!r}")
