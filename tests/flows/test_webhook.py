@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -45,8 +46,8 @@ def test_the_secret_may_come_from_a_file(tmp_path: Path) -> None:
 class Receiver(ThreadingHTTPServer):
     """Takes webhooks, and answers as a test has prepared: first `answers`, then 200."""
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
         self.answers: list[tuple[int, dict[str, str]]] = []
         self.taken: list[list[dict[str, Any]]] = []
         self.requests: list[tuple[dict[str, str], bytes]] = []
@@ -196,6 +197,71 @@ def test_private_addresses_are_not_called(host: str) -> None:
         sink = sink_of(lb, f"http://{host}:9/x", delivery=DeliveryOptions())
         await sink.run()
         assert "private network" in str(sink.failed["b"])
+        await lb.close()
+
+    asyncio.run(play())
+
+
+class Names:
+    """A resolver whose answer for a name is another one each time."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        self._answers = list(answers)
+        self.questions: list[object] = []
+
+    async def getaddrinfo(self, host: object, port: int, **_: object) -> list[Any]:
+        self.questions.append(host)
+        answer = self._answers.pop(0)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in answer]
+
+
+@pytest.mark.parametrize("answer", [["10.1.2.3"], ["93.184.216.34", "127.0.0.1"]])
+def test_a_name_of_a_private_address_is_not_called(
+    answer: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is one that has a public address besides."""
+
+    async def play() -> None:
+        lb = await opened()
+        names = Names(answer)
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", names.getaddrinfo)
+        sink = sink_of(lb, "https://hook.example.com/x", delivery=DeliveryOptions())
+        await sink.run()
+        assert "private network" in str(sink.failed["b"])
+        assert names.questions == ["hook.example.com"]
+        await lb.close()
+
+    asyncio.run(play())
+
+
+def test_a_name_that_changes_after_the_check_leads_nowhere_else(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The receiver is on the loopback: a second answer for the name would lead there. The request
+    goes to the public address of the first answer, and the name is not looked up again."""
+    called: list[object] = []
+
+    async def play() -> None:
+        lb = await opened()
+        loop = asyncio.get_running_loop()
+        names = Names(["93.184.216.34"], ["127.0.0.1"])
+
+        async def connect(_protocol: object, host: object, *_: object, **__: object) -> None:
+            called.append(host)
+            raise OSError("no way out of the test")
+
+        monkeypatch.setattr(loop, "getaddrinfo", names.getaddrinfo)
+        monkeypatch.setattr(loop, "create_connection", connect)
+        url = receiver.url.replace("127.0.0.1", "hook.example.com")
+        target = open_target(url, "sink", DeliveryOptions(), lb, lambda: NOW_MS)
+        await target.open()
+        page = await lb.changes("b", limit=500)
+        with pytest.raises(TargetUnavailable):
+            await target.deliver(SinkPage("b", page.changes, None, page.cursor))
+        await target.close()
+        assert names.questions == ["hook.example.com"]
+        assert {*called} == {"93.184.216.34"}
+        assert not receiver.requests
         await lb.close()
 
     asyncio.run(play())
