@@ -136,7 +136,7 @@ def test_a_damaged_newest_snapshot_is_passed_over(tmp_path: Path) -> None:
     restore(tmp_path / "it", tmp_path / "again")
     assert_the_same(tmp_path / "again", expected)
     older.path.unlink()
-    with pytest.raises(errors.LogDamaged, match="begins after its good snapshots end"):
+    with pytest.raises(errors.LogDamaged, match="begins after its newest valid snapshot"):
         back_up(tmp_path / "boards", tmp_path / "other")
     assert not (tmp_path / "other").exists()
 

@@ -92,7 +92,8 @@ def test_the_parts_of_a_packed_score_do_not_touch() -> None:
         ),
         (
             Board("b", tie="member", windows=["all", "decay:6h"]),
-            "totals with decay do not fit: without a decay window the others may be packed",
+            "totals with decay do not fit into one number; without a decay window the layout may "
+            "be packed",
         ),
     ],
 )

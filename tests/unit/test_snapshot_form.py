@@ -50,7 +50,7 @@ def test_the_file_is_left_behind_the_end() -> None:
 
 @pytest.mark.parametrize("length", range(len(WHOLE)))
 def test_one_cut_off_anywhere_is_damaged(tmp_path: Path, length: int) -> None:
-    with pytest.raises(SnapshotDamaged, match="it ends before its end"):
+    with pytest.raises(SnapshotDamaged, match="it ends before its end marker"):
         read(WHOLE[:length])
     (tmp_path / "cut").write_bytes(WHOLE[:length])
     with pytest.raises(SnapshotDamaged):
@@ -92,7 +92,9 @@ def test_a_section_left_out_or_doubled_is_found() -> None:
         heads.append(heads[-1] + 9 + len(body))
     for start, end in pairwise(heads):
         for content in (WHOLE[:start] + WHOLE[end:], WHOLE[:end] + WHOLE[start:]):
-            with pytest.raises(SnapshotDamaged, match="sections, which is not what its end says"):
+            with pytest.raises(
+                SnapshotDamaged, match="sections, and its end marker has another number"
+            ):
                 read(content)
 
 

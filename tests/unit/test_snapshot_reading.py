@@ -55,7 +55,7 @@ def test_one_cut_off_anywhere_is_damaged(path: Path) -> None:
     whole = path.read_bytes()
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        with pytest.raises(SnapshotDamaged, match="it ends before its end"):
+        with pytest.raises(SnapshotDamaged, match="it ends before its end marker"):
             backwards(path)
 
 

@@ -36,7 +36,7 @@ class Store(Protocol):
         self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
     ) -> T | None:
         """Return the result of `read` for the running period of a window if the ranking is in this
-        process and no work is due; else None, and `ask` has to answer."""
+        process and no work is due; else None, and the caller has to use `ask`."""
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command and return its result; raise the error that refused it."""

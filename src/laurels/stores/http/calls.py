@@ -128,8 +128,8 @@ def _changed_fields(changes: Mapping[str, Any]) -> bytes:
 
 
 class SubmissionCalls(NamedTuple):
-    """The requests of a batch: one, or several of more than 10,000 events, each of which is a
-    commit."""
+    """The requests of a batch, each of which is one commit: one request, or several if the batch
+    has more than 10,000 events."""
 
     calls: list[Call[BatchAnswer]]
     batch: EventBatch
@@ -140,7 +140,8 @@ class SubmissionCalls(NamedTuple):
 
     @contextmanager
     def seen_through(self) -> Iterator[None]:
-        """Add the errors found here to the error that refuses a whole batch."""
+        """Add the errors of events that were refused here to an error of the service that refuses
+        the whole batch."""
         try:
             yield
         except BatchRefused as refusal:

@@ -32,7 +32,8 @@ class RemoteCopies:
         return self._wire.answer(Call("GET", path, origin_in, patient=True))
 
     def pieces(self, board: str) -> Iterator[Piece]:
-        """Yield the pieces of a board. Raises ServerUnreachable where they end before their end."""
+        """Yield the pieces of a board. Raises ServerUnreachable if the answer breaks off before the
+        last piece."""
         call = Call("GET", board_path(board, "copy", "pieces"), nothing, patient=True)
         count = 0
         for line in self._wire.lines(call):

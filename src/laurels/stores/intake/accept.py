@@ -73,7 +73,9 @@ def submission(
     if absolute and not columns.errors and not can_set(state.rules):
         raise NoAllWindow(f"the board {state.board.name!r} has no window `all`")
     if absolute and columns.ats is not None and not event_time and has_sum(state.rules):
-        raise SetWithTime(f"the board {state.board.name!r} adds events up, and this set has a time")
+        raise SetWithTime(
+            f"the board {state.board.name!r} has a sum column, where `set` takes no time"
+        )
     if key is not None:
         _assign_ids(columns, key)
     return Submission(
@@ -174,7 +176,7 @@ def data_bytes(data: Any) -> bytes | None:
     try:
         encoded = msgspec.json.encode(data)
         if msgspec.json.decode(encoded) != data:
-            raise InvalidData("the data does not come back from JSON as it was")
+            raise InvalidData("the data changes when it is written as JSON and read back")
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InvalidData(f"the data cannot be written as JSON ({error})") from error
     if len(encoded) > MAX_DATA_BYTES:
@@ -201,13 +203,13 @@ def successive(tickets: Iterable[Ticket]) -> list[list[Ticket]]:
 
 
 def ensure_position(position: object) -> None:
-    """Raise an error unless a position is None, or a source, a text and perhaps the text before it
-    or None, each a str of up to 4 KiB."""
+    """Raise InvalidPosition unless a position is None or a tuple of a source, a text and optionally
+    the text that must be stored before (None for none), each of up to 4,096 characters."""
     if position is None:
         return
     if not isinstance(position, tuple) or len(position) not in (2, 3):
         raise InvalidPosition(
-            "expected a position as a source, a text and perhaps the text before it, got "
+            "expected a position as a source, a text and optionally the text before it, got "
             f"{safe_repr(position)}"
         )
     if len(position) == 3 and position[1] == (position[2] or ""):
@@ -222,11 +224,11 @@ def ensure_position(position: object) -> None:
 
 
 def ensure_arrival(arrived_ms: int | None, position: SourcePosition | None) -> None:
-    """Raise InvalidPosition if events that a stream took come without the position they follow, by
-    which it is known how far the stream was counted."""
+    """Raise InvalidPosition if the events have an arrival and the position does not name the one
+    that must be stored before, which shows how far the stream has been counted."""
     if arrived_ms is not None and (position is None or len(position) == 2):
         raise InvalidPosition(
-            "expected a position with the one before it, as the events have an arrival, got "
+            "expected a position with the text before it, since the events have an arrival; got "
             f"{safe_repr(position)}"
         )
 

@@ -12,7 +12,7 @@ def ensure_taken_over(origin: Origin, now_ms: int, *, event_time: bool) -> None:
     if origin.event_time != event_time:
         clocks = ["the clock", "event time"]
         raise CopyRefused(
-            f"the board goes by {clocks[origin.event_time]}, and the boards of the target by "
+            f"the board uses {clocks[origin.event_time]}, and the boards of the target use "
             f"{clocks[event_time]}"
         )
     if not event_time and origin.now_ms > now_ms + AHEAD_MS:

@@ -54,7 +54,8 @@ class Mending:
         return list(self.mends(boards, now_ms))
 
     def mends(self, boards: Boards, now_ms: int) -> list[record.MendRanking]:
-        """Return the records for the rankings that the board keeps at its time."""
+        """Return the records for those of the rankings that the board still keeps at its current
+        time."""
         state = boards.named(self.name)
         if boards.event_time:
             now_ms = max(boards.accepts_at(state, now_ms), self._at_ms)

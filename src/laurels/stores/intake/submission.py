@@ -248,8 +248,7 @@ class Submission:
         return [self._without_refused(msgspec.structs.replace(batch, ats=stamped))]
 
     def _judged_at(self, now_ms: int) -> int | None:
-        """Return the time as of which it is judged whether the events are late, None if it is
-        now."""
+        """Return the time that decides whether the events are late; None for the present time."""
         if self._arrived_ms is None:
             return None
         wait_ms = self.board.rules.close_wait_ms

@@ -305,5 +305,5 @@ class DataChange(Single):
 
 
 def data_moved(member: bytes) -> DataMoved:
-    """Return the error for data that is not what a write was to follow."""
-    return DataMoved(f"the data of {member.decode()!r} is not what it was to follow")
+    """Return the error for data that is not the `before` of a write."""
+    return DataMoved(f"the data of {member.decode()!r} is not the data given as `before`")

@@ -51,10 +51,10 @@ from .remote import (
 
 ATTEMPTS = 100
 AT_ONCE = 6
-"""The calls for a window that the commit which finds it due makes: they suffice for a small
+"""How many calls a commit makes to refresh a window that it finds due; they suffice for a small
 board."""
 MOST_DUE = 20
-"""The most windows that one round of refreshes looks at."""
+"""The most windows that one round of refreshes handles."""
 
 T = TypeVar("T")
 

@@ -133,8 +133,8 @@ class Registry:
         return await self._definitions.take_number()
 
     async def change(self, state: BoardState, record: BoardRecord) -> bool:
-        """Replace the definition known here by a changed one; return False if the known one is
-        outdated."""
+        """Replace the definition in this process's copy by a changed one; return False if the copy
+        is outdated."""
         name = state.board.name
         return await self._put(name, self._read[name], encode(record), None)
 

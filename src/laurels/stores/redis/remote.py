@@ -184,9 +184,9 @@ class RemoteIndex(Protocol):
         """Prepare about `limit` members for the next step; return how many are left."""
 
     async def advance_head(self, board: Opened, limit: int) -> int:
-        """Do about `limit` members of the passes that keep a board's head full and its grids
-        narrow; return about how many are left. Any number of processes may do this at once, and
-        stop anywhere."""
+        """Do about `limit` members of the passes that refill the head of a board and renew its
+        grids; return about how many are left. Any number of processes may do this at once, and stop
+        anywhere."""
 
     async def remove(
         self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None

@@ -87,8 +87,8 @@ class Attempts:
 
 @contextmanager
 def after(*, counted: bool) -> Iterator[None]:
-    """Make errors raised inside say that the write may have counted, if `counted`, because a part
-    of it has."""
+    """If `counted`, make errors raised inside say that the write may have counted, since a part of
+    it has."""
     try:
         yield
     except LaurelsError as error:

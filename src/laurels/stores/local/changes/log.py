@@ -378,5 +378,5 @@ def _trim(kept: _BoardChanges, floor: BlockPlace) -> None:
 
 
 def cost_of(block: RecordedBlock) -> int:
-    """Return about how much memory a block takes, in changes of a large batch."""
+    """Return about how much memory a block takes; the unit is one change of a large batch."""
     return BLOCK_COST + block.count

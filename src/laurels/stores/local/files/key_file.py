@@ -4,8 +4,8 @@ A change is written to `keys.json.previous` first and then to `keys.json`, which
 Each file is written under a temporary name, synced, read back and renamed, so that at any time at
 least one of the two is complete, whatever happens to the disk or the process. If `keys.json` is
 damaged, the other file is used, with a warning. A revoked key is in neither: a revocation is
-acknowledged after it was removed from both. On a full disk a revocation first removes the copy, in
-whose room the smaller file is written.
+acknowledged after it was removed from both. On a full disk a revocation first removes the copy, and
+then writes the smaller file to the space that this frees.
 
 Format 2 has a checksum, so that a flipped bit in a board's name is detected. Format 1, which had
 none, can still be read. The fact that the folder needs keys is a note in its log: it stays when the
@@ -106,8 +106,8 @@ class FolderKeyStore:
         return changed
 
     def _shrink(self, content: bytes) -> None:
-        """Write a smaller set of keys to a full disk, in the room of the copy. Raise KeysDamaged,
-        and leave the copy, if it is the only file that can be read."""
+        """Write a smaller set of keys to a full disk, after removing the copy to free its space.
+        Raise KeysDamaged, and leave the copy, if it is the only file that can be read."""
         if _read(self._path) is None:
             raise KeysDamaged(f"{self._path.name} is missing, and the disk is full")
         before = self._path.read_bytes()

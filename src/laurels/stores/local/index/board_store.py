@@ -187,10 +187,10 @@ class BoardStore(Struct, eq=False):
             )
         for scope, part in self.parts.items():
             if scope and not part:
-                raise CheckFailed(f"the scope {scope} is there and holds nobody")
+                raise CheckFailed(f"the scope {scope} exists but has no members")
             if not all(rolling.built for rolling in self.stale_windows(part)):
                 raise CheckFailed(
-                    f"expected the scope {scope} to have built what was refreshed, got it unbuilt"
+                    f"expected the scope {scope} to have built the last refresh, got it unbuilt"
                 )
         for window, listed in self.building.items():
             self._check_listed(window, listed)
@@ -198,10 +198,12 @@ class BoardStore(Struct, eq=False):
     def _check_listed(self, window: str, listed: set[str]) -> None:
         found = {scope: p.rolling[window] for scope, p in self.parts.items() if window in p.rolling}
         if not listed <= {scope for scope, rolling in found.items() if rolling.cells}:
-            raise CheckFailed(f"the next refresh of {window} lists nobody in some of {listed}")
+            raise CheckFailed(f"the next refresh of {window} has no members in some of {listed}")
         following = {scope for scope in found if not self.stale_windows(self.parts[scope])}
         if any(found[s].built and found[s].cells for s in following - listed):
-            raise CheckFailed(f"the next refresh of {window} lists somebody outside of {listed}")
+            raise CheckFailed(
+                f"the next refresh of {window} has members in scopes other than {listed}"
+            )
 
     def drop_empty(self, scope: str) -> None:
         """Drop the empty structures of a scope, and the scope if nothing is left."""

@@ -18,7 +18,7 @@ from .board_store import BoardStore, ScopeStore
 from .copying import Copying
 
 SCOPE_CELLS = 10
-"""The fixed cost of a scope, in cells."""
+"""The fixed cost of building a scope, in cells."""
 _ALL = 2**62
 
 

@@ -42,9 +42,10 @@ _data = msgspec.msgpack.Decoder(Data)
 _ids = msgspec.msgpack.Decoder(Ids)
 _NOBODY = 2**32 - 1
 _MOST_EXPECTED = 2**26
-"""The most members for which a table is allocated ahead (half a gigabyte); beyond that it grows."""
+"""The most members for which a table is allocated in advance (half a gigabyte); it grows for
+further ones."""
 _APART = -1
-"""The lane of sections that are not rows: member data and ids of events."""
+"""The lane of sections that are not rows: member data and ids of events (see `lane`)."""
 _INTEGERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
 """Sizes of MessagePack integers in bytes, by the byte before them."""
 
@@ -67,7 +68,8 @@ class Loading:
     seen = frozenset({BOARD, NAMES})
 
     def lane(self, kind: bytes, begins: bytes) -> int:
-        """Return the number of the structure, which rows begin with."""
+        """Return the lane of a section: sections of one lane are loaded in order, different lanes
+        concurrently. The lane of rows is the number of their structure, with which they begin."""
         if kind != ROWS or len(begins) < 2:
             return _APART
         width = _INTEGERS.get(begins[1], 0)

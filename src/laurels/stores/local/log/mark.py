@@ -49,7 +49,8 @@ class Mark:
             if marked is not None and marked > offset:
                 raise LogDamaged(
                     f"{log} ends at entry {offset}, but {path} says that {marked} were written: "
-                    f"the log has lost its end; to go on without what is missing, remove {path}"
+                    "the log has lost its end; to continue without the missing entries, remove "
+                    f"{path}"
                 )
         except BaseException:
             self.close()
@@ -57,9 +58,9 @@ class Mark:
         if marked is None and not (missing and offset == 0):
             what = "is missing" if missing else "is damaged"
             self.doubt = (
-                f"{path} {what}: nothing vouches that the log has no entries after {offset}"
+                f"{path} {what}: it cannot be verified that the log has no entries after {offset}"
             )
-            _log.warning("%s; compare with a backup, or with those who sent them", self.doubt)
+            _log.warning("%s; compare with a backup, or with the senders of the events", self.doubt)
             with suppress(OSError):
                 os.ftruncate(self._file, _LENGTH)
         if marked is None:

@@ -31,7 +31,9 @@ class MemoryLog:
 
     def read(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
         if after < self._trimmed:
-            raise LogDamaged(f"the log begins after offset {self._trimmed}, asked after {after}")
+            raise LogDamaged(
+                f"the log begins after offset {self._trimmed}, got a read after {after}"
+            )
         for offset in range(after + 1, self.offset + 1):
             yield offset, self._entries[offset - self._trimmed - 1]
 

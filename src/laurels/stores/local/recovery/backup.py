@@ -40,7 +40,7 @@ _PIECE = 1 << 20
 _ATTEMPTS = 5
 
 Progress = Callable[[int, int], None]
-"""A function that is called with the number of bytes done, and about how many there are."""
+"""A function that is called with the number of bytes done, and the approximate total."""
 
 
 class Backup(Struct, frozen=True):
@@ -82,7 +82,7 @@ def back_up(
             if log.first > offset + 1:
                 continue  # the log was trimmed meanwhile to a newer snapshot
             return _write(file, log, found, progress)
-    raise LogDamaged(f"the log in {folder} begins after its good snapshots end")
+    raise LogDamaged(f"the log in {folder} begins after its newest valid snapshot")
 
 
 def _newest_good(folder: Path, stack: ExitStack) -> tuple[SnapshotFile, BinaryIO] | None:
@@ -191,7 +191,7 @@ def _build(file: Path, folder: Path, progress: Progress) -> Backup:
         def entries() -> Iterator[tuple[int, bytes]]:
             for kind, body in (*pending, *sections):
                 if kind != ENTRIES:
-                    raise SnapshotDamaged(f"{file} holds something of kind {kind!r}")
+                    raise SnapshotDamaged(f"{file} has a section of the unknown kind {kind!r}")
                 yield from _entries.decode(body)
                 progress(read.tell(), size)
 
@@ -227,4 +227,4 @@ def _read_contents(sections: Iterator[Section], file: Path) -> Backup:
     try:
         return _contents.decode(body)
     except msgspec.MsgspecError as error:
-        raise SnapshotDamaged(f"{file} does not say what is in it: {error}") from error
+        raise SnapshotDamaged(f"the table of contents of {file} cannot be read: {error}") from error

@@ -46,7 +46,7 @@ def rewind(folder: Path, log: RewritableLog, until_ms: int, *, dry_run: bool) ->
     LogDamaged, StorageFailed.
     """
     if log.note("clock") == "event":
-        raise CannotRewind("the boards go by event time, which follows no clock")
+        raise CannotRewind("the boards use event time, which does not follow a clock")
     ahead = _snapshots_ahead(folder, log, until_ms)
     newest_ms = max([_latest_ms(body) for _, body in log.read(log.first - 1)], default=until_ms)
     changed = log.rewrite(_rewriting(until_ms), dry_run=True)

@@ -75,7 +75,7 @@ def _ensure_format(head: bytes, name: str) -> None:
 
 def _ensure_count(body: bytes, count: int, name: str) -> None:
     if body != _COUNT.pack(count):
-        raise SnapshotDamaged(f"{name} has {count} sections, which is not what its end says")
+        raise SnapshotDamaged(f"{name} has {count} sections, and its end marker has another number")
 
 
 def _read_section(file: BinaryIO, name: str) -> Section:
@@ -100,7 +100,7 @@ def _read_exactly(file: BinaryIO, length: int, name: str) -> bytes:
 
 
 def _truncated(name: str) -> SnapshotDamaged:
-    return SnapshotDamaged(f"{name} ends before its end")
+    return SnapshotDamaged(f"{name} ends before its end marker")
 
 
 class FilePosition(NamedTuple):

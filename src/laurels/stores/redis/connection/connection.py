@@ -147,7 +147,9 @@ class Connection:
         try:
             self._ensure_usable()
             if seconds <= 0:
-                raise IndexUnavailable(f"{self.address} was not asked: the time limit had passed")
+                raise IndexUnavailable(
+                    f"no call was sent to {self.address}: the time limit had passed"
+                )
             async with asyncio.timeout(seconds):
                 return await call
         except TimeoutError as error:

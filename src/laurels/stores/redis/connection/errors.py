@@ -91,7 +91,7 @@ def error_of(message: str, place: str) -> LaurelsError:
     if message.startswith(_SIGNALLED) or (found and found[1].isupper()):
         return IndexFailed(f"{place} answered with an error ({_line(message)})")
     if _NOT_CONNECTED in message or any(part in message for part in _NOT_SENT):
-        return IndexUnavailable(f"{place} was not asked ({_line(message)})")
+        return IndexUnavailable(f"no call was sent to {place} ({_line(message)})")
     return unanswered(place, _line(message))
 
 

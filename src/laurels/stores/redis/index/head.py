@@ -13,12 +13,12 @@ HEAD_WRITES = (*HEAD_READS, "head_writing", "head_new_grid", "head_passes")
 class HeadSizes(Struct, frozen=True):
     """The sizes of the layout; tests use smaller ones.
 
-    `slack` and `slack_share` are how many entries more than the head are in order: that many, or
-    that share of the head. `capacity` is how many members a bucket has on average at most,
-    `sample` how many sampled members of each level are kept, `edges` how many edges a grid has at
-    most. Edges are `step` of a rank apart, or `step` of the head, or a quarter of `least` places.
-    A new grid is begun when a segment has more than `width` of its rank, of the head, and `least`
-    places.
+    Besides the head, the greater of `slack` entries and the share `slack_share` of the head is
+    stored in order. `capacity` is the greatest average number of members of a bucket, `sample` the
+    number of sampled members that are kept of each level, `edges` the greatest number of edges of a
+    grid. The number of members between two edges is the greatest of `step` times the rank, `step`
+    times the head, and a quarter of `least`. A new grid is begun when a segment has more members
+    than the greatest of `width` times the rank before it, `width` times the head, and `least`.
     """
 
     slack: int = 10_000
@@ -34,9 +34,9 @@ class HeadSizes(Struct, frozen=True):
     def encode(self, head: int) -> dict[str, Any]:
         """Encode the sizes for a head, for the scripts.
 
-        `keep` is how many entries a trim leaves, `chunk` after how many more there is one, `refill`
-        below how many exact positions more entries are added, `first` the position of the first
-        edge, and `trims` how many entries a call removes at most besides.
+        A trim leaves `keep` entries, and is begun when there are `chunk` more. A refill is begun
+        when fewer than `refill` positions are exact. `first` is the position of the first edge. One
+        call removes at most `chunk` and `trims` entries.
         """
         slack = max(self.slack, int(head * self.slack_share))
         return {

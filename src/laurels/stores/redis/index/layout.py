@@ -124,12 +124,12 @@ def unverified(rules: Rules) -> list[str]:
         found.append(
             f"scores in the window all and in calendar windows are stored once ({layout.name} "
             "layout): one that was changed to another possible score, and a member that is "
-            "missing, cannot be noticed"
+            "missing, cannot be detected"
         )
     if rules.is_stamped:
         found.append(
             "the exact time by which a column of op last goes is stored once (prefixed layout): "
-            "one that was changed cannot be noticed"
+            "one that was changed cannot be detected"
         )
     if rolling:
         found.append(
@@ -143,7 +143,10 @@ def _cheaper(rules: Rules) -> str:
     if rules.is_stamped:
         return "a column of op last needs tie first or last at tie_resolution 1ms to be packed"
     if rules.weighings:
-        return "totals with decay do not fit: without a decay window the others may be packed"
+        return (
+            "totals with decay do not fit into one number; without a decay window the layout may "
+            "be packed"
+        )
     needed = sum(map(_bits, _ranges(rules)[: len(rules.columns)]))
     if rules.tie == 0:
         return f"declare min and max: the columns take {needed} bits of the available {BITS}"

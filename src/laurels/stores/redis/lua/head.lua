@@ -1,32 +1,46 @@
--- The layout of a board with a head: the best entries in order, everyone else counted by segments.
+-- The layout of the rankings of a board with a head: the best members are in order in a sorted set, all
+-- members are in hashes, and a table counts the members by ranges of scores.
 --
--- Keys of a ranking <r>, besides P r:<r>, which has the entries of the head only:
---   P b:<r>:<id>   a bucket, hash: member -> form, small enough to be stored compactly
+-- Terms:
+--   head     the members with an entry in the sorted set; their positions are exact
+--   floor    a place in the order, as a form and a member: the members that precede it are the head
+--   bucket   a hash of members with their forms, small enough to be stored compactly
+--   grid     an ascending list of scores, the edges, and the number of members between two of them
+--   segment  the members from one edge to the next one
+--   trim     removes the last entries of a head that has grown, and sets the floor to the first of them
+--   refill   adds entries to a head that has shrunk
+--
+-- Keys of a ranking <r>, besides P r:<r>, the sorted set of the head:
+--   P b:<r>:<id>   a bucket: member -> form
 --   P g:<r>        hash: the state, see FIELDS
---   P ge:<r>       the edges of the grid: every 64th edge, then all, each as `size` doubles
---   P gc:<r>       the numbers of members by segment, then by 64 segments, each as 4 bytes
---   P ne:<r>, nc:  the same of the grid that is being made
+--   P ge:<r>       the edges of the grid: first every 64th edge, then all, each as `size` doubles
+--   P gc:<r>       the counts of members: first by segment, then by 64 segments, each as 4 bytes
+--   P ne:<r>, nc:  the same two of the grid that is being made
 --   P gs:<r>:<l>   sorted set: the best members in every 2^l-th bucket, while a grid is being made
 --
 -- Invariants (`check` in audit.lua verifies them):
---   1. Each member is in exactly one bucket, which follows from its digest.
---   2. The head has exactly the members that precede the floor. Without a floor it has all.
---      While a refill is in progress, members that it has visited are compared with `raised` instead;
---      while `junk` is set, the head may have more entries, at its end.
---   3. The number of a segment is the number of members whose score is at least the edge before it and
---      less than the edge after it; in a grid that is being counted, of those the pass has visited.
--- So the entries before the floor are exact, and the position of any other member is at least the sum
--- of the numbers of all segments before its own and less than that sum with its own.
+--   1. Each member is in exactly one bucket, which its digest determines.
+--   2. The head has exactly the members that precede the floor; without a floor it has all members.
+--      There are two exceptions. During a refill, the head has those of the visited members that precede
+--      `raised`, which becomes the floor at the end. While `junk` is set, the head may have more entries
+--      after the floor, which are still to be removed.
+--   3. The count of a segment is the number of members whose score is at least the edge before it and
+--      less than the edge after it. In a grid that is still being counted, it is the number of those
+--      that the pass has visited.
+-- So the positions of the entries before the floor are exact. The position of any other member is at
+-- least n, the sum of the counts of all segments before its own, and less than n plus the count of its
+-- own segment.
 --
--- Buckets divide the space of digests, 0 to 2^32, into intervals: with 2^L + p buckets, the first p of
--- 2^L equal intervals are divided once more (linear hashing by the leading bits). Bucket `id` has the
--- children 2 id and 2 id + 1. A pass visits the buckets in the order of their intervals, and its cursor
--- is the end of the last one: a member has been visited if its digest is less than the cursor, however
--- buckets are divided meanwhile. So nobody is counted twice or left out, and a pass may stop anywhere,
--- or be continued by any process.
+-- The digest of a member is a number below 2^32. The buckets divide these numbers into intervals, by
+-- linear hashing on the leading bits: with 2^L + p buckets, each of the first p of 2^L equal intervals is
+-- divided in two. Bucket `id` is divided into the buckets 2 id and 2 id + 1. A pass visits the buckets in
+-- the order of their intervals, and its cursor is the end of the last interval. So a member has been
+-- visited exactly if its digest is less than the cursor, even if buckets were divided meanwhile. No member
+-- is visited twice or left out, and a pass may stop anywhere and be continued by any process.
 --
--- Scores are compared by columns only, as numbers: `score_words`. In a grid an edge follows a run of
--- equal scores immediately if the run is long, so that the run has a segment of its own.
+-- Scores are compared by their columns only, as numbers (see `score_words`). If many members have the same
+-- score, the grid has an edge at this score and another one immediately after it, so that these members
+-- have a segment of their own.
 --
 -- This file reads the state and the head. head_grid.lua counts by segments, head_writing.lua changes
 -- rankings, head_new_grid.lua makes a grid, head_passes.lua decides which pass is due and continues it,
@@ -37,7 +51,7 @@ do
 
   head.sizes = B.head or nil
 
-  -- Uses the stored sizes on a board that had a head: then all members belong into the head.
+  -- On a board that had a head before, uses the stored sizes, with a head that has all members.
   function head.use(stored)
     if B.head or not stored then return end
     local sizes = cmsgpack.unpack(stored)
@@ -50,8 +64,8 @@ do
   local FIELDS = {'n', 'buckets', 'salt', 'floor', 'refill', 'raised', 'junk', 'edges', 'changes',
                   'check', 'phase', 'cursor', 'build', 'counted', 'moving'}
   -- n         number of members                  edges    number of edges of the grid, absent without one
-  -- buckets   number of buckets                  changes  changes since the edges began to be chosen
-  -- salt      put before members in digests      check    the number of changes at which to look at widths
+  -- buckets   number of buckets                  changes  number of changes since the edges were chosen
+  -- salt      put before members in digests      check    number of changes at which segments are measured
   -- floor     see invariant 2                    phase    of the grid being made: sample, edges or count
   -- refill    cursor of the refill               cursor   of that phase
   -- raised    floor of the members it visited    build    see `begin_grid`

@@ -1,6 +1,6 @@
 -- Operations on whole rankings with a head, and on a board that gets one or loses it; see head.lua.
 do
-  local BUCKETS_MOST = 1000  -- how many buckets one call removes, or lets expire
+  local BUCKETS_MOST = 1000  -- the most buckets that one call removes, or lets expire
   local SPACE, bucket_at, unlink_grids, save = head.SPACE, head.bucket_at, head.unlink_grids, head.save
   local begin_state = head.begin_state
 
@@ -40,7 +40,7 @@ do
     return true
   end
 
-  -- Applies a changed definition of the board; the passes do what follows from it in its rankings.
+  -- Applies a changed definition of the board; passes then change its rankings accordingly.
   function head.change(all)
     head.use(call('HGET', KEYS[1], 'heads'))
     if B.head then call('HSET', KEYS[1], 'heads', cmsgpack.pack(B.head)) end
@@ -56,8 +56,8 @@ do
     end
   end
 
-  -- Sets anew when the keys of a ranking expire, for a share of its buckets; returns whether that is done.
-  -- The state is set last.
+  -- Sets again when the keys of a ranking expire, for a share of its buckets; returns whether that is done.
+  -- The expiry of the state is set last.
   function head.expire(ranked, lives)
     local s, at = head.state(ranked), expiry_of(ranked.window, ranked.instance, lives)
     if not at or not differs(call('TTL', ranked.g), at) then return true end

@@ -1,7 +1,7 @@
 -- Grids: positions of members behind the head, from the numbers of members by segment; see head.lua.
 do
   local BLOCK = 64
-  local bit_fields = 900  -- how many fields one BITFIELD changes
+  local bit_fields = 900  -- the most counts that one BITFIELD changes
   local score_unit = scored and units[columns]
   local size = scored and 1 or columns
   local is_before, count_before = head.is_before, head.count_before
@@ -104,7 +104,7 @@ do
     return first + search_text(edges, math.min(BLOCK, m - first), words)
   end
 
-  -- Adds to the numbers of segments, and to those of their blocks.
+  -- Adds `deltas`, by segment, to the counts of segments and of their blocks of 64.
   local function add_counts(grid, deltas)
     local blocks, args, base = {}, {}, grid.m + 1
     for segment, delta in pairs(deltas) do
@@ -128,7 +128,7 @@ do
     end
   end
 
-  -- Returns numbers of a grid, from one index to another.
+  -- Returns the counts of a grid from index `first` to `last`.
   local function read_counts(grid, first, last)
     if first > last then return {} end
     local stored = call('GETRANGE', grid.c, text(4 * first), text(4 * last + 3))
@@ -143,7 +143,7 @@ do
     return sum
   end
 
-  -- Returns the number of members in all segments before one, and in it.
+  -- Returns the number of members in all segments before the given one, and in the given one.
   local function count_segments(grid, segment)
     local block = floor(segment / BLOCK)
     local base = grid.m + 1

@@ -7,16 +7,19 @@ do
   local sum_of, is_run, unlink_samples = head.sum_of, head.is_run, head.unlink_samples
   local size = head.score_size
 
-  -- How many places a segment after this many members may have.
+  -- Returns the most members that a segment may have after this many members.
   local function width_at(places)
     local sizes = head.sizes
     return math.max(sizes.width * places, sizes.width * sizes.k, sizes.least)
   end
 
-  -- Begins a new grid. `build` has: first, the sparsest level whose sample has enough members near the
-  -- head; last, the level whose sample is not cut; visits, how many buckets were visited; seen, by
-  -- level, how many members; cuts, by level, the first word from which on members are left out; changes,
-  -- the number of changes at the beginning, which is all that is left in the phase `count`.
+  -- Begins a new grid. Level l samples the members of every 2^l-th bucket. `build` has:
+  --   first    the sparsest level whose sample has enough members near the head
+  --   last     the level whose sample is not cut
+  --   visits   the number of buckets visited so far
+  --   seen     by level: the number of members in the sampled buckets
+  --   cuts     by level: members with a first word beyond this are left out; false for none
+  --   changes  the number of changes when the grid was begun; in the phase `count` `build` is this alone
   local function begin_grid(ranked, s)
     local sizes = head.sizes
     unlink_samples(ranked)
@@ -61,7 +64,7 @@ do
     return sampled(pool, sizes.sample - 1)[1]
   end
 
-  -- Returns by how much the steps between edges have to be multiplied, so that all edges suffice.
+  -- Returns by how much the steps between edges have to be multiplied so that `H.edges` edges suffice.
   local function stretch_for(members)
     local sizes = head.sizes
     local least = math.max(sizes.step * sizes.k, sizes.least / 4)
@@ -112,8 +115,8 @@ do
     return 0
   end
 
-  -- Adds an edge before the words of a member, unless it is not after the last edge; a score that is
-  -- picked twice gets an edge after it, too.
+  -- Adds an edge at the score of a member, unless that is before the last edge. If the score is that of
+  -- the last edge, adds an edge immediately after it instead.
   local function pick(build, words, edges)
     local last, chosen = build.picked[1], {unpack(words, 1, size)}
     local order = last and compare_words(words, last) or 1
@@ -189,7 +192,7 @@ do
     return sum_of(read_counts(grid, base, base + tops_of(base) - 1), tops_of(base))
   end
 
-  -- Puts the new grid in place of the old one, if its numbers add up.
+  -- Replaces the old grid by the new one, or begins anew if the counts do not add up to all members.
   local function finish_grid(ranked, s)
     local name = ranked.name
     if count_of_all(s.next) ~= s.n then return begin_grid(ranked, s) end
@@ -219,7 +222,7 @@ do
     return limit
   end
 
-  -- Whether a segment in use has become wider than it may be.
+  -- Whether a segment that locates members has more of them than it may have.
   local function is_outgrown(ranked, s)
     local grid = s.grid
     local numbers, places, certain = read_counts(grid, 0, grid.m), 0, head.certain(ranked)

@@ -34,9 +34,10 @@ do
     return limit
   end
 
-  -- Moves members that are only in the sorted set, or in the hash of the layout without a head, into buckets;
-  -- returns how many. A cursor is valid only in the server process that returned it. Events meanwhile
-  -- write buckets, and at the end everyone must have been found there.
+  -- Moves about `limit` members from the layout without a head, where they are in the sorted set or in a
+  -- hash, into buckets; returns how many. A cursor is valid only in the server process that returned it.
+  -- Events that are counted meanwhile write to the buckets. The move is complete when the buckets have as
+  -- many members as the sorted set.
   local function move(ranked, s, limit)
     local process, cursor = string.match(s.moving, '^(%x*):(%d+)$')
     local own, gone = process_id(), {}
@@ -62,8 +63,8 @@ do
     return #gone + 2
   end
 
-  -- Returns whether there is work for `head.advance`. Cheap: it looks at widths only after every so
-  -- many changes.
+  -- Returns whether there is work for `head.advance`. This is cheap, since segments are measured only
+  -- after a certain number of changes.
   function head.begin_due_work(ranked, s)
     local sizes = head.sizes
     if sizes.is_gone and (s.phase or s.grid and not s.floor) then

@@ -1,10 +1,10 @@
 -- The pass that prepares the next step of a rolling window.
 --
--- Its two phases go through the members of two tallies: the one that left last and the one that leaves
--- next. For members of neither, nothing changes. The first tally is not needed afterwards. The members
--- of a large one are deleted as the pass goes through it: to free it all at once, even with UNLINK,
--- would block a server that has one core. The rest is deleted when the window rotates. A refreshed
--- window has no prepared ranking; its pass only deletes the tally that left.
+-- Its two phases go through the members of two tallies: the one that left last and the one that leaves next.
+-- For members of neither, nothing changes. The first tally is not needed afterwards. The members of a large
+-- one are deleted as the pass goes through it: freeing it all at once, even with UNLINK, would block a server
+-- that has one core. The rest is deleted when the window rotates. A refreshed window has no prepared ranking;
+-- its pass only deletes the tally that left.
 
 -- Reading a member's candidates transfers all of them: this many bytes cost as much as one member.
 local CANDIDATE_BYTES = 2048

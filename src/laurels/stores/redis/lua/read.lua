@@ -16,9 +16,10 @@
 --   each span its first position, the rank there and the entries; if members are requested, a table of
 --   positions, one of ranks (-1: not ranked) and one of forms; if data is requested, a table for each
 --   span and one for the members.
--- Where a ranking has the layout with a head (has_heads, by request for entries), the size is followed by how many positions are exact and by how many changes the
---   grid has had (false without one), and the forms of members by a table of their greatest ranks:
---   positions and ranks are the least ones. Spans end where the head does.
+-- If a ranking has the layout with a head (`has_heads` has this for each request for entries), its part
+--   of the answer has more: after the size, the number of exact positions and the number of changes of
+--   the grid (false without one); after the forms of members, a table of their greatest ranks, as their
+--   positions and ranks are then the least ones. Spans end at the end of the head.
 -- Entries are a list of alternating members and scores. In the prefixed layout the list has only their
 --   number, and each entry, like the form of each requested member, is one of the texts after the
 --   answer.
@@ -108,7 +109,7 @@ local function exact_position(ranked, anchor)
   return count_below(ranked, anchor[3] and after_prefix(first) or first)
 end
 
--- Returns the position of an anchor. With a head, one behind the entries that are exact is at any position
+-- Returns the position of an anchor. With a head, an anchor after the exact entries may be at any position
 -- there.
 local function position(ranked, anchor)
   if not has_head(ranked) then return exact_position(ranked, anchor) end

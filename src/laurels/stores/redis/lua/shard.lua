@@ -48,7 +48,7 @@ local columns, sums, tie, scored = B.columns, B.sums, B.tie, B.scored
 local width = columns + (tie ~= 0 and 1 or 0)
 local words = width + (B.stamped and 1 or 0)
 local lows, units = B.lows, B.units
-local head = {}                        -- what a layout with a head does in another way, see head.lua
+local head = {}                        -- the functions of the layout with a head, see head.lua
 
 local function text(number) return string.format('%.17g', number) end
 
@@ -169,8 +169,8 @@ local function ranking(window, instance)
   return ranked
 end
 
--- Whether a ranking has the layout with a head. On a board that had one before, rankings of that time have
--- it still.
+-- Whether a ranking has the layout with a head. On a board that had a head before, the rankings made at that
+-- time still have it.
 local function has_head(ranked)
   if B.head then return true end
   if not head.sizes then return false end

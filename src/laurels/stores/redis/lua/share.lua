@@ -8,7 +8,7 @@
 
 local function digest(name) return tonumber(sub(redis.sha1hex(name), 1, 12), 16) end
 
--- Returns the names of a SCAN reply, where every `apart`-th item is one, without repetitions.
+-- Returns the names of a SCAN reply, where every `stride`-th item is one, without repetitions.
 local function scanned_names(found, stride)
   local names, seen = {}, {}
   for i = 1, #found, stride do

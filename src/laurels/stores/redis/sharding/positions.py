@@ -1,7 +1,7 @@
 """Positions of sources on a board in several shards.
 
 No step spans several shards, so a batch that comes with a position is counted in an order in which
-it can be continued after any interruption, by whoever comes next:
+it can be continued by any process after any interruption:
 
 - One shard, the keeper, stores the position of the source. Every other shard stores a position
   together with its share, as the pair of the previous position and this one. The keeper counts
