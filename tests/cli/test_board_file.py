@@ -143,7 +143,7 @@ def test_every_fault_of_every_board_is_named(shell: Shell) -> None:
     assert len(set(found)) == len(found)
     assert error == (
         f"error [invalid_board]: {len(found)} faults, and nothing was done; "
-        "correct what is named and define the board again"
+        "correct the faults that the message names, and define the board again"
     )
     assert not (shell.directory / "boards").exists()
 

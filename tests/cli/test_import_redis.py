@@ -83,7 +83,7 @@ def test_what_is_said(gifts: Shell, server: Server) -> None:
 def test_ties_in_another_order_are_named(gifts: Shell, server: Server) -> None:
     fill(server, {"ann": 5, "bob": 5, "cid": 5, "dan": 7})
     said = gifts.ok(*importing(server)).out
-    assert "in position but for equal scores: 2 stand below one" in said
+    assert "in position except for equal scores: 2 of them are in another order" in said
     assert "in the set (bob, cid)" in said
     assert "in score and position" not in said
 

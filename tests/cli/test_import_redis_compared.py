@@ -24,7 +24,7 @@ def test_members_on_the_board_alone_are_named(gifts: Shell, server: Server) -> N
     ran = gifts(*importing(server), "--json")
     assert ran.code == 1
     assert ran.json()["compared"]["first_only_on_board"] == ["zoe"]
-    assert "1 members are on the board alone" in ran.err
+    assert "1 members are only on the board" in ran.err
 
 
 def test_a_board_that_keeps_something_better_differs(shell: Shell, server: Server) -> None:

@@ -45,7 +45,7 @@ def test_it_ends_at_the_first_that_finds_no_room(
 def test_a_pipe_without_a_name_is_not_said_to_go_on(board: Shell) -> None:
     ran = board("import", "g", "-", "--at-format", "s", stdin=_content(15).encode())
     assert ran.code == 2
-    assert "feed in what is left" in ran.err
+    assert "send the remaining lines" in ran.err
     assert board.scores("g") == {"a": 10, "b": 10}
 
 

@@ -200,7 +200,7 @@ def test_a_list_goes_on_behind_its_live_part(boards: Boards, open_page: Open) ->
         more.click()
         expect(rows).to_have_count(shown)
     expect(more).to_be_hidden()
-    expect(page.locator(".further .muted")).to_contain_text("the list stands still, as read at")
+    expect(page.locator(".further .muted")).to_contain_text("are not updated. They were read at")
     expect(rows.last).to_contain_text("2,037")
     expect(rows.last.locator("a")).to_have_text(f"m{count - 1:05}")
     found = rows.locator(".who a").all_text_contents()

@@ -433,8 +433,9 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Page:
-        """Return the ranked ones of the members, such as friends, in the order of the ranking.
-        `place` is the rank among them, in the board's rank style. At most 10,000. O(k log n)."""
+        """Return those of the given members (friends, for example) that are ranked, in the order of
+        the ranking. `place` is the rank among them, in the board's rank style. At most 10,000. O(k
+        log n)."""
         return self._ask(
             board,
             StandingsOf(
@@ -752,7 +753,7 @@ def _pages(page: Callable[[str | None], Page]) -> Iterator[Entry]:
 
 
 def listed_whole(page: Page) -> Page:
-    """Return a page of a ranking that can be listed to its end. Raises BeyondHead for another."""
+    """Return the page if its ranking can be listed to its end, else raise BeyondHead."""
     if page.certain is None:
         return page
     raise BeyondHead(

@@ -93,7 +93,7 @@ def rank(
         typer.Option(
             "--to-rank",
             metavar="K",
-            help="Show the gap to position K, and what one event has to bring to get there.",
+            help="Show the gap to position K, and the value of one event that reaches it.",
             rich_help_panel=READING,
         ),
     ] = None,
@@ -103,7 +103,7 @@ def rank(
 ) -> int:
     """Show where members stand.
 
-    A single member is shown with its neighbours; several are also ranked among themselves. Ends
+    A single member is shown with its neighbours; several are also ranked among themselves. Exits
     with 1 if one of them is not ranked.
 
     \b
@@ -183,7 +183,7 @@ def needed(
     """Show the value of one event that takes a member to a position or better.
 
     It is the least that suffices if it is counted now and alone. The member need not be ranked.
-    Ends with 1 if no event can do it.
+    Exits with 1 if no event can do it.
 
     \b
     Examples:
@@ -221,7 +221,7 @@ def around(
 ) -> int:
     """Show who stands around a member.
 
-    Ends with 1 if the member is not ranked.
+    Exits with 1 if the member is not ranked.
 
     \b
     Examples:

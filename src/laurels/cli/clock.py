@@ -19,12 +19,12 @@ from .times import time_reader
 
 PROBLEM = 1
 
-app = typer.Typer(help="The time that the boards go by.", rich_markup_mode=None)
+app = typer.Typer(help="The time that the boards use.", rich_markup_mode=None)
 
 
 @command(app, "show")
 def show(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
-    """Show the time that the boards use. Ends with 1 if something is wrong with the clock.
+    """Show the time that the boards use. Exits with 1 if something is wrong with the clock.
 
     \b
     Example:
@@ -68,11 +68,11 @@ def rewind(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Bring back a folder that is ahead of the clock.
+    """Set back the times in a folder that is ahead of the clock.
 
     Records and events later than TIME are set to TIME; their order, members, values and ids stay.
     Make a backup first, and stop the server: the folder must not be in use. Without --yes nothing
-    is changed, and the command ends with 1 if there is anything to do.
+    is changed, and the command exits with 1 if there is anything to do.
 
     \b
     Examples:
@@ -96,8 +96,8 @@ def rewind(
 
 def _rewound_words(rewound: Rewound, *, done: bool) -> str:
     if not rewound.entries and not rewound.snapshots:
-        return f"nothing lies after {_instant_text(rewound.until_ms)}"
-    verb = "were brought" if done else "would be brought"
+        return f"nothing is later than {_instant_text(rewound.until_ms)}"
+    verb = "were set" if done else "would be set"
     return (
         f"{rewound.entries:,} entries of the log, up to {_instant_text(rewound.newest_ms)}, "
         f"{verb} back to {_instant_text(rewound.until_ms)}; snapshots set aside: "
@@ -114,6 +114,6 @@ def _put(status: ClockStatus, *, json: bool) -> None:
     if json:
         put_json(status)
         return
-    put_line(f"the boards go by {_instant_text(status.now_ms)}")
+    put_line(f"the time of the boards is {_instant_text(status.now_ms)}")
     if status.problem is not None:
         put_line(status.problem)

@@ -38,7 +38,7 @@ def export(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write a file, whole or not at all; devices and pipes directly.",
+            help="Write to a file, named when complete; to a device or pipe directly.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,

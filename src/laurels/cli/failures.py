@@ -34,14 +34,14 @@ class SourceChanged(InvalidInput):
     """The beginning of a file is no longer what was imported from it."""
 
     code = "source_changed"
-    advice = "to import the file as another one from its first line, name it by another --source"
+    advice = "to import the file from its first line as a new source, give another --source"
 
 
 class SourceMissing(NotFound):
     """The key to import from does not exist."""
 
     code = "source_missing"
-    advice = "check the key and the number of the database; an empty sorted set is none"
+    advice = "check the key and the number of the database; an empty sorted set does not exist"
 
 
 class SourceWrongType(Conflict):
@@ -62,7 +62,7 @@ class InvalidToml(InvalidInput):
     """The file is not TOML."""
 
     code = "invalid_toml"
-    advice = "correct it at the line named; what is JSON belongs into a file named .json"
+    advice = "correct it at that line; JSON needs a file whose name ends in .json"
 
 
 class ChangedMeanwhile(Conflict):

@@ -47,7 +47,7 @@ class Followed:
     ) -> Iterator[feed.StreamEvent]:
         """Yield the events of a feed.
 
-        Raises the error with which the list cannot be read, also after its board was deleted.
+        Raises the error of reading the list, also UnknownBoard once its board was deleted.
         """
         scope = tuple(sorted((labels or {}).items()))
         what = WatchedList(board, window, limit, _INTERVAL_MS, member, by, scope, to_rank)

@@ -162,7 +162,8 @@ def create(
         typer.Option(
             "--board",
             metavar="PATTERN",
-            help="A board it reaches, or a pattern such as room-*; default all. May be repeated.",
+            help="A board that the key may use, or a pattern such as room-*; default all. May be "
+            "repeated.",
             rich_help_panel=PERMISSIONS,
         ),
     ] = None,
@@ -171,7 +172,7 @@ def create(
         typer.Option(
             "--rate",
             metavar="N",
-            help="Requests a second; default the server's.",
+            help="Requests per second; default the server's.",
             rich_help_panel=PERMISSIONS,
         ),
     ] = None,
@@ -180,14 +181,14 @@ def create(
         typer.Option(
             "--expires-in",
             metavar="DURATION",
-            help="As 12h or 90d; without it, never.",
+            help="How long the key is valid, such as 12h or 90d; by default it does not expire.",
             rich_help_panel=PERMISSIONS,
         ),
     ] = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Make a key. Its secret is shown only now.
+    """Make a key. Its secret is shown only once.
 
     \b
     Examples:
@@ -257,7 +258,8 @@ def revoke(name: KeyName, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
 def rotate(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="The key's name.")] = None,
     tokens: Annotated[
-        bool, typer.Option("--tokens", help="Rotate what tokens are signed with instead of a key.")
+        bool,
+        typer.Option("--tokens", help="Rotate the secret that signs tokens, instead of a key."),
     ] = False,
     grace: Annotated[
         str,
@@ -270,7 +272,7 @@ def rotate(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Give a key a new secret, which is shown only now; or sign tokens with a new one.
+    """Give a key a new secret, which is shown only once, or sign tokens with a new secret.
 
     Tokens signed before stay valid until they expire; rotating twice invalidates them all.
 

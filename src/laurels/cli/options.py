@@ -58,5 +58,5 @@ PeriodLabel = Annotated[
 ]
 WithData = Annotated[
     bool,
-    typer.Option("--data", help="Show what the members carry as data.", rich_help_panel=OUTPUT),
+    typer.Option("--data", help="Show the members' data.", rich_help_panel=OUTPUT),
 ]

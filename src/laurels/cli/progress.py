@@ -59,7 +59,8 @@ class ScanProgress:
 
 @contextmanager
 def progress_bar(enabled: bool) -> Iterator["Progress | None"]:
-    """Open a progress bar on standard error where that is a terminal and `wanted`, else None."""
+    """Open a progress bar on standard error where that is a terminal and `enabled` is set, else
+    None."""
     if not enabled:
         yield None
         return

@@ -62,7 +62,7 @@ def _announce(data: str, url: str, first_key: str | None) -> None:
     local = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     header = f"-H 'Authorization: Bearer {first_key}'"
     for line in (
-        "made the first key, admin. It is shown this once:",
+        "made the first key, admin. It is shown only once:",
         f"  {local}/#key={first_key}",
         f"  curl {header} -X PUT --json '{{}}' '{local}/v1/boards/gifts'",
         f"  curl {header} '{local}/v1/boards'",

@@ -1,8 +1,8 @@
 """The output of commands: tables for people, JSON for programs.
 
-Ids may contain any text, and must not control a terminal. Everything that a terminal might obey or
-hide (control characters, text direction, invisible marks) is shown as an escape, and no text is
-read as markup.
+Ids may contain any text, and must not be able to control a terminal. Everything that a terminal
+might obey or hide (control characters, text direction, invisible marks) is shown as an escape, and
+no text is read as markup.
 """
 
 import os

@@ -89,7 +89,7 @@ class BoardInvalid(InvalidInput):
     """The definition of a board breaks one or more rules; `faults` has every one."""
 
     code = "invalid_board"
-    advice = "correct what is named and define the board again"
+    advice = "correct the faults that the message names, and define the board again"
 
     def __init__(self, *faults: str) -> None:
         super().__init__("; ".join(faults))
@@ -117,8 +117,8 @@ class BoardExists(Conflict):
 
     code = "board_exists"
     advice = (
-        "choose another name, or have an equal definition accepted that is there already "
-        "(exist_ok, on_exists=accept)"
+        "choose another name, or accept an existing board with an equal definition (exist_ok, "
+        "on_exists=accept)"
     )
 
 
@@ -127,7 +127,8 @@ class UnsafeChange(Conflict):
 
     code = "unsafe_change"
     advice = (
-        "change only title and keep, or add windows, scopes and labels to rank by at the end; "
+        "change only title, keep, changes, close_wait and head, or add windows, scopes and labels "
+        "at the end; "
         "else create a new board"
     )
 
@@ -192,7 +193,7 @@ class NotReady(Unavailable):
     """The ranking of a new step of a rolling window is still being prepared."""
 
     code = "not_ready"
-    advice = "ask again: each call does a share of what is left"
+    advice = "repeat the call: each call does a part of the remaining work"
 
 
 class PeriodExpired(NotFound):
@@ -262,7 +263,7 @@ class IdTooLong(InvalidInput):
     """The event id has more than 128 bytes in UTF-8."""
 
     code = "id_too_long"
-    advice = "shorten it to 128 bytes of UTF-8, by a hash if need be"
+    advice = "shorten it to 128 bytes of UTF-8, for example by hashing it"
 
 
 class IdNotUtf8(InvalidInput):
@@ -321,7 +322,7 @@ class TooManyPlaces(InvalidInput):
     """The value has more decimal places than the column's scale."""
 
     code = "too_many_places"
-    advice = "round it to the column's scale, as your rules say; laurels does not round"
+    advice = "round it to the column's scale before sending it; laurels does not round"
 
 
 class ValueOutOfRange(InvalidInput):
@@ -332,10 +333,12 @@ class ValueOutOfRange(InvalidInput):
 
 
 class UnknownMeasure(InvalidInput):
-    """No column of the board weighs a measure of that name."""
+    """No column of the board has a weight for a measure of that name."""
 
     code = "unknown_measure"
-    advice = "send only what the board's columns weigh, or the columns' own values"
+    advice = (
+        "send only measures that the board's columns have weights for, or the columns' own values"
+    )
 
 
 class WrongColumns(InvalidInput):
@@ -383,7 +386,7 @@ class TooLate(Conflict):
     """Every window of the board refused the event: its period no longer takes events."""
 
     code = "too_late"
-    advice = "send events within the windows' grace; a board with the window all takes any"
+    advice = "send events within the windows' grace; the window all takes events of any age"
 
 
 # Events and batches
@@ -404,7 +407,7 @@ class InvalidPosition(InvalidInput):
 
     code = "invalid_position"
     advice = (
-        "give a source, a text and, if another must be stored before, that one, each of up to "
+        "give a source, a text and optionally the text that must be stored before, each of up to "
         "4,096 characters"
     )
 
@@ -455,14 +458,16 @@ class AtomicAcrossShards(Conflict):
 
 
 class PartlyCounted(Unavailable):
-    """A batch was counted in some shards of its board, and not or perhaps not in others."""
+    """Some shards of a board have counted a batch; others have not, or perhaps not."""
 
     code = "partly_counted"
-    advice = "send the same batch again: what counted is told by its event ids or its position"
+    advice = (
+        "send the same batch again: its event ids or its position prevent counting an event twice"
+    )
 
 
 class PositionDiffers(Conflict):
-    """An import continues with another batch than the one that was counted in part.
+    """An import continues with a batch other than the one that was counted in part.
 
     `ends_at` is the position at which that batch ended.
     """
@@ -476,24 +481,24 @@ class PositionDiffers(Conflict):
 
 
 class PositionMoved(Conflict):
-    """Another writer moved the position that a batch was to follow; nothing was counted."""
+    """Another writer moved the position that a batch requires; nothing was counted."""
 
     code = "position_moved"
-    advice = "read the position, and continue behind it; run each import once at a time"
+    advice = "read the position, and continue after it; run only one process for each import"
 
 
 class DataMoved(Conflict):
-    """The data of a member is not what the new data was to follow; nothing was changed."""
+    """The member's present data is not the data given as `before`; nothing was changed."""
 
     code = "data_moved"
-    advice = "read the data (`entries` with `with_data`), and decide again"
+    advice = "read the data (`entries` with `with_data`), and decide with it whether to write"
 
 
 class DedupeFull(Unavailable):
     """The board remembers as many event ids as its dedupe_max allows."""
 
     code = "dedupe_full"
-    advice = "send it again when older ids have left the dedupe time"
+    advice = "send it again when the dedupe time of older ids is over"
 
 
 # Queries
@@ -545,7 +550,7 @@ class InvalidCursor(InvalidInput):
     """The cursor is not one of this ranking."""
 
     code = "invalid_cursor"
-    advice = "pass the `next` of the page before unchanged, for the same board and window"
+    advice = "pass the `next` of the previous page unchanged, for the same board and window"
 
 
 # Changes
@@ -566,8 +571,8 @@ class ChangesExpired(NotFound):
     code = "changes_expired"
     status = 410
     advice = (
-        "read all present rankings with `initial`, which goes on with the changes since, or go on "
-        "from the oldest cursor that is kept, and know that changes are missing in between"
+        "start again with `initial`, which reads every present entry and then the changes since, "
+        "or continue from the oldest cursor that is kept, without the changes in between"
     )
 
 
@@ -578,7 +583,9 @@ class CursorDiverged(Conflict):
     """
 
     code = "cursor_diverged"
-    advice = "read all present rankings with `initial`, which goes on with the changes since"
+    advice = (
+        "start again with `initial`, which reads every present entry and then the changes since"
+    )
 
 
 # Data and JSON
@@ -595,7 +602,9 @@ class DataTooLarge(TooLarge):
     """The member's data has more than 1 KiB as JSON."""
 
     code = "data_too_large"
-    advice = "keep what a leaderboard shows, and the rest elsewhere under the member's id"
+    advice = (
+        "store only what a leaderboard shows, and keep the rest elsewhere under the member's id"
+    )
 
 
 class InvalidJson(InvalidInput):
@@ -619,7 +628,9 @@ class Locked(Conflict):
     """Another process holds the folder; `pid` is its process id, if it is known."""
 
     code = "locked"
-    advice = "stop that process, or let it do the work; one process at a time owns a folder"
+    advice = (
+        "stop that process, or let it do the work; only one process at a time can open a folder"
+    )
 
     def __init__(self, what: str, pid: int | None = None) -> None:
         super().__init__(what)
@@ -651,7 +662,7 @@ class SnapshotDamaged(Fault):
     """The content of a snapshot or a backup is not what was written."""
 
     code = "snapshot_damaged"
-    advice = "take another snapshot or backup; what this one held is not guessed"
+    advice = "use an older snapshot or backup, or take a new one; the content of this one is lost"
 
 
 class FolderNotEmpty(Conflict):
@@ -672,7 +683,9 @@ class NothingToBackUp(Conflict):
     """A store in memory or on an index server has no files."""
 
     code = "nothing_to_back_up"
-    advice = "that is for folders: export the boards, or back an index server up with its own means"
+    advice = (
+        "only a folder can be backed up: export the boards, or use the backups of the index server"
+    )
 
 
 class LogDamaged(Fault):
@@ -686,7 +699,10 @@ class CannotRewind(Conflict):
     """The folder cannot be brought back to an earlier time."""
 
     code = "cannot_rewind"
-    advice = "restore a backup of before that time, or wait until the clock has come as far"
+    advice = (
+        "restore a backup made before that time, or wait until the clock has reached the newest "
+        "record"
+    )
 
 
 class FormatTooNew(Conflict):
@@ -700,7 +716,7 @@ class CheckFailed(Fault):
     """The rankings do not agree with the log."""
 
     code = "check_failed"
-    advice = "rebuild the rankings from the log, and report how it came about"
+    advice = "rebuild the rankings from the log, and report the error"
 
 
 class FolderMissing(NotFound):

@@ -21,7 +21,7 @@ class InvalidCopy(InvalidInput):
     """What was sent is not a part of a board."""
 
     code = "invalid_copy"
-    advice = "send what the endpoints of a copy answered, unchanged, as `laurels copy` does"
+    advice = "send the parts exactly as the source answered them, as `laurels copy` does"
 
 
 class NameTaken(Conflict):
@@ -32,7 +32,7 @@ class NameTaken(Conflict):
 
 
 class BoardChanging(Unavailable):
-    """The board was written while it was copied, each time that it was tried."""
+    """Every attempt to copy the board failed, since the board was written meanwhile."""
 
     code = "board_changing"
     advice = "stop what writes to it, and run the copy again"

@@ -41,7 +41,7 @@ class IndexFull(IndexUnavailable):
     """The memory of the index server is full; it counted nothing."""
 
     code = "index_full"
-    advice = "give the server more memory or take boards away, then try again; reading goes on"
+    advice = "give the server more memory or delete boards, then try again; reads still work"
 
 
 class IndexMoving(IndexUnavailable):
@@ -59,7 +59,7 @@ class IndexDenied(Fault):
 
 
 class IndexFailed(Fault):
-    """The index server answered with an error that a retry does not cure."""
+    """The index server answered with an error that a retry would meet again."""
 
     code = "index_failed"
     advice = "look for it in the log of the server, and report it"

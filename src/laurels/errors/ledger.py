@@ -21,7 +21,10 @@ class NoLedger(InvalidInput):
     """The database has no ledger, or the ledger does not have the requested boards."""
 
     code = "no_ledger"
-    advice = "name the database and the ?prefix= that the sink writes to, and boards that it has"
+    advice = (
+        "name the database and the ?prefix= that the sink writes to, and only boards that the "
+        "ledger has"
+    )
 
 
 class RebuildTaken(Conflict):

@@ -59,7 +59,7 @@ class MemberNotRanked(NotFound):
     """The member is not in this ranking."""
 
     code = "member_not_ranked"
-    advice = "it will be with its first event that counts there"
+    advice = "it is ranked once an event of it counts in this ranking"
 
 
 class RankNotHeld(NotFound):
@@ -95,8 +95,8 @@ class NotLocal(Denied):
     code = "not_local"
     status = 403
     advice = (
-        "ask from the machine itself by http://localhost or http://127.0.0.1; for anybody else "
-        "start the server without --open and send a key"
+        "use http://localhost or http://127.0.0.1 on the machine itself; for other machines start "
+        "the server without --open and send a key"
     )
 
 
@@ -115,7 +115,7 @@ class TooManyStreams(Unavailable):
 
     code = "too_many_streams"
     status = 429
-    advice = "close feeds that nobody watches, or ask at intervals"
+    advice = "close feeds that are not used, or read at intervals instead"
 
 
 class Overloaded(Unavailable):
@@ -129,7 +129,7 @@ class Stopping(Unavailable):
     """The server is shutting down."""
 
     code = "stopping"
-    advice = "send it again to the server that follows"
+    advice = "send it again when the server has been restarted or replaced"
 
 
 class BodyTooLarge(TooLarge):
@@ -151,7 +151,7 @@ class BodyTimedOut(InvalidInput):
 
     code = "body_timed_out"
     status = 408
-    advice = "send it again on a better line, or in several requests"
+    advice = "send it again over a faster connection, or in several requests"
 
 
 class InvalidRequestId(InvalidInput):
@@ -258,7 +258,7 @@ class NotLoopback(InvalidInput):
     """A server without keys may only listen on this machine."""
 
     code = "not_loopback"
-    advice = "leave --open away: `laurels serve` makes a key and prints it"
+    advice = "omit --open: `laurels serve` makes a key and prints it"
 
 
 class KeysNeeded(Conflict):
@@ -266,8 +266,8 @@ class KeysNeeded(Conflict):
 
     code = "keys_needed"
     advice = (
-        "leave --open away and use a key; where none is left, `laurels key create` makes one on "
-        "the machine itself"
+        "omit --open and use a key; if none is left, create one with `laurels key create` on the "
+        "machine itself"
     )
 
 
@@ -275,7 +275,7 @@ class WorkerFailed(Fault):
     """A worker failed to start serving."""
 
     code = "worker_failed"
-    advice = "look for what it said in the log"
+    advice = "look for its error in the log"
 
 
 class AddressInUse(Conflict):
@@ -304,4 +304,4 @@ class UnknownAnswer(Fault):
 
     code = "unknown_answer"
     status = 502
-    advice = "check the address, and what stands between client and server"
+    advice = "check the address, and any proxy between client and server"

@@ -31,7 +31,7 @@ class TargetUnavailable(Unavailable):
     """The target does not answer at present; nothing is lost, and sending is tried again."""
 
     code = "target_unavailable"
-    advice = "check that it runs; the sink goes on by itself"
+    advice = "check that it runs; the sink continues by itself"
 
     def __init__(self, what: str, wait_seconds: float = 0.0) -> None:
         super().__init__(what)
@@ -43,14 +43,17 @@ class TargetRefused(Conflict):
     """The target refuses a change, and would refuse it again."""
 
     code = "target_refused"
-    advice = "see what the target says; what is parked can be sent again with `laurels sink resend`"
+    advice = (
+        "see the reason that the target gave; parked changes can be sent again with `laurels sink "
+        "resend`"
+    )
 
 
 class SinkOvertaken(Conflict):
     """Another runner of the same sink has moved its position."""
 
     code = "sink_overtaken"
-    advice = "run each sink once; the other runner goes on"
+    advice = "run only one process for each sink; the other one continues"
 
 
 class SinkBehind(Conflict):
@@ -58,8 +61,8 @@ class SinkBehind(Conflict):
 
     code = "sink_behind"
     advice = (
-        "`laurels sink reset NAME --initial` sends what is present and goes on; `--now` leaves out "
-        "what was missed"
+        "`laurels sink reset NAME --initial` sends every present entry and then continues; "
+        "`--now` leaves out the missed changes"
     )
 
 

@@ -82,8 +82,8 @@ class SourceDiverged(Conflict):
 
     code = "source_diverged"
     advice = (
-        "if it was made anew, run the source once with --begin start, which counts all that the "
-        "stream has, or --begin now, which counts what is to come"
+        "if it was created anew, run the source once with --begin start, which counts all its "
+        "messages, or with --begin now, which counts only new ones"
     )
 
 
@@ -93,8 +93,8 @@ class SourceExpired(NotFound):
     code = "source_expired"
     status = 410
     advice = (
-        "run the source once with --begin start, which goes on with the oldest message that is "
-        "kept, and know that messages are missing in between"
+        "run the source once with --begin start, which continues with the oldest message that is "
+        "kept, without the messages in between"
     )
 
 
@@ -102,4 +102,4 @@ class SourceOvertaken(Conflict):
     """Another process moved the position of this source."""
 
     code = "source_overtaken"
-    advice = "run each source once at a time, or give the other one another name"
+    advice = "run only one process for each source, or give the second source another name"

@@ -198,7 +198,7 @@ class Application:
         if scope.method == "OPTIONS" and origins and origins.allows(scope.headers.get("origin")):
             return lambda _: Written(b"", "", NO_CONTENT, PREFLIGHT), ""
         raise MethodNotAllowed(
-            f"{scope.method} is not for {scope.path}, {', '.join(match.methods)} are",
+            f"expected {' or '.join(match.methods)} for {scope.path}, got {scope.method}",
             list(match.methods),
         )
 

@@ -216,7 +216,7 @@ class Exposed(Collector):
             return
         messages = CounterMetricFamily(
             "laurels_source_messages",
-            "Messages that a source has read, by what became of them.",
+            "Messages that a source has read, by outcome.",
             labels=["source", "outcome"],
         )
         for name, figures in sources.items():
@@ -225,7 +225,7 @@ class Exposed(Collector):
         yield messages
         lag = GaugeMetricFamily(
             "laurels_source_lag_seconds",
-            "Time since the stream took what was counted last, or had nothing more.",
+            "Seconds since the stream received the last counted message, or had no pending one.",
             labels=["source"],
         )
         now_ms = self._metrics.now_ms()
@@ -273,7 +273,7 @@ class Exposed(Collector):
         yield memory
         lost = CounterMetricFamily(
             "laurels_board_changes_lost",
-            "Changes beyond changes_max that a registered sink has not sent and cannot any more.",
+            "Changes removed beyond changes_max before a registered sink had sent them.",
             labels=["board"],
         )
         for board, count in self._figures.changes_lost:

@@ -37,9 +37,9 @@ def apply(
 ) -> int:
     """Create and change the boards of a file, and the folder if there is none.
 
-    The file has the whole definition of a board: a field it omits gets its default. Boards that
-    are not in the file are left alone. If one board cannot be changed safely, nothing is done, and
-    the command ends with 1. A second run changes nothing.
+    The file has the whole definition of a board: a field it omits gets its default. Boards that are
+    not in the file are left alone. If one board cannot be changed safely, nothing is done, and the
+    command exits with 1. A second run changes nothing.
 
     \b
     Examples:

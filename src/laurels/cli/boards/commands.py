@@ -26,8 +26,8 @@ Clock = Annotated[
     Literal["system", "event"] | None,
     typer.Option(
         "--clock",
-        help="What a new folder is kept by: system time (the default), or event for histories: "
-        "now is the latest time among the events.",
+        help="The clock of a new folder: system (the default), or event to import history, where "
+        "the time is the latest one among the events.",
         rich_help_panel=CONNECTION,
     ),
 ]
@@ -174,7 +174,7 @@ def delete(
 ) -> int:
     """Delete a board and everything in it.
 
-    Ends with 1 if the question is answered with no.
+    Exits with 1 if the question is answered with no.
 
     \b
     Example:
@@ -196,7 +196,7 @@ def delete(
 
 def _confirmed(name: str) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
-        raise Usage("deleting is final: give --yes where nobody can be asked")
+        raise Usage("deleting cannot be undone, and there is no terminal to confirm it: give --yes")
     return typer.confirm(f"Delete {name} and everything in it?", err=True)
 
 

@@ -29,7 +29,8 @@ Windows = Annotated[
     ),
 ]
 Title = Annotated[
-    str | None, typer.Option("--title", help="What people call it.", rich_help_panel=DEFINITION)
+    str | None,
+    typer.Option("--title", help="The title that people see.", rich_help_panel=DEFINITION),
 ]
 Keep = Annotated[
     int | None,
@@ -45,7 +46,7 @@ Changes = Annotated[
     typer.Option(
         "--changes",
         metavar="TIME",
-        help="How long changes are kept for followers; '' for none.",
+        help="How long changes are kept, such as 7d; '' to keep none.",
         rich_help_panel=DEFINITION,
     ),
 ]
@@ -91,14 +92,17 @@ class DefinitionOptions(OptionGroup, frozen=True):
         typer.Option(
             "--tie",
             metavar="first|last|member",
-            help="Who of equals stands higher.",
+            help="Which of equal scores ranks higher: the first or last reached, or by member id.",
             rich_help_panel=RANKING,
         ),
     ] = None
     tie_resolution: Annotated[
         str | None,
         typer.Option(
-            "--tie-resolution", metavar="TIME", help="Such as 1ms or 1s.", rich_help_panel=RANKING
+            "--tie-resolution",
+            metavar="TIME",
+            help="The resolution of the times that decide ties, such as 1ms or 1s.",
+            rich_help_panel=RANKING,
         ),
     ] = None
     rank: Annotated[
@@ -155,7 +159,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
         typer.Option(
             "--shards",
             metavar="N",
-            help="Parts of the board on an index server.",
+            help="The number of shards on an index server.",
             rich_help_panel=DEFINITION,
         ),
     ] = None
@@ -165,7 +169,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
         bool,
         typer.Option(
             "--ignore-labels",
-            help="Take events with labels of other boards.",
+            help="Accept events with labels that the board does not have, and ignore those labels.",
             rich_help_panel=LABELS,
         ),
     ] = False

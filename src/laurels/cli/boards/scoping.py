@@ -38,7 +38,7 @@ Scopes = Annotated[
         "--scope",
         metavar="LABELS",
         help='Count events by these labels too, such as room or zone,gender; "" is the scope of '
-        "all. May be repeated; the first is what receipts tell of.",
+        "all. May be repeated; receipts are about the first.",
         rich_help_panel=LABELS,
     ),
 ]

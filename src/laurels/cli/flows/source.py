@@ -40,7 +40,7 @@ from .listing import put_listed
 SOME_REJECTED = 1
 INTERRUPTED = 130
 PROGRESS_SECONDS = 10.0
-MAPPING = "What messages mean"
+MAPPING = "Mapping of messages"
 _POSITION_COLUMNS: Sequence[tuple[str, Side]] = (
     ("board", "left"),
     ("stream", "left"),

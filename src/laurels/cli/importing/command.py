@@ -69,7 +69,7 @@ def import_(
     """Count the events of files, or take over a sorted set of Redis. If interrupted and run again,
     it counts nothing twice.
 
-    Ends with 1 if some lines were rejected, or if a sorted set and the board do not agree.
+    Exits with 1 if some lines were rejected, or if a sorted set and the board do not agree.
 
     \b
     Examples:
@@ -89,7 +89,7 @@ def import_(
     files = files or []
     _judge(files, counting)
     if times.until is not None and (times.clock != "event" or len(files) > 1):
-        raise Usage("--until pauses the replay of one file: it goes with --clock event")
+        raise Usage("--until pauses the replay of one file: it needs --clock event")
     interrupts = Interrupts()
     results: list[FileResult] = []
     with ExitStack() as stack:
@@ -184,7 +184,7 @@ def _no_latest() -> int:
 def _judge(files: list[str], counting: CountingOptions) -> None:
     ensure_batch(counting.batch)
     if len(files) > 1 and (counting.source is not None or counting.rejects is not None):
-        raise Usage("--source and --rejects go with one file")
+        raise Usage("--source and --rejects need exactly one file")
     if len(set(files)) < len(files):
         raise Usage("a file is given twice")
     for file in files:

@@ -44,7 +44,7 @@ class FileOptions(OptionGroup, frozen=True):
         typer.Option(
             "--delimiter",
             metavar="CHAR",
-            help="Between CSV fields; tab for a tab.",
+            help="The character between CSV fields; tab for a tab.",
             rich_help_panel=FILE_FORMAT,
         ),
     ] = ","
@@ -92,8 +92,9 @@ class ColumnOptions(OptionGroup, frozen=True):
         typer.Option(
             "--label",
             metavar="NAME=VALUE",
-            help="A label of all events, such as room=42, or room=@COL for what a column has (@@ "
-            "stands for @). May be repeated. Default: the columns of the labels' names, if any.",
+            help="A label of all events, such as room=42, or room=@COL for the value in a column "
+            "(@@ stands for @). May be repeated. Default: the columns of the labels' names, "
+            "if any.",
             rich_help_panel=COLUMNS,
         ),
     ] = None
@@ -102,7 +103,8 @@ class ColumnOptions(OptionGroup, frozen=True):
         typer.Option(
             "--at-format",
             metavar="iso|ms|s|PATTERN",
-            help="iso: date, or date and time; ms, s: since 1970 UTC; or such as %Y%m%d.",
+            help="iso (a date, or a date and time), ms or s (since 1970 UTC), or a pattern such as "
+            "%Y%m%d.",
             rich_help_panel=COLUMNS,
         ),
     ] = "iso"
@@ -111,7 +113,7 @@ class ColumnOptions(OptionGroup, frozen=True):
         typer.Option(
             "--tz",
             metavar="ZONE",
-            help="Of times without one. Default: the board's.",
+            help="The time zone of times without an offset. Default: the board's.",
             rich_help_panel=COLUMNS,
         ),
     ] = None
@@ -155,7 +157,7 @@ class CountingOptions(OptionGroup, frozen=True):
 
     batch: Annotated[
         int,
-        typer.Option("--batch", metavar="N", help="Lines of one commit.", rich_help_panel=RESUMING),
+        typer.Option("--batch", metavar="N", help="Lines per commit.", rich_help_panel=RESUMING),
     ] = 5_000
     source: Annotated[
         str | None,
@@ -172,7 +174,8 @@ class CountingOptions(OptionGroup, frozen=True):
         typer.Option(
             "--rejects",
             metavar="FILE",
-            help="Lines that were not counted. Default: NAME.BOARD.rejects.csv beside the file.",
+            help="The file for lines that were not counted. Default: NAME.BOARD.rejects.csv beside "
+            "the file.",
             rich_help_panel=RESUMING,
         ),
     ] = None
@@ -180,8 +183,8 @@ class CountingOptions(OptionGroup, frozen=True):
         bool,
         typer.Option(
             "--allow-future",
-            help="Take times ahead of this machine's clock: in event time they move the boards "
-            "there for good.",
+            help="Accept times ahead of this machine's clock. In event time they move the time of "
+            "the boards forward permanently.",
             rich_help_panel=TIME_ORDER,
         ),
     ] = False
@@ -195,7 +198,7 @@ class SortedSetOptions(OptionGroup, frozen=True):
         typer.Option(
             "--from",
             metavar="URL",
-            help="Instead of files, the sorted set at --key: redis://[user:password@]host[:port]"
+            help="The server with the sorted set to import instead of files: redis://[user:password@]host[:port]"
             "[/db], rediss://, redis+cluster://. It is only read. Default: the variable "
             f"{FROM_VARIABLE}.",
             rich_help_panel=SORTED_SET,
@@ -203,21 +206,23 @@ class SortedSetOptions(OptionGroup, frozen=True):
     ] = None
     key: Annotated[
         str | None,
-        typer.Option("--key", metavar="KEY", help="Of the sorted set.", rich_help_panel=SORTED_SET),
+        typer.Option(
+            "--key", metavar="KEY", help="The key of the sorted set.", rich_help_panel=SORTED_SET
+        ),
     ] = None
     data_key: Annotated[
         str | None,
         typer.Option(
             "--data-key",
             metavar="KEY",
-            help="A hash with the members' data. Default: KEY:member_data, if there.",
+            help="A hash with the members' data. Default: KEY:member_data, if it exists.",
             rich_help_panel=SORTED_SET,
         ),
     ] = None
     no_data: Annotated[
         bool,
         typer.Option(
-            "--no-data", help="Leave the members' data where it is.", rich_help_panel=SORTED_SET
+            "--no-data", help="Do not import the members' data.", rich_help_panel=SORTED_SET
         ),
     ] = False
     event_at: Annotated[
@@ -239,7 +244,7 @@ class TargetOptions(OptionGroup, frozen=True):
         bool,
         typer.Option(
             "--create",
-            help="Create what is missing: the folder, a default board.",
+            help="Create the folder and a default board if they do not exist.",
             rich_help_panel=CONNECTION,
         ),
     ] = False

@@ -27,7 +27,8 @@ _Line = tuple[str, str, int, str, str, str]
 
 
 class RejectsFile:
-    """The rejects file of one source, which is None for a source without a name. Close it."""
+    """The rejects file of one source; `source` is None if it has no name. The caller has to close
+    the file."""
 
     def __init__(self, path: Path, board: str, source: str | None) -> None:
         self.path = path

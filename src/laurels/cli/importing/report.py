@@ -6,8 +6,8 @@ from laurels.cli.show import complain, escaped, put_json, put_line
 
 from .file_import import FileResult
 
-LATE_BY_THE_CLOCK = "history wants --clock event"
-LATE_IN_HISTORY = "later ones were counted before; import a history from its beginning on"
+LATE_BY_THE_CLOCK = "import history with --clock event"
+LATE_IN_HISTORY = "later events were counted before; import history from its beginning"
 
 
 def report(board: str, results: list[FileResult], *, json: bool, replayed: bool) -> None:

@@ -213,7 +213,7 @@ class SourceImport:
         elif position.section is None:
             self._skip(position)
         elif as_written and not position.section.as_written:
-            raise Usage("the source is half imported in time order: go on with --clock event")
+            raise Usage("the source is half imported in time order: continue with --clock event")
         else:
             self._finish(position, position.section)
 
@@ -236,7 +236,7 @@ class SourceImport:
         if len(rows) != section.size:
             raise Usage(
                 f"the half imported part of the source had {section.size:,} events and has "
-                f"{len(rows):,} now: go on with the options it was begun with"
+                f"{len(rows):,} now: continue with the options it was begun with"
             )
         self.tally = Tally(resumed_after=section.line, lines=section.size - section.applied)
         self._rejects.keep_to(position.line)
@@ -256,18 +256,20 @@ class SourceImport:
             return
         if self._in_time_order:
             way = (
-                f"the board {self._board!r} has counted later ones: give what lies before it "
-                f"first, in one file or in the order of the times; to begin anew, `laurels board "
+                f"the board {self._board!r} has counted later events: import earlier events "
+                f"first, in one file or in the order of their times; to begin anew, `laurels board "
                 f"delete {self._board}`, create it again and import from the beginning"
             )
         elif late.event_time:
             way = f"count them in the order of their times: {self._replay_command}"
         else:
             way = (
-                f"history is counted as if it were live by {self._replay_command}, in a folder "
+                f"to count history as if it were live, run {self._replay_command} in a folder "
                 "that has counted nothing else"
             )
-        raise Usage(f"{late.sentence}; {way}; or leave those windows without them: --late ok")
+        raise Usage(
+            f"{late.sentence}; {way}; or accept that those windows do not count them: --late ok"
+        )
 
     def _verify(self, position: SourcePosition) -> None:
         if self._lines.offset != position.offset or self._lines.digest() != position.digest:
@@ -400,13 +402,13 @@ def _time_of(row: SourceRow) -> int:
 
 def _in_future(row: SourceRow) -> AtInFuture:
     return AtInFuture(
-        f"`at` = {row.event[2]} ms lies ahead of this machine's clock (--allow-future takes it)"
+        f"`at` = {row.event[2]} ms is ahead of this machine's clock (--allow-future accepts it)"
     )
 
 
 def _stopped(row: SourceRow, error: LaurelsError, *, resumed: bool) -> LaurelsError:
     """Return the error that ends an import at a row that may be accepted later."""
-    again = "run the same import again later" if resumed else "feed in what is left later"
+    again = "run the same import again later" if resumed else "send the remaining lines later"
     error.what = (
         f"line {row.line:,}: {error.what}: what comes before it is counted, nothing after it; "
         f"{again}, or import into a board created with a larger --dedupe-max"

@@ -48,14 +48,14 @@ def refuse_options_of_files(context: typer.Context, files: list[str] | None) -> 
     """Raise Usage if an option for files is used."""
     if files:
         raise Usage("give files or --from, not both")
-    _refuse(context, _OF_FILES, "goes with files, and not with --from")
+    _refuse(context, _OF_FILES, "is for files, and not for --from")
 
 
 def refuse_options_of_sets(context: typer.Context, files: list[str] | None) -> None:
     """Raise Usage if an option for sorted sets is used, or if there are no files."""
     if not files:
         raise Usage("give the files to import, or --from and --key")
-    _refuse(context, _OF_SETS, "goes with --from")
+    _refuse(context, _OF_SETS, "needs --from")
 
 
 def import_from(
@@ -71,7 +71,7 @@ def import_from(
     """Import the sorted set, print the result, and return the exit code."""
     ensure_batch(counting.batch)
     if not sorted_set.key:
-        raise Usage("--from goes with --key, the key of the sorted set")
+        raise Usage("--from needs --key, the key of the sorted set")
     if sorted_set.data_key is not None and sorted_set.no_data:
         raise Usage("--data-key and --no-data exclude each other")
     interrupts = Interrupts()

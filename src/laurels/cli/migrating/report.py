@@ -60,9 +60,9 @@ def _comparison(name: str, compared: Compared) -> str:
         verdict = "do not all agree"
     elif compared.reordered:
         verdict = (
-            f"agree in score, and in position but for equal scores: {compared.reordered:,} stand "
-            f"below one that stands below them in the set ({_names(compared.first_reordered)}), "
-            "since the board has its own order of ties"
+            "agree in score, and in position except for equal scores: "
+            f"{compared.reordered:,} of them are in another order than in the set "
+            f"({_names(compared.first_reordered)}), since the board has its own tie rule"
         )
     return f"{name}: {compared.members:,} members compared{changed}: they {verdict}"
 
@@ -95,8 +95,9 @@ def _complain_of_differences(name: str, compared: Compared) -> None:
         complain(f"{name}: {compared.differ:,} members differ on the board: {listed}")
     if compared.only_on_board:
         complain(
-            f"{name}: {compared.only_on_board:,} members are on the board alone, there before or "
-            f"taken out of the set meanwhile: {_names(compared.first_only_on_board)}"
+            f"{name}: {compared.only_on_board:,} members are only on the board: they were there "
+            "before, or "
+            f"left the set meanwhile: {_names(compared.first_only_on_board)}"
         )
     if compared.misplaced:
         complain(

@@ -178,7 +178,7 @@ def scanned(
         cursor = scan.cursor
         ends = cursor == BEGINNING
         if ends and source.process() != start.process:
-            raise SourceUnavailable("the server was started anew while the set was read")
+            raise SourceUnavailable("the server was restarted while the set was read")
         if ends or len(entries) >= batch:
             yield entries, cursor
             entries = []

@@ -23,7 +23,8 @@ from laurels.model.validation import safe_repr
 X_FORWARDED_FOR, FORWARDED = "x-forwarded-for", "forwarded"
 _MOST_HOPS = 64
 _V6_PREFIX_BYTES = 8
-"""The length of a /64, from which one subscriber of an IPv6 network chooses addresses."""
+"""The length of a /64 prefix in bytes: one subscriber of an IPv6 network has all addresses with
+it."""
 
 Address = IPv4Address | IPv6Address
 

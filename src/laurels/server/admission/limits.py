@@ -90,7 +90,7 @@ class AdmissionControl:
         """Return the context in which a write waits. Raise Overloaded if too many wait,
         Stopping."""
         if self.stopping:
-            raise Stopping("the server is ending")
+            raise Stopping("the server is shutting down")
         if self.writes >= self._most_writes:
             raise Overloaded(f"{self.writes} writes are waiting already")
         return self._writing

@@ -27,7 +27,7 @@ CHECK_SECONDS = 0.02
 MOST_CHECK_SECONDS = 0.2
 _TCP_INFO = getattr(socket, "TCP_INFO", -1)
 _ACKED = slice(120, 128)
-"""Where `tcp_info` of Linux has `tcpi_bytes_acked`."""
+"""The place of `tcpi_bytes_acked` in Linux's `tcp_info`."""
 
 
 class Flow:

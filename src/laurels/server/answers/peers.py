@@ -1,7 +1,7 @@
 """The descriptor of a client's connection, found by one search for all streams that need theirs.
 
-The server does not tell a request which descriptor it came on, so the open descriptors are searched
-for its peer. That costs some microseconds per descriptor. If each stream searched for itself, a
+A request does not have the descriptor of its connection, so the open descriptors are searched for
+its peer. That costs some microseconds per descriptor. If each stream searched for itself, a
 thousand streams opened at once would cost a million of these. So the streams that wait are served
 by the same search, and the next one begins only after a pause.
 """

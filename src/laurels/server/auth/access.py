@@ -50,7 +50,7 @@ KEY_PREFIX = "lk_"
 MIN_ADMIN_KEY = 20
 MAX_KEYS = 10_000
 MAX_MADE_KEYS = 1_000
-"""The most keys that a key limited to some boards may make, with those that these make."""
+"""The most keys that a key limited to some boards may make, counting keys made by those keys."""
 FIRST_KEY = "admin"
 _REMEMBERED = 10_000
 
@@ -259,7 +259,7 @@ class Keys:
             if stored.named(key.name) is not None:
                 raise KeyExists(f"there is a key {key.name!r}")
             if len(stored.keys) >= MAX_KEYS:
-                raise InvalidKey(f"there are {MAX_KEYS:,} keys, and no more are taken")
+                raise InvalidKey(f"there are {MAX_KEYS:,} keys already, the maximum")
             _ensure_room(stored, key.name)
             return self._with_signing(stored).adding(key)
 
@@ -386,8 +386,8 @@ class Keys:
 
 
 def _ensure_room(stored: KeySet, name: str) -> None:
-    """Raise InvalidKey if any key above `name`, which is limited to some boards, has made all the
-    keys that it may."""
+    """Raise InvalidKey if a key limited to some boards, directly or through other keys, would make
+    the key `name` beyond its maximum."""
     parts = name.split(".")
     for length in range(1, len(parts)):
         maker = stored.named(".".join(parts[:length]))
@@ -395,7 +395,7 @@ def _ensure_room(stored: KeySet, name: str) -> None:
             made = sum(key.name.startswith(f"{maker.name}.") for key in stored.keys)
             if made >= MAX_MADE_KEYS:
                 raise InvalidKey(
-                    f"there are {MAX_MADE_KEYS:,} keys below {maker.name!r}, and no more are taken"
+                    f"the key {maker.name!r} has made {MAX_MADE_KEYS:,} keys already, the maximum"
                 )
 
 

@@ -55,8 +55,8 @@ class Caller(Struct, frozen=True):
         return self.key_id if self.subject is None else f"{self.key_id}/{self.subject}"
 
     def own_id(self, id: str) -> str:
-        """Return an event id that no other key or token subject ever uses. Of an open server,
-        where nobody has a key, it is the id itself."""
+        """Return an event id that no other key or token subject can use. On an open server, where
+        nobody has a key, it is the id itself."""
         if not self.key_id:
             return id
         owner = hashlib.blake2b(self.identity.encode(), digest_size=8).hexdigest()
@@ -80,7 +80,7 @@ class Caller(Struct, frozen=True):
     def ensure_unlimited(self) -> None:
         """Raise Forbidden for a caller that is limited to some boards."""
         if not self.is_unlimited:
-            raise Forbidden(f"{self.name!r} is limited to some boards, this concerns the store")
+            raise Forbidden(f"{self.name!r} is limited to some boards, and this concerns all")
 
     def sees(self, board: str) -> bool:
         """Return whether a board is one of the caller's boards."""

@@ -25,7 +25,7 @@ def ensure_possible(settings: Settings, admin_key: str | None) -> None:
         )
     if not _is_loopback(settings.host):
         raise NotLoopback(
-            f"expected a host of this machine alone without keys, got {settings.host}"
+            f"expected a loopback host for a server without keys, got {settings.host}"
         )
     for name in ("cors_origins", "trusted_proxy"):
         if getattr(settings, name):

@@ -79,7 +79,8 @@ class ChangeStream:
         return seconds
 
     async def _read_next(self) -> None:
-        """Read the page after the last one. An exact store is not read if nothing has changed."""
+        """Read the page after the last one. A store with exact change tokens is read only if
+        something has changed."""
         is_unchanged = self._store.is_exact and self._token() == self._seen
         if self._has_more or not is_unchanged:
             cost = LIST_COST + CHANGE_COST * self._expected

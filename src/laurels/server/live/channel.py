@@ -19,8 +19,8 @@ KEPT_FRAMES = 256
 
 class WatchedList(Struct, frozen=True):
     """A watched list: its first `limit` entries or, with a member, that member's standing and what
-    it needs `to_rank`. It shows the scope with some `labels`, or the scopes of one label by
-    `by`."""
+    it needs to reach the position `to_rank`. It shows the scope with some `labels`, or the scopes
+    of one label by `by`."""
 
     board: str
     window: str | None

@@ -50,7 +50,7 @@ class MemberChange(Struct, frozen=True):
 
     `overtaken_by` is the member directly above it if it has lost a place. A member that is not
     ranked has no rank. An estimated rank lies from `rank_low` to `rank_high`. `to_rank` is the gap
-    to the position that the feed names, `needed` what one event has to bring to get there.
+    to the position that the feed names, `needed` the value of one event that reaches it.
     """
 
     member: str

@@ -26,7 +26,7 @@ class Order(Struct, frozen=True):
 
 
 class SharedPort(Granian):
-    """A server at a port that other processes may share, which knows whether it listens itself.
+    """A server at a port that other processes may share. It reports whether it is listening itself.
 
     The kernel cuts off a client that does not read the answers it requested.
     """

@@ -129,7 +129,9 @@ async def run(
         keys = await asyncio.to_thread(_keys, settings, store, admin_key)
         first_key = await asyncio.to_thread(settle_keys, settings, keys, store)
         if not keys.can_anyone_enter:
-            _log.warning("no key is left: nobody is let in until `laurels key create` makes one")
+            _log.warning(
+                "no key is left: all requests are refused until `laurels key create` makes one"
+            )
         upkeep.append(asyncio.create_task(store_last_used(keys)))
         upkeep.append(asyncio.create_task(return_free_memory()))
         reader = None

@@ -34,8 +34,8 @@ _Bytes = Annotated[int, Meta(ge=1_024, le=1 << 30)]
 
 
 REMOVED = {
-    "insecure": "there is no server without keys beyond this machine any more; take it away: "
-    "`laurels serve` makes a key and prints it, or serve this machine alone with --open"
+    "insecure": "a server for other machines needs keys; remove the setting: `laurels serve` "
+    "makes a key and prints it, and --open serves this machine alone"
 }
 """Settings of earlier versions, and what to use instead."""
 
@@ -53,7 +53,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     port: Annotated[_Port, Meta(description="The port to listen on; 0 takes a free one.")] = 8080
     workers: Annotated[
         Annotated[int, Meta(ge=1, le=256)],
-        Meta(description="Processes that serve; more than one where data is an index server."),
+        Meta(description="Number of processes that serve; more than one needs an index server."),
     ] = 1
     open: Annotated[
         bool,
@@ -69,13 +69,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = []
     forwarded_header: Annotated[
         Literal["x-forwarded-for", "forwarded"],
-        Meta(description="The header in which trusted proxies report it."),
+        Meta(description="The header in which trusted proxies report a client's address."),
     ] = "x-forwarded-for"
     max_clock_step: Annotated[
         str,
         Meta(
             pattern="^[0-9]{1,9}(s|m|h|d)$",
-            description="Longest step of the clock followed at once; others must last 10 minutes.",
+            description="Longest leap of the clock followed at once; others must last 10 minutes.",
         ),
     ] = "1h"
     log_format: Annotated[
@@ -146,9 +146,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(description="Seconds after which a stream whose client stops reading is closed."),
     ] = 10
     sinks: dict[str, SinkSettings] = {}
-    """Where changes are sent to, by name: `[sinks.NAME]` in the file alone."""
+    """The sinks by name: tables `[sinks.NAME]`, in the file only."""
     sources: dict[SourceName, ConfiguredSource] = {}
-    """Where events come from, by name: `[sources.NAME]` in the file alone."""
+    """The sources by name: tables `[sources.NAME]`, in the file only."""
 
 
 class Setting(Struct, frozen=True):

@@ -122,7 +122,7 @@ async def _ready(worker: Process, order: Order, ending: asyncio.Event) -> Servin
         return msgspec.json.decode(announce.removeprefix(_READY), type=ServingAddress)
     if announce.startswith(_FAILED):
         raise error_of(500, announce.removeprefix(_FAILED))
-    raise WorkerFailed(f"worker {order.number} ended before it took requests")
+    raise WorkerFailed(f"worker {order.number} ended before it accepted requests")
 
 
 async def _until_one_ends(workers: list[Process], ending: asyncio.Event) -> int:
@@ -133,7 +133,7 @@ async def _until_one_ends(workers: list[Process], ending: asyncio.Event) -> int:
         return 0
     for number, exit_ in enumerate(ended, 1):
         if exit_.done():
-            _log.error("a worker ended by itself: so does the service", worker=number)
+            _log.error("a worker ended by itself, so the service ends", worker=number)
     return 1
 
 

@@ -58,8 +58,8 @@ class RequestContext(Struct):
 
     @property
     def batch_key(self) -> str | None:
-        """The key of the batch of events, by which they count once: the Idempotency-Key, apart from
-        those of other callers."""
+        """The batch key of the request's events, by which they count once: the Idempotency-Key,
+        made different from those of other callers."""
         return None if self.key is None else self.caller.own_id(self.key)
 
     @property

@@ -42,7 +42,7 @@ def secret_of(scope: Scope, *, in_query: bool = False) -> str | None:
 
 def _token(secret: str) -> str:
     if not secret.startswith(TOKEN_PREFIX):
-        raise Unauthorized("only a token may stand in an address, and this is none")
+        raise Unauthorized("expected a token in the URL, got something else")
     return secret
 
 

@@ -93,7 +93,9 @@ def _outline(raw: bytes, kind: str, most_values: int, piece: int = PIECE_BYTES) 
         verdict, place, is_list, count, pieces = outline_json(raw, most_values, piece, is_lines)
     if verdict == MALFORMED:
         error = InvalidMsgpack if kind == MSGPACK else InvalidJson
-        raise error(f"expected one whole {kind} document, and it breaks at byte {place:,}")
+        raise error(
+            f"expected one complete {kind} document, got one that is malformed at byte {place:,}"
+        )
     if verdict == TOO_DEEP:
         raise JsonTooDeep("the body is nested too deeply")
     if verdict == TOO_MANY_VALUES:

@@ -63,7 +63,7 @@ class Replays:
         while (kept := self._kept.get(place)) is not None:
             if kept.digest != digest:
                 raise IdempotencyMismatch(
-                    f"the Idempotency-Key {place[2]!r} came with another body"
+                    f"the Idempotency-Key {place[2]!r} was used with another body"
                 )
             if kept.answer is None:
                 return await compute(), False

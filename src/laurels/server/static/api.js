@@ -46,7 +46,7 @@ export async function ask(address, { body, signal } = {}) {
     text = await response.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server cannot be reached. It is tried again when you come back.");
+    throw new Error("The server cannot be reached.");
   }
   const answer = answerIn(text, response);
   if (!response.ok) throw new Refused(answer);
@@ -72,15 +72,15 @@ async function tokenFor(board, signal) {
 }
 
 /**
- * Follows the live feed of a board until `signal` is aborted. `hears` has a function for each event
- * by its name, `state` for "live", "waiting" and "paused", and `failed` for errors that a retry
+ * Follows the live feed of a board until `signal` is aborted. `handlers` has a function for each
+ * event by its name, `state` for "live", "waiting" and "paused", and `failed` for errors that a retry
  * cannot resolve.
  *
  * A hidden page has no feed: browsers open few connections to a server at a time, for all pages
  * together.
  */
-export function follow(board, query, hears, signal) {
-  const { state, failed, ...events } = hears;
+export function follow(board, query, handlers, signal) {
+  const { state, failed, ...events } = handlers;
   let source = null;
   let timer = null;
   let attempt = 0;
@@ -101,40 +101,40 @@ export function follow(board, query, hears, signal) {
       if (own !== attempt) return;
       listen(new EventSource(url(boardPath(board, "live"), { ...query, token })));
     } catch (error) {
-      if (own === attempt) mend(error);
+      if (own === attempt) recover(error);
     }
   }
 
   function listen(opened) {
     source = opened;
-    for (const [name, hear] of Object.entries(events)) {
+    for (const [name, handle] of Object.entries(events)) {
       source.addEventListener(name, (event) => {
         failures = 0;
         state("live");
-        hear(read(event.data));
+        handle(read(event.data));
       });
     }
     source.addEventListener("error", () => {
       state("waiting");
-      if (opened.readyState === EventSource.CLOSED && opened === source) learnWhy();
+      if (opened.readyState === EventSource.CLOSED && opened === source) findReason();
     });
   }
 
   /**
    * An EventSource has no reason for a refusal; the answer to a query of the same board has one.
    */
-  async function learnWhy() {
+  async function findReason() {
     const own = attempt;
     try {
       const { member: _, ...list } = query;
       await ask(url(boardPath(board, "top"), { ...list, limit: 1 }), { signal });
-      if (own === attempt) mend(null);
+      if (own === attempt) recover(null);
     } catch (error) {
-      if (own === attempt) mend(error);
+      if (own === attempt) recover(error);
     }
   }
 
-  function mend(error) {
+  function recover(error) {
     if (error instanceof Refused && [401, 403, 404].includes(error.status)) {
       close();
       failed(error);

@@ -17,9 +17,9 @@ let shown = null;
 function routeOf(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [first, board] = path.split("/").map(decoded);
-  const said = Object.fromEntries(new URLSearchParams(query));
-  if (first !== "boards" || !board) return { view: boardsView, query: said };
-  return { view: said.member ? memberView : boardView, board, query: said };
+  const parameters = Object.fromEntries(new URLSearchParams(query));
+  if (first !== "boards" || !board) return { view: boardsView, query: parameters };
+  return { view: parameters.member ? memberView : boardView, board, query: parameters };
 }
 
 async function show() {

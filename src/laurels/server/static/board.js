@@ -147,7 +147,7 @@ class BoardView {
     this.feed = new AbortController();
     this.more.onclick = () => this.followMore(failed, again);
     const signal = AbortSignal.any([this.signal, this.feed.signal]);
-    const hears = {
+    const handlers = {
       state: (state) => this.setState(state),
       failed,
       top: (top) => {
@@ -163,7 +163,7 @@ class BoardView {
         this.countLive(change.total);
       },
     };
-    follow(this.board.name, { ...this.query, limit: this.limit }, hears, signal);
+    follow(this.board.name, { ...this.query, limit: this.limit }, handlers, signal);
   }
 
   followMore(failed, again) {

@@ -15,7 +15,7 @@ const ORDER = ["Boards", "Scores", "Questions", "Live feed and export", "Keys", 
 const BESIDE = [
   ["/openapi.json", "this description, OpenAPI 3.1"],
   ["/healthz", "200 while the process answers"],
-  ["/readyz", "200 while requests are taken, 503 when writes fail or the server is about to end"],
+  ["/readyz", "200 while requests are accepted, 503 when writes fail or the server is shutting down"],
   ["/metrics", "figures in the Prometheus text format"],
 ];
 const main = document.getElementById("main");
@@ -197,7 +197,7 @@ function introduction({ info }) {
 }
 
 function beside() {
-  const rows = BESIDE.map(([path, says]) => el("tr", {}, el("th", { scope: "row" }, el("code", {}, path)), el("td", {}, says)));
+  const rows = BESIDE.map(([path, meaning]) => el("tr", {}, el("th", { scope: "row" }, el("code", {}, path)), el("td", {}, meaning)));
   return table(["GET", "Answers"], rows);
 }
 
@@ -228,9 +228,9 @@ function draw(description) {
 function goToHash() {
   const target = document.getElementById(location.hash.slice(1));
   if (!target) return;
-  const asked = location.hash;
+  const fragment = location.hash;
   history.replaceState(null, "", location.pathname);
-  location.replace(asked);
+  location.replace(fragment);
 }
 
 async function start() {

@@ -72,7 +72,7 @@ export function rankText(rank) {
   return typeof rank === "object" ? estimateText(rank.low, rank.high) : `#${grouped(rank)}`;
 }
 
-/** Formats a percentile as "Top 7 %", rounded up so that it never flatters. */
+/** Formats a percentile as "Top 7 %", rounded up, so that it is never too good. */
 export function topPercent(percent) {
   const share = Number(percent);
   const step = share >= 10 ? 1 : share >= 1 ? 0.1 : 0.01;

@@ -5,7 +5,7 @@ import { el } from "./dom.js";
 import { Ranking } from "./ranking.js";
 
 const PAGE = 500;
-const NOBODY = ""; // no row is anybody's own, and no bars: they would be measured by the first row here
+const NOBODY = ""; // highlights no row and draws no bars, whose lengths would be relative to the first row here
 
 export class Further {
   /** `query` has the window and the scope; `live` is the number of live entries above. */
@@ -32,7 +32,7 @@ export class Further {
 
   show() {
     if (!this.node.hidden) return;
-    const text = ["Below this line the list stands still, as read at ", this.readAt, "."];
+    const text = ["The entries below are not updated. They were read at ", this.readAt, "."];
     this.node.append(el("p", { class: "muted" }, text), this.ranking.node);
     this.node.hidden = false;
   }

@@ -167,7 +167,7 @@ class MemberView {
   }
 
   follow(failed) {
-    const hears = {
+    const handlers = {
       state: (state) => {
         this.state = state;
         this.showState();
@@ -178,7 +178,7 @@ class MemberView {
       },
     };
     const watched = { ...this.query, window: this.window.name, member: this.member, to_rank: AIM };
-    follow(this.board.name, watched, hears, this.signal);
+    follow(this.board.name, watched, handlers, this.signal);
     this.signal.addEventListener("abort", () => clearTimeout(this.timer));
     if (this.isRanked) this.refreshSoon(NEIGHBOURS_MS, failed);
   }
@@ -216,8 +216,8 @@ async function asked(address, signal) {
 
 function beside(neighbour, text, where) {
   if (!neighbour) return null;
-  const said = isZero(neighbour.gap) ? ["Level with "] : [el("b", {}, text(neighbour.gap)), ` ${where} `];
-  return el("li", {}, said, memberName(neighbour.member));
+  const gap = isZero(neighbour.gap) ? ["Level with "] : [el("b", {}, text(neighbour.gap)), ` ${where} `];
+  return el("li", {}, gap, memberName(neighbour.member));
 }
 
 function aim(standing, text, columns) {

@@ -171,7 +171,7 @@ export async function scopeList(board, scope, window, signal) {
     "section",
     { class: "panel", "aria-label": "Scopes" },
     el("h2", {}, `Choose ${what}`),
-    list.children.length ? list : el("p", { class: "muted" }, "Nobody is counted by this yet."),
+    list.children.length ? list : el("p", { class: "muted" }, "No event with these labels has been counted yet."),
     more,
   );
 }

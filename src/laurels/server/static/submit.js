@@ -8,7 +8,7 @@ import { isScoped, labelsOf } from "./scopes.js";
 const STATUS = {
   applied: "Counted",
   unchanged: "Counted, nothing changed",
-  duplicate: "Was counted already",
+  duplicate: "Already counted before",
 };
 
 /**
@@ -48,8 +48,8 @@ function labelField(label, scope) {
 
 /** Returns the labels in the fields of the form; none if all are empty. */
 function labelsIn(fields) {
-  const said = [...fields].filter(([name, value]) => name.startsWith("label ") && value);
-  return said.length ? Object.fromEntries(said.map(([name, value]) => [name.slice("label ".length), value])) : undefined;
+  const filled = [...fields].filter(([name, value]) => name.startsWith("label ") && value);
+  return filled.length ? Object.fromEntries(filled.map(([name, value]) => [name.slice("label ".length), value])) : undefined;
 }
 
 function valueLabel(column) {
@@ -69,8 +69,8 @@ function example(column) {
 function sender(board, query, signal) {
   let unanswered = null;
   return async (member, value, labels) => {
-    const said = JSON.stringify([member, value, labels]);
-    if (unanswered?.said !== said) unanswered = { said, id: newId() };
+    const content = JSON.stringify([member, value, labels]);
+    if (unanswered?.content !== content) unanswered = { content, id: newId() };
     const body = { member, value, id: unanswered.id, labels };
     try {
       const receipt = await ask(url(boardPath(board.name, "scores"), query), { body, signal });

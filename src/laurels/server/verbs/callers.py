@@ -1,4 +1,4 @@
-"""The caller itself: what its key or token permits, for programs that offer only that."""
+"""The caller itself: what its key or token permits, so that programs can offer only that."""
 
 from collections.abc import Sequence
 from typing import get_args

@@ -27,7 +27,7 @@ ROUTES = Routes()
 
 @ROUTES.row("GET", "/v1/copies", "admin", returns=CopyClock, store_wide=True)
 async def copies(context: RequestContext, _: NoQuery) -> object:
-    """The time of the store, with which boards that are copied into it have to agree."""
+    """The time of the store; the time of a board that is copied into it has to agree with it."""
     return await asyncio.to_thread(context.store.copies.clock)
 
 
@@ -67,7 +67,7 @@ def _next(pieces: Iterator[Piece]) -> Piece | None:
 
 @ROUTES.row("GET", "/v1/boards/{board}/copy", "admin", returns=UnfinishedAnswer, store_wide=True)
 async def copy_state(context: RequestContext, _: NoQuery) -> object:
-    """The unfinished copy of a board, which nobody else sees."""
+    """The unfinished copy of a board, which no other endpoint shows."""
     unfinished = await asyncio.to_thread(context.store.copies.unfinished, context.board)
     return UnfinishedAnswer(None if unfinished is None else unfinished.uid)
 

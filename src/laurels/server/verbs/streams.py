@@ -60,8 +60,8 @@ async def export(context: RequestContext, parameters: Struct) -> object:
 
 
 class LiveQuery(Struct, forbid_unknown_fields=True):
-    """The first `limit` entries of a window, or a `member` and what it needs `to_rank`, in a scope;
-    updated at most every `interval` ms."""
+    """The first `limit` entries of a window, or a `member` and what it needs to reach the position
+    `to_rank`, in a scope; updated at most every `interval` ms."""
 
     labels: Annotated[str, Meta(description=LABELS)] | None = None
     by: str | None = None
@@ -75,8 +75,8 @@ class LiveQuery(Struct, forbid_unknown_fields=True):
 @ROUTES.row("GET", "/v1/boards/{board}/live", "read", query=LiveQuery, returns=bytes)
 async def live(context: RequestContext, query: LiveQuery) -> object:
     """The live feed as Server-Sent Events: `top` with the list, then `change` with each change; for
-    a member, `standing` at each change, also of what it needs `to_rank`. `Last-Event-ID` continues
-    an interrupted stream."""
+    a member, `standing` at each change, also of what it needs to reach the position `to_rank`.
+    `Last-Event-ID` continues an interrupted stream."""
     interval_ms = query.interval
     if interval_ms is None:
         interval_ms = context.server.settings.live_interval

@@ -41,9 +41,9 @@ MEND_VALUES, MEND_BYTES = 1_000_000, 8 << 20
 class ScoresQuery(Struct, forbid_unknown_fields=True):
     """`receipts`: which receipts of a batch to list. They have the score and rank in the scope by
     the labels in `scope` (`zone,gender`), by default the board's first. A `position` is committed
-    with the batch; with `position_before` only where that text is stored for the source, empty for
-    none. `arrived_ms` is when the stream that the events come from took them: whether they are late
-    is judged by that."""
+    with the batch; with `position_before`, only if that text is stored for the source now (empty:
+    none). `arrived_ms` is when the stream that the events come from took them: whether they are
+    late is judged by that."""
 
     window: str | None = None
     ranks: bool = False
@@ -245,7 +245,7 @@ def _is_of_event(error: LaurelsError) -> bool:
 
 
 class DataFields(Struct):
-    """A member and its new data, and what it is to follow."""
+    """A member and its new data; with `before`, the data that it must have now."""
 
     member: str
     data: Any
@@ -254,8 +254,9 @@ class DataFields(Struct):
 
 @ROUTES.row("PUT", "/v1/boards/{board}/data", "write", body=DataFields, status=NO_CONTENT)
 async def set_data(context: RequestContext, _: NoQuery) -> None:
-    """Set the data of a member, JSON of up to 1 KiB: `{"member": …, "data": …}`; null removes
-    it. With `before` only where the member has this data, null for none; otherwise it is 409."""
+    """Set the data of a member, JSON of up to 1 KiB: `{"member": …, "data": …}`; null removes it.
+    With `before`, the data is set only if the member has that data now (null: none); otherwise the
+    answer is 409."""
     document = requests.document(context.raw, context.media_type)
     member, data, before = requests.fields(document, "member", "data", optional=("before",))
     followed = requests.plain(before) if "before" in document else msgspec.UNSET
@@ -314,8 +315,8 @@ class Mended(Struct, frozen=True):
 )
 async def mend(context: RequestContext, _: NoQuery) -> object:
     """Replace entries of rankings as a whole, with the times that decide between equal scores; with
-    `expected` only where the ranking has these entries. For entries that were read elsewhere, such
-    as in a ledger: an event counts in all windows, and this in none other."""
+    `expected` only where the ranking has these entries. It is for entries that were read elsewhere,
+    such as in a ledger. Unlike an event, it changes no other window."""
     read = await context.server.decoder.document(context.raw, context.media_type, MEND_VALUES)
     found = requests.typed(read, MendFields)
     with context.server.admission.writing():

@@ -64,7 +64,7 @@ do
     return sampled(pool, sizes.sample - 1)[1]
   end
 
-  -- Returns by how much the steps between edges have to be multiplied so that `H.edges` edges suffice.
+  -- Returns by how much the steps between edges have to be multiplied so that `sizes.edges` edges suffice.
   local function stretch_for(members)
     local sizes = head.sizes
     local least = math.max(sizes.step * sizes.k, sizes.least / 4)
