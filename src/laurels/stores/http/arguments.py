@@ -38,7 +38,8 @@ class EventBatch(Struct):
 
     @property
     def repeats(self) -> bool:
-        """Whether the batch counts once if it is sent twice: every event has an id."""
+        """Whether the batch counts only once even if it is sent twice, since every event has an
+        id."""
         return all(event is None or event.id is not None for event in self.events)
 
     def parts(self, size: int) -> list[list[SubmittedEvent | None]]:

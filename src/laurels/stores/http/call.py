@@ -17,8 +17,8 @@ T = TypeVar("T")
 class Call(Generic[T]):
     """One request. `target` is its path with the query string. `otherwise` has the result for an
     error code that is a regular answer. `repeats` means that sending it twice has the same effect
-    as sending it once, `keyed` that the same answer then needs an Idempotency-Key. `patient` means
-    that the answer has no time limit. `also` are further headers."""
+    as sending it once, `keyed` that it needs an Idempotency-Key to get the same answer both times.
+    `patient` means that the answer has no time limit. `also` are further headers."""
 
     method: str
     target: str

@@ -68,8 +68,8 @@ class Submission:
 
     @property
     def kind(self) -> object:
-        """A key shared by the submissions that may be joined; None for one that is validated, cut
-        or answered as a whole."""
+        """A key shared by the submissions that may be joined; None for a submission that is
+        validated, divided or answered as a whole, and therefore not joined."""
         if self._event_time or self._position is not None or self._errors:
             return None
         if self._absolute or self._atomic or self._columns.ats is not None:

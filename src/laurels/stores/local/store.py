@@ -68,8 +68,9 @@ class Service(LocalUpkeep):
 
     @property
     def copies(self) -> LocalCopies:
-        """Whole boards, read and written; made anew, since a store without owners must be freed at
-        once, with the lock of its folder."""
+        """Whole boards, read and written. The object is made for each call: if the store kept it,
+        the two would form a cycle, and an unreferenced store would not be freed at once, and would
+        keep its folder locked."""
         return LocalCopies(self)
 
     def close(self) -> None:
