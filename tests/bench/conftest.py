@@ -7,7 +7,9 @@ import gc
 from collections.abc import Iterator
 
 import pytest
+from bench.peers.redis_server import installed
 
+from tests.redis.programs import skip_or_fail
 from tests.redis.writing import patient
 
 
@@ -26,3 +28,10 @@ def patient_calls() -> Iterator[None]:
     """Let calls of an index server take as long as they may take on a busy machine."""
     with patient():
         yield
+
+
+@pytest.fixture
+def needs_redis() -> None:
+    """Skip a comparison with Redis where it is not installed: a Valkey does not stand in for it."""
+    if not installed():
+        skip_or_fail("redis-server is not installed: apt-get install -y redis-server")

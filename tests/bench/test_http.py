@@ -24,6 +24,8 @@ from bench.peers.redis_server import installed
 from bench.tables import markdown
 from bench.workload import Batch, Population, in_batches, member_name
 
+from tests.redis.programs import skip_or_fail
+
 NOW_MS = 1_700_000_000_000
 TINY = HttpEffort(
     members=1_000,
@@ -53,13 +55,11 @@ def need_peers() -> None:
     absent = [name for name in PACKAGES if find_spec(name) is None]
     lacking = [f"{', '.join(absent)}: pip install -e '.[server,bench]'"] if absent else []
     if not installed():
-        lacking.append("redis-server: apt install redis-server")
+        lacking.append("redis-server: apt-get install -y redis-server")
     if not wrk.installed():
-        lacking.append("wrk: apt install wrk")
-    if lacking and os.environ.get("CI") == "true":
-        pytest.fail(f"missing: {'; '.join(lacking)}")
+        lacking.append("wrk: apt-get install -y wrk")
     if lacking:
-        pytest.skip(f"missing: {'; '.join(lacking)}")
+        skip_or_fail(f"missing: {'; '.join(lacking)}")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """The benchmark of rolling windows measures boards with the content that it describes."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,7 +10,7 @@ from typing import Any, get_args
 import pytest
 from bench.history import WEEK, History, evening
 from bench.peers import BOARD
-from bench.peers.redis_server import RedisServer, Setting, installed
+from bench.peers.redis_server import RedisServer, Setting
 from bench.peers.rolling_api import RollingApi
 from bench.peers.rolling_engine import EngineRolling
 from bench.peers.rolling_redis import RollingRedis, Way
@@ -26,11 +25,7 @@ NOW_MS = evening(1_700_000_000_000)
 
 
 @pytest.fixture
-def redis_server(tmp_path: Path) -> Iterator[RedisServer]:
-    if not installed():
-        if os.environ.get("CI") == "true":
-            pytest.fail("redis-server is missing")
-        pytest.skip("redis-server is not installed")
+def redis_server(needs_redis: None, tmp_path: Path) -> Iterator[RedisServer]:  # noqa: ARG001
     with RedisServer(tmp_path) as server:
         yield server
 

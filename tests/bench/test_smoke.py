@@ -1,6 +1,5 @@
 """The benchmark runs, verifies what it measures, and reports it."""
 
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import msgspec
 import pytest
 from bench.__main__ import main
 from bench.effort import Effort
-from bench.peers.redis_server import installed
 from bench.report import Report, grids
 from bench.tables import markdown
 from bench.timing import Question, Sample
@@ -38,13 +36,6 @@ def measured(chosen: str, folder: Path, *more: str) -> Report:
     return msgspec.json.decode(file.read_bytes(), type=Report)
 
 
-def need_redis() -> None:
-    if not installed():
-        if os.environ.get("CI") == "true":
-            pytest.fail("redis-server is missing")
-        pytest.skip("redis-server is not installed")
-
-
 def groups(report: Report) -> set[str]:
     return {sample.question.group for sample in report.samples}
 
@@ -66,8 +57,8 @@ def test_our_own_steps_are_told_apart(tmp_path: Path, monkeypatch: pytest.Monkey
     assert {"SQLite commit", "receipts", "the whole submit_many"} <= steps
 
 
+@pytest.mark.usefixtures("needs_redis")
 def test_redis_is_measured_under_every_setting(tmp_path: Path) -> None:
-    need_redis()
     report = measured("redis", tmp_path, "--detail")
     assert {sample.safety for sample in report.samples} == {"memory", "each second", "each commit"}
     assert "Durable events/s, 4 submitters, zipf" in groups(report)
@@ -84,8 +75,8 @@ def test_rolling_windows_are_measured_in_memory_and_durable(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
 
 
+@pytest.mark.usefixtures("needs_redis")
 def test_redis_does_the_work_of_rolling_windows_under_every_setting(tmp_path: Path) -> None:
-    need_redis()
     report = measured("redis", tmp_path, "--rolling")
     assert groups(report) >= ROLLING_TABLES
     assert not any(sample.ours for sample in report.samples)

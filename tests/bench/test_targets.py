@@ -1,6 +1,5 @@
 """Targets are measured, compared with the wanted figures, and drawn."""
 
-import os
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,7 +15,6 @@ from bench.growth.verdict import growth_outcomes, lines_of, shares
 from bench.history import WEEK, evening
 from bench.machine import Machine
 from bench.outcome import Findings, Outcome
-from bench.peers.redis_server import installed
 from bench.report import Measured, Report
 from bench.sizes import size_name, size_of
 from bench.tables import markdown, with_targets
@@ -78,13 +76,10 @@ def test_what_needs_no_redis_is_measured_without_one(
     assert "| longest stall, 400 members, writing and rolling | ≤ 10 ms |" in markdown(report)
 
 
+@pytest.mark.usefixtures("needs_redis")
 def test_every_target_beside_redis_is_a_ratio(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not installed():
-        if os.environ.get("CI") == "true":
-            pytest.fail("redis-server is missing")
-        pytest.skip("redis-server is not installed")
     report = measured("engine,api,redis", tmp_path, monkeypatch)
     ratios = {o.target: o for o in report.outcomes if o.measure in ("x", "of it")}
     assert ratios["durable events, all, zipf"].least == 5

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from tests.redis.programs import skip_or_fail
 
 SOURCE = Path(__file__).with_name("failing_io.c")
 KILL = 0
@@ -60,9 +60,7 @@ def compiled(folder: Path) -> Path:
     """The shim as a library. Skips where there is no C compiler; fails there under CI."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("a C compiler is missing")
-        pytest.skip("there is no C compiler: apt-get install gcc")
+        skip_or_fail("no C compiler is installed: apt-get install -y gcc")
     library = folder / "failing_io.so"
     options = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library)]
     subprocess.run([compiler, *options, str(SOURCE), "-ldl"], check=True, timeout=120)

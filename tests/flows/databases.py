@@ -23,8 +23,8 @@ from typing import Self
 
 import psycopg
 import pymysql
-import pytest
 
+from tests.redis.programs import skip_or_fail
 from tests.redis.servers import free_port, until
 
 _POSTGRES = "/usr/lib/postgresql/*/bin"
@@ -35,10 +35,7 @@ def need(name: str, package: str, *more: str) -> str:
     places = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/sbin", "/usr/local/sbin", *more]
     found = shutil.which(name, path=os.pathsep.join(places))
     if found is None:
-        message = f"missing: {name}: apt install {package}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+        skip_or_fail(f"{name} is not installed: apt-get install -y {package}")
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -12,7 +11,6 @@ from itertools import count
 from typing import Any
 from urllib.parse import urlencode
 
-import pytest
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -21,6 +19,8 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
+
+from tests.redis.programs import skip_or_fail
 
 WITHIN_MS = 60_000
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"]
@@ -42,9 +42,7 @@ Element.prototype.animate = function (frames, options) {
 def need_chromium() -> str:
     found = shutil.which("chromium")
     if found is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"chromium is missing: {_INSTALL}")
-        pytest.skip(f"chromium is not installed: {_INSTALL}")
+        skip_or_fail(f"chromium is not installed: {_INSTALL}")
     return found
 
 

