@@ -39,12 +39,12 @@ class Machine(RuleBasedStateMachine):
     def start(self, rng: Random, combination: tuple[tuple[tuple[str, ...], ...], str, str]) -> None:
         self._until_torn_down.enter_context(shares(rng))
         self.world = begin(rng, self.implementation, self._folder, [combination])
+        self._until_torn_down.callback(self.world.deployment.close)
 
     def teardown(self) -> None:
         with self._until_torn_down:
             if hasattr(self, "world"):
                 finish(self.world, self._random)
-                self.world.deployment.close()
 
 
 def happens(happening: rules.Rule) -> Callable[[Machine, Random], None]:
