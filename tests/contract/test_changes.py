@@ -552,3 +552,47 @@ def test_a_tag_that_the_store_does_not_know_has_diverged(lb: laurels.Leaderboard
             with pytest.raises(CursorDiverged):
                 lb.changes("board", after=changed)
         lb.changes("board", after=cursor)
+
+
+def named(lb: laurels.Leaderboards, cursor: str, board: str) -> tuple[set[str], str]:
+    """The boards that are named as changed until one of them is, and the cursor behind it."""
+    found: set[str] = set()
+    while board not in found:
+        changed = lb.changed_boards(cursor)
+        assert changed.boards is not None
+        found, cursor = found | set(changed.boards), changed.cursor
+    return found, cursor
+
+
+def test_boards_with_changes_are_named(lb: laurels.Leaderboards) -> None:
+    begun = lb.changed_boards()
+    assert begun.boards is None
+    lb.create(laurels.Board("plain"))
+    for name in ("a", "b", "c"):
+        lb.create(laurels.Board(name, changes="1h"))
+    _, cursor = named(lb, begun.cursor, "c")
+    assert lb.changed_boards(cursor).boards == []
+    for name in ("a", "plain", "b"):
+        lb.submit(name, "ann", 1)
+    lb.delete("a")
+    lb.set_data("c", "ann", 1)
+    found, cursor = named(lb, cursor, "c")
+    assert {"b", "c"} <= found <= {"a", "b", "c"}
+    assert lb.changed_boards(cursor).boards == []
+    assert lb.changed_boards("9" * 15).boards is None
+    for text in ("", "x", "-1", "1.5"):
+        with pytest.raises(InvalidCursor):
+            lb.changed_boards(text)
+
+
+def test_a_cursor_of_changed_boards_misses_nothing_over_a_restart(lasting: Deployment) -> None:
+    lasting.lb.create(laurels.Board("b", changes="1h"))
+    lasting.lb.create(laurels.Board("c", changes="1h"))
+    cursor = lasting.lb.changed_boards().cursor
+    lasting.lb.submit("b", "ann", 1)
+    lb = lasting.reopen()
+    lb.submit("c", "ann", 1)
+    changed, found = lb.changed_boards(cursor), {"b", "c"}
+    while changed.boards is not None and found:
+        found -= {*changed.boards}
+        changed = lb.changed_boards(changed.cursor)

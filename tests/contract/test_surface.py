@@ -42,6 +42,8 @@ VERBS = (
     "count",
     "periods",
     "scopes",
+    "changes",
+    "changed_boards",
     "stats",
     "export",
     "check",

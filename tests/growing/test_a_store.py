@@ -12,7 +12,7 @@ import pytest
 
 import laurels
 from laurels import config
-from laurels.core.changes.answers import ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.index import Index
@@ -65,6 +65,9 @@ class CountingStore:
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
         return self._store.changes(board, after, limit, initial=initial)
+
+    def changed_boards(self, after: str | None) -> ChangedBoards:
+        return self._store.changed_boards(after)
 
     def position(self, board: str, source: str) -> str | None:
         return self._store.position(board, source)
@@ -163,8 +166,10 @@ def test_every_verb_works_over_a_store_of_ones_own(called: set[str]) -> None:
     assert lb.scopes("b", "room") == [{"room": "42"}]
     assert [entry.member for entry in lb.export("b")] == ["bob", "cid", "ann"]
 
+    changed = lb.changed_boards()
     lb.change("b", changes="1h")
     lb.set_data("b", "bob", [1])
+    assert lb.changed_boards(changed.cursor).boards == ["b"]
     assert [change.kind for change in lb.changes("b")] == ["change", "data"]
     assert len(next(lb.watch_changes("b"))) == 2
 

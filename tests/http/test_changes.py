@@ -86,6 +86,29 @@ def test_a_key_of_other_boards_sees_none(server: Served) -> None:
         assert answer.json()["code"] == absent.json()["code"]
 
 
+def test_a_key_of_some_boards_is_told_of_no_others(server: Served) -> None:
+    made = httpx.post(
+        f"{server.url}/v1/keys",
+        json={"name": "some", "scope": "read", "boards": ["mine*"]},
+        headers=ADMIN,
+    )
+    some = {"authorization": f"Bearer {made.raise_for_status().json()['key']}"}
+    begun = httpx.get(f"{server.url}/v1/changes", headers=some).json()
+    assert begun["boards"] is None
+    for name in ("mine1", "mine2", "others"):
+        board = {"changes": "1h"}
+        httpx.put(f"{server.url}/v1/boards/{name}", json=board, headers=ADMIN).raise_for_status()
+    after = {"after": begun["cursor"]}
+    answers = [
+        httpx.get(f"{server.url}/v1/changes", params=after, headers=headers).json()
+        for headers in (some, ADMIN)
+    ]
+    assert [sorted(answer["boards"]) for answer in answers] == [
+        ["mine1", "mine2"],
+        ["mine1", "mine2", "others"],
+    ]
+
+
 def test_a_stream_goes_on_where_it_ended(server: Served) -> None:
     submit(server.url, "ann", 1)
 

@@ -63,6 +63,9 @@ class _Awaited:
     ) -> Awaitable[Any]:
         return self._store.changes_async(board, after, limit, initial=initial)
 
+    def changed_boards(self, after: str | None) -> Awaitable[Any]:
+        return self._store.read_async(lambda _: self._store.changed_boards(after))
+
     def position(self, board: str, source: str) -> Awaitable[Any]:
         return self._store.read_async(lambda _: self._store.position(board, source))
 
@@ -152,6 +155,7 @@ class AsyncLeaderboards:
     periods = _awaited(Leaderboards.periods)
     scopes = _awaited(Leaderboards.scopes)
     changes = _awaited(Leaderboards.changes)
+    changed_boards = _awaited(Leaderboards.changed_boards)
     stats = _awaited(Leaderboards.stats)
 
     check = _awaited(Leaderboards.check)

@@ -8,7 +8,7 @@ from typing import Any, Self, overload
 from msgspec import UNSET
 
 from laurels.core.between import Bound
-from laurels.core.changes.answers import ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.changes.cursor import checked_limit
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
@@ -669,6 +669,18 @@ class Leaderboards:
                 yield page
             elif not page.more:
                 threading.Event().wait(poll_seconds)
+
+    def changed_boards(self, after: str | None = None) -> ChangedBoards:
+        """Return the names of the boards with changes after a cursor, which is the `cursor` of the
+        previous call. A reader of many boards need not poll each of them: it calls this, and reads
+        the changes of the boards that are named.
+
+        `boards` is None without a cursor and whenever it is not known which boards have changes,
+        such as after a restart: then read all of them. The answer may leave a board out if a
+        process or a server is lost, so read every board at long intervals, too. Raises
+        InvalidCursor. O(boards returned).
+        """
+        return self._store.changed_boards(after)
 
     @overload
     def stats(self) -> Stats: ...

@@ -117,12 +117,17 @@ async def direct_here(
             followed = await _followed(clock, connection, definitions, guard, create=create)
             await registry.load()
         index = _redis_index(connection, address.prefix, followed)
+
+        async def close() -> None:
+            await index.latest.finish()
+            await connection.close()
+
         return RedisStore(
             ShardedIndex(index),
             registry,
             followed,
             asyncio.get_running_loop(),
-            connection.close,
+            close,
             RedisKeys(connection, address.prefix),
             Calls(secrets.token_hex(8)),
             ShardedContents(index),

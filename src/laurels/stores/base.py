@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from laurels.core.changes.answers import ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.contents import CopyClock, Origin, Piece, UnfinishedCopy
@@ -54,6 +54,10 @@ class Store(Protocol):
         """Return the changes of a board after a cursor; with None from the oldest kept one on, with
         `now` none yet, but the cursor of their end. With `initial` all current entries come first.
         Raises ChangesNotKept, ChangesExpired, CursorDiverged, InvalidCursor, InvalidLimit."""
+
+    def changed_boards(self, after: str | None) -> ChangedBoards:
+        """Return the boards with changes after a cursor, by one small read, however many boards
+        there are; it may be incomplete, see `ChangedBoards`. Raises InvalidCursor."""
 
     def positions(self, board: str) -> dict[str, str]:
         """Return the last committed positions of all sources of a board."""

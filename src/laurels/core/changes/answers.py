@@ -88,3 +88,15 @@ class ChangePage(Answer, frozen=True):
     def __getitem__(self, at: str) -> Any: ...
     def __getitem__(self, at: SupportsIndex | slice | str) -> Any:
         return super().__getitem__(at) if isinstance(at, str) else self.changes[at]
+
+
+class ChangedBoards(Answer, frozen=True):
+    """The names of the boards with changes after a cursor, and the cursor of the next call.
+
+    `boards` is None if it is not known which boards have any: without a cursor, or after a restart
+    of the store. The answer may be incomplete: a process that is lost right after a write to an
+    index server leaves the board out, so each board has to be read at long intervals, too.
+    """
+
+    boards: list[str] | None
+    cursor: str

@@ -59,6 +59,13 @@ def decode_cursor(text: object) -> ChangeCursor:
     return ChangeCursor(uid, places)
 
 
+def decode_latest(text: object) -> int:
+    """Return the number in a cursor of changed boards. Raises InvalidCursor for any other text."""
+    if not isinstance(text, str) or not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise InvalidCursor(f"expected the cursor of changed boards, got {safe_repr(text)}")
+    return int(text)
+
+
 def _is_sound(place: BlockPlace) -> bool:
     return 0 <= place.sequence < 2**62 and 0 <= place.tag < 2**62 and -1 <= place.number < 2**31
 

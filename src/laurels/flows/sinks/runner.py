@@ -4,16 +4,21 @@ Each board has a task of its own. The task reads a page of changes after the sin
 it, and only then moves the position: in the target, together with the page, if the target keeps
 positions; otherwise in the store, after the target has confirmed. So after a kill at any moment a
 page may be sent again, and none is left out.
+
+At the end of a board's changes the task waits until the store names the board among those with new
+ones. An idle store is sent one small query a poll, however many boards it has. The answer may be
+incomplete, so each board is also read once in a round over all boards.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
-from laurels.core.changes.answers import Change, ChangePage
+from laurels.core.changes.answers import Change, ChangedBoards, ChangePage
 from laurels.errors import (
     ChangesExpired,
     ChangesNotKept,
@@ -27,16 +32,13 @@ from laurels.model.board_patterns import reaches
 
 from .figures import BoardFigures, SinkFigures
 from .positions import move_position
+from .round import BoardRound
 from .target import BEGIN_AGAIN, POSITION_PREFIX, SinkPage, SinkTarget, is_own
 
 T = TypeVar("T")
 
 POLL_SECONDS = 0.05
 MOST_POLL_SECONDS = 1.0
-BOARDS_A_SECOND = 1_000
-"""The number of idle boards that are checked in a second, in total."""
-NEW_BOARDS_SECONDS = 5.0
-"""The time between two searches for new boards."""
 REPORT_SECONDS = 10.0
 """The time between two reports to the store by a sink whose target keeps its position."""
 
@@ -98,7 +100,14 @@ class SinkRunner:
         self._report = report
         self._sleep = sleep
         self._turn = asyncio.Lock()
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._readers: dict[str, _BoardReader] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopped = asyncio.Event()
+        self._error: BaseException | None = None
+        """The error of a board's task, which ends the sink; then `_stopped` is set."""
+        self._round = BoardRound()
+        self._unreported: set[_BoardReader] = set()
+        """Readers whose position is not yet reported to the store."""
         self.figures = SinkFigures({})
         self.failed: dict[str, LaurelsError] = {}
         """Boards that the sink could not go on with, and why."""
@@ -109,47 +118,102 @@ class SinkRunner:
         instead."""
         try:
             await self._patiently(self._target.open, None)
-            while True:
-                for name in await self._found():
-                    if name not in self._tasks and name not in self.failed:
-                        self._tasks[name] = asyncio.create_task(self._follow(name))
-                if self._options.until_end:
-                    await self._ended(list(self._tasks.values()))
-                    return
-                await self._ended([asyncio.create_task(self._wait())], *self._tasks.values())
+            if self._options.until_end:
+                self._begin(await self._found())
+                await asyncio.gather(*self._tasks)
+            else:
+                await self._go_on()
         finally:
-            for task in self._tasks.values():
+            tasks = list(self._tasks)
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self._target.close()
 
-    async def _wait(self) -> None:
-        await self._sleep(NEW_BOARDS_SECONDS)
+    async def _go_on(self) -> None:
+        """Wake the readers of boards with new changes, until the sink is cancelled or one of its
+        tasks fails."""
+        seconds, changed = POLL_SECONDS, await self._changed(None)
+        while True:
+            names = self._wanted(changed.boards or ())
+            if changed.boards is None or self._round.is_over:
+                found = await self._found()
+                self._begin(found)
+                self._round.begin(found)
+                names = found if changed.boards is None else names
+            self._wake(names)
+            seconds = POLL_SECONDS if names else min(MOST_POLL_SECONDS, seconds * 2)
+            self._wake(self._round.after(seconds))
+            self._wake_unreported()
+            await self._wait(seconds)
+            changed = await self._changed(changed.cursor)
 
-    async def _ended(
-        self, awaited: Sequence[asyncio.Task[None]], *beside: asyncio.Task[None]
-    ) -> None:
-        """Wait until all of `awaited` have ended; raise the first error of any task meanwhile."""
-        pending = {*awaited, *beside}
+    async def _changed(self, cursor: str | None) -> ChangedBoards:
+        return await self._patiently(lambda: self._boards.changed_boards(cursor), None)
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait for some seconds. Raises the error of a reader that fails meanwhile."""
+        waits = [
+            asyncio.create_task(self._pause(seconds)),
+            asyncio.create_task(self._stopped.wait()),
+        ]
         try:
-            while not all(task.done() for task in awaited):
-                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in awaited:
+            for task in waits:
                 task.cancel()
-        self._tasks = {name: task for name, task in self._tasks.items() if not task.done()}
+        if self._error is not None:
+            raise self._error
+
+    async def _pause(self, seconds: float) -> None:
+        await self._sleep(seconds)
+
+    def _begin(self, names: Iterable[str]) -> None:
+        """Begin to read boards that are not read yet."""
+        for name in names:
+            if name not in self._readers and name not in self.failed:
+                reader = self._readers[name] = _BoardReader(self, name)
+                task = asyncio.create_task(self._follow(reader))
+                self._tasks.add(task)
+                task.add_done_callback(partial(self._note_end, reader))
+
+    def _wake(self, names: Iterable[str]) -> None:
+        """Let the readers of boards read again; begin those that are not read yet."""
+        for name in names:
+            if name in self._readers:
+                self._readers[name].news.set()
+            else:
+                self._begin([name])
+
+    def _wake_unreported(self) -> None:
+        """Wake the readers that have to report their position to the store."""
+        now_ms = self._now_ms()
+        for reader in list(self._unreported):
+            if reader.is_report_due(now_ms):
+                self._unreported.discard(reader)
+                reader.news.set()
+
+    def _note_end(self, reader: "_BoardReader", task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._unreported.discard(reader)
+        del self._readers[reader.board]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._error = error
+            self._stopped.set()
 
     async def _found(self) -> list[str]:
+        """Return the names of all boards that the sink reads."""
         boards = await self._patiently(self._boards.boards, None)
-        wanted = self._options.boards
-        return [each.name for each in boards if each.changes and reaches(wanted, each.name)]
+        return self._wanted([each.name for each in boards if each.changes])
 
-    async def _follow(self, board: str) -> None:
+    def _wanted(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if reaches(self._options.boards, name)]
+
+    async def _follow(self, reader: "_BoardReader") -> None:
         """Send the changes of a board from the sink's position on."""
+        board = reader.board
         try:
-            await _BoardReader(self, board).run()
+            await reader.run()
         except (UnknownBoard, ChangesNotKept):
             return
         except (SinkBehind, TargetRefused) as error:
@@ -180,7 +244,9 @@ class _BoardReader:
 
     def __init__(self, sink: SinkRunner, board: str) -> None:
         self._sink = sink
-        self._board = board
+        self.board = board
+        self.news = asyncio.Event()
+        """Whether the board may have changes after those that were read last."""
         self._options = sink._options
         self._target = sink._target
         self._figures = sink.figures.of(board)
@@ -189,6 +255,7 @@ class _BoardReader:
         self._after: str | None = None
         self._restarts = False
         self._reported_ms = 0
+        self._reported: str | None = None
         self._ahead: tuple[str, asyncio.Task[ChangePage]] | None = None
         """The page behind a cursor, read while the one before it is delivered."""
 
@@ -207,7 +274,6 @@ class _BoardReader:
             self._after, self._restarts = None, True
         elif self._stored is None:
             self._restarts = self._target.takes_state or self._options.initial
-        wait_seconds = POLL_SECONDS
         while True:
             page = await self._call(self._read)
             if page is None:
@@ -217,24 +283,20 @@ class _BoardReader:
             changes = [change for change in page if not is_own(change)]
             if changes:
                 await self._deliver(changes, page.cursor)
-                wait_seconds = POLL_SECONDS
             self._after = page.cursor
             await self._tell_store(at_end=not page.more)
             if page.more:
                 continue
             if self._options.until_end:
                 return
-            if not changes:
-                await self._sink._sleep(wait_seconds)
-                most = max(MOST_POLL_SECONDS, len(self._sink._tasks) / BOARDS_A_SECOND)
-                wait_seconds = min(most, wait_seconds * 2)
+            await self.news.wait()
 
     async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
         return await self._sink._patiently(call, self._figures)
 
     async def _position(self) -> str | None:
         async with self._sink._turn:
-            return await position_of(self._sink._boards, self._target, self._board, self._options)
+            return await position_of(self._sink._boards, self._target, self.board, self._options)
 
     async def _read(self) -> ChangePage | None:
         """Return the changes after the position; None if the sink has to start over."""
@@ -247,18 +309,19 @@ class _BoardReader:
         except (ChangesExpired, CursorDiverged) as error:
             if not self._target.takes_state:
                 raise SinkBehind(f"the sink {self._options.name!r}: {error.what}") from error
-            self._sink._report(f"{self._board}: {error.what}; sending all present entries again")
+            self._sink._report(f"{self.board}: {error.what}; sending all present entries again")
             self._after, self._restarts = None, True
             self._figures.restarts += 1
             return None
 
     async def _page(self, after: str | None, *, initial: bool = False) -> ChangePage:
+        self.news.clear()  # before the page is read, so that changes behind it are noticed
         return await self._sink._boards.changes(
-            self._board, after=after, limit=self._target.limit, initial=initial
+            self.board, after=after, limit=self._target.limit, initial=initial
         )
 
     async def _deliver(self, changes: Sequence[Change], cursor: str) -> None:
-        page = SinkPage(self._board, changes, self._stored, cursor, self._restarts)
+        page = SinkPage(self.board, changes, self._stored, cursor, self._restarts)
         figures = self._figures
         figures.waiting = len(changes)
         if changes[-1].kind not in ("initial", "initial_end"):
@@ -298,7 +361,7 @@ class _BoardReader:
 
     async def _store(self, before: str | None, cursor: str) -> None:
         """Save the position in the store."""
-        await move_position(self._sink._boards, self._board, self._options.source, before, cursor)
+        await move_position(self._sink._boards, self.board, self._options.source, before, cursor)
 
     async def _tell_store(self, *, at_end: bool) -> None:
         """Report the position to the store from time to time, if the target keeps it, so that the
@@ -306,13 +369,18 @@ class _BoardReader:
         if not self._target.keeps_positions or self._stored is None:
             return
         now_ms = self._sink._now_ms()
-        due = now_ms - self._reported_ms >= REPORT_SECONDS * 1_000
-        if due or (at_end and self._options.until_end):
+        if self.is_report_due(now_ms) or (at_end and self._options.until_end):
             self._reported_ms = now_ms
-            stored = self._stored
+            stored = self._reported = self._stored
             try:
-                current = await self._sink._boards.position(self._board, self._options.source)
+                current = await self._sink._boards.position(self.board, self._options.source)
                 if current != stored:
                     await self._store(current, stored)
             except LaurelsError as error:
-                self._sink._report(f"{self._board}: the position was not noted: {error}")
+                self._sink._report(f"{self.board}: the position was not noted: {error}")
+        if self._reported != self._stored:
+            self._sink._unreported.add(self)
+
+    def is_report_due(self, now_ms: int) -> bool:
+        """Return whether the position may be reported to the store again."""
+        return now_ms - self._reported_ms >= REPORT_SECONDS * 1_000

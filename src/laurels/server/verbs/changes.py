@@ -1,8 +1,9 @@
 """The changes of a board: in pages, and as a stream."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from laurels.core.changes.answers import ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.changes.cursor import checked_limit
 from laurels.server.live.change_stream import ChangeStream
 from laurels.server.requests.context import RequestContext, Streamed
@@ -21,6 +22,13 @@ class ChangesQuery(Struct, forbid_unknown_fields=True):
     initial: bool = False
 
 
+class ChangedBoardsQuery(Struct, forbid_unknown_fields=True):
+    """The cursor of the previous answer; without one it is not known which boards have
+    changed."""
+
+    after: str | None = None
+
+
 class ChangesStreamQuery(Struct, forbid_unknown_fields=True):
     """The changes after a cursor, or after `Last-Event-ID`; the parameters are those of the
     pages."""
@@ -37,6 +45,17 @@ async def changes(context: RequestContext, query: ChangesQuery) -> object:
     return await context.store.changes_async(
         context.board, query.after, limit, initial=query.initial
     )
+
+
+@ROUTES.question("GET", "/v1/changes", query=ChangedBoardsQuery, returns=ChangedBoards)
+async def changed_boards(context: RequestContext, query: ChangedBoardsQuery) -> object:
+    """The boards with changes after a cursor that the key may see; null if that is not known, and
+    any board may have some. The answer may be incomplete: read all boards at long intervals,
+    too."""
+    found = await context.lb.changed_boards(query.after)
+    if found.boards is None:
+        return found
+    return replace(found, boards=[name for name in found.boards if context.caller.sees(name)])
 
 
 @ROUTES.row(

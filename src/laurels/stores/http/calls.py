@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from laurels.core.changes.answers import ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
     ChangeBoard,
@@ -54,6 +54,7 @@ _mended = then(decoder(dict[str, int]), lambda found: found["mended"])
 _position = then(decoder(dict[str, str | None]), lambda found: found["position"])
 _positions = then(decoder(dict[str, dict[str, str]]), lambda found: found["positions"])
 _changes = decoder(ChangePage)
+_changed_boards = decoder(ChangedBoards)
 _audit = decoder(AuditPage)
 _stats = decoder(Stats)
 _board_stats = decoder(BoardStats)
@@ -207,6 +208,10 @@ def changes(board: str, after: str | None, limit: int, *, initial: bool) -> Call
         board_path(board, "changes"), after=after, limit=limit, initial=True if initial else None
     )
     return Call("GET", path, _changes)
+
+
+def changed_boards(after: str | None) -> Call[ChangedBoards]:
+    return Call("GET", target("/v1/changes", after=after), _changed_boards)
 
 
 def audit(board: str | None, before: str | None, limit: int) -> Call[AuditPage]:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from laurels.core.changes.answers import ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command, SubmitMany
 from laurels.core.query import Query
@@ -59,6 +59,9 @@ class RemoteStore:
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
         return self.wire.answer(calls.changes(board, after, limit, initial=initial))
+
+    def changed_boards(self, after: str | None) -> ChangedBoards:
+        return self.wire.answer(calls.changed_boards(after))
 
     def position(self, board: str, source: str) -> str | None:
         return self.wire.answer(calls.position(board, source))

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from laurels.core.board_state import BoardState, time_token
 from laurels.core.changes import beginning
-from laurels.core.changes.answers import ChangePage
-from laurels.core.changes.cursor import NOW
+from laurels.core.changes.answers import ChangedBoards, ChangePage
+from laurels.core.changes.cursor import NOW, decode_latest
 from laurels.core.fold import Fold
 from laurels.core.index import Index
 from laurels.core.query import Query
@@ -162,6 +162,18 @@ class LocalReads(LocalState):
         with self.reading():
             read = self._changes.read(self._fold.named(board), after, limit)
         return read.page()
+
+    def changed_boards(self, after: str | None) -> ChangedBoards:
+        """Return the boards with changes after a cursor, which is an offset of the log."""
+        seen = None if after is None else decode_latest(after)
+        with self.reading():
+            fold = self._fold
+            numbers = self._changes.latest.since(seen, fold.offset)
+            if numbers is None:
+                return ChangedBoards(None, str(fold.offset))
+            found = map(fold.find_by_number, numbers)
+            names = [state.board.name for state in found if state is not None]
+            return ChangedBoards(names, str(fold.offset))
 
     def _end_of_changes(self, board: str) -> str:
         return self.changes(board, NOW, 1).cursor

@@ -5,9 +5,9 @@ import heapq
 from collections.abc import Sequence
 
 from laurels.core.board_state import BoardState
-from laurels.core.changes.answers import ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.changes.blocks import Block
-from laurels.core.changes.cursor import NOW, BlockPlace, decode_cursor
+from laurels.core.changes.cursor import NOW, BlockPlace, decode_cursor, decode_latest
 from laurels.core.changes.pages import ChangeContext, ensure_cursor, ensure_kept, make_page
 
 from .catalog import BoardCatalog, opened_as
@@ -59,6 +59,20 @@ class ChangeReader:
         ]
         blocks = _in_order(shards)
         return await asyncio.to_thread(make_page, contexts, places, newest, blocks, limit)
+
+    @read_only
+    async def changed_boards(self, after: str | None) -> ChangedBoards:
+        """Return the boards with changes after a cursor."""
+        seen = None if after is None else decode_latest(after)
+        newest, numbers = await self._catalog.index.latest_changes(seen)
+        if numbers is None:
+            return ChangedBoards(None, str(newest))
+        boards = self._catalog.boards
+        if any(boards.find_by_number(number) is None for number in numbers):
+            await self._catalog.registry.load()
+        found = map(boards.find_by_number, numbers)
+        names = [state.board.name for state in found if state is not None]
+        return ChangedBoards(names, str(newest))
 
 
 def _in_order(shards: Sequence[ShardChanges]) -> list[tuple[int, Block]]:

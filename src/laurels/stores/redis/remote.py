@@ -220,6 +220,10 @@ class RemoteIndex(Protocol):
     async def changes_lost(self, board: Opened) -> int:
         """Return how many changes were removed before a registered sink had confirmed them."""
 
+    async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
+        """Return the newest sequence of changes of any board, and the numbers of the boards with
+        changes after `after`; None if that is not known. The answer may be incomplete."""
+
     async def position(self, board: Opened, source: str) -> str | None: ...
 
     async def positions(self, board: Opened) -> dict[str, str]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from laurels.core.board_state import BoardState
 from laurels.core.changes import beginning
-from laurels.core.changes.answers import ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
 from laurels.core.commands import Command, RemoveMember, SetData, Submit, SubmitMany
 from laurels.core.plan import window_named
@@ -211,6 +211,11 @@ class RedisStore(Paced):
         then of the changes after these."""
         page: ChangePage = self.run(self.changes_async(board, after, limit, initial=initial))
         return page
+
+    def changed_boards(self, after: str | None) -> ChangedBoards:
+        """Return the boards with changes after a cursor, by one call."""
+        found: ChangedBoards = self.run(self._changes.changed_boards(after))
+        return found
 
     def position(self, board: str, source: str) -> str | None:
         """Return the last committed position of a source."""

@@ -22,6 +22,7 @@ from laurels.core.changes.pages import ChangeContext, ensure_cursor, ensure_kept
 from laurels.errors import LaurelsError
 
 from .base import ChangeRows, StoredRow
+from .latest import LatestChanges
 
 WRITE_BEHIND = 100_000
 """The cost of the blocks in memory at which they are written to the file. The cost of a block is
@@ -70,6 +71,7 @@ class ChangeLog:
         self._unwritten = 0
         self._due_at = WRITE_BEHIND
         self._writing = threading.Lock()
+        self.latest = LatestChanges()
 
     # Recording, under the lock of the fold
 
@@ -95,6 +97,7 @@ class ChangeLog:
         return kept
 
     def record(self, state: BoardState, block: RecordedBlock) -> None:
+        self.latest.note(state.number)
         kept = self._boards.get(state.number)
         if kept is None:
             kept = self._open(state.number, BlockPlace(block.sequence - 1))
@@ -117,6 +120,7 @@ class ChangeLog:
             self._boards[state.number] = _BoardChanges(now, now, kept.stored, lost=kept.lost)
 
     def forget(self, board: int) -> None:
+        self.latest.forget(board)
         kept = self._boards.pop(board, None)
         if kept is not None:
             self._unwritten -= kept.unwritten

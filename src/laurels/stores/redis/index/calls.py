@@ -21,6 +21,7 @@ from laurels.timeline.clock import Clock
 
 from .coding import BoardEncoding, board_encoding
 from .head import HEAD_SIZES, HEAD_WRITES
+from .latest import LatestChanges
 from .names import feed_place
 
 SCRIPT_PARTS = ("shard", *HEAD_WRITES, "share", "refresh_state", "rolling", "rule", "cells")
@@ -56,6 +57,7 @@ class ShardCalls:
         *,
         expires: bool = False,
     ) -> None:
+        self.latest = LatestChanges(connection, prefix)
         self._connection = connection
         self._prefix = prefix
         self._clock = clock
@@ -68,6 +70,11 @@ class ShardCalls:
             encoding = board_encoding(board, expires=self._expires, head_sizes=self.head_sizes)
             self._encodings[board.number] = board.version, encoding
         return encoding
+
+    async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
+        """Return the newest sequence of changes of any board, and the numbers of the boards with
+        changes after `after`; None if that is not known."""
+        return await self.latest.since(after)
 
     async def _operate(self, op: str, board: Opened, **more: Any) -> Any:
         windows = [
@@ -82,7 +89,11 @@ class ShardCalls:
     async def _run(self, script: Script, board: Opened, arguments: dict[str, Any]) -> Any:
         arguments["board"] = self._encoding(board).payload
         argument = msgspec.msgpack.encode(arguments)
-        return await self._connection.script(script, self._key(board, b"m"), argument)
+        try:
+            return await self._connection.script(script, self._key(board, b"m"), argument)
+        finally:
+            if "changes" in arguments:  # also after an error: the call may have been carried out
+                self.latest.note(board.number)
 
     async def _command(
         self, board: Opened, command: bytes, name: bytes, *rest: bytes, before: bytes | None = None

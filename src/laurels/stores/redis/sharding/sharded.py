@@ -333,6 +333,10 @@ class ShardedIndex:
             for shard, place in zip(shards(board), after, strict=True)
         )
 
+    async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
+        """Return which boards have changes after a sequence; see `RemoteIndex`."""
+        return await self._index.latest_changes(after)
+
     async def feed(self, board: Opened, now_ms: int) -> bool:
         """Count in the rankings by a label all events that the shards have counted before this
         call."""

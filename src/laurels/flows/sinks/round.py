@@ -1,0 +1,34 @@
+"""A round over all boards of a sink, in even shares."""
+
+from collections.abc import Sequence
+
+ROUND_SECONDS = 60.0
+"""The time in which every board is read although the store does not name it."""
+BOARDS_A_SECOND = 100
+"""The most boards that are read so in a second: with more than 6,000 boards a round is longer."""
+
+
+class BoardRound:
+    """Deals out the names of boards, as many as fall to the time that has passed."""
+
+    def __init__(self) -> None:
+        self.begin(())
+
+    def begin(self, names: Sequence[str]) -> None:
+        """Begin a round over these boards."""
+        self._names = names
+        self._seconds = max(ROUND_SECONDS, len(names) / BOARDS_A_SECOND)
+        self._passed = 0.0
+        self._dealt = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all boards were dealt out, and the time of the round has passed."""
+        return self._passed >= self._seconds
+
+    def after(self, seconds: float) -> Sequence[str]:
+        """Return the boards whose turn it is after some more seconds."""
+        self._passed += seconds
+        end = int(len(self._names) * min(1.0, self._passed / self._seconds))
+        dealt, self._dealt = self._names[self._dealt : end], end
+        return dealt

@@ -1,0 +1,44 @@
+"""Which boards of a process have changes after an offset, without looking at each board."""
+
+from collections.abc import Collection
+
+
+class LatestChanges:
+    """The boards whose changes have been recorded, in the order of the latest ones.
+
+    Only the numbers of boards are noted while changes are recorded; the next reader, which knows
+    the offset, moves them to the end of the order. Both are called under the lock of the fold.
+    """
+
+    def __init__(self) -> None:
+        self._begun: int | None = None
+        """The offset since which all changes are noted; None before the first reader."""
+        self._noted: set[int] = set()
+        self._offsets: dict[int, int] = {}
+
+    def note(self, board: int) -> None:
+        """Note that a board has a new change. O(1)."""
+        self._noted.add(board)
+
+    def forget(self, board: int) -> None:
+        """Forget a deleted board."""
+        self._noted.discard(board)
+        self._offsets.pop(board, None)
+
+    def since(self, after: int | None, offset: int) -> Collection[int] | None:
+        """Return the numbers of the boards with changes after an offset; None if that is not known.
+        `offset` is the present one. O(boards returned)."""
+        for board in self._noted:
+            self._offsets.pop(board, None)
+            self._offsets[board] = offset
+        self._noted.clear()
+        if self._begun is None:
+            self._begun, self._offsets = offset, {}
+        if after is None or not self._begun <= after <= offset:
+            return None
+        found = []
+        for board in reversed(self._offsets):
+            if self._offsets[board] <= after:
+                break
+            found.append(board)
+        return found

@@ -1,0 +1,9 @@
+-- latest_read(after) -> {sequence, boards…}, or {sequence, false} if it is not known which have changed
+-- Returns the numbers of the boards with changes after a sequence; see latest_note.lua.
+local after = tonumber(ARGV[1])
+local newest = redis.call('GET', KEYS[1] .. 'n') or '0'
+local floor = tonumber(redis.call('GET', KEYS[1] .. 'f') or '0')
+if not after or after < floor or after > tonumber(newest) then return {newest, false} end
+local found = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. ARGV[1], '+inf')
+table.insert(found, 1, newest)
+return found
