@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.core.changes.answers import Change
+from laurels.core.changes.answers import Change, is_own
 from laurels.core.changes.beginning import InitialCursor
 from laurels.errors import (
     AllEventsRefused,
@@ -596,3 +596,26 @@ def test_a_cursor_of_changed_boards_misses_nothing_over_a_restart(lasting: Deplo
     while changed.boards is not None and found:
         found -= {*changed.boards}
         changed = lb.changed_boards(changed.cursor)
+
+
+def test_a_page_counts_what_follows_it(lb: laurels.Leaderboards) -> None:
+    """Exactly, wherever in a batch it ends, and without what only sinks note."""
+    lb.create(laurels.Board("b", changes="1h"))
+    for i in range(9):
+        lb.submit_many("b", [(f"m{j % 7}", 1) for j in range(1 + 3 * (i % 4))])
+        end = lb.changes("b", after="now").cursor
+        lb.submit_many("b", [], position=(("sink:s", "source/s")[i % 2], end))
+    lb.submit_many("b", [("ann", 1)], position=("sink:t", "x"))
+    assert lb.changes("b", after="now").waiting == 0
+    whole = lb.changes("b", limit=10_000)
+    sent = sum(not is_own(change) for change in whole)
+    assert (len(whole), whole.waiting) == (sent + 6, 0)
+    for limit in (1, 2, 3, 5, 60):
+        seen, after, more = 0, None, True
+        while more:
+            page = lb.changes("b", after=after, limit=limit)
+            seen += sum(not is_own(change) for change in page)
+            assert page.waiting == sent - seen
+            after, more = page.cursor, page.more
+        assert seen == sent
+    assert lb.changes("b", initial=True).waiting == 0

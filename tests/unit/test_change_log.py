@@ -8,6 +8,7 @@ import pytest
 from tests.internals import local
 
 import laurels
+from laurels.core.changes.answers import is_own
 from laurels.errors import ChangesExpired, CursorDiverged, LogDamaged, StorageFailed
 from laurels.stores.local.changes import log
 from laurels.stores.local.changes.file import ChangeFile
@@ -63,6 +64,33 @@ def test_pages_go_over_from_the_file_to_memory(tmp_path: Path) -> None:
     with boards(tmp_path, clock) as lb:
         assert ids(lb) == every
         assert ids(lb, cursors[4]) == every[13:]
+
+
+def test_pages_count_what_follows_them_in_memory_and_in_the_file(tmp_path: Path) -> None:
+    def check(lb: laurels.Leaderboards) -> None:
+        whole = lb.changes("b", limit=10_000)
+        sent = sum(not is_own(change) for change in whole)
+        for limit in (1, 2, 4, 7):
+            seen, after, more = 0, None, True
+            while more:
+                page = lb.changes("b", after=after, limit=limit)
+                seen += sum(not is_own(change) for change in page)
+                assert page.waiting == sent - seen
+                after, more = page.cursor, page.more
+
+    clock = laurels.ManualClock(NOW_MS)
+    with boards(tmp_path, clock) as lb:
+        for i in range(24):
+            lb.submit_many("b", [(f"m{i}", 1), (f"n{i}", 1), (f"m{i}", 1)][: 1 + i % 3])
+            if i % 3 == 0:
+                lb.submit_many("b", [], position=("sink:s", "x"))
+            if i % 7 == 0:
+                write_behind(lb)
+            check(lb)
+    with boards(tmp_path, clock) as lb:
+        check(lb)
+        lb.submit("b", "ann", 1)
+        check(lb)
 
 
 def test_few_blocks_stay_in_memory_once_they_are_written(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ app = typer.Typer(help="Changes of boards, sent to other systems.", rich_markup_
 _COLUMNS: Sequence[tuple[str, Side]] = (
     ("board", "left"),
     ("state", "left"),
-    ("writes behind", "right"),
+    ("changes behind", "right"),
     ("seconds behind", "right"),
 )
 
@@ -394,7 +394,7 @@ def _parked(file: Path | None, name: str) -> Path:
 
 
 def _row(status: SinkBoardStatus) -> tuple[str, ...]:
-    behind = "" if status.lag_writes is None else f"{status.lag_writes:,}"
+    behind = "" if status.lag_changes is None else f"{status.lag_changes:,}"
     seconds = "" if status.lag_seconds is None else f"{status.lag_seconds:,.1f}"
     return status.board, status.state, behind, seconds
 

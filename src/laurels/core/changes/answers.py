@@ -23,6 +23,9 @@ ChangeKind = Literal[
 ]
 
 
+SINK_PREFIX = "sink:"
+"""The prefix of a sink's name among the names of a board's sources."""
+
 Delta = Number | tuple[Number | None, ...]
 
 
@@ -68,11 +71,13 @@ class Change(Answer, frozen=True):
 
 class ChangePage(Answer, frozen=True):
     """Changes in their order, and the cursor after the last one; `more` is whether further changes
-    exist already. A sequence of its changes."""
+    exist already, and `waiting` their number, without those that only report the position of a
+    sink; 0 while all present entries are read. A sequence of its changes."""
 
     changes: list[Change]
     cursor: str
     more: bool = False
+    waiting: int = 0
 
     def __len__(self) -> int:
         return len(self.changes)
@@ -100,3 +105,8 @@ class ChangedBoards(Answer, frozen=True):
 
     boards: list[str] | None
     cursor: str
+
+
+def is_own(change: Change) -> bool:
+    """Return whether a change only reports the position of a sink, which sinks do not send."""
+    return change.kind == "position" and str(change.data["source"]).startswith(SINK_PREFIX)

@@ -28,7 +28,14 @@ from laurels.model.event import Batch
 from laurels.model.labels import Values
 from laurels.model.rules import Rules
 
-from .answers import ChangeKind
+from .answers import SINK_PREFIX, ChangeKind
+
+
+def is_sent(position: tuple[str, str] | None) -> bool:
+    """Return whether sinks send the position of a source: not that of a sink, since each would send
+    its own for ever."""
+    return position is not None and not position[0].startswith(SINK_PREFIX)
+
 
 _COUNTED = bytes(code in COUNTED for code in range(256))
 
@@ -72,6 +79,11 @@ class EventBlock(Struct, frozen=True, array_like=True, tag="events"):
         """The number of changes in the block."""
         return self.size + (self.position is not None)
 
+    @property
+    def sent(self) -> int:
+        """The number of changes that sinks send."""
+        return self.size + is_sent(self.position)
+
 
 class WriteBlock(Struct, frozen=True, array_like=True, tag="write"):
     """The one change of a write other than events."""
@@ -87,6 +99,14 @@ class WriteBlock(Struct, frozen=True, array_like=True, tag="write"):
     def count(self) -> int:
         """The number of changes in the block."""
         return 1
+
+    @property
+    def sent(self) -> int:
+        """The number of changes that sinks send."""
+        if self.kind != "position" or self.data is None:
+            return 1
+        noted = msgspec.json.decode(self.data)
+        return is_sent((noted["source"], noted["position"]))
 
 
 class MendBlock(Struct, frozen=True, array_like=True, tag="mend"):
@@ -105,6 +125,11 @@ class MendBlock(Struct, frozen=True, array_like=True, tag="mend"):
     @property
     def count(self) -> int:
         """The number of changes in the block."""
+        return len(self.present)
+
+    @property
+    def sent(self) -> int:
+        """The number of changes that sinks send: all."""
         return len(self.present)
 
     def taken(self, done: bytes | bytearray) -> "MendBlock":
@@ -207,6 +232,11 @@ class CountedBatch(Struct, frozen=True):
     def count(self) -> int:
         """The number of changes in the block."""
         return self.outcomes.counted + (self.batch.position is not None)
+
+    @property
+    def sent(self) -> int:
+        """The number of changes that sinks send."""
+        return self.outcomes.counted + is_sent(self.batch.position)
 
     def block(self) -> EventBlock:
         """Return the block of the events that counted. O(size)."""

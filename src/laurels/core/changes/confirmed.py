@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from laurels.errors import InvalidCursor
 
 from . import beginning
+from .answers import SINK_PREFIX
 from .cursor import decode_cursor
-
-SINK_PREFIX = "sink:"
-"""The prefix of a sink's name among the names of a board's sources."""
 
 
 def confirmed_sequences(position: str, uid: str) -> tuple[int, ...] | None:

@@ -251,10 +251,12 @@ def make_page(
     newest: Sequence[BlockPlace],
     blocks: Iterable[tuple[int, Block]],
     limit: int,
+    waiting: int,
 ) -> ChangePage:
     """Return the page of changes after places in the shards of a board. `blocks` are those from the
-    places on, with their shards; `newest` is the end of each shard. Raises ChangesExpired if blocks
-    are missing, CursorDiverged if the block of a place has another tag."""
+    places on, with their shards; `newest` is the end of each shard, `waiting` the number of changes
+    after the places that sinks send. Raises ChangesExpired if blocks are missing, CursorDiverged if
+    the block of a place has another tag."""
     board, uid = contexts[0].board, contexts[0].uid
     reached = list(places)
     found: list[Change] = []
@@ -262,11 +264,12 @@ def make_page(
         place, start = reached[shard], 0
         if block.sequence == place.sequence:
             ensure_tag(board, place, block.tag)
-            start = block.count if place.number < 0 else place.number + 1
+            start = start_of(block, place)
         elif block.sequence > place.sequence + 1:
             raise ChangesExpired("changes after the cursor were taken away meanwhile")
         some = contexts[shard].changes(block, start, limit - len(found))
         found += some
+        waiting -= sent_before(block, start + len(some)) - sent_before(block, start)
         reached[shard] = contexts[shard].place(block, start + len(some) - 1)
         if len(found) >= limit:
             break
@@ -274,4 +277,15 @@ def make_page(
         place.sequence < end.sequence or place.number >= 0
         for place, end in zip(reached, newest, strict=True)
     )
-    return ChangePage(found, ChangeCursor(uid, tuple(reached)).encode(), more)
+    return ChangePage(found, ChangeCursor(uid, tuple(reached)).encode(), more, waiting)
+
+
+def start_of(block: Block, place: BlockPlace) -> int:
+    """Return the number of the first change of a block that is after a place in it."""
+    return block.count if place.number < 0 else place.number + 1
+
+
+def sent_before(block: Block, number: int) -> int:
+    """Return how many of the first changes of a block sinks send; one that they do not is the
+    last."""
+    return min(number, block.sent)

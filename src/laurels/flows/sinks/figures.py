@@ -12,9 +12,9 @@ class BoardFigures(Struct):
     restarts: int = 0
     """How many times all present entries were sent again."""
     waiting_since_ms: int | None = None
-    """The time of the oldest change that was read and is not delivered; None if there is none."""
+    """The time of the oldest change that is not delivered; None if there is none."""
     waiting: int = 0
-    """The number of changes that were read and are not delivered."""
+    """The number of changes that are not delivered."""
     error: str | None = None
     """The error of the last attempt, None after a success."""
 

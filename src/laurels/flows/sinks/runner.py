@@ -18,7 +18,8 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
-from laurels.core.changes.answers import Change, ChangedBoards, ChangePage
+from laurels.core.changes.answers import Change, ChangedBoards, ChangePage, is_own
+from laurels.core.changes.beginning import is_initial
 from laurels.errors import (
     ChangesExpired,
     ChangesNotKept,
@@ -33,7 +34,7 @@ from laurels.model.board_patterns import reaches
 from .figures import BoardFigures, SinkFigures
 from .positions import move_position
 from .round import BoardRound
-from .target import BEGIN_AGAIN, POSITION_PREFIX, SinkPage, SinkTarget, is_own
+from .target import BEGIN_AGAIN, POSITION_PREFIX, SinkPage, SinkTarget
 
 T = TypeVar("T")
 
@@ -41,6 +42,9 @@ POLL_SECONDS = 0.05
 MOST_POLL_SECONDS = 1.0
 REPORT_SECONDS = 10.0
 """The time between two reports to the store by a sink whose target keeps its position."""
+
+MEASURED_AT_ONCE = 100
+"""On how many boards that are being delivered the changes that wait are counted in a second."""
 
 
 class Parking(Protocol):
@@ -108,6 +112,9 @@ class SinkRunner:
         self._round = BoardRound()
         self._unreported: set[_BoardReader] = set()
         """Readers whose position is not yet reported to the store."""
+        self._unmeasured: dict[str, None] = {}
+        """Boards with new changes whose readers may be delivering earlier ones."""
+        self._measured_ago = 0.0
         self.figures = SinkFigures({})
         self.failed: dict[str, LaurelsError] = {}
         """Boards that the sink could not go on with, and why."""
@@ -142,6 +149,8 @@ class SinkRunner:
                 self._round.begin(found)
                 names = found if changed.boards is None else names
             self._wake(names)
+            self._unmeasured |= dict.fromkeys(names)
+            await self._measure(seconds)
             seconds = POLL_SECONDS if names else min(MOST_POLL_SECONDS, seconds * 2)
             self._wake(self._round.after(seconds))
             self._wake_unreported()
@@ -192,6 +201,18 @@ class SinkRunner:
             if reader.is_report_due(now_ms):
                 self._unreported.discard(reader)
                 reader.news.set()
+
+    async def _measure(self, seconds: float) -> None:
+        """Count what waits on boards with new changes whose pages are still being delivered, once a
+        second; `seconds` have passed since the last call."""
+        self._measured_ago += seconds
+        if self._measured_ago < MOST_POLL_SECONDS:
+            return
+        self._measured_ago = 0.0
+        for name in list(self._unmeasured)[:MEASURED_AT_ONCE]:
+            del self._unmeasured[name]
+            if name in self._readers:
+                await self._readers[name].measure()
 
     def _note_end(self, reader: "_BoardReader", task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -256,6 +277,8 @@ class _BoardReader:
         self._restarts = False
         self._reported_ms = 0
         self._reported: str | None = None
+        self._delivering: SinkPage | None = None
+        """The page that is not yet delivered."""
         self._ahead: tuple[str, asyncio.Task[ChangePage]] | None = None
         """The page behind a cursor, read while the one before it is delivered."""
 
@@ -282,7 +305,7 @@ class _BoardReader:
                 self._ahead = page.cursor, asyncio.create_task(self._page(page.cursor))
             changes = [change for change in page if not is_own(change)]
             if changes:
-                await self._deliver(changes, page.cursor)
+                await self._deliver(changes, page)
             self._after = page.cursor
             await self._tell_store(at_end=not page.more)
             if page.more:
@@ -320,12 +343,14 @@ class _BoardReader:
             self.board, after=after, limit=self._target.limit, initial=initial
         )
 
-    async def _deliver(self, changes: Sequence[Change], cursor: str) -> None:
+    async def _deliver(self, changes: Sequence[Change], read: ChangePage) -> None:
+        cursor = read.cursor
         page = SinkPage(self.board, changes, self._stored, cursor, self._restarts)
         figures = self._figures
-        figures.waiting = len(changes)
+        figures.waiting = len(changes) + read.waiting
         if changes[-1].kind not in ("initial", "initial_end"):
             figures.waiting_since_ms = changes[0].at_ms
+        self._delivering = page
         if await self._sent(page):
             figures.delivered += len(changes)
         else:
@@ -333,8 +358,24 @@ class _BoardReader:
         if not self._target.keeps_positions:
             before = self._stored
             await self._call(lambda: self._store(before, cursor))
-        self._stored, self._restarts = cursor, False
-        figures.waiting, figures.waiting_since_ms = 0, None
+        self._stored, self._restarts, self._delivering = cursor, False, None
+        figures.waiting = read.waiting
+        if not read.waiting:
+            figures.waiting_since_ms = None
+
+    async def measure(self) -> None:
+        """Count the changes that wait, if a page is being delivered: others have been counted since
+        it was read."""
+        page = self._delivering
+        if page is None or is_initial(page.after):
+            return
+        try:
+            read = await self._sink._boards.changes(self.board, after=page.after, limit=1)
+        except LaurelsError:  # a reader that is affected meets the error itself
+            return
+        if self._delivering is page:
+            own = sum(not is_own(change) for change in read)
+            self._figures.waiting = len(page.changes) + own + read.waiting
 
     async def _sent(self, page: SinkPage) -> bool:
         """Send a page; return False if it was parked."""

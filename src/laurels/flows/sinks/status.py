@@ -3,16 +3,17 @@
 from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
+from laurels.core.changes.answers import is_own
 from laurels.core.changes.beginning import is_initial
-from laurels.core.changes.cursor import NOW, decode_cursor
+from laurels.core.changes.cursor import NOW
 from laurels.errors import ChangesExpired, CursorDiverged
 from laurels.model.board_patterns import reaches
 
 from .positions import set_position
 from .runner import SinkOptions, position_of
-from .target import BEGIN_AGAIN, SinkTarget, is_own
+from .target import BEGIN_AGAIN, SinkTarget
 
-SAMPLE = 1_000
+SAMPLE = 100
 """How many changes are read to find the oldest undelivered one."""
 
 
@@ -21,14 +22,14 @@ class SinkBoardStatus(Struct, frozen=True):
 
     `state` is `new` (not begun), `initial` (sending all present entries), `waiting` (some changes
     are not sent yet), `done`, or `lost` (the changes after its position are no longer kept).
-    `lag_writes` counts commits, each of which may have many changes; `lag_seconds` is the age of
-    the oldest change that is not sent.
+    `lag_changes` is the exact number of changes that are not sent, without the positions of sinks;
+    `lag_seconds` is the age of the oldest of them.
     """
 
     board: str
     state: str
     position: str | None
-    lag_writes: int | None = None
+    lag_changes: int | None = None
     lag_seconds: float | None = None
 
 
@@ -82,14 +83,11 @@ async def _status(
             page = await boards.changes(board, after=after, limit=SAMPLE)
         except (ChangesExpired, CursorDiverged):
             return SinkBoardStatus(board, "lost", position)
-        waiting = next((change for change in page if not is_own(change)), None)
-        if waiting is not None:
+        waiting = [change for change in page if not is_own(change)]
+        if waiting:
             break
         if not page.more:
             return SinkBoardStatus(board, "done", position, 0, 0.0)
         after = page.cursor
-    end = decode_cursor((await boards.changes(board, after=NOW)).cursor)
-    places = zip(decode_cursor(position).places, end.places, strict=True)
-    behind = sum(max(0, last.sequence - own.sequence) for own, last in places)
-    lag = max(0, now_ms - waiting.at_ms) / 1_000
-    return SinkBoardStatus(board, "waiting", position, behind, lag)
+    seconds = max(0, now_ms - waiting[0].at_ms) / 1_000
+    return SinkBoardStatus(board, "waiting", position, len(waiting) + page.waiting, seconds)

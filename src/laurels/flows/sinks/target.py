@@ -5,8 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from laurels.core.changes.answers import Change
-from laurels.core.changes.confirmed import SINK_PREFIX
+from laurels.core.changes.answers import SINK_PREFIX, Change
 
 POSITION_PREFIX = SINK_PREFIX
 BEGIN_AGAIN = "initial"
@@ -61,8 +60,3 @@ class SinkTarget(Protocol):
 
     async def close(self) -> None:
         """Disconnect."""
-
-
-def is_own(change: Change) -> bool:
-    """Return whether a change only reports the position of a sink."""
-    return change.kind == "position" and str(change.data["source"]).startswith(POSITION_PREFIX)

@@ -8,7 +8,14 @@ from laurels.core.board_state import BoardState
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.changes.blocks import Block
 from laurels.core.changes.cursor import NOW, BlockPlace, decode_cursor, decode_latest
-from laurels.core.changes.pages import ChangeContext, ensure_cursor, ensure_kept, make_page
+from laurels.core.changes.pages import (
+    ChangeContext,
+    ensure_cursor,
+    ensure_kept,
+    make_page,
+    sent_before,
+    start_of,
+)
 
 from .catalog import BoardCatalog, opened_as
 from .remote import ShardChanges
@@ -57,8 +64,8 @@ class ChangeReader:
         contexts = [
             ChangeContext(state.board.name, state.uid, shard, state.rules) for shard in range(count)
         ]
-        blocks = _in_order(shards)
-        return await asyncio.to_thread(make_page, contexts, places, newest, blocks, limit)
+        blocks, waiting = _in_order(shards), sum(map(_waiting, shards, places))
+        return await asyncio.to_thread(make_page, contexts, places, newest, blocks, limit, waiting)
 
     @read_only
     async def changed_boards(self, after: str | None) -> ChangedBoards:
@@ -73,6 +80,14 @@ class ChangeReader:
         found = map(boards.find_by_number, numbers)
         names = [state.board.name for state in found if state is not None]
         return ChangedBoards(names, str(newest))
+
+
+def _waiting(shard: ShardChanges, place: BlockPlace) -> int:
+    """Return the number of changes of a shard after a place that sinks send."""
+    for block in shard.blocks[:1]:
+        if block.sequence == place.sequence:
+            return shard.waiting - sent_before(block, start_of(block, place))
+    return shard.waiting
 
 
 def _in_order(shards: Sequence[ShardChanges]) -> list[tuple[int, Block]]:

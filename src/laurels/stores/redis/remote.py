@@ -126,11 +126,13 @@ class Applied(Struct, frozen=True):
 
 class ShardChanges(Struct, frozen=True):
     """Blocks of changes of a shard, in order: `floor` is the place before the oldest kept block,
-    `newest` the place after the newest."""
+    `newest` the place after the newest, `waiting` the number of changes that sinks send from the
+    first of the blocks to the newest."""
 
     floor: BlockPlace
     newest: BlockPlace
     blocks: list[Block]
+    waiting: int
 
 
 class Reading(Struct, frozen=True, gc=False):

@@ -11,7 +11,7 @@ from laurels.core.changes.cursor import BlockPlace
 
 class StoredRow(Struct, frozen=True):
     """A row of blocks without its body: the numbers of its first and last block, the tag of the
-    last one, the number of changes, and the time `at_ms` of the newest."""
+    last one, the number of changes that sinks send, and the time `at_ms` of the newest."""
 
     first: int
     last: int

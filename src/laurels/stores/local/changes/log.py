@@ -9,7 +9,7 @@ of them the thread had written.
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from msgspec import Struct, field
 
@@ -18,7 +18,14 @@ from laurels.core.changes.answers import ChangePage
 from laurels.core.changes.blocks import Block, CountedBatch, RecordedBlock
 from laurels.core.changes.confirmed import least_confirmed
 from laurels.core.changes.cursor import NOW, BlockPlace, decode_cursor
-from laurels.core.changes.pages import ChangeContext, ensure_cursor, ensure_kept, make_page
+from laurels.core.changes.pages import (
+    ChangeContext,
+    ensure_cursor,
+    ensure_kept,
+    make_page,
+    sent_before,
+    start_of,
+)
 from laurels.errors import LaurelsError
 
 from .base import ChangeRows, StoredRow
@@ -49,6 +56,10 @@ class _BoardChanges(Struct):
     stored: BlockPlace | None = None
     rows: list[StoredRow] = field(default_factory=list)
     recent: list[RecordedBlock] = field(default_factory=list)
+    sums: list[int] = field(default_factory=list)
+    """For each block in memory, how many changes sinks send up to its end, in this process."""
+    sum: int = 0
+    written_sum: int = 0
     unwritten: int = 0
     lost: int = 0
     """Changes that were removed before a registered sink had confirmed them, in this process."""
@@ -57,6 +68,18 @@ class _BoardChanges(Struct):
     def first_recent(self) -> int:
         """The sequence number of the oldest block in memory, or the next one if there is none."""
         return self.recent[0].sequence if self.recent else self.written.sequence + 1
+
+    def sent_from(self, sequence: int) -> int:
+        """Return how many changes sinks send from a block on that is in memory, or the next one."""
+        at = sequence - self.first_recent
+        if at < len(self.recent):
+            return self.sum - self.sums[at] + self.recent[at].sent
+        return 0
+
+    def sent_from_row(self, sequence: int) -> int:
+        """Return how many changes sinks send from the row of a block on. O(rows)."""
+        rows = sum([row.count for row in self.rows if row.last >= sequence])
+        return rows + self.sum - self.written_sum
 
 
 class ChangeLog:
@@ -107,6 +130,8 @@ class ChangeLog:
                 self._start_over(state.number, BlockPlace(block.sequence, block.tag))
             return
         kept.recent.append(block)
+        kept.sum += block.sent
+        kept.sums.append(kept.sum)
         kept.unwritten += cost_of(block)
         self._unwritten += cost_of(block)
 
@@ -165,8 +190,14 @@ class ChangeLog:
         if place.sequence + 1 == first:
             is_in_memory |= place.number < 0 and place.sequence == floor.sequence
         context = ChangeContext(state.board.name, state.uid, 0, state.rules)
-        file = None if is_in_memory else self._file
-        return ChangeRead(context, state.number, place, now, limit, recent, file)
+        file, waiting = None if is_in_memory else self._file, 0
+        if kept is not None:
+            waiting = (
+                kept.sent_from(max(place.sequence, first))
+                if is_in_memory
+                else kept.sent_from_row(place.sequence)
+            )
+        return ChangeRead(context, state.number, place, now, limit, recent, file, waiting)
 
     # Writing to the file
 
@@ -244,10 +275,14 @@ class ChangeLog:
         kept = self._boards.get(number)
         if kept is None or not blocks:
             return
+        last = blocks[-1].sequence - kept.first_recent
+        if not 0 <= last < len(kept.recent):  # the board has dropped these blocks meanwhile
+            return
         cost = sum(map(cost_of, blocks))
         kept.unwritten -= cost
         self._unwritten -= cost
         kept.written = BlockPlace(blocks[-1].sequence, blocks[-1].tag)
+        kept.written_sum = kept.sums[last]
         kept.rows += rows
 
     def _new_floor(self, kept: _BoardChanges, state: BoardState, now_ms: int) -> BlockPlace:
@@ -263,7 +298,7 @@ class ChangeLog:
         ]
         written = kept.rows[-1].last if kept.rows else 0
         units += [
-            (block.sequence, block.tag, block.count, block.now_ms)
+            (block.sequence, block.tag, block.sent, block.now_ms)
             for block in kept.recent
             if block.sequence > written
         ]
@@ -314,23 +349,34 @@ class ChangeRead(Struct, frozen=True):
     limit: int
     recent: Sequence[RecordedBlock]
     file: ChangeRows | None
+    waiting: int
+    """How many changes sinks send from the first block on that `_blocks` yields."""
 
     def page(self) -> ChangePage:
         """Return the page. Raises CursorDiverged if the block of the cursor has another tag,
         ChangesExpired if it was removed meanwhile."""
-        blocks = ((0, block) for block in self._blocks())
-        return make_page([self.context], [self.place], [self.newest], blocks, self.limit)
+        blocks, waiting = self._blocks(), self.waiting
+        begun: list[Block] = []
+        for block in blocks:
+            if block.sequence >= self.place.sequence:
+                begun = [block]
+                break
+            waiting -= block.sent
+        if begun and begun[0].sequence == self.place.sequence:
+            waiting -= sent_before(begun[0], start_of(begun[0], self.place))
+        rest = ((0, block) for block in chain(begun, blocks))
+        return make_page([self.context], [self.place], [self.newest], rest, self.limit, waiting)
 
     def _blocks(self) -> Iterator[Block]:
-        """Yield the block of the cursor, if it is available, and those after it."""
+        """Yield the block of the cursor, if it is available, and those after it; before them those
+        in the same row of the file."""
         until = self.recent[0].sequence if self.recent else self.newest.sequence + 1
         if self.file is not None:
             for blocks in self.file.read(self.number, self.place.sequence):
                 for block in blocks:
                     if block.sequence >= until:
                         break
-                    if block.sequence >= self.place.sequence:
-                        yield block
+                    yield block
         for recent in self.recent:
             if recent.sequence >= self.place.sequence:
                 yield recent.block() if isinstance(recent, CountedBatch) else recent
@@ -359,8 +405,8 @@ def _rows_of(
                 break
             some.append(more)
             count += more.count
-        last = some[-1]
-        row = StoredRow(some[0].sequence, last.sequence, last.tag, count, last.now_ms)
+        last, sent = some[-1], sum([block.sent for block in some])
+        row = StoredRow(some[0].sequence, last.sequence, last.tag, sent, last.now_ms)
         yield row, [block.block() if isinstance(block, CountedBatch) else block for block in some]
 
 
@@ -379,6 +425,7 @@ def _trim(kept: _BoardChanges, floor: BlockPlace) -> None:
     gone = max(expired, min(written, len(kept.recent) - tail))
     if gone > 0:
         del kept.recent[:gone]
+        del kept.sums[:gone]
 
 
 def cost_of(block: RecordedBlock) -> int:

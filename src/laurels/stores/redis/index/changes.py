@@ -25,7 +25,7 @@ from laurels.stores.redis.remote import Opened, ShardChanges
 
 from .coding import as_text
 
-_ENTRY = 4
+_ENTRY = 5
 """The number of parts of a block in an answer."""
 
 
@@ -52,6 +52,7 @@ def encode_write_changes(
 def _encoded(rules: Rules, begun: Block, tag: int, *, expires: bool) -> dict[str, Any]:
     return {
         "tag": str(tag),
+        "unsent": begun.count - begun.sent,
         "block": as_text(encode_blocks([begun])),
         "keep": rules.changes_ms,
         "most": rules.changes_max,
@@ -61,11 +62,13 @@ def _encoded(rules: Rules, begun: Block, tag: int, *, expires: bool) -> dict[str
 
 def decode_changes(rules: Rules, ends: Sequence[int], parts: Sequence[bytes]) -> ShardChanges:
     """Decode the blocks of a shard, and the places of the oldest and newest kept ones."""
-    newest, tag, floor, floor_tag = ends
+    newest, tag, floor, floor_tag, sent = ends
     blocks = [
-        _block(rules, *parts[first : first + _ENTRY]) for first in range(0, len(parts), _ENTRY)
+        _block(rules, *parts[first : first + _ENTRY - 1]) for first in range(0, len(parts), _ENTRY)
     ]
-    return ShardChanges(BlockPlace(floor, floor_tag), BlockPlace(newest, tag), blocks)
+    # What sinks send from the first block on: each block has the sum up to its end.
+    waiting = sent - int(parts[_ENTRY - 1]) + blocks[0].sent if blocks else 0
+    return ShardChanges(BlockPlace(floor, floor_tag), BlockPlace(newest, tag), blocks, waiting)
 
 
 def _block(rules: Rules, sequence: bytes, tag: bytes, begun: bytes, result: bytes) -> Block:

@@ -2,15 +2,19 @@
 --
 --   P h         stream: a block with the id <sequence>-0 has its tag, the tag of the block before it
 --               (before), the number of its changes (count), its time (now), the block as the caller
---               encoded it before the call (begun), and the result of the call (result)
---   P hx        list: sequence:tag:count:now of each block, so that trimming need not read the stream
+--               encoded it before the call (begun), the result of the call (result), and hsent at its end
+--               (sent)
+--   P hx        list: sequence:tag:count:now of each block, so that trimming need not read the stream;
+--               this count is of the changes that sinks send
 --   P m hseq    the sequence of the newest block; its tag is htag
 --   P m hfloor  sequence:tag of the newest block that was removed
---   P m hcount  the number of changes in the stream
+--   P m hcount  the number of changes in the stream that sinks send
+--   P m hsent   the same of all blocks that there ever were, so that a difference tells what follows a block
 --   P hs        hash: registered sink -> sequence of the newest block it has confirmed. What a sink has
 --               not confirmed stays, up to the most changes; P m hlost counts what was removed all the same
--- A call to be recorded has A.changes: tag, block, count (of changes other than events), keep
--- (milliseconds), most (changes); for a batch also windows (places in A.windows) and absolute.
+-- A call to be recorded has A.changes: tag, block, count (of changes other than events), unsent (those of
+-- them that sinks do not send), keep (milliseconds), most (changes); for a batch also windows (places in
+-- A.windows) and absolute.
 local TRIMMED = 16  -- the most blocks that one call removes: more than the one it adds
 
 -- Returns the newest block that all registered sinks have confirmed; false without a sink.
@@ -57,14 +61,16 @@ local function record(count, now, result)
   local sequence = text(call('HINCRBY', KEYS[1], 'hseq', 1))
   local stored = call('HMGET', KEYS[1], 'htag', 'hcount')
   local before, total = stored[1] or '0', tonumber(stored[2] or '0')
+  local sent = count - c.unsent
+  local sum = text(call('HINCRBY', KEYS[1], 'hsent', text(sent)))
   call('XADD', P .. 'h', sequence .. '-0', 'tag', c.tag, 'before', before, 'count', text(count),
-       'now', text(now), 'begun', c.block, 'result', result)
-  local entry = table.concat({sequence, c.tag, text(count), text(now)}, ':')
+       'now', text(now), 'begun', c.block, 'result', result, 'sent', sum)
+  local entry = table.concat({sequence, c.tag, text(sent), text(now)}, ':')
   if call('RPUSH', P .. 'hx', entry) == 1 then  -- the first block, or the others have expired
     total = 0
     call('HSET', KEYS[1], 'hfloor', text(tonumber(sequence) - 1) .. ':' .. before)
   end
-  total = trim(c, now, total + count)
+  total = trim(c, now, total + sent)
   call('HSET', KEYS[1], 'htag', c.tag, 'hcount', text(total))
   if c.expires and call('EXISTS', P .. 'hs') == 1 then
     call('PERSIST', P .. 'h')

@@ -1,9 +1,9 @@
--- changes_read(board, after, limit) -> {'done', {newest, tag, floor, floor's tag}, entries…}
+-- changes_read(board, after, limit) -> {'done', newest, tag, floor, floor's tag, hsent}, entries…
 -- Returns the block with the sequence `after`, if it is still kept, and the blocks after it until these
--- have more than `limit` changes; each as sequence, tag, begun, result.
+-- have more than `limit` changes; each as sequence, tag, begun, result, sent.
 if call('HGET', KEYS[1], 'ver') ~= B.version then return {cmsgpack.pack({'definition_outdated'})} end
 
-local stored = call('HMGET', KEYS[1], 'hseq', 'htag', 'hfloor')
+local stored = call('HMGET', KEYS[1], 'hseq', 'htag', 'hfloor', 'hsent')
 local newest, tag = stored[1] or '0', stored[2] or '0'
 local floor_sequence, floor_tag = string.match(stored[3] or '0:0', '^(%d+):(%d+)$')
 if call('EXISTS', P .. 'h') == 0 then floor_sequence, floor_tag = newest, tag end
@@ -18,11 +18,12 @@ while left > 0 do
     found[#found + 1] = fields[2]
     found[#found + 1] = fields[10]
     found[#found + 1] = fields[12]
-    if found[#found - 3] ~= last then left = left - tonumber(fields[6]) end
+    found[#found + 1] = fields[14] or '0'
+    if found[#found - 4] ~= last then left = left - tonumber(fields[6]) end
     id = '(' .. entry[1]
     if left <= 0 then break end
   end
   if #some < count then break end
 end
-found[1] = cmsgpack.pack({'done', newest, tag, floor_sequence, floor_tag})
+found[1] = cmsgpack.pack({'done', newest, tag, floor_sequence, floor_tag, stored[4] or '0'})
 return found
