@@ -93,3 +93,20 @@ def test_a_board_that_is_made_anew_keeps_nothing_for_sinks_of_the_old_one(
     write(lasting, clock)
     with pytest.raises(ChangesExpired):
         lb.changes("b", after=start)
+
+
+def test_what_the_slowest_sink_has_not_confirmed_is_counted(lb: laurels.Leaderboards) -> None:
+    lb.create(board(most=200))
+    lb.submit("b", "ann", 1)
+    assert lb.stats("b").changes_unsent == 0, "without a sink nothing waits"
+    start = lb.changes("b", after="now").cursor
+    for sink in ("slow", "quick"):
+        confirm(lb, sink, start)
+    confirm(lb, "elsewhere", "not-a-cursor")
+    lb.submit_many("b", [(f"m{i}", 1) for i in range(50)])
+    confirm(lb, "quick", lb.changes("b", after="now").cursor)
+    stats = lb.stats("b")
+    assert (stats.changes_unsent, stats.changes_used) == (50, 0.25)
+    confirm(lb, "slow", lb.changes("b", after="now").cursor)
+    stats = lb.stats("b")
+    assert (stats.changes_unsent, stats.changes_used) == (0, 0.0)

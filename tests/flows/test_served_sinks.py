@@ -50,6 +50,9 @@ def test_a_server_sends_changes_by_its_settings(tmp_path: Path) -> None:
         )
         waiting = sample(server.url, "laurels_sink_lag_seconds{", ADMIN)
         assert len(waiting) == 2
+        assert len(sample(server.url, "laurels_sink_retention_used_ratio{", ADMIN)) == 2
+        assert len(sample(server.url, "laurels_sink_lost_boards{", ADMIN)) == 2
+        assert httpx.get(f"{server.url}/readyz").text == "ready\n"
 
 
 def test_who_sees_some_boards_alone_sees_no_sinks(tmp_path: Path) -> None:

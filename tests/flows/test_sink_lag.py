@@ -7,13 +7,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import laurels
+from laurels.flows.sinks.figures import problem_of
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.status import SinkBoardStatus, statuses
 
 from .sinking import NOW_MS, sent, sink_of
-from .stepping import Counted, Memory, Steps
+from .stepping import QUERIES, Counted, Memory, Steps, beside
 
 OPTIONS = SinkOptions("s")
+HOUR = 3_600_000
 
 
 class Paused:
@@ -23,7 +25,7 @@ class Paused:
         self.lb, self.clock = lb, clock
         self.target, self.steps = Memory(), Steps()
         self.target.is_up.clear()
-        self.counted = Counted(lb, ("changes", "changed_boards", "position", "boards"))
+        self.counted = Counted(lb, QUERIES)
         self.messages: list[str] = []
         self.sink = SinkRunner(
             lb,
@@ -57,12 +59,7 @@ def play(board: laurels.Board, test: Callable[[Paused], Awaitable[None]]) -> Non
         async with laurels.open_async("memory:", clock=clock) as lb:
             await lb.create(board)
             paused = Paused(lb, clock)
-            running = asyncio.create_task(paused.sink.run())
-            try:
-                await test(paused)
-            finally:
-                running.cancel()
-                await asyncio.gather(running, return_exceptions=True)
+            await beside(paused.sink, lambda: test(paused))
 
     asyncio.run(main())
 
@@ -108,3 +105,56 @@ def test_a_stopped_sink_is_behind_by_what_was_counted_since(tmp_path: Path) -> N
             assert (status.lag_changes, status.lag_seconds) == (1_510, 5.0)
 
     asyncio.run(main())
+
+
+def test_a_sink_warns_before_the_board_removes_what_it_has_not_sent() -> None:
+    """Once, by the number of changes; not again before it has caught up."""
+
+    async def test(paused: Paused) -> None:
+        lb, clock = paused.lb, paused.clock
+        paused.target.is_up.set()
+        await lb.submit("b", "first", 1)
+        await paused.until_sent("first")
+        await paused.until_waiting(0)
+        paused.target.is_up.clear()
+        clock.advance(2 * HOUR)
+        await lb.submit_many("b", [("m", 1)] * 99)
+        await paused.until_waiting(99)
+        await paused.steps.step()
+        assert not paused.messages, "the board holds the changes of a registered sink"
+        assert problem_of([paused.sink.figures], clock.now_ms()) is None
+        assert not (await paused.status()).is_nearly_lost
+        await lb.submit_many("b", [("m", 1)])
+        await paused.until_waiting(100)
+        await paused.steps.step()
+        await lb.submit_many("b", [("m", 1)])
+        await paused.until_waiting(101)
+        await paused.steps.step()
+        (message,) = paused.messages
+        assert message.startswith("b: 100 changes are not sent, 50% of what the board keeps")
+        status = await paused.status()
+        assert (status.is_nearly_lost, status.used, status.code) == (True, 0.505, None)
+        assert problem_of([paused.sink.figures], clock.now_ms()) is not None
+        paused.target.is_up.set()
+        await paused.until_waiting(0)
+        assert problem_of([paused.sink.figures], clock.now_ms()) is None
+
+    play(laurels.Board("b", changes="1h", changes_max=200), test)
+
+
+def test_a_sink_that_the_store_does_not_know_warns_by_time() -> None:
+    """Its changes go after the time for which the board keeps them."""
+
+    async def test(paused: Paused) -> None:
+        lb, clock = paused.lb, paused.clock
+        await lb.submit("b", "ann", 1)
+        await paused.until_waiting(2)
+        clock.advance(HOUR // 2 - 1)
+        await paused.steps.step()
+        assert not paused.messages
+        clock.advance(1)
+        await paused.steps.step()
+        (message,) = paused.messages
+        assert message.startswith("b: 2 changes are not sent, 50% of what the board keeps")
+
+    play(laurels.Board("b", changes="1h"), test)

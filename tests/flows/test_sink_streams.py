@@ -13,6 +13,7 @@ import pytest
 
 import laurels
 from laurels.errors.sinks import InvalidMapping, InvalidTarget, SinkBehind, SinkOvertaken
+from laurels.flows.sinks.figures import problem_of
 from laurels.flows.sinks.jetstream import SubjectTemplate
 from laurels.flows.sinks.mapping import FieldMapping
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
@@ -262,6 +263,9 @@ def test_a_stream_is_not_begun_anew_by_itself(tmp_path: Path) -> None:
         options = sink._options
         found = await statuses(lb, None, options, NOW_MS)
         assert {each.board: each.state for each in found} == {"b": "lost", "other": "done"}
+        assert {each.code for each in found} == {"sink_behind", None}
+        assert sink.figures.lost == 1
+        assert problem_of([sink.figures], NOW_MS) == "sinks that have lost changes: 1"
         target = sink_of(lb, str(path))._target
         await reset(lb, target, options, initial=True)
         found = await statuses(lb, None, options, NOW_MS)

@@ -246,3 +246,27 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"no database" * 500)
     with pytest.raises(LogDamaged, match=r"changes\.db"):
         boards(tmp_path, clock)
+
+
+def test_half_of_the_most_changes_that_a_sink_has_not_sent_are_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with boards(tmp_path, laurels.ManualClock(NOW_MS), changes_max=20) as lb:
+
+        def warned(count: int) -> list[str]:
+            caplog.clear()
+            for _ in range(count):
+                lb.submit("b", "ann", 1)
+            write_behind(lb)
+            return [record.getMessage() for record in caplog.records]
+
+        assert warned(0) == []
+        lb.submit_many("b", [], position=("sink:s", lb.changes("b", after="now").cursor))
+        assert warned(9) == []
+        assert warned(1) == [
+            "b: a sink has not sent 10 changes; beyond changes_max, 20, they are removed"
+        ]
+        assert warned(1) == []
+        lb.submit_many("b", [], position=("sink:s", lb.changes("b", after="now").cursor))
+        assert warned(1) == []
+        assert len(warned(12)) == 1

@@ -49,7 +49,10 @@ class BoardStats(Answer, frozen=True):
     `nbytes` is the memory of all rankings. `left_out` is the number of events of a board in several
     shards that count for their members but not for their labels, as a label's total would have left
     the range. `changes_lost` is the number of changes beyond `changes_max` that were removed before
-    a registered sink had confirmed them; of a board in this process since it was opened."""
+    a registered sink had confirmed them; of a board in this process since it was opened.
+    `changes_unsent` is the number of changes that the slowest registered sink has not confirmed, in
+    a folder rounded up to a block of up to 5,000, and `changes_used` their share of `changes_max`:
+    at 1 changes are lost."""
 
     board: str
     version: int
@@ -65,6 +68,8 @@ class BoardStats(Answer, frozen=True):
     now_ms: int = MIN_MS
     event_time: bool = False
     changes_lost: int = 0
+    changes_unsent: int = 0
+    changes_used: float = 0.0
 
 
 class Kept(Answer, frozen=True):
@@ -194,6 +199,8 @@ class StoreFigures(Struct, frozen=True):
     """For each board with scopes its name, and the bytes of the scopes' rankings."""
     changes_lost: Sequence[tuple[str, int]] = ()
     """For each board with changes that a sink has not sent and cannot any more, their number."""
+    changes_used: Sequence[tuple[str, float]] = ()
+    """For each board with changes that a sink has not sent yet, their share of `changes_max`."""
     snapshot_taken: float | None = None
     """The time of the newest snapshot, in seconds since 1970."""
     write_failures: int = 0
@@ -214,4 +221,5 @@ def figures_of(boards: Iterable[BoardStats]) -> StoreFigures:
         ],
         scopes_memory=[(stats.board, stats.scopes_nbytes) for stats in shown if stats.scopes],
         changes_lost=[(stats.board, stats.changes_lost) for stats in shown if stats.changes_lost],
+        changes_used=[(stats.board, stats.changes_used) for stats in shown if stats.changes_used],
     )

@@ -28,6 +28,7 @@ from laurels.errors.service import (
     Unauthorized,
     UrlTooLong,
 )
+from laurels.flows.sinks.figures import problem_of
 from laurels.server.admission.admission import Admission
 from laurels.server.admission.limits import Rates
 from laurels.server.answers.answer_cache import AnswerCache
@@ -419,9 +420,13 @@ class Application:
         if self._server.admission.stopping:
             return Written(_NOT_READY, "text/plain", 503)
         await self._server.store.ensure_healthy()
-        problem = self._server.store.clock_status().problem
-        body = _READY if problem is None else f"{_READY.decode().rstrip()}; {problem}\n".encode()
-        return Written(body, "text/plain")
+        metrics = self._server.metrics
+        problems = [
+            self._server.store.clock_status().problem,
+            problem_of(metrics.sinks.values(), metrics.now_ms()),
+        ]
+        sentences = [_READY.decode().rstrip(), *filter(None, problems)]
+        return Written(f"{'; '.join(sentences)}\n".encode(), "text/plain")
 
     async def _metrics(self, scope: Scope) -> Written:
         caller = await self._authenticate(scope)

@@ -203,12 +203,30 @@ class Exposed(Collector):
             "Age of the oldest change waiting for delivery.",
             labels=["sink"],
         )
+        used = GaugeMetricFamily(
+            "laurels_sink_retention_used_ratio",
+            "Share of what a board keeps that changes waiting for delivery take.",
+            labels=["sink"],
+        )
+        lost = GaugeMetricFamily(
+            "laurels_sink_lost_boards",
+            "Boards with changes that were removed before a sink had sent them.",
+            labels=["sink"],
+        )
+        restarts = CounterMetricFamily(
+            "laurels_sink_restarts",
+            "How many times all entries of a board were sent again, as changes were missing.",
+            labels=["sink"],
+        )
         for name, figures in sinks.items():
+            used.add_metric([name], figures.used(now_ms))
+            lost.add_metric([name], figures.lost)
+            restarts.add_metric([name], figures.restarts)
             delivered.add_metric([name], figures.delivered)
             parked.add_metric([name], figures.parked)
             waiting.add_metric([name], figures.waiting)
             lag.add_metric([name], figures.lag_seconds(now_ms))
-        yield from (delivered, parked, waiting, lag)
+        yield from (delivered, parked, waiting, lag, used, lost, restarts)
 
     def _of_sources(self) -> Iterator[Metric]:
         sources = self._metrics.sources
@@ -279,6 +297,14 @@ class Exposed(Collector):
         for board, count in self._figures.changes_lost:
             lost.add_metric([board], count)
         yield lost
+        used = GaugeMetricFamily(
+            "laurels_board_changes_used_ratio",
+            "Share of changes_max that changes take which a registered sink has not sent.",
+            labels=["board"],
+        )
+        for board, share in self._figures.changes_used:
+            used.add_metric([board], share)
+        yield used
         scopes = GaugeMetricFamily(
             "laurels_board_scopes",
             "Scopes with members of a board, by their labels.",

@@ -37,6 +37,7 @@ _COLUMNS: Sequence[tuple[str, Side]] = (
     ("state", "left"),
     ("changes behind", "right"),
     ("seconds behind", "right"),
+    ("of what is kept", "right"),
 )
 
 SinkName = Annotated[str, typer.Argument(metavar="NAME", help="The sink's name.")]
@@ -221,7 +222,8 @@ def status(
 ) -> int:
     """Show a sink's position on each board, and how far it is behind.
 
-    Exits with 1 if the changes after a position are no longer kept.
+    Warns where changes that are not sent take half of what the board keeps or more. Exits with 1 if
+    the changes after a position are no longer kept.
 
     \b
     Examples:
@@ -241,6 +243,14 @@ def status(
         put_json(found)
     else:
         put_table(_COLUMNS, map(_row, found))
+    for each in found:
+        if each.is_nearly_lost:
+            complain(
+                f"{each.board}: changes that {name} has not sent take {each.used:.0%} of what the "
+                "board keeps: beyond that they are lost"
+            )
+        if each.code is not None:
+            complain(f"{each.board}: {name} has lost changes ({each.code})")
     return NO if any(each.state == "lost" for each in found) else 0
 
 
@@ -396,7 +406,8 @@ def _parked(file: Path | None, name: str) -> Path:
 def _row(status: SinkBoardStatus) -> tuple[str, ...]:
     behind = "" if status.lag_changes is None else f"{status.lag_changes:,}"
     seconds = "" if status.lag_seconds is None else f"{status.lag_seconds:,.1f}"
-    return status.board, status.state, behind, seconds
+    used = "" if status.used is None else f"{status.used:.0%}"
+    return status.board, status.state, behind, seconds, used
 
 
 async def _opened(target: SinkTarget, work: Callable[[], Awaitable[T]]) -> T:

@@ -1,6 +1,10 @@
 """The progress of a sink, and its lag."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
+
+from .retention import WARNED_AT, Retention
 
 
 class BoardFigures(Struct):
@@ -17,12 +21,25 @@ class BoardFigures(Struct):
     """The number of changes that are not delivered."""
     error: str | None = None
     """The error of the last attempt, None after a success."""
+    retention: Retention | None = None
+    """The retention of the board, None before the first delivery."""
+    is_held: bool = False
+    """Whether the board holds its changes for this sink beyond their time."""
+    has_lost: bool = False
+    """Whether changes were removed that the sink had not sent, so that it cannot continue."""
 
     def lag_seconds(self, now_ms: int) -> float:
         """Return the age of the oldest change that waits, 0 without one."""
         if self.waiting_since_ms is None:
             return 0.0
         return max(0, now_ms - self.waiting_since_ms) / 1_000
+
+    def used(self, now_ms: int) -> float:
+        """Return the share of the board's retention that waiting changes take; see `Retention`."""
+        if self.waiting_since_ms is None or self.retention is None:
+            return 0.0
+        age_ms = now_ms - self.waiting_since_ms
+        return self.retention.used(self.waiting, age_ms, is_held=self.is_held)
 
 
 class SinkFigures(Struct):
@@ -46,6 +63,30 @@ class SinkFigures(Struct):
     def waiting(self) -> int:
         return sum(board.waiting for board in self.boards.values())
 
+    @property
+    def restarts(self) -> int:
+        return sum(board.restarts for board in self.boards.values())
+
+    @property
+    def lost(self) -> int:
+        """The number of boards on which the sink has lost changes."""
+        return sum(board.has_lost for board in self.boards.values())
+
+    def used(self, now_ms: int) -> float:
+        """Return the largest share of a board's retention that waiting changes take."""
+        return max((board.used(now_ms) for board in self.boards.values()), default=0.0)
+
     def lag_seconds(self, now_ms: int) -> float:
         """Return the age of the oldest change that waits on any board."""
         return max((board.lag_seconds(now_ms) for board in self.boards.values()), default=0.0)
+
+
+def problem_of(sinks: Iterable[SinkFigures], now_ms: int) -> str | None:
+    """Return a sentence about sinks that have lost changes, or are about to; None without any."""
+    listed = list(sinks)
+    lost = sum(each.lost > 0 for each in listed)
+    slow = sum(each.used(now_ms) >= WARNED_AT for each in listed)
+    parts = [f"sinks that have lost changes: {lost}"] if lost else []
+    if slow:
+        parts.append(f"sinks that are about to lose changes: {slow}")
+    return ", ".join(parts) or None

@@ -33,6 +33,7 @@ from laurels.model.board_patterns import reaches
 
 from .figures import BoardFigures, SinkFigures
 from .positions import move_position
+from .retention import WARNED_AT, Retention, retention_of
 from .round import BoardRound
 from .target import BEGIN_AGAIN, POSITION_PREFIX, SinkPage, SinkTarget
 
@@ -112,6 +113,9 @@ class SinkRunner:
         self._round = BoardRound()
         self._unreported: set[_BoardReader] = set()
         """Readers whose position is not yet reported to the store."""
+        self._delivering: set[_BoardReader] = set()
+        """Readers with a page that is not yet delivered."""
+        self._retentions: dict[str, Retention] = {}
         self._unmeasured: dict[str, None] = {}
         """Boards with new changes whose readers may be delivering earlier ones."""
         self._measured_ago = 0.0
@@ -151,6 +155,8 @@ class SinkRunner:
             self._wake(names)
             self._unmeasured |= dict.fromkeys(names)
             await self._measure(seconds)
+            for reader in list(self._delivering):
+                reader.warn()
             seconds = POLL_SECONDS if names else min(MOST_POLL_SECONDS, seconds * 2)
             self._wake(self._round.after(seconds))
             self._wake_unreported()
@@ -225,7 +231,18 @@ class SinkRunner:
     async def _found(self) -> list[str]:
         """Return the names of all boards that the sink reads."""
         boards = await self._patiently(self._boards.boards, None)
-        return self._wanted([each.name for each in boards if each.changes])
+        kept = [
+            each for each in boards if each.changes and reaches(self._options.boards, each.name)
+        ]
+        self._retentions = {each.name: retention_of(each) for each in kept}
+        return [each.name for each in kept]
+
+    async def _retention(self, board: str) -> Retention:
+        """Return the retention of a board as of the last search for boards."""
+        if (known := self._retentions.get(board)) is None:
+            known = retention_of(await self._boards.get(board))
+            self._retentions[board] = known
+        return known
 
     def _wanted(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if reaches(self._options.boards, name)]
@@ -239,7 +256,9 @@ class SinkRunner:
             return
         except (SinkBehind, TargetRefused) as error:
             self.failed[board] = error
-            self.figures.of(board).error = str(error)
+            figures = self.figures.of(board)
+            figures.error, figures.has_lost = str(error), isinstance(error, SinkBehind)
+            self._delivering.discard(reader)
             self._report(f"{board}: {error}")
 
     async def _patiently(self, call: Callable[[], Awaitable[T]], figures: BoardFigures | None) -> T:
@@ -279,6 +298,7 @@ class _BoardReader:
         self._reported: str | None = None
         self._delivering: SinkPage | None = None
         """The page that is not yet delivered."""
+        self._is_warned = False
         self._ahead: tuple[str, asyncio.Task[ChangePage]] | None = None
         """The page behind a cursor, read while the one before it is delivered."""
 
@@ -350,7 +370,12 @@ class _BoardReader:
         figures.waiting = len(changes) + read.waiting
         if changes[-1].kind not in ("initial", "initial_end"):
             figures.waiting_since_ms = changes[0].at_ms
+        figures.retention = await self._call(lambda: self._sink._retention(self.board))
+        known = self._reported if self._target.keeps_positions else self._stored
+        figures.is_held = known is not None
         self._delivering = page
+        self._sink._delivering.add(self)
+        self.warn()
         if await self._sent(page):
             figures.delivered += len(changes)
         else:
@@ -359,9 +384,24 @@ class _BoardReader:
             before = self._stored
             await self._call(lambda: self._store(before, cursor))
         self._stored, self._restarts, self._delivering = cursor, False, None
+        self._sink._delivering.discard(self)
         figures.waiting = read.waiting
         if not read.waiting:
             figures.waiting_since_ms = None
+
+    def warn(self) -> None:
+        """Report that the board will soon remove changes that the sink has not sent; once, until
+        that is over."""
+        known = self._sink._retentions.get(self.board)
+        self._figures.retention = known or self._figures.retention
+        used = self._figures.used(self._sink._now_ms())
+        if used >= WARNED_AT and not self._is_warned:
+            self._sink._report(
+                f"{self.board}: {self._figures.waiting:,} changes are not sent, {used:.0%} of what "
+                "the board keeps: beyond that they are lost; raise changes_max, or see what holds "
+                "up the sink"
+            )
+        self._is_warned = used >= WARNED_AT
 
     async def measure(self) -> None:
         """Count the changes that wait, if a page is being delivered: others have been counted since
@@ -418,6 +458,7 @@ class _BoardReader:
                 if current != stored:
                     await self._store(current, stored)
             except LaurelsError as error:
+                self._reported = None
                 self._sink._report(f"{self.board}: the position was not noted: {error}")
         if self._reported != self._stored:
             self._sink._unreported.add(self)

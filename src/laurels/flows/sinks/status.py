@@ -7,9 +7,12 @@ from laurels.core.changes.answers import is_own
 from laurels.core.changes.beginning import is_initial
 from laurels.core.changes.cursor import NOW
 from laurels.errors import ChangesExpired, CursorDiverged
+from laurels.errors.sinks import SinkBehind
+from laurels.model.board import Board
 from laurels.model.board_patterns import reaches
 
 from .positions import set_position
+from .retention import WARNED_AT, retention_of
 from .runner import SinkOptions, position_of
 from .target import BEGIN_AGAIN, SinkTarget
 
@@ -23,7 +26,9 @@ class SinkBoardStatus(Struct, frozen=True):
     `state` is `new` (not begun), `initial` (sending all present entries), `waiting` (some changes
     are not sent yet), `done`, or `lost` (the changes after its position are no longer kept).
     `lag_changes` is the exact number of changes that are not sent, without the positions of sinks;
-    `lag_seconds` is the age of the oldest of them.
+    `lag_seconds` is the age of the oldest of them. `used` is the share of what the board keeps that
+    they take: at 1 the board removes changes that were not sent. `code` is `sink_behind` if it has
+    (`lost`).
     """
 
     board: str
@@ -31,6 +36,13 @@ class SinkBoardStatus(Struct, frozen=True):
     position: str | None
     lag_changes: int | None = None
     lag_seconds: float | None = None
+    used: float | None = None
+    code: str | None = None
+
+    @property
+    def is_nearly_lost(self) -> bool:
+        """Whether the sink is about to lose changes."""
+        return self.used is not None and self.used >= WARNED_AT
 
 
 async def statuses(
@@ -38,8 +50,8 @@ async def statuses(
 ) -> list[SinkBoardStatus]:
     """Return the status of a sink on each board that keeps changes; without a target, as reported
     to the store."""
-    names = await _boards(boards, options)
-    return [await _status(boards, target, name, options, now_ms) for name in names]
+    kept = await _boards(boards, options)
+    return [await _status(boards, target, board, options, now_ms) for board in kept]
 
 
 async def reset(
@@ -47,7 +59,7 @@ async def reset(
 ) -> list[str]:
     """Make a sink start over with every present entry, or continue with the changes from now on;
     return the names of its boards. The sink must not be running."""
-    names = await _boards(boards, options)
+    names = [board.name for board in await _boards(boards, options)]
     for name in names:
         position = BEGIN_AGAIN if initial else (await boards.changes(name, after=NOW)).cursor
         if target.keeps_positions:
@@ -57,22 +69,25 @@ async def reset(
     return names
 
 
-async def _boards(boards: AsyncLeaderboards, options: SinkOptions) -> list[str]:
+async def _boards(boards: AsyncLeaderboards, options: SinkOptions) -> list[Board]:
     found = await boards.boards()
-    return [each.name for each in found if each.changes and reaches(options.boards, each.name)]
+    return [each for each in found if each.changes and reaches(options.boards, each.name)]
 
 
 async def _status(
     boards: AsyncLeaderboards,
     target: SinkTarget | None,
-    board: str,
+    definition: Board,
     options: SinkOptions,
     now_ms: int,
 ) -> SinkBoardStatus:
+    board, is_held = definition.name, True
     if target is None:
         position = await boards.position(board, options.source)
     else:
         position = await position_of(boards, target, board, options)
+        if target.keeps_positions:
+            is_held = bool(await boards.position(board, options.source))
     if position is None:
         return SinkBoardStatus(board, "new", None)
     if position == BEGIN_AGAIN or is_initial(position):
@@ -82,12 +97,13 @@ async def _status(
         try:
             page = await boards.changes(board, after=after, limit=SAMPLE)
         except (ChangesExpired, CursorDiverged):
-            return SinkBoardStatus(board, "lost", position)
+            return SinkBoardStatus(board, "lost", position, code=SinkBehind.code)
         waiting = [change for change in page if not is_own(change)]
         if waiting:
             break
         if not page.more:
-            return SinkBoardStatus(board, "done", position, 0, 0.0)
+            return SinkBoardStatus(board, "done", position, 0, 0.0, 0.0)
         after = page.cursor
-    seconds = max(0, now_ms - waiting[0].at_ms) / 1_000
-    return SinkBoardStatus(board, "waiting", position, len(waiting) + page.waiting, seconds)
+    count, age_ms = len(waiting) + page.waiting, max(0, now_ms - waiting[0].at_ms)
+    used = retention_of(definition).used(count, age_ms, is_held=is_held)
+    return SinkBoardStatus(board, "waiting", position, count, age_ms / 1_000, round(used, 4))

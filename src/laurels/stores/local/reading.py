@@ -207,7 +207,13 @@ class LocalReads(LocalState):
         with self.reading():
             state = self._advanced(board)
             stats = board_stats(self._fold, state, self._fold.time_of(state))
-            return replace(stats, changes_lost=self._changes.lost(state.number))
+            unsent = self._changes.unsent(state)
+            return replace(
+                stats,
+                changes_lost=self._changes.lost(state.number),
+                changes_unsent=unsent,
+                changes_used=unsent / state.rules.changes_max,
+            )
 
     def stats(self) -> Stats:
         """Return the statistics of the whole store."""

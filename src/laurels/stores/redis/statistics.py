@@ -1,15 +1,21 @@
 """Statistics of boards, and checks of rankings against the data they are derived from."""
 
+from contextlib import suppress
+
 from laurels.core.board_state import BoardState
+from laurels.core.changes.answers import SINK_PREFIX, is_own
+from laurels.core.changes.beginning import is_initial
 from laurels.core.clock_status import clock_status
 from laurels.core.index import changes
 from laurels.core.lifecycle import next_boundary
 from laurels.core.ranking_key import ranking_key
 from laurels.core.requests import ReadRequest
 from laurels.core.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
+from laurels.errors import ChangesExpired, CursorDiverged, InvalidCursor
 from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog, opened_as
+from .changes import ChangeReader
 from .retry import read_only
 
 MEASURED = 10
@@ -24,6 +30,7 @@ class BoardStatistics:
 
     def __init__(self, catalog: BoardCatalog) -> None:
         self._catalog = catalog
+        self._changes = ChangeReader(catalog)
 
     @read_only
     async def of_board(self, board: str) -> BoardStats:
@@ -53,6 +60,7 @@ class BoardStatistics:
             for (name, window), found in zip(state.rules.windows.items(), read.results, strict=True)
         ]
         scopes, scopes_nbytes = await self._scopes(state, now_ms)
+        unsent = await self._unsent(state) if state.rules.changes_ms else 0
         return BoardStats(
             board=state.board.name,
             version=state.version,
@@ -68,7 +76,19 @@ class BoardStatistics:
             now_ms=now_ms,
             event_time=self._catalog.event_time,
             changes_lost=await self._catalog.index.changes_lost(opened),
+            changes_unsent=unsent,
+            changes_used=unsent / state.rules.changes_max,
         )
+
+    async def _unsent(self, state: BoardState) -> int:
+        """Return how many changes the slowest registered sink has not confirmed."""
+        positions, most = await self._catalog.index.positions(opened_as(state)), 0
+        for source, text in positions.items():
+            if source.startswith(SINK_PREFIX) and not is_initial(text):
+                with suppress(ChangesExpired, CursorDiverged, InvalidCursor):
+                    page = await self._changes.page(state.board.name, text, 1)
+                    most = max(most, page.waiting + sum(not is_own(change) for change in page))
+        return most
 
     async def _scopes(self, state: BoardState, now_ms: int) -> tuple[dict[str, int], int]:
         """Return the number of scopes of each form, including empty ones that no sweep has removed

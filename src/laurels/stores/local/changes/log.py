@@ -40,6 +40,8 @@ TAIL = 16
 follow the board."""
 TAIL_CHANGES = 10_000
 """The most changes in these blocks, without those of the newest block."""
+WARNED_AT = 0.5
+"""The share of `changes_max` that a sink has not sent from which on the log has a warning."""
 ROW_CHANGES = 5_000
 ROW_BLOCKS = 500
 
@@ -56,13 +58,15 @@ class _BoardChanges(Struct):
     stored: BlockPlace | None = None
     rows: list[StoredRow] = field(default_factory=list)
     recent: list[RecordedBlock] = field(default_factory=list)
-    sums: list[int] = field(default_factory=list)
+    totals: list[int] = field(default_factory=list)
     """For each block in memory, how many changes sinks send up to its end, in this process."""
-    sum: int = 0
-    written_sum: int = 0
+    total: int = 0
+    written_total: int = 0
     unwritten: int = 0
     lost: int = 0
     """Changes that were removed before a registered sink had confirmed them, in this process."""
+    is_warned: bool = False
+    """Whether the log has a warning that such changes will soon be removed."""
 
     @property
     def first_recent(self) -> int:
@@ -73,13 +77,13 @@ class _BoardChanges(Struct):
         """Return how many changes sinks send from a block on that is in memory, or the next one."""
         at = sequence - self.first_recent
         if at < len(self.recent):
-            return self.sum - self.sums[at] + self.recent[at].sent
+            return self.total - self.totals[at] + self.recent[at].sent
         return 0
 
     def sent_from_row(self, sequence: int) -> int:
         """Return how many changes sinks send from the row of a block on. O(rows)."""
         rows = sum([row.count for row in self.rows if row.last >= sequence])
-        return rows + self.sum - self.written_sum
+        return rows + self.total - self.written_total
 
 
 class ChangeLog:
@@ -130,8 +134,8 @@ class ChangeLog:
                 self._start_over(state.number, BlockPlace(block.sequence, block.tag))
             return
         kept.recent.append(block)
-        kept.sum += block.sent
-        kept.sums.append(kept.sum)
+        kept.total += block.sent
+        kept.totals.append(kept.total)
         kept.unwritten += cost_of(block)
         self._unwritten += cost_of(block)
 
@@ -282,7 +286,7 @@ class ChangeLog:
         kept.unwritten -= cost
         self._unwritten -= cost
         kept.written = BlockPlace(blocks[-1].sequence, blocks[-1].tag)
-        kept.written_sum = kept.sums[last]
+        kept.written_total = kept.totals[last]
         kept.rows += rows
 
     def _new_floor(self, kept: _BoardChanges, state: BoardState, now_ms: int) -> BlockPlace:
@@ -314,6 +318,16 @@ class ChangeLog:
             lost += count if is_waited_for else 0
         if lost:
             self._note_lost(kept, state.board.name, lost)
+        unsent = 0 if confirmed is None else sum([n for last, _, n, _ in units if last > confirmed])
+        is_warned = unsent - lost >= WARNED_AT * rules.changes_max
+        if is_warned and not kept.is_warned:
+            _log.warning(
+                "%s: a sink has not sent %d changes; beyond changes_max, %d, they are removed",
+                state.board.name,
+                unsent - lost,
+                rules.changes_max,
+            )
+        kept.is_warned = is_warned
         return floor
 
     def _note_lost(self, kept: _BoardChanges, board: str, lost: int) -> None:
@@ -327,6 +341,18 @@ class ChangeLog:
         confirmed them."""
         kept = self._boards.get(board)
         return 0 if kept is None else kept.lost
+
+    def unsent(self, state: BoardState) -> int:
+        """Return how many changes the slowest registered sink of a board has not confirmed, counted
+        from the beginning of a row of the file. O(rows)."""
+        confirmed = least_confirmed(state.positions, state.uid)
+        kept = self._boards.get(state.number)
+        if confirmed is None or kept is None:
+            return 0
+        first = max(confirmed, kept.floor.sequence) + 1
+        if first < kept.first_recent:
+            return kept.sent_from_row(first)
+        return kept.sent_from(first)
 
     def close(self) -> None:
         """Close the file, after waiting for a write in progress."""
@@ -425,7 +451,7 @@ def _trim(kept: _BoardChanges, floor: BlockPlace) -> None:
     gone = max(expired, min(written, len(kept.recent) - tail))
     if gone > 0:
         del kept.recent[:gone]
-        del kept.sums[:gone]
+        del kept.totals[:gone]
 
 
 def cost_of(block: RecordedBlock) -> int:
