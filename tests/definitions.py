@@ -114,6 +114,8 @@ class Definition:
     changes: str = ""
     changes_max: int = 10_000_000
     head: int = 0
+    starts: int | str = ""
+    ends: int | str = ""
 
     @property
     def labels(self) -> set[str]:
@@ -129,6 +131,12 @@ class Definition:
             if all(name in carried for name in names)
         ]
         return (*found, *(Scope(by=by) for by in self.rank_by if by in carried))
+
+    def misses(self, at_ms: int) -> str | None:
+        """Why an event of that time is not of this board; None when it is."""
+        if isinstance(self.starts, int) and at_ms < self.starts:
+            return "board_not_started"
+        return "board_ended" if isinstance(self.ends, int) and at_ms >= self.ends else None
 
     @property
     def best(self) -> bool:

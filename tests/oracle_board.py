@@ -251,14 +251,15 @@ class OracleBoard:
 
     def fold(self, event: Accepted, now_ms: int) -> Verdict:
         """Decides about one event in the order of the log, and counts it."""
-        late = [n for n, w in self.windows.items() if not w.takes(event.at_ms, now_ms)]
-        taking = [window for name, window in self.windows.items() if name not in late]
+        taking = [w for w in self.windows.values() if w.takes(event.at_ms, now_ms)]
+        missed = self.definition.misses(event.at_ms)
+        late = [n for n, w in self.windows.items() if missed is None and w not in taking]
         verdict = partial(Verdict, event.member, refused_windows=tuple(late))
         remembered = self.remembered(now_ms)
         if event.id is not None and (event.member, event.id) in remembered:
             return verdict("duplicate")
         if not taking:
-            return verdict("refused", "too_late")
+            return verdict("refused", missed or "too_late")
         if event.id is not None and len(remembered) >= self.definition.dedupe_max:
             return verdict("refused", "dedupe_full")
         self.orders += 1

@@ -24,9 +24,9 @@ Instance = str | int | None
 def window_of(window: WindowDef, board: Definition) -> OracleWindow:
     """The window that a definition describes."""
     if window.unit == "all":
-        return OracleWindow()
+        return OracleWindow(board)
     if window.unit == "decay":
-        return DecayWindow(window)
+        return DecayWindow(window, board)
     kind = RollingWindow if window.unit == "rolling" else CalendarWindow
     if window.refresh is not None:
         kind = RefreshedWindow
@@ -57,7 +57,10 @@ class OracleWindow:
     steps = 1
     """How many steps are counted together; a period is one step."""
 
-    def __init__(self) -> None:
+    def __init__(self, board: Definition) -> None:
+        self.ends_ms = board.ends if isinstance(board.ends, int) else None
+        self.grace_ms = duration_ms(board.grace)
+        self.misses = board.misses
         self.floor_ms = FIRST_MS
         self.counted: dict[Instance, list[Counted]] = {}
 
@@ -67,11 +70,25 @@ class OracleWindow:
 
     def section(self, now_ms: int) -> object:
         """What differs between two times at which the window takes other events."""
-        return None
+        return self.misses(now_ms), self.is_over(now_ms)
+
+    def until(self, now_ms: int) -> int:
+        """The time at which the window stands: the last instant of a board that has ended."""
+        return now_ms if self.ends_ms is None else min(now_ms, self.ends_ms - 1)
+
+    def is_over(self, now_ms: int) -> bool:
+        """Whether the board has ended, and the grace after that as well."""
+        return self.ends_ms is not None and now_ms - self.ends_ms > self.grace_ms
+
+    def cut_off(self, span: Span) -> Span:
+        """A period or step as far as the board's end."""
+        if self.ends_ms is None or not span.start_ms < self.ends_ms < span.end_ms:
+            return span
+        return replace(span, end_ms=self.ends_ms)
 
     def takes(self, at_ms: int, now_ms: int) -> bool:
-        """Whether an event of `at_ms` that arrives at `now_ms` is early enough."""
-        return True
+        """Whether an event of `at_ms` that arrives at `now_ms` is of the board and early enough."""
+        return self.misses(at_ms) is None and not self.is_over(now_ms)
 
     def label(self, at_ms: int, now_ms: int) -> str | None:
         """What the ranking is called in which an event of `at_ms` counts at `now_ms`."""
@@ -146,12 +163,13 @@ class OracleWindow:
 class DecayWindow(OracleWindow):
     """A window that counts everything, and half of it after every half-life."""
 
-    def __init__(self, window: WindowDef) -> None:
-        super().__init__()
+    def __init__(self, window: WindowDef, board: Definition) -> None:
+        super().__init__(board)
         self.half_life_ms = duration_ms(window.half_life)
 
     def seen(self, event: Counted, now_ms: int) -> Counted:
-        return replace(event, decay=(self.half_life_ms, now_ms))
+        shown_ms = now_ms if self.ends_ms is None else min(now_ms, self.ends_ms)
+        return replace(event, decay=(self.half_life_ms, shown_ms))
 
     def events(self, label: str | None, now_ms: int) -> list[Counted]:
         return [self.seen(event, now_ms) for event in super().events(label, now_ms)]
@@ -161,7 +179,7 @@ class CalendarWindow(OracleWindow):
     """A window that begins anew with every period, and keeps the last few."""
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
-        super().__init__()
+        super().__init__(board)
         week_start = window.week_start or board.week_start
         self.calendar = Calendar(window.unit, window.tz or board.tz, week_start)
         self.grace_ms = duration_ms(window.grace or board.grace)
@@ -172,11 +190,16 @@ class CalendarWindow(OracleWindow):
 
     def section(self, now_ms: int) -> object:
         # One millisecond later than `grace` an event of the period is refused.
-        return self.instance(now_ms), self.instance(max(FIRST_MS, now_ms - self.grace_ms - 1))
+        late = self.instance(max(FIRST_MS, now_ms - self.grace_ms - 1))
+        return super().section(now_ms), self.instance(self.until(now_ms)), late
 
     def takes(self, at_ms: int, now_ms: int) -> bool:
-        span = span_at(self.calendar, at_ms)
-        return span in self.kept(now_ms) and now_ms - span.end_ms <= self.grace_ms
+        span = self.cut_off(span_at(self.calendar, at_ms))
+        return (
+            super().takes(at_ms, now_ms)
+            and span in self.kept(now_ms)
+            and now_ms - span.end_ms <= self.grace_ms
+        )
 
     def label(self, at_ms: int, now_ms: int) -> str | None:
         return span_at(self.calendar, at_ms).label
@@ -185,7 +208,7 @@ class CalendarWindow(OracleWindow):
         return instance in [span.label for span in self.kept(now_ms)]
 
     def kept(self, now_ms: int) -> list[Span]:
-        spans = [span_at(self.calendar, now_ms)]
+        spans = [self.cut_off(span_at(self.calendar, self.until(now_ms)))]
         while len(spans) < self.keep:
             spans.append(span_at(self.calendar, spans[-1].start_ms - 1))
         return [span for span in spans if span.start_ms >= self.floor_ms]
@@ -194,9 +217,10 @@ class CalendarWindow(OracleWindow):
         kept = self.kept(now_ms)
         if period is None:
             return kept[0].label
-        span = span_named(self.calendar, period)
-        if span is None:
+        named = span_named(self.calendar, period)
+        if named is None:
             raise Refusal("unknown_period")
+        span = self.cut_off(named)
         if span.start_ms > kept[0].start_ms:
             raise Refusal("period_future")
         if span not in kept:
@@ -216,7 +240,7 @@ class RollingWindow(OracleWindow):
     """A window over the last so many steps, the running one included."""
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
-        super().__init__()
+        super().__init__(board)
         span_ms, step_ms = duration_ms(window.span), duration_ms(window.step)
         self.cut = Steps(window.step, window.tz or board.tz)
         self.steps = span_ms // step_ms
@@ -227,16 +251,18 @@ class RollingWindow(OracleWindow):
 
     def numbers(self, now_ms: int) -> range:
         """The steps that are counted, the running one last."""
-        running = number_at(self.cut, now_ms)
+        running = number_at(self.cut, self.until(now_ms))
         return range(running - self.steps + 1, running + 1)
 
     def section(self, now_ms: int) -> object:
-        return self.instance(now_ms), self.instance(max(FIRST_MS, now_ms - self.grace_ms - 1))
+        late = self.instance(max(FIRST_MS, now_ms - self.grace_ms - 1))
+        return super().section(now_ms), self.instance(now_ms), late
 
     def takes(self, at_ms: int, now_ms: int) -> bool:
         number = self.instance(at_ms)
-        step = step_span(self.cut, number)
-        early = now_ms - step.end_ms <= self.grace_ms
+        step = self.cut_off(step_span(self.cut, number))
+        of_board = super().takes(at_ms, now_ms)
+        early = of_board and now_ms - step.end_ms <= self.grace_ms
         return number in self.numbers(now_ms) and early and step.start_ms >= self.floor_ms
 
     def label(self, at_ms: int, now_ms: int) -> str | None:
@@ -253,7 +279,7 @@ class RollingWindow(OracleWindow):
         """The one ranking there is: called by the running step, from the oldest step's start."""
         numbers = self.numbers(now_ms)
         oldest, running = step_span(self.cut, numbers[0]), step_span(self.cut, numbers[-1])
-        return [Span(running.label, oldest.start_ms, running.end_ms)]
+        return [Span(running.label, oldest.start_ms, self.cut_off(running).end_ms)]
 
     def depth(self, now_ms: int) -> int:
         return self.steps

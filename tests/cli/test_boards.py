@@ -89,6 +89,20 @@ def test_change(shell: Shell) -> None:
     assert shell.json("board", "show", "b") == changed
 
 
+def test_start_and_end(shell: Shell) -> None:
+    limits = ("--tz", "Asia/Shanghai", "--starts", "2026-12-01", "--ends", "2999-12-24T20:00Z")
+    made = shell.json("board", "create", "b", *limits)
+    assert (made["starts"], made["ends"]) == ("2026-11-30T16:00:00Z", "2999-12-24T20:00:00Z")
+    shown = shell.ok("board", "show", "b").out
+    assert made["starts"] in shown
+    assert made["ends"] in shown
+    assert "ends" not in shell.json("board", "change", "b", "--ends", "")
+    ran = shell("board", "change", "b", "--ends", "2001-01-01")
+    assert ran.code != 0
+    later = shell.json("board", "change", "b", "--ends", "2999-01-01", "--starts", "")
+    assert later["ends"] == "2998-12-31T16:00:00Z"
+
+
 @pytest.mark.parametrize(
     ("there", "given", "hint"),
     [

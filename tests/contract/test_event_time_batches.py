@@ -229,6 +229,18 @@ BOARDS: tuple[dict[str, Any], ...] = (
         "dedupe": "1h",
     },
     {"windows": (WindowDef("all"),), "dedupe": "30m", "tie": "last", "dedupe_max": 2},
+    {
+        "windows": (
+            WindowDef("hour", name="hour", keep=3),
+            WindowDef("all"),
+            WindowDef("rolling", name="r", span="3h", step="1h", grace="2h"),
+            WindowDef("decay", half_life="90m"),
+        ),
+        "grace": "10m",
+        "dedupe": "2h",
+        "starts": NOON + 10 * MINUTE,
+        "ends": NOON + HOUR + 20 * MINUTE,
+    },
 )
 STEPS = [0, 0, 1, MINUTE, 10 * MINUTE, 10 * MINUTE + 1, 20 * MINUTE, HOUR, 9 * HOUR, 2 * DAY]
 LATE = [0, 0, 0, 1, 5 * MINUTE, 10 * MINUTE, HOUR, 2 * HOUR, 30 * HOUR]

@@ -102,6 +102,21 @@ def test_the_first_event_shows_at_once_and_others_at_the_next_refresh(
     ensure_right_behind(lb.top("b"), third)
 
 
+def test_after_the_end_of_its_board_it_shows_all_that_was_counted(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    lb.create(laurels.Board("b", windows=["rolling:3h/1h,refresh=10m"], ends=NOW_MS + HOUR))
+    lb.submit("b", "ann", 5)
+    lb.submit("b", "bob", 7)
+    assert scores(lb.top("b")) == {"ann": 5}
+    clock.advance(HOUR + MINUTE)
+    lb.submit("b", "cid", 1, at=NOW_MS + HOUR - 1)
+    assert scores(lb.top("b")) == {"bob": 7, "ann": 5, "cid": 1}
+    clock.advance(30 * HOUR)
+    assert lb.submit_many("b", [("cid", 1)]).refused == 1
+    assert scores(lb.top("b")) == {"bob": 7, "ann": 5, "cid": 1}
+
+
 def test_a_list_a_card_and_a_receipt_are_of_the_last_refresh(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:

@@ -31,7 +31,7 @@ def folders() -> list[Path]:
     return sorted(path for path in HERE.iterdir() if path.name.startswith("folder-"))
 
 
-ADDED = {"labels", "changes", "changes_max", "head", "close_wait"}
+ADDED = {"labels", "changes", "changes_max", "head", "close_wait", "starts", "ends"}
 """Fields of a definition that there were not when a folder was written."""
 
 

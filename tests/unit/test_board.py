@@ -308,9 +308,18 @@ def test_a_board_goes_through_json_and_back(given_board: Board) -> None:
 def test_json_says_every_field_and_its_format() -> None:
     fields = msgspec.json.decode(Board("b").to_json())
     assert fields.pop("format") == 1
-    later = {"labels", "changes", "changes_max", "head", "close_wait"}
+    later = {"labels", "changes", "changes_max", "head", "close_wait", "starts", "ends"}
     assert set(fields) == set(Board.__struct_fields__) - later
-    board = Board("b", labels="ignore", changes="1d", changes_max=7, head=100, close_wait="2h")
+    board = Board(
+        "b",
+        labels="ignore",
+        changes="1d",
+        changes_max=7,
+        head=100,
+        close_wait="2h",
+        starts="2026-12-01",
+        ends="2026-12-24",
+    )
     assert set(msgspec.json.decode(board.to_json())) == {"format", *Board.__struct_fields__}
 
 

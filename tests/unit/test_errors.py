@@ -11,7 +11,8 @@ from laurels.errors import ErrorRow, LaurelsError, by_code, table
 
 CODES = """\
 at_in_future at_required atomic_across_shards backup_exists batch_refused batch_too_large
-beyond_head board_exists cannot_rewind changes_expired changes_not_kept check_failed closed
+beyond_head board_ended board_exists board_not_started cannot_rewind changes_expired
+changes_not_kept check_failed closed
 cursor_diverged data_moved data_too_large dedupe_full folder_missing folder_not_empty forked
 format_too_new id_empty id_not_utf8 id_too_long invalid_at invalid_board invalid_clock
 invalid_cursor invalid_data invalid_event invalid_id invalid_json invalid_label invalid_limit

@@ -221,7 +221,8 @@ def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None
 
 def time_token(state: BoardState, now_ms: int) -> tuple[int, bool]:
     """Return the part of a change token that changes with time: the next end of a period or step,
-    and whether that has passed. On a board with decay it is the current second, and True."""
-    if state.rules.weighings:
+    and whether that has passed. On a board with decay it is the current second, and True, until the
+    board ends."""
+    if state.rules.weighings and not state.rules.has_ended(now_ms):
         return now_ms // 1_000, True
     return state.due_ms, now_ms >= state.due_ms

@@ -24,6 +24,7 @@ from laurels.core.changes.blocks import (
 )
 from laurels.model.board import Board
 from laurels.model.event import Batch
+from laurels.model.labels import ALL
 
 from . import record as records
 from .adoption import Unfinished
@@ -259,9 +260,11 @@ class Fold(AdvancedBoards):
     def _change(self, record: records.Redefine) -> None:
         state = self.by_number(record.board)
         self.advance(state)
-        kept_changes = state.rules.changes_ms > 0
+        kept_changes, ends_ms = state.rules.changes_ms > 0, state.rules.ends_ms
         redefine(state, Board.from_json(record.definition), record.version, self.time_of(state))
         self.index.open_board(record.board, state.rules)
+        if state.rules.ends_ms != ends_ms:  # windows that stood still go on
+            self._advance_scope(state, ALL, None)
         self._drop_expired(state)
         self._watch_boundary(state)
         self._set_scopes_stale(state)

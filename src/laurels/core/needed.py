@@ -87,7 +87,9 @@ class NeededPlan(Struct, frozen=True):
         weighing = self.rules.weighing(self.window)
         holder = _holder(first.slices[0], self.rules.order_words(self.window))
         attempt = _Attempt(self, own, holder, totals)
-        words = attempt.values() if weighing is None else attempt.decayed_value(weighing)
+        words: Words | None = None
+        if self.rules.starts_ms <= self.now_ms < self.rules.ends_ms:
+            words = attempt.values() if weighing is None else attempt.decayed_value(weighing)
         value: Score | None = None
         if words is not None:
             value = score_of(units_of(words, self.rules), self.rules)

@@ -24,7 +24,7 @@ from laurels.model.validation import safe_repr
 from laurels.model.windows.forms import is_text_of
 from laurels.model.windows.kinds import Window
 from laurels.timeline.calendar import Period
-from laurels.timeline.instants import MIN_MS
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .lifecycle import Floors, RollingState, next_boundary, rolling_state
 from .ranking_key import RankingKey, Target, ranking_key
@@ -40,7 +40,9 @@ class Plan(Struct, frozen=True, dict=True):
     into `targets` for all events, or one index for each event, which is LATE if the window refuses
     the event, NO_SCOPE if the event lacks the labels. `rolling` has, in the same order, the state
     of a rolling window (with the ranking of all events; a scope has its own), None for another
-    window. `late` are the events refused in every ranking that they have the labels for.
+    window. `late` are the events refused in every ranking that they have the labels for, `outside`
+    those of them that are from before the start of the board or after its end, which takes events
+    from `starts_ms` to just before `ends_ms`.
     `all_window` is the index in `routes` of the window `all` over all events, -1 without one.
     """
 
@@ -50,6 +52,9 @@ class Plan(Struct, frozen=True, dict=True):
     rolling: tuple[RollingState | None, ...]
     late: tuple[int, ...]
     all_window: int
+    outside: frozenset[int] = frozenset()
+    starts_ms: int = MIN_MS
+    ends_ms: int = MAX_MS
 
     @property
     def scopes(self) -> set[str]:
@@ -92,7 +97,8 @@ class Plan(Struct, frozen=True, dict=True):
                 events = refused.setdefault(place.window, set())
                 per_event = enumerate(_per_event(route, size))
                 events.update([event for event, index in per_event if index == LATE])
-        return [(window, len(events)) for window, events in refused.items()]
+                events -= self.outside
+        return [(window, len(events)) for window, events in refused.items() if events]
 
     def select(self, events: Sequence[int]) -> "Plan":
         """Return the plan of some of the events; its targets are those of the whole batch."""
@@ -106,6 +112,7 @@ class Plan(Struct, frozen=True, dict=True):
                 ]
             ),
             late=tuple([place[event] for event in self.late if event in place]),
+            outside=frozenset([place[event] for event in self.outside if event in place]),
         )
 
     def without_labels(self) -> "Plan":
@@ -121,6 +128,8 @@ class Plan(Struct, frozen=True, dict=True):
 
     def refused_by(self, event: int) -> tuple[str, ...]:
         """Return the names of the windows that refuse an event as too late."""
+        if event in self.outside:
+            return ()
         late = [p.window for i, p in enumerate(self.places) if self.index_of(i, event) == LATE]
         return tuple(dict.fromkeys(late))
 
@@ -140,7 +149,7 @@ def plan_batch(
             periods: list[Target] = []
             floor_ms = floors.get(place.window, MIN_MS)
             found[place.window] = (
-                _route(windows[place.window], floor_ms, batch, periods),
+                _route(rules, windows[place.window], floor_ms, batch, periods),
                 periods,
             )
         route, periods = found[place.window]
@@ -172,7 +181,22 @@ def plan_batch(
         rolling=tuple([rolls.get(place.window) for place in places]),
         late=late,
         all_window=rules.all_window,
+        outside=_outside(rules, batch),
+        starts_ms=rules.starts_ms,
+        ends_ms=rules.ends_ms,
     )
+
+
+def _outside(rules: Rules, batch: Batch) -> frozenset[int]:
+    """Return the events from before the start of the board or after its end. O(1) for a board
+    without them."""
+    starts_ms, ends_ms = rules.starts_ms, rules.ends_ms
+    if starts_ms == MIN_MS and ends_ms == MAX_MS:
+        return frozenset()
+    if not batch.ats:
+        inside = starts_ms <= batch.now_ms < ends_ms
+        return frozenset() if inside else frozenset(range(batch.size))
+    return frozenset([i for i, at in enumerate(batch.ats) if not starts_ms <= at < ends_ms])
 
 
 def _shift_route(route: "int | array[int]", first: int, size: int) -> "int | array[int]":
@@ -235,19 +259,28 @@ def _per_event(route: "int | array[int]", size: int) -> "Sequence[int]":
 
 
 def _route(
-    window: Window, floor_ms: int, batch: Batch, targets: list[Target]
+    rules: Rules, window: Window, floor_ms: int, batch: Batch, targets: list[Target]
 ) -> "int | array[int]":
     """Return the route of one window for the events of a batch, and add the targets it needs."""
     indexes: dict[int, int] = {}
 
     def index_of(at_ms: int) -> tuple[int, Period]:
+        """Return the index into `targets` for an instant, and a period all of whose instants have
+        that index."""
+        if at_ms < rules.starts_ms:
+            return LATE, Period("", MIN_MS, rules.starts_ms)
+        if at_ms >= rules.ends_ms:
+            return LATE, Period("", rules.ends_ms, MAX_MS)
         period = window.period_at(at_ms)
         if period.start_ms not in indexes:
             indexes[period.start_ms] = -1
             if _takes(window, floor_ms, batch, period):
                 indexes[period.start_ms] = len(targets)
                 targets.append(Target(ranking_key(batch.board, window, period), period))
-        return indexes[period.start_ms], period
+        index = indexes[period.start_ms]
+        if period.start_ms < rules.starts_ms:
+            return index, Period(period.label, rules.starts_ms, period.end_ms)
+        return index, period
 
     if not batch.ats:
         return index_of(batch.now_ms)[0]

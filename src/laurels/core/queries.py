@@ -473,12 +473,15 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
 
     def plan(self, now: QueryContext) -> ReadPlan[list[PeriodInfo]]:
         """Return the plan. A rolling window has one period, from the start of its oldest step to
-        the end of the running one."""
+        the end of the running one. Periods from before the start of the board are left out, and the
+        one it starts in begins there."""
         state = now.state
         scope = scope_named(state.rules, dict(self.labels), self.by)
         window = window_named(state.rules, self.window)
         seen_ms = state.seen_ms(window, now.now_ms, scope)
-        kept = window.kept_periods(state.floors.get(window.name, MIN_MS), seen_ms)
+        starts_ms = state.rules.starts_ms
+        running, *others = window.kept_periods(state.floors.get(window.name, MIN_MS), seen_ms)
+        kept = [running, *[period for period in others if period.end_ms > starts_ms]]
         passed, wait_ms = passed_times(now.positions), state.rules.close_wait_ms
         ends = [
             finality(passed, window.taken_until(period), now.now_ms, wait_ms) for period in kept
@@ -488,7 +491,7 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
             return [
                 PeriodInfo(
                     label=period.label,
-                    start_ms=window.counts_from(period),
+                    start_ms=_shown_start(window.counts_from(period), starts_ms, period.end_ms),
                     end_ms=period.end_ms,
                     total=result.total,
                     current=period is kept[0],
@@ -500,6 +503,11 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
 
         keys = [ranking_key(state.number, window, period, scope) for period in kept]
         return ReadPlan(tuple([ReadRequest(key) for key in keys]), finish)
+
+
+def _shown_start(start_ms: int, starts_ms: int, end_ms: int) -> int:
+    """Return the start of a period on a board that starts at `starts_ms`, if it does so at all."""
+    return min(max(start_ms, starts_ms), end_ms) if starts_ms > MIN_MS else start_ms
 
 
 class ScopesAnswer(Struct, frozen=True):

@@ -16,7 +16,7 @@ from laurels.model.event import member_bytes
 from laurels.model.labels import LabelPairs, labels_of, scope_named
 from laurels.model.scale import Scale, Whole, decayed_scale
 from laurels.model.score import Score
-from laurels.timeline.instants import MIN_MS
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from . import cursor as cursors
 from .between import Bound, between, between_decayed, percentile_share
@@ -84,7 +84,7 @@ class RankingView:
         self._by = by
         if self._after is not None and chosen.steps:
             _ensure_running(self._after.key.instance, self.key.instance)
-        self._now_ms = now_ms
+        self._now_ms = min(now_ms, state.rules.ends_ms)
         self._state = state
         self._decayed = decayed_scale(state.rules, chosen.name, now_ms)
         self._scale: Scale = Whole(state.rules) if self._decayed is None else self._decayed
@@ -93,7 +93,8 @@ class RankingView:
         self._width = state.rules.order_words(chosen.name)
         """The number of words that decide the order: the columns, and the tie stamp if there is
         one."""
-        self.rules, self.until_ms = state.rules, self._period.end_ms if steady else now_ms
+        until_ms = MAX_MS if state.rules.has_ended(now_ms) else self._period.end_ms
+        self.rules, self.until_ms = state.rules, until_ms if steady else now_ms
         """The rules and the time until which this is the view of the running period."""
 
     def walk(self, after: str, limit: int) -> ReadRequest:

@@ -9,8 +9,17 @@ from typing import Any, Literal, overload
 
 from msgspec import Struct
 
-from laurels.errors import BatchRefused, DedupeFull, LaurelsError, TooLate, TotalOutOfRange
+from laurels.errors import (
+    BatchRefused,
+    BoardEnded,
+    BoardNotStarted,
+    DedupeFull,
+    LaurelsError,
+    TooLate,
+    TotalOutOfRange,
+)
 from laurels.model.answer import Answer, Plain, plain
+from laurels.model.board_times import instant_text
 from laurels.model.event import Batch
 from laurels.model.labels import labels_of
 from laurels.model.rules import RankingSpec, Rules
@@ -19,6 +28,7 @@ from laurels.model.score import Score
 
 from .fold import Folded
 from .index import Offset, Outcome, Scores
+from .plan import Plan
 from .rank import Rank
 from .standing import range_text, ranks_or_none
 
@@ -299,13 +309,29 @@ class Receipts(Plain, Sequence[Receipt]):
                 )
             case Outcome.TOO_LATE:
                 at = part.folded.batch.at(j)
-                return TooLate(f"the event of {member!r} at {at} ms came too late")
+                return _outside_error(part.folded.plan, j, member, at) or TooLate(
+                    f"the event of {member!r} at {at} ms came too late"
+                )
             case Outcome.DEDUPE_FULL:
                 return DedupeFull(f"the id for {member!r} is new, and no more ids fit")
             case Outcome.ROLLED_BACK:
                 return BatchRefused(f"{member!r} shares its batch with a refused event", self)
             case _:
                 return None
+
+
+def _outside_error(plan: Plan, event: int, member: str | None, at_ms: int) -> LaurelsError | None:
+    """Return the error of an event outside the time of its board, None if it is inside."""
+    if event not in plan.outside:
+        return None
+    got = f"got {instant_text(at_ms)}"
+    if at_ms < plan.starts_ms:
+        starts = instant_text(plan.starts_ms)
+        return BoardNotStarted(
+            f"expected the event of {member!r} to be of {starts} or later, {got}"
+        )
+    ends = instant_text(plan.ends_ms)
+    return BoardEnded(f"expected the event of {member!r} to be of before {ends}, {got}")
 
 
 class ReceiptSlice(Receipts):

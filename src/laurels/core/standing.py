@@ -68,7 +68,8 @@ class Needed(Answer, frozen=True):
 
     `value` is what to submit: with several columns a tuple, in which `column` is the one that was
     varied. It is None if `unreachable`: no event of that column reaches the position within the
-    range of every total that it would change.
+    range of every total that it would change, or the board takes none now, since it has not started
+    or has ended.
     """
 
     rank: int

@@ -389,6 +389,20 @@ class TooLate(Conflict):
     advice = "send events within the windows' grace; the window all takes events of any age"
 
 
+class BoardNotStarted(Conflict):
+    """The time of the event is before the start of its board."""
+
+    code = "board_not_started"
+    advice = "send events of the time from then on, or let the board start earlier"
+
+
+class BoardEnded(Conflict):
+    """The time of the event is not before the end of its board."""
+
+    code = "board_ended"
+    advice = "send events of the time before that, or let the board end later"
+
+
 # Events and batches
 
 

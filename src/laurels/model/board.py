@@ -7,6 +7,7 @@ the changes that do not alter the meaning of what was counted, and refuses the o
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ from laurels.model.windows.forms import (
     parse_window,
     stored_window,
 )
+from laurels.timeline.instants import MAX_MS, MIN_MS
+from laurels.timeline.zones import zone
 
 from .answer import Plain
 from .board_fields import (
@@ -36,6 +39,7 @@ from .board_fields import (
     UnnamedLabels,
     canonical_fields,
 )
+from .board_times import instant_of
 from .column import Column, rule_of
 from .definition_errors import DefinitionErrors
 from .durations import duration_ms
@@ -76,13 +80,18 @@ class Board(Plain, Struct, frozen=True):
     On a board that sources feed, events of a period count for up to `close_wait` longer, if their
     stream took them within the grace.
 
+    With `starts` and `ends`, times, the board counts only events from the one to just before the
+    other; others are refused. At the end every window stands still, its current period or step is
+    cut there, and answers stay as they are when the grace is over.
+
     A window without a name of its own goes by its text without the options: `month:keep=12` is
     called `month`.
 
-    Durations are text (`500ms`, `5s`, `5m`, `1h`, `7d`) or milliseconds, windows text
+    Durations are text (`500ms`, `5s`, `5m`, `1h`, `7d`) or milliseconds, times text in ISO 8601 (in
+    the zone `tz` without an offset), aware datetimes or milliseconds since 1970, windows text
     (`month:keep=12`, `today=day`, `7d=rolling:7d/1h`, `hot=decay:6h`) or mappings, columns
     `Column`s or mappings.
-    The fields hold the canonical form: tuples, and text for windows and durations.
+    The fields hold the canonical form: tuples, and text for windows, durations and times (UTC).
     """
 
     name: str
@@ -106,6 +115,8 @@ class Board(Plain, Struct, frozen=True):
     changes_max: int = MAX_CHANGES_DEFAULT
     head: int = 0
     close_wait: str = CLOSE_WAIT_DEFAULT
+    starts: str = ""
+    ends: str = ""
 
     if TYPE_CHECKING:  # the accepted types are wider than the stored ones
 
@@ -133,6 +144,8 @@ class Board(Plain, Struct, frozen=True):
             changes_max: int = MAX_CHANGES_DEFAULT,
             head: int = 0,
             close_wait: str | int = CLOSE_WAIT_DEFAULT,
+            starts: str | datetime | int | None = "",
+            ends: str | datetime | int | None = "",
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -141,7 +154,16 @@ class Board(Plain, Struct, frozen=True):
 
     def rules(self) -> Rules:
         """Return the definition resolved to integers and windows."""
-        defaults = WindowDefaults(self.tz, self.week_start, self.keep, duration_ms(self.grace))
+        zone_of = zone(self.tz)
+        starts_ms = instant_of("starts", self.starts, zone_of)
+        ends_ms = instant_of("ends", self.ends, zone_of)
+        defaults = WindowDefaults(
+            self.tz,
+            self.week_start,
+            self.keep,
+            duration_ms(self.grace),
+            MAX_MS if ends_ms is None else ends_ms,
+        )
         windows = [parse_window(text).window(defaults) for text in self.windows]
         return Rules(
             columns=tuple(map(rule_of, self.columns)),
@@ -160,6 +182,8 @@ class Board(Plain, Struct, frozen=True):
             changes_max=self.changes_max,
             head=self.head,
             close_wait_ms=duration_ms(self.close_wait),
+            starts_ms=MIN_MS if starts_ms is None else starts_ms,
+            ends_ms=defaults.ends_ms,
         )
 
     def to_json(self) -> bytes:
@@ -213,6 +237,8 @@ _LATER_FIELDS = {
     "changes_max": MAX_CHANGES_DEFAULT,
     "head": 0,
     "close_wait": CLOSE_WAIT_DEFAULT,
+    "starts": "",
+    "ends": "",
 }
 """The fields that earlier versions did not know, with their defaults."""
 

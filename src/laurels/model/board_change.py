@@ -9,16 +9,17 @@ from laurels.errors import UnsafeChange
 from laurels.model.windows.forms import WindowForm, parse_window
 
 from .board import Board
+from .board_times import instant_text
 
 
 def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
     """Return the board with these fields changed, if the meaning of what was counted stays the
     same.
 
-    Title, `changes`, `changes_max`, `head`, `close_wait` and `keep` may change, `keep` of the board
-    or of a window. Windows, scopes and labels to rank by may be added at the end; they count from
-    then on. A field with its present value is not a change. Raise UnsafeChange with every reason,
-    or BoardInvalid with every fault.
+    Title, `changes`, `changes_max`, `head`, `close_wait`, `starts`, `ends` and `keep` may change,
+    `keep` of the board or of a window. Windows, scopes and labels to rank by may be added at the
+    end; they count from then on. A field with its present value is not a change. Raise UnsafeChange
+    with every reason, or BoardInvalid with every fault.
     """
     new = named_as(Board.from_json({**asdict(old), **changes}), old)
     reasons = [
@@ -34,6 +35,16 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
     if reasons:
         raise UnsafeChange(*reasons)
     return new
+
+
+def ensure_end_to_come(old: Board, new: Board, now_ms: int) -> None:
+    """Raise UnsafeChange if a board would end at another time that has passed: what was counted
+    since would have to go."""
+    ends_ms = new.rules().ends_ms
+    if new.ends != old.ends and ends_ms <= now_ms:
+        raise UnsafeChange(
+            f"expected ends to be later than now, {instant_text(now_ms)}, got {new.ends}"
+        )
 
 
 def named_as(new: Board, old: Board) -> Board:

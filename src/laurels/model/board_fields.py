@@ -7,7 +7,9 @@ from typing import Any, Literal, TypeVar, get_args
 
 from laurels.errors import BoardInvalid, InvalidName
 from laurels.model.windows.forms import WindowForm, keep_of, parse_window, tz_of, week_start_of
+from laurels.timeline.zones import Zone, zone
 
+from .board_times import instant_of, instant_text
 from .column import judged_columns
 from .definition_errors import DefinitionErrors
 from .durations import MAX_DURATION_MS, duration_of, duration_text
@@ -65,6 +67,8 @@ def canonical_fields(given: Mapping[str, Any]) -> dict[str, object]:
             "labels", lambda value: one_of(value, get_args(UnnamedLabels), "labels"), "refuse"
         ),
     }
+    if fields["tz"]:
+        fields |= _limits(given, zone(str(fields["tz"])), errors)
     if given["changes"] != "":
         changes_ms = read("changes", partial(duration_of, "changes"), 1)
         if changes_ms == 0:
@@ -83,6 +87,18 @@ def canonical_fields(given: Mapping[str, Any]) -> dict[str, object]:
         errors.add(error)
     errors.raise_any()
     return fields
+
+
+def _limits(given: Mapping[str, Any], zone: Zone, errors: DefinitionErrors) -> dict[str, object]:
+    """Return when the board starts and ends, in canonical form; add their errors."""
+    starts_ms, ends_ms = [
+        errors.read(partial(instant_of, field, zone=zone), given[field], None)
+        for field in ("starts", "ends")
+    ]
+    starts, ends = instant_text(starts_ms), instant_text(ends_ms)
+    if starts_ms is not None and ends_ms is not None and starts_ms >= ends_ms:
+        errors.add(f"expected ends to be later than starts, {starts}, got {ends}")
+    return {"starts": starts, "ends": ends}
 
 
 def _errors_between_fields(

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from laurels.model.windows.kinds import Window
 from laurels.model.windows.rolling import Rolling
 from laurels.model.windows.weighing import WORDS, Weighing
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 Op = Literal["sum", "last", "best"]
 RankStyle = Literal["ordinal", "competition", "dense"]
@@ -55,7 +56,7 @@ class Rules(Struct, frozen=True, dict=True):
     are left out rather than refused. `shards` is over how many an index server divides the members.
     Changes are kept for `changes_ms` (0: none are), at most `changes_max` of them. Only the first
     `head` positions are listed (0: all). The end of a period waits for sources that lag for at most
-    `close_wait_ms`.
+    `close_wait_ms`. Only events from `starts_ms` to just before `ends_ms` are counted.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -74,6 +75,8 @@ class Rules(Struct, frozen=True, dict=True):
     changes_max: int = 0
     head: int = 0
     close_wait_ms: int = 0
+    starts_ms: int = MIN_MS
+    ends_ms: int = MAX_MS
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -112,6 +115,10 @@ class Rules(Struct, frozen=True, dict=True):
                 if not place.by and not window.steps and window.weighing is None
             ]
         )
+
+    def has_ended(self, now_ms: int) -> bool:
+        """Return whether the end of the board has passed."""
+        return now_ms >= self.ends_ms
 
     @cached_property
     def scoped(self) -> bool:

@@ -104,8 +104,11 @@ def scale_of(rules: Rules, window: str, now_ms: int) -> Scale:
 
 
 def decayed_scale(rules: Rules, window: str, now_ms: int) -> DecayedScale | None:
-    """Return the scale of a window with decay; None for other windows."""
+    """Return the scale of a window with decay, which stands still at the end of the board; None for
+    other windows."""
     if (weighing := rules.weighing(window)) is None:
         return None
     column = rules.columns[0]
-    return DecayedScale(weighing.decayed_at(column.scale, now_ms), column.sign, column.name)
+    return DecayedScale(
+        weighing.decayed_at(column.scale, min(now_ms, rules.ends_ms)), column.sign, column.name
+    )

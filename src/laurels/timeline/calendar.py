@@ -51,6 +51,28 @@ class Cut(ABC):
         """
 
 
+class EndingCut(Cut):
+    """The periods of another cut up to an end, after which no other begins: the last one contains
+    every later instant, and ends there."""
+
+    def __init__(self, cut: Cut, ends_ms: int) -> None:
+        self._cut = cut
+        self._ends_ms = ends_ms
+
+    def find(self, at_ms: int) -> Period:
+        return cut_short(self._cut.find(min(at_ms, self._ends_ms - 1)), self._ends_ms)
+
+    def read(self, label: str) -> list[Period]:
+        return [cut_short(period, self._ends_ms) for period in self._cut.read(label)]
+
+
+def cut_short(period: Period, ends_ms: int) -> Period:
+    """Return a period that ends at `ends_ms` if it contains that instant."""
+    if not period.start_ms < ends_ms < period.end_ms:
+        return period
+    return Period(period.label, period.start_ms, ends_ms)
+
+
 class Dates(Cut):
     """Periods that begin with a local date."""
 

@@ -13,7 +13,7 @@ import re
 from abc import ABC, abstractmethod
 from datetime import UTC, date, datetime, timedelta
 
-from .calendar import Period
+from .calendar import Period, cut_short
 from .zones import Zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,6 +35,24 @@ class Steps(ABC):
     @abstractmethod
     def read(self, label: str) -> int:
         """Return the number of the step with a label; raise ValueError if there is none."""
+
+
+class EndingSteps(Steps):
+    """The steps of another division up to an end: the last one contains every later instant, and
+    ends there."""
+
+    def __init__(self, steps: Steps, ends_ms: int) -> None:
+        self._steps = steps
+        self._ends_ms = ends_ms
+
+    def number(self, at_ms: int) -> int:
+        return self._steps.number(min(at_ms, self._ends_ms - 1))
+
+    def step(self, number: int) -> Period:
+        return cut_short(self._steps.step(number), self._ends_ms)
+
+    def read(self, label: str) -> int:
+        return self._steps.read(label)
 
 
 class FixedSteps(Steps):

@@ -201,7 +201,7 @@ def _confirmed(name: str) -> bool:
 
 
 def _period_state(period: laurels.PeriodInfo) -> str:
-    if period.current:
+    if period.current and not period.final:
         return "current"
     waits = ", ".join(period.waits_for)
     return f"waits for {waits}" if waits else "final" if period.final else "grace"
@@ -217,6 +217,8 @@ def _put_definition(board: laurels.Board) -> None:
         ("week start", board.week_start),
         ("grace", board.grace),
         ("close wait", "" if board.close_wait == "1d" else board.close_wait),
+        ("starts", board.starts),
+        ("ends", board.ends),
         ("dedupe", f"{board.dedupe}, at most {board.dedupe_max:,} ids"),
         ("keep", str(board.keep)),
         ("shards", str(board.shards) if board.shards > 1 else ""),

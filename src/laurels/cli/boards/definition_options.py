@@ -70,6 +70,26 @@ CloseWait = Annotated[
     ),
 ]
 
+Starts = Annotated[
+    str | None,
+    typer.Option(
+        "--starts",
+        metavar="TIME",
+        help="When the board begins to take events, as in 2026-12-01 or 2026-12-01T20:00+08:00; in "
+        "the zone --tz without an offset; '' for always.",
+        rich_help_panel=DEFINITION,
+    ),
+]
+Ends = Annotated[
+    str | None,
+    typer.Option(
+        "--ends",
+        metavar="TIME",
+        help="When it ends: later events are refused, and the standings stay; '' for never.",
+        rich_help_panel=DEFINITION,
+    ),
+]
+
 
 class DefinitionOptions(OptionGroup, frozen=True):
     """The definition of a new board: that of `--file`, overridden by the other options."""
@@ -175,6 +195,8 @@ class DefinitionOptions(OptionGroup, frozen=True):
     ] = False
     changes: Changes = None
     close_wait: CloseWait = None
+    starts: Starts = None
+    ends: Ends = None
     head: Head = None
     file: Annotated[
         str | None,
@@ -208,6 +230,8 @@ class DefinitionOptions(OptionGroup, frozen=True):
             "labels": "ignore" if self.ignore_labels else None,
             "changes": self.changes,
             "close_wait": self.close_wait,
+            "starts": self.starts,
+            "ends": self.ends,
             "head": self.head,
         }
         in_file = {} if self.file is None else definition_in(self.file)
@@ -226,6 +250,8 @@ class ChangeOptions(OptionGroup, frozen=True):
     rank_by: RankBy = None
     changes: Changes = None
     close_wait: CloseWait = None
+    starts: Starts = None
+    ends: Ends = None
     head: Head = None
 
     def fields(self, board: Board) -> dict[str, Any]:
@@ -238,6 +264,8 @@ class ChangeOptions(OptionGroup, frozen=True):
             "keep": self.keep,
             "changes": self.changes,
             "close_wait": self.close_wait,
+            "starts": self.starts,
+            "ends": self.ends,
             "head": self.head,
         }
         fields: dict[str, Any] = {
@@ -249,7 +277,7 @@ class ChangeOptions(OptionGroup, frozen=True):
             fields |= with_scopes(board, self.scope, self.rank_by)
         if not fields:
             raise Usage(
-                "give what is to change: --title, --keep, --changes, --close-wait, --head, "
-                "--window, --scope or --rank-by"
+                "give what is to change: --title, --keep, --changes, --close-wait, --starts, "
+                "--ends, --head, --window, --scope or --rank-by"
             )
         return fields

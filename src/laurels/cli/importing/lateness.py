@@ -13,7 +13,7 @@ from itertools import accumulate
 import laurels
 from laurels.core.lifecycle import next_boundary
 from laurels.core.plan import split_points
-from laurels.timeline.instants import MIN_MS
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .reading import SourceRow
 
@@ -30,7 +30,9 @@ class LateEvents:
         self.first: SourceRow | None = None
         self.total = 0
         self.count = 0
-        self._timed = [w for w in self.rules.windows.values() if w.has_periods]
+        windows = self.rules.windows.values()
+        ends = self.rules.ends_ms < MAX_MS
+        self._timed = [window for window in windows if window.has_periods or ends]
         self._due_ms = MIN_MS
         self._latest_start_ms = MIN_MS
 
@@ -49,7 +51,9 @@ class LateEvents:
         if self.now_ms >= self._due_ms:
             self._due_ms = next_boundary(self.rules, self.now_ms)
             self._latest_start_ms = max(w.period_at(self.now_ms).start_ms for w in self._timed)
-        if at_ms >= self._latest_start_ms:
+        if not self.rules.starts_ms <= at_ms < self.rules.ends_ms:
+            return  # refused by every window, and named so
+        if at_ms >= self._latest_start_ms and not self.rules.has_ended(self.now_ms):
             return
         late = [
             window.name

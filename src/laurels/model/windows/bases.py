@@ -28,19 +28,27 @@ class Unstepped(Struct, frozen=True):
         return period.start_ms
 
 
-class Endless(Unstepped, frozen=True):
-    """A window in which every event counts for ever."""
+class Endless(Unstepped, frozen=True, kw_only=True):
+    """A window in which every event counts for ever, or on a board with an end until `grace_ms`
+    after that."""
+
+    ends_ms: int = MAX_MS
+    grace_ms: int = 0
 
     has_periods: ClassVar[bool] = False
     lives_ms: ClassVar[int | None] = None
 
     def period_at(self, at_ms: int) -> Period:
         """Return the only period; its label is empty."""
-        return _ALWAYS
+        return self._period
 
     def period_of(self, instance: int) -> Period:
         """Return the only period."""
-        return _ALWAYS
+        return self._period
+
+    @property
+    def _period(self) -> Period:
+        return _ALWAYS if self.ends_ms == MAX_MS else Period("", MIN_MS, self.ends_ms)
 
     def period(self, label: str) -> Period:
         """Raise UnknownPeriod, since no period has a label."""
@@ -51,8 +59,9 @@ class Endless(Unstepped, frozen=True):
         return None
 
     def takes(self, floor_ms: int, now_ms: int, period: Period) -> bool:
-        """Return True, since no event is too late."""
-        return True
+        """Return whether events still count: always, unless the board has ended and its grace is
+        over."""
+        return now_ms <= self.taken_until(period)
 
     def counted_from(self, floor_ms: int, now_ms: int) -> int:
         """Return the first of all instants."""
@@ -64,7 +73,7 @@ class Endless(Unstepped, frozen=True):
 
     def kept_periods(self, floor_ms: int, now_ms: int) -> list[Period]:
         """Return the only period."""
-        return [_ALWAYS]
+        return [self._period]
 
     def floor_after(self, floor_ms: int, now_ms: int) -> int:
         """Return the first of all instants."""
@@ -79,12 +88,17 @@ class Endless(Unstepped, frozen=True):
         return MIN_MS
 
     def taken_until(self, period: Period) -> int:
-        """Return an instant after all others."""
-        return MAX_MS
+        """Return the last instant at which events are accepted; without an end one after all
+        others."""
+        return MAX_MS if self.ends_ms == MAX_MS else self.ends_ms + self.grace_ms
 
     def next_refusal(self, now_ms: int) -> tuple[int, int]:
-        """Return instants after all others."""
-        return MAX_MS, MAX_MS
+        """Return the end of the board, and the instant from which its events are refused; instants
+        after all others if there is none to come."""
+        refused_ms = self.ends_ms + self.grace_ms + 1
+        if self.ends_ms == MAX_MS or now_ms >= refused_ms:
+            return MAX_MS, MAX_MS
+        return self.ends_ms, refused_ms
 
 
 class Ending:
@@ -94,6 +108,7 @@ class Ending:
 
     if TYPE_CHECKING:
         grace_ms: int
+        ends_ms: int
 
         def period_at(self, at_ms: int) -> Period: ...
         def counted_from(self, floor_ms: int, now_ms: int) -> int: ...
@@ -113,6 +128,8 @@ class Ending:
 
     def next_refusal(self, now_ms: int) -> tuple[int, int]:
         """Return the end of the oldest period or step whose events are accepted at `now_ms`, and
-        the instant from which they are not."""
+        the instant from which they are not; instants after all others if there is none."""
+        if now_ms > self.ends_ms + self.grace_ms:
+            return MAX_MS, MAX_MS
         end_ms = self.period_at(max(MIN_MS, now_ms - self.grace_ms - 1)).end_ms
         return end_ms, end_ms + self.grace_ms + 1

@@ -4,8 +4,9 @@ from functools import cached_property, lru_cache
 from typing import ClassVar, Literal, get_args
 
 from laurels.errors import UnknownPeriod
+from laurels.model.durations import MAX_DURATION_MS
 from laurels.model.validation import safe_repr
-from laurels.timeline.calendar import Cut, Days, Hours, Months, Period, Weeks
+from laurels.timeline.calendar import Cut, Days, EndingCut, Hours, Months, Period, Weeks
 from laurels.timeline.instants import MAX_MS, MIN_MS
 from laurels.timeline.zones import zone
 
@@ -36,7 +37,8 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
     """A window that begins anew with every hour, day, week, month, quarter or year.
 
     `keep` is how many periods can be read, the current one included. Events of a period count
-    until `grace_ms` after its end. `week_start` matters to weeks only.
+    until `grace_ms` after its end. `week_start` matters to weeks only. The last period ends at
+    `ends_ms`, and stays the current one.
     """
 
     unit: Unit
@@ -44,6 +46,7 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
     week_start: Weekday
     keep: int
     grace_ms: int
+    ends_ms: int = MAX_MS
 
     has_periods: ClassVar[bool] = True
     holds_totals: ClassVar[bool] = False
@@ -51,7 +54,7 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
 
     @cached_property
     def _periods(self) -> "_Periods":
-        return _periods(self.unit, self.tz, self.week_start, self.keep)
+        return _periods(self.unit, self.tz, self.week_start, self.keep, self.ends_ms)
 
     def period_at(self, at_ms: int) -> Period:
         """Return the period that contains an instant from MIN_MS to MAX_MS; repeated calls are
@@ -70,7 +73,9 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
     def lives_ms(self) -> int:
         """The longest time from the beginning of a period during which it is read or counted: the
         length of `keep` longest periods, the grace, and the largest difference of two offsets of a
-        zone."""
+        zone. The last periods of a board with an end are read as long as it exists."""
+        if self.ends_ms < MAX_MS:
+            return MAX_DURATION_MS
         return self.keep * _LONGEST_MS[self.unit] + self.grace_ms + _OFFSETS_MS
 
     def oldest_kept(self, now_ms: int) -> Period:
@@ -183,7 +188,7 @@ class _Periods:
 
 
 @lru_cache(maxsize=4096)
-def _periods(unit: Unit, tz: str, week_start: Weekday, keep: int) -> _Periods:
+def _periods(unit: Unit, tz: str, week_start: Weekday, keep: int, ends_ms: int) -> _Periods:
     where = zone(tz)
     cut: Cut
     if unit == "hour":
@@ -194,4 +199,6 @@ def _periods(unit: Unit, tz: str, week_start: Weekday, keep: int) -> _Periods:
         cut = Weeks(where, WEEKDAYS.index(week_start))
     else:
         cut = Months(where, _SPANS[unit])
+    if ends_ms < MAX_MS:
+        cut = EndingCut(cut, ends_ms)
     return _Periods(cut, keep, f"{unit} in {tz}")

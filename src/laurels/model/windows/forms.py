@@ -40,6 +40,7 @@ from laurels.errors import BoardInvalid, InvalidName
 from laurels.model.definition_errors import DefinitionErrors
 from laurels.model.durations import DAY_MS, duration_ms, duration_of, duration_text
 from laurels.model.validation import integer_within, is_name, one_of, safe_repr
+from laurels.timeline.instants import MAX_MS
 from laurels.timeline.zones import zone_names
 
 from .all import All
@@ -72,6 +73,12 @@ class WindowDefaults(Struct, frozen=True):
     week_start: Weekday
     keep: int
     grace_ms: int
+    ends_ms: int = MAX_MS
+
+    @property
+    def end_grace_ms(self) -> int:
+        """The grace after the end of the board, 0 for a board without an end."""
+        return self.grace_ms if self.ends_ms < MAX_MS else 0
 
 
 class WindowForm(Struct, frozen=True):
@@ -124,11 +131,16 @@ class WindowForm(Struct, frozen=True):
     def window(self, defaults: WindowDefaults) -> Window:
         """Return the window itself, with the board's defaults filled in."""
         if self.type == "all":
-            return All(self.name)
+            return All(self.name, ends_ms=defaults.ends_ms, grace_ms=defaults.end_grace_ms)
         if self.type == "rolling":
             return self._rolling(defaults)
         if self.type == "decay":
-            return Decay(self.name, duration_ms(self.half_life or 0))
+            return Decay(
+                self.name,
+                duration_ms(self.half_life or 0),
+                ends_ms=defaults.ends_ms,
+                grace_ms=defaults.end_grace_ms,
+            )
         return Calendar(
             name=self.name,
             unit=self.type,
@@ -136,6 +148,7 @@ class WindowForm(Struct, frozen=True):
             week_start=self.week_start or defaults.week_start,
             keep=self.keep or defaults.keep,
             grace_ms=defaults.grace_ms if self.grace_ms is None else self.grace_ms,
+            ends_ms=defaults.ends_ms,
         )
 
     @property
@@ -163,6 +176,7 @@ class WindowForm(Struct, frozen=True):
             grace_ms=min(grace_ms, self.longest_grace_ms),
             refresh_ms=self.refresh_ms or 0,
             refresh_minute=self.refresh_minute or 0,
+            ends_ms=defaults.ends_ms,
         )
 
     def _refresh_text(self, refresh_ms: int) -> str:

@@ -10,7 +10,7 @@ from laurels.model.durations import duration_text
 from laurels.model.validation import safe_repr
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MAX_MS, MIN_MS
-from laurels.timeline.steps import DaySteps, FixedSteps, Steps
+from laurels.timeline.steps import DaySteps, EndingSteps, FixedSteps, Steps
 from laurels.timeline.zones import zone
 
 from .bases import Ending
@@ -24,7 +24,8 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
     A step lasts `step_ms` milliseconds or, if that is 0, `step_days` local days of `tz`. Events of
     a step count until `grace_ms` after its end, which is less than the window's length. With
     `refresh_ms`, the ranking is recomputed only at this interval and does not change in between; an
-    interval of whole days begins `refresh_minute` minutes after local midnight.
+    interval of whole days begins `refresh_minute` minutes after local midnight. The last step ends
+    at `ends_ms`, and stays the running one.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
     grace_ms: int
     refresh_ms: int = 0
     refresh_minute: int = 0
+    ends_ms: int = MAX_MS
 
     has_periods: ClassVar[bool] = True
     holds_totals: ClassVar[bool] = False
@@ -48,7 +50,7 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
 
     @cached_property
     def _steps(self) -> "_Steps":
-        return _steps(self.step_ms, self.step_days, self.tz)
+        return _steps(self.step_ms, self.step_days, self.tz, self.ends_ms)
 
     def period_at(self, at_ms: int) -> Period:
         """Return the step that contains an instant from MIN_MS to MAX_MS; repeated calls are
@@ -155,7 +157,10 @@ class _Steps:
 
 
 @lru_cache(maxsize=4096)
-def _steps(step_ms: int, step_days: int, tz: str) -> _Steps:
+def _steps(step_ms: int, step_days: int, tz: str, ends_ms: int) -> _Steps:
+    cut: Steps
     if step_ms:
-        return _Steps(FixedSteps(step_ms), f"step of {duration_text(step_ms)}")
-    return _Steps(DaySteps(zone(tz), step_days), f"step of {step_days}d in {tz}")
+        cut, called = FixedSteps(step_ms), f"step of {duration_text(step_ms)}"
+    else:
+        cut, called = DaySteps(zone(tz), step_days), f"step of {step_days}d in {tz}"
+    return _Steps(cut if ends_ms == MAX_MS else EndingSteps(cut, ends_ms), called)

@@ -119,9 +119,12 @@ class BoardView {
     const shown = this.past ?? periods.find(({ current }) => current);
     const isShown = this.isCut && shown !== undefined;
     this.period = shown?.label;
-    const ends = isShown && [this.past ? "Ended" : "Ends", instantText(shown.end_ms, this.window.zone)];
+    const ends = isShown && [shown.current && !shown.final ? "Ends" : "Ended", instantText(shown.end_ms, this.window.zone)];
     const waited = isShown && this.past && shown.waits_for.join(", ");
     const here = isShown && `${instantText(shown.end_ms)} by the clock of this browser`;
+    const { starts, ends: last } = this.board;
+    const limit = (name, text) =>
+      text ? el("div", {}, el("dt", {}, name), el("dd", {}, instantText(Date.parse(text), this.window.zone))) : null;
     return el(
       "dl",
       { class: "figures" },
@@ -130,6 +133,8 @@ class BoardView {
       isShown ? el("div", {}, el("dt", {}, "Period"), el("dd", {}, shown.label)) : null,
       ends ? el("div", {}, el("dt", {}, ends[0]), el("dd", { title: here }, ends[1])) : null,
       waited ? el("div", {}, el("dt", {}, "Waits for"), el("dd", {}, waited)) : null,
+      limit("Board starts", starts),
+      limit("Board ends", last),
     );
   }
 

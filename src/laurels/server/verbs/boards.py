@@ -61,6 +61,8 @@ class BoardFields(Struct):
     changes: str = ""
     changes_max: int = 10_000_000
     close_wait: str = "1d"
+    starts: str = ""
+    ends: str = ""
     head: int = 0
     format: int = 1
 
@@ -134,8 +136,8 @@ async def _existing(context: RequestContext) -> Board | None:
     most_body=DEFINITION_BYTES,
 )
 async def change(context: RequestContext, _: NoQuery) -> object:
-    """Change the fields of a board that may change: `title`, `keep`, `changes`, `head`, and
-    `windows`, `scopes` and `rank_by` (only to add some)."""
+    """Change the fields of a board that may change: `title`, `keep`, `changes`, `head`, `starts`,
+    `ends`, and `windows`, `scopes` and `rank_by` (only to add some)."""
     fields = requests.document(context.raw, context.media_type)
     if not isinstance(fields, dict) or not all(isinstance(name, str) for name in fields):
         raise InvalidBody(

@@ -15,7 +15,7 @@ from laurels.core.fold import Fold
 from laurels.core.scope_scan import ScopeScan
 from laurels.errors import BoardExists, DataMoved
 from laurels.model.board import Board
-from laurels.model.board_change import named_as, safe_change
+from laurels.model.board_change import ensure_end_to_come, named_as, safe_change
 
 from .tags import new_tag, new_uid
 
@@ -245,10 +245,12 @@ def change(name: str, changes: Mapping[str, Any]) -> Single:
         changed = safe_change(state.board, changes)
         if changed == state.board:
             return None
+        at_ms = boards.accepts_at(state, now_ms)
+        ensure_end_to_come(state.board, changed, at_ms)
         return record.Redefine(
             state.number,
             state.version + 1,
-            boards.accepts_at(state, now_ms),
+            at_ms,
             changed.to_json(),
             new_tag(),
         )
