@@ -24,7 +24,7 @@ from laurels.errors import LaurelsError
 from laurels.flows.sources.figures import Figures
 from laurels.flows.sources.mapping import DEFAULT, parse_mapping
 from laurels.flows.sources.opening import open_reader
-from laurels.flows.sources.reader import StreamReader
+from laurels.flows.sources.reader import Message, StreamPosition, StreamReader
 from laurels.flows.sources.rejects import RejectedMessage
 from laurels.flows.sources.runner import SourceRunner
 from laurels.flows.sources.settings import SourceSettings
@@ -84,6 +84,22 @@ def no_input(_size: int) -> bytes:
 
 def reader_of(address: str | Path, stdin: Callable[[int], bytes] = no_input) -> StreamReader:
     return open_reader(str(address), sleep=nothing, stdin=stdin, run="this")
+
+
+class RecordingReader:
+    """A reader, and the total lengths of what it returned."""
+
+    def __init__(self, reader: StreamReader) -> None:
+        self._reader = reader
+        self.lengths: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
+
+    async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
+        messages = await self._reader.read(after, limit, wait=wait)
+        self.lengths.append(sum(len(message.raw) for message in messages))
+        return messages
 
 
 def count(

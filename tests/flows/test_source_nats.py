@@ -4,7 +4,9 @@ import signal
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 import laurels
@@ -14,6 +16,7 @@ from laurels.errors.sources import (
     SourceExpired,
     StreamMissing,
 )
+from laurels.flows.sources import nats_stream
 from laurels.flows.sources.figures import Figures
 from laurels.flows.sources.runner import SourceRunner
 from tests.redis.servers import until
@@ -21,6 +24,7 @@ from tests.redis.servers import until
 from .sourcing import (
     FOUR_FIELDS,
     NatsServer,
+    RecordingReader,
     SourceProcess,
     count,
     four_fields,
@@ -29,6 +33,7 @@ from .sourcing import (
 )
 
 STREAM = "EVENTS"
+X = "x" * 30_000
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +116,20 @@ def test_the_subject_is_a_field(server: NatsServer, stream: str, boards: Path) -
     done = count(boards, stream, "board={$subject|scores.*},member=user,value=n")
     assert done.figures.applied == 1
     assert scores(boards, "gifts") == {"ann": 2}
+
+
+def test_long_messages_are_read_in_small_batches(
+    server: NatsServer, stream: str, boards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are, those of one read have a bounded length."""
+    monkeypatch.setattr(nats_stream, "BATCH_BYTES", 100_000)
+    long = msgspec.json.encode({"KeyPrefix": "gifts", "UserId": "ann", "DeltaScore": 1, "x": X})
+    server.publish("scores.gifts", [*[long] * 20, *gifts(50), *[long] * 20])
+    reader: Any = RecordingReader(reader_of(stream))
+    done = count(boards, reader, FOUR_FIELDS)
+    assert (done.figures.applied, done.rejects.lines) == (90, [])
+    assert scores(boards, "gifts") == {"ann": 90}
+    assert 90_000 < max(reader.lengths) <= 100_000
 
 
 def test_malformed_messages_are_rejected(server: NatsServer, stream: str, boards: Path) -> None:

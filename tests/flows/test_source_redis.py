@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,10 @@ from laurels.errors.sources import (
     SourceExpired,
     StreamMissing,
 )
+from laurels.flows.sources import redis_stream
 from tests.redis.servers import Server
 
-from .sourcing import FOUR_FIELDS, count, four_fields, reader_of, scores
+from .sourcing import FOUR_FIELDS, RecordingReader, count, four_fields, reader_of, scores
 
 KEY = "lb:events"
 
@@ -76,6 +78,20 @@ def test_a_time_ahead_of_this_machine_counts_now(server: Server, stream: str, bo
         now_ms = lb.clock_status().now_ms
     assert count(boards, stream, FOUR_FIELDS, now_ms=now_ms).figures.applied == 1
     assert scores(boards, "gifts", window="day") == {"ann": 1}
+
+
+def test_long_entries_are_read_in_small_batches(
+    server: Server, stream: str, boards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many at once as are short enough if they are as long as the longest one before."""
+    monkeypatch.setattr(redis_stream, "BATCH_BYTES", 100_000)
+    fields = ("KeyPrefix", "gifts", "UserId", "ann", "DeltaScore", 1)
+    for number in range(40):
+        server.call("XADD", KEY, "*", *fields, "x", "x" * (30_000 if number < 20 else 1))
+    reader: Any = RecordingReader(reader_of(stream))
+    done = count(boards, reader, FOUR_FIELDS)
+    assert (done.figures.applied, done.rejects.lines) == (40, [])
+    assert 90_000 < max(reader.lengths) <= 100_000
 
 
 def test_what_is_not_utf8_is_rejected(server: Server, stream: str, boards: Path) -> None:

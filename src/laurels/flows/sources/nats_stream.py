@@ -29,7 +29,7 @@ from laurels.errors.sources import (
     StreamMissing,
 )
 
-from .reader import ZERO, Message, StoredPosition, StreamPosition, StreamState
+from .reader import BATCH_BYTES, ZERO, Message, StoredPosition, StreamPosition, StreamState
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -173,7 +173,8 @@ class NatsReader:
 
     async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
         try:
-            messages = await self._pull(after.major, {"batch": limit, "no_wait": True})
+            request = {"batch": limit, "no_wait": True, "max_bytes": BATCH_BYTES}
+            messages = await self._pull(after.major, request)
             if not messages and wait:
                 messages = await self._pull(after.major, {"batch": 1, "expires": _WAIT_NS})
         except SourceUnavailable:

@@ -14,6 +14,9 @@ from laurels.errors.sources import SourceDiverged
 
 MESSAGE_LIMIT = 1 << 20
 """The size of the longest message that is read completely."""
+BATCH_BYTES = 1 << 27
+"""The bytes of messages that are read at once, so that long ones do not fill the memory; more than
+the longest message of any server of NATS."""
 
 
 class StreamPosition(Struct, frozen=True, order=True, gc=False):

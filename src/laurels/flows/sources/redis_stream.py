@@ -29,11 +29,14 @@ from laurels.errors.sources import (
 from laurels.flows.stream_url import split_stream_url
 from laurels.stores.redis.connection.connection import Connection, connect, redis_address
 
-from .reader import ZERO, Message, StoredPosition, StreamPosition, StreamState
+from .reader import BATCH_BYTES, ZERO, Message, StoredPosition, StreamPosition, StreamState
 
 TIMEOUT_MS = 10_000
 _BLOCK_MS = 1_000
 """The time that the server waits for an entry before it answers that there is none."""
+
+_ASSUMED_BYTES = 1 << 22
+"""The length that entries are assumed to have before the first one has been read."""
 
 
 class StreamFigures(msgspec.Struct, frozen=True):
@@ -93,6 +96,8 @@ class RedisStreamReader:
         self._connection: Connection | None = None
         self._figures: StreamFigures | None = None
         self._counts = EntryCounts()
+        self._longest = _ASSUMED_BYTES
+        """The length of the longest entry of the last read."""
 
     async def open(self) -> StreamState:
         figures = await self._stream_figures()
@@ -128,9 +133,12 @@ class RedisStreamReader:
     async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
         block = (b"BLOCK", b"%d" % _BLOCK_MS) if wait else ()
         since = f"{after.major}-{after.minor}".encode()
-        parts = (b"XREAD", b"COUNT", b"%d" % limit, *block, b"STREAMS", self._key, since)
+        most = max(1, min(limit, BATCH_BYTES // self._longest))
+        parts = (b"XREAD", b"COUNT", b"%d" % most, *block, b"STREAMS", self._key, since)
         messages = _messages(await self._command(*parts))
-        if not messages:
+        if messages:
+            self._longest = max([len(message.raw) for message in messages])
+        else:
             await self._ensure_same(after)
         self._count(after, messages)
         return messages
