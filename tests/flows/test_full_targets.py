@@ -20,7 +20,7 @@ from laurels.flows.sinks.parking import ParkingFile
 from laurels.flows.sinks.runner import SinkRunner
 
 from .databases import MariaDB, Nats, Postgres
-from .sinking import NOW_MS, ledger, rankings, sink_of
+from .sinking import NOW_MS, create_stream, ledger, messages, rankings, sink_of
 from .test_webhook import OPEN, Receiver
 
 BOARD = laurels.Board("b", windows=["all"], changes="7d")
@@ -251,7 +251,7 @@ def test_a_jetstream_without_room_delays_and_refuses_what_is_too_long(tmp_path: 
         asyncio.run(play(broker))
 
 
-@pytest.mark.parametrize("kind", ["webhook", "postgres"])
+@pytest.mark.parametrize("kind", ["webhook", "nats", "postgres"])
 def test_an_hour_without_the_target_is_made_up_for(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
@@ -306,6 +306,12 @@ def test_an_hour_without_the_target_is_made_up_for(
             for other in others:
                 other.shutdown()
                 other.server_close()
+    elif kind == "nats":
+        with Nats() as broker:
+            asyncio.run(create_stream(broker.url))
+            ids = asyncio.run(play(f"{broker.url}/changes.{{member}}", broker.kill, broker.start))
+            found = [message["id"] for message in asyncio.run(messages(broker.url))]
+            assert sorted(found) == sorted(ids)
     else:
         postgres: Postgres = request.getfixturevalue("postgres")
         asyncio.run(play(f"{postgres.url}?prefix=hour_", postgres.kill, postgres.start))

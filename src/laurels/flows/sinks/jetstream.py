@@ -117,6 +117,8 @@ class JetStreamTarget:
             self._client = await nats.connect(
                 self._server,
                 allow_reconnect=False,
+                max_reconnect_attempts=1,  # else two minutes pass before an error
+                reconnect_time_wait=0,
                 connect_timeout=CONNECT_SECONDS,
                 error_cb=_ignore,
             )
