@@ -49,7 +49,8 @@ def test_a_variable_that_names_no_setting_ends_the_start(name: str, hint: str) -
     "name",
     [
         *("LAURELS_KEY", "LAURELS_ADMIN_KEY", "LAURELS_ADMIN_KEY_FILE", "LAURELS_URL"),
-        *("LAURELS_FROM", "LAURELS_TEST_ANYTHING", "XLAURELS_PROT", "laurels_prot"),
+        *("LAURELS_FROM", "LAURELS_TO", "LAURELS_WITH", "LAURELS_WEBHOOK_SECRET"),
+        *("LAURELS_TEST_ANYTHING", "XLAURELS_PROT", "laurels_prot"),
     ],
 )
 def test_the_other_variables_of_laurels_are_no_mistake(name: str) -> None:

@@ -2,6 +2,7 @@
 
 from os import PathLike
 from pathlib import Path
+from urllib.parse import unquote
 
 from laurels.errors import NothingToBackUp, UnknownUrl
 from laurels.model.validation import is_unicode, safe_repr
@@ -22,7 +23,15 @@ def is_direct(url: str | PathLike[str]) -> bool:
 
 def without_login(url: str) -> str:
     """Return a URL without its credentials, for display."""
-    return without_key(url) if "://" in url else url
+    if "://" not in url:
+        return url
+    place, _, query = without_key(url).partition("?")
+    shown = [each for each in query.split("&") if each and not _is_password(each)]
+    return f"{place}?{'&'.join(shown)}" if shown else place
+
+
+def _is_password(parameter: str) -> bool:
+    return "password" in unquote(parameter.partition("=")[0]).lower()
 
 
 def without_key(url: str) -> str:

@@ -30,6 +30,8 @@ def reconcile(
         str,
         typer.Option(
             "--with",
+            envvar="LAURELS_WITH",
+            show_envvar=True,
             metavar="LEDGER",
             help="The ledger: postgresql://, mysql:// or sqlite:///FILE.",
             rich_help_panel=CONNECTION,

@@ -29,6 +29,9 @@ from .listing import put_listed
 
 T = TypeVar("T")
 NO = 1
+TO_VARIABLE = "LAURELS_TO"
+"""The variable with the target of a sink, which may have a password: command lines are visible to
+other users of a machine."""
 
 app = typer.Typer(help="Changes of boards, sent to other systems.", rich_markup_mode=None)
 
@@ -45,6 +48,8 @@ To = Annotated[
     str,
     typer.Option(
         "--to",
+        envvar=TO_VARIABLE,
+        show_envvar=True,
         metavar="TARGET",
         help="postgresql://, mysql://, sqlite:///FILE, redis://HOST/0/KEY, nats://HOST/SUBJECT, "
         "https://..., a file, or - for standard output.",
@@ -55,6 +60,8 @@ ToKnown = Annotated[
     str | None,
     typer.Option(
         "--to",
+        envvar=TO_VARIABLE,
+        show_envvar=True,
         metavar="TARGET",
         help="The target, if it is the one that stores the position.",
         rich_help_panel=CONNECTION,
@@ -328,6 +335,8 @@ def view(
         str,
         typer.Option(
             "--to",
+            envvar=TO_VARIABLE,
+            show_envvar=True,
             metavar="LEDGER",
             help="The ledger: postgresql://, mysql:// or sqlite:///FILE.",
             rich_help_panel=CONNECTION,

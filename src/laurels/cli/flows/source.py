@@ -137,6 +137,8 @@ def run(
         str,
         typer.Option(
             "--from",
+            envvar="LAURELS_FROM",
+            show_envvar=True,
             metavar="STREAM",
             help="nats://host:port/STREAM, redis://host:port/0/KEY, a file of JSON lines, or -.",
             rich_help_panel=READING,

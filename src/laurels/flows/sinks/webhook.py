@@ -62,7 +62,10 @@ class WebhookTarget:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
             raise InvalidTarget("expected https://HOST/PATH, without a user, for a webhook")
-        self._url = httpx.URL(url)
+        try:
+            self._url = httpx.URL(url)
+        except httpx.InvalidURL as error:
+            raise InvalidTarget("expected https://HOST/PATH for a webhook, got no host") from error
         self._host: str = parts.hostname
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self._mapping = mapping

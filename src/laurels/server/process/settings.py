@@ -23,7 +23,10 @@ PREFIX = "LAURELS_"
 ADMIN_KEY = "LAURELS_ADMIN_KEY"
 """The only secret setting; it is in the environment, or in a file that the environment names."""
 ADMIN_KEY_FILE = "LAURELS_ADMIN_KEY_FILE"
-_NOT_SETTINGS = (ADMIN_KEY, ADMIN_KEY_FILE, KEY_VARIABLE, "LAURELS_URL", "LAURELS_FROM")
+_NOT_SETTINGS = (
+    *(ADMIN_KEY, ADMIN_KEY_FILE, KEY_VARIABLE, "LAURELS_URL", "LAURELS_FROM", "LAURELS_TO"),
+    *("LAURELS_WITH", "LAURELS_WEBHOOK_SECRET"),
+)
 """The variables of laurels that are not settings: secrets, and those of commands other than
 `serve`."""
 _FOR_TESTS = "LAURELS_TEST_"
