@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import laurels
-from laurels.stores.redis.index.latest import LatestChanges
+from laurels.stores.redis.index.latest import LatestOnServer
 from tests.redis.asking import connected
 from tests.redis.servers import Server
 
@@ -13,7 +13,7 @@ from tests.redis.servers import Server
 def test_only_the_latest_boards_are_kept(server: Server) -> None:
     async def main() -> None:
         async with connected(server.url) as connection:
-            latest = LatestChanges(connection, "bounded:", most=3)
+            latest = LatestOnServer(connection, "bounded:", most=3)
             assert await latest.since(None) == (0, None)
             assert await latest.since(0) == (0, [])
             for board in (7, 8, 9, 10, 11):
@@ -34,7 +34,7 @@ def test_only_the_latest_boards_are_kept(server: Server) -> None:
 def test_boards_that_change_together_are_noted_together(server: Server) -> None:
     async def main() -> None:
         async with connected(server.url) as connection:
-            latest = LatestChanges(connection, "together:")
+            latest = LatestOnServer(connection, "together:")
             for board in (1, 2, 3, 2):
                 latest.note(board)
             await latest.finish()

@@ -21,7 +21,7 @@ from laurels.timeline.clock import Clock
 
 from .coding import BoardEncoding, board_encoding
 from .head import HEAD_SIZES, HEAD_WRITES
-from .latest import LatestChanges
+from .latest import LatestOnServer
 from .names import feed_place
 
 SCRIPT_PARTS = ("shard", *HEAD_WRITES, "share", "refresh_state", "rolling", "rule", "cells")
@@ -57,7 +57,7 @@ class ShardCalls:
         *,
         expires: bool = False,
     ) -> None:
-        self.latest = LatestChanges(connection, prefix)
+        self.latest = LatestOnServer(connection, prefix)
         self._connection = connection
         self._prefix = prefix
         self._clock = clock

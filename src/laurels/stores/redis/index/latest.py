@@ -22,7 +22,7 @@ _NOTE = script_of("latest_note")
 _READ = script_of("latest_read")
 
 
-class LatestChanges:
+class LatestOnServer:
     """The boards whose changes have been recorded, on the server; used on one event loop."""
 
     def __init__(self, connection: Connection, prefix: str, most: int = MOST_BOARDS) -> None:
