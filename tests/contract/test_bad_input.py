@@ -21,6 +21,9 @@ from tests.comparison import Everything, everything
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 
+# What is refused here comes in batches of its own, which a caller is warned of.
+pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
+
 LIMIT = 2**53 - 1
 LATEST_MS = 250_246_627_200_000
 """The first instant of the year 9900."""

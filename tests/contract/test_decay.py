@@ -8,7 +8,13 @@ from random import Random
 import pytest
 
 import laurels
-from laurels.errors import BoardInvalid, InvalidRange, TooManyPlaces, UnknownPeriod
+from laurels.errors import (
+    AllEventsRefused,
+    BoardInvalid,
+    InvalidRange,
+    TooManyPlaces,
+    UnknownPeriod,
+)
 from tests.calendar_by_scanning import HOUR
 from tests.comparison import everything
 from tests.contract.conftest import NOW_MS
@@ -206,7 +212,8 @@ def test_the_range_of_the_column_does_not_bind_what_decays(
     lb.submit("b", "ann", 100)
     clock.advance(6 * HOUR)
     assert lb.submit("b", "ann", -80).score == shown("-30")
-    receipts = lb.submit_many("b", [("ann", 81)], window="hot")
+    with pytest.warns(AllEventsRefused):
+        receipts = lb.submit_many("b", [("ann", 81)], window="hot")
     assert receipts[0].reason == "total_out_of_range"
     assert scores(lb.top("b")) == {"ann": shown("-30")}
 

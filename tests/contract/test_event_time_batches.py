@@ -29,6 +29,9 @@ from tests.counts import some
 from tests.definitions import Definition, Report, WindowDef
 from tests.oracle import Oracle
 
+# The events are chosen at random, and so are batches of which each event is refused.
+pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
+
 DAY = 24 * HOUR
 NOON = NOW_MS - NOW_MS % DAY + 12 * HOUR
 BERLIN_SPRING = 1_774_746_000_000  # 2026-03-29T01:00Z: clocks in Berlin go forward by an hour

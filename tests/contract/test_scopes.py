@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.errors import BatchRefused, LaurelsError, TotalOutOfRange
+from laurels.errors import AllEventsRefused, BatchRefused, LaurelsError, TotalOutOfRange
 from tests.calendar_by_scanning import HOUR, MINUTE
 from tests.comparison import everything
 from tests.contract.conftest import NOW_MS
@@ -143,7 +143,8 @@ def test_a_window_that_refuses_a_late_event_refuses_it_in_every_scope(
 
 def test_an_event_that_every_window_refuses_is_too_late(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", windows=["hour"], scopes=[["room"]]))
-    receipts = lb.submit_many("b", [("ann", 1, NOW_MS - DAY, "x", {"room": "1"})])
+    with pytest.warns(AllEventsRefused):
+        receipts = lb.submit_many("b", [("ann", 1, NOW_MS - DAY, "x", {"room": "1"})])
     assert (receipts[0].status, receipts[0].reason) == ("refused", "too_late")
     assert lb.scopes("b", "room") == []
     assert lb.submit("b", "ann", 1, id="x", labels={"room": "1"}).status == "applied"
@@ -233,7 +234,8 @@ def test_an_event_that_fits_no_scope_is_refused(
     with pytest.raises(LaurelsError) as refused:
         lb.submit("b", "ann", 1, labels=labels)
     assert code_of(refused) == "no_scope"
-    receipts = lb.submit_many("b", [("ann", 1, None, None, labels), ("ann", 2)])
+    with pytest.warns(AllEventsRefused):
+        receipts = lb.submit_many("b", [("ann", 1, None, None, labels), ("ann", 2)])
     assert [receipt.reason for receipt in receipts] == ["no_scope", "no_scope"]
 
 

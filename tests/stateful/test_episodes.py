@@ -10,6 +10,9 @@ from tests.stateful.choices import COMBINATIONS
 from tests.stateful.episode import run
 from tests.stateful.long import combinations_of, long_run
 
+# Events are chosen at random, and so are batches of which each event is refused.
+pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
+
 NINTH = range(0, 2 * len(COMBINATIONS), 9)
 """One for every ninth combination."""
 

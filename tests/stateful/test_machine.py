@@ -20,6 +20,9 @@ from tests.stateful.choices import COMBINATIONS
 from tests.stateful.episode import begin, finish, shares, step
 from tests.stateful.world import World
 
+# Events are chosen at random, and so are batches of which each event is refused.
+pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
+
 randomness = st.randoms(use_true_random=False)
 
 

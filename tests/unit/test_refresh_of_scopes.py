@@ -24,6 +24,9 @@ from laurels.stores.local.snapshot.taking import opened, take
 from laurels.stores.local.store import Service
 from laurels.timeline.clock import ManualClock
 
+# The traffic is random, and has batches of which each event is refused.
+pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
+
 ROOMS = 300
 BUSY = 150
 """Pieces between which something happens."""

@@ -14,6 +14,9 @@ from laurels.core.lifecycle import NEVER, Refreshed
 from laurels.model.windows.rolling import Rolling
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
+# The traffic is random, and has batches of which each event is refused.
+pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
+
 HOUR = 3_600_000
 
 

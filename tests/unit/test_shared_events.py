@@ -22,6 +22,9 @@ from laurels.stores.intake.commit import Group, Inbox
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.tickets import MAX_WRITES, SharedEvent, SharedTicket, Ticket
 
+# Each event is also sent alone, those that are refused as well.
+pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
+
 NOW_MS = 1_700_000_000_000
 BOARD = laurels.Board("b", windows=["day", "all"], columns=[laurels.Column("n", max=1_000)])
 Events = list[tuple[Any, ...]]

@@ -16,6 +16,9 @@ from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.local.snapshot.files import SnapshotFiles
 from laurels.stores.local.snapshot.taking import opened, take
 
+# The traffic is random, and has batches of which each event is refused.
+pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
+
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
