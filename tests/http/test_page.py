@@ -447,7 +447,7 @@ def test_a_board_that_is_deleted_or_unknown_is_told(boards: Boards, open_page: O
     page = open_page(boards.address(board)).page
     is_live(page)
     boards.send("DELETE", f"/v1/boards/{board}")
-    expect(page.get_by_role("alert")).to_contain_text(f"there is no board '{board}'")
+    expect(page.get_by_role("alert")).to_contain_text(f'there is no board "{board}"')
     page.get_by_role("link", name="All boards").click()
     expect(page.locator("h1")).to_have_text("Boards")
 

@@ -132,7 +132,7 @@ def test_a_parameter_that_is_none_is_called_by_its_name(http: httpx.Client) -> N
     told = http.get("/v1/boards/gifts/top?labels=room=42&limt=5").json()
     assert told["what"] == "there is no parameter `limt`; labels are given as labels=NAME=VALUE"
     told = http.get("/v1/boards/gifts/top?labels=room").json()
-    assert told["what"] == "expected labels as NAME=VALUE,NAME=VALUE, got 'room'"
+    assert told["what"] == 'expected labels as NAME=VALUE,NAME=VALUE, got "room"'
     assert http.get("/v1/boards/gifts/stats?limt=5").json()["what"].endswith("`limt`")
 
 

@@ -12,7 +12,7 @@ from laurels.model.board import Board
 from laurels.model.event import Batch, EventReader
 from laurels.model.labels import ALL, is_by
 from laurels.model.rules import Rules
-from laurels.model.validation import safe_repr
+from laurels.model.validation import quoted, safe_repr
 from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MIN_MS
 
@@ -113,7 +113,7 @@ class Boards:
         try:
             return self._by_number[state.number]
         except KeyError:
-            raise UnknownBoard(f"the board {state.board.name!r} was deleted") from None
+            raise UnknownBoard(f"the board {quoted(state.board.name)} was deleted") from None
 
     def by_number(self, number: int) -> BoardState:
         try:

@@ -17,7 +17,7 @@ from laurels.model.event import MAX_ID_BYTES
 from laurels.model.labels import is_by, labels_of, scope_named
 from laurels.model.rules import Rules
 from laurels.model.score import LIMIT, word_bounds
-from laurels.model.validation import is_unicode, safe_repr
+from laurels.model.validation import is_unicode, quoted, safe_repr
 from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
@@ -34,7 +34,9 @@ def ensure_origin(origin: Origin, name: str) -> None:
     have."""
     board = Board.from_json(origin.definition)
     rules = board.rules()
-    _ensure(board.name == name, f"the definition of {name!r}, got that of {board.name!r}")
+    _ensure(
+        board.name == name, f"the definition of {quoted(name)}, got that of {quoted(board.name)}"
+    )
     uid = origin.uid
     is_plain = uid.isascii() and uid.isprintable() and not {*"/~ "} & {*uid}
     _ensure(0 < len(uid) <= MAX_UID and is_plain, f"the uid of a board, got {safe_repr(uid)}")

@@ -34,7 +34,7 @@ from laurels.model.labels import (
     scope_named,
 )
 from laurels.model.score import Score
-from laurels.model.validation import safe_repr
+from laurels.model.validation import quoted, safe_repr
 from laurels.timeline.instants import MIN_MS
 
 from .between import Bound, Percentile, percentile_share
@@ -332,7 +332,9 @@ class EntriesOf(RankingQuery[list[StoredEntry]], frozen=True, kw_only=True):
     def plan(self, now: QueryContext) -> ReadPlan[list[StoredEntry]]:
         view = self._view(now)
         if view.rules.windows[view.key.window].weighing is not None:
-            raise InvalidEntry(f"the entries of the window {view.key.window!r} change with time")
+            raise InvalidEntry(
+                f"the entries of the window {quoted(view.key.window)} change with time"
+            )
         if not self.members:
             return ReadPlan((), lambda *_: [])
         request = ReadRequest(

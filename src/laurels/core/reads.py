@@ -16,6 +16,7 @@ from laurels.model.event import member_bytes
 from laurels.model.labels import LabelPairs, labels_of, scope_named
 from laurels.model.scale import Scale, Whole, decayed_scale
 from laurels.model.score import Score
+from laurels.model.validation import quoted
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from . import cursor as cursors
@@ -192,7 +193,7 @@ class RankingView:
         """Plan the value of one event that moves a member to a position. Raises NotLive, if events
         do not count at once in the window, and UnknownColumn."""
         if self._refreshed is not None:
-            raise NotLive(f"the window {self._window!r} is refreshed at intervals")
+            raise NotLive(f"the window {quoted(self._window)} is refreshed at intervals")
         needs = self._needs(member, rank, now_ms, column)
         return ReadPlan(needs.requests, lambda results, _: needs.needed(results))
 

@@ -25,6 +25,7 @@ from laurels.model.labels import labels_of
 from laurels.model.rules import RankingSpec, Rules
 from laurels.model.scale import scale_of
 from laurels.model.score import Score
+from laurels.model.validation import quoted
 
 from .fold import Folded
 from .index import Offset, Outcome, Scores
@@ -305,17 +306,18 @@ class Receipts(Plain, Sequence[Receipt]):
                 windows = ", ".join(self._rules.windows)
                 ranges = ", ".join(map(range_text, self._rules.columns))
                 return TotalOutOfRange(
-                    f"a total of {member!r} in one of the windows {windows} would leave {ranges}"
+                    f"a total of {quoted(member)} in one of the windows {windows} would leave "
+                    f"{ranges}"
                 )
             case Outcome.TOO_LATE:
                 at = part.folded.batch.at(j)
                 return _outside_error(part.folded.plan, j, member, at) or TooLate(
-                    f"the event of {member!r} at {at} ms came too late"
+                    f"the event of {quoted(member)} at {at} ms came too late"
                 )
             case Outcome.DEDUPE_FULL:
-                return DedupeFull(f"the id for {member!r} is new, and no more ids fit")
+                return DedupeFull(f"the id for {quoted(member)} is new, and no more ids fit")
             case Outcome.ROLLED_BACK:
-                return BatchRefused(f"{member!r} shares its batch with a refused event", self)
+                return BatchRefused(f"{quoted(member)} shares its batch with a refused event", self)
             case _:
                 return None
 
@@ -328,10 +330,10 @@ def _outside_error(plan: Plan, event: int, member: str | None, at_ms: int) -> La
     if at_ms < plan.starts_ms:
         starts = instant_text(plan.starts_ms)
         return BoardNotStarted(
-            f"expected the event of {member!r} to be of {starts} or later, {got}"
+            f"expected the event of {quoted(member)} to be of {starts} or later, {got}"
         )
     ends = instant_text(plan.ends_ms)
-    return BoardEnded(f"expected the event of {member!r} to be of before {ends}, {got}")
+    return BoardEnded(f"expected the event of {quoted(member)} to be of before {ends}, {got}")
 
 
 class ReceiptSlice(Receipts):

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from laurels.errors import UnsafeChange
+from laurels.model.validation import quoted
 from laurels.model.windows.forms import WindowForm, parse_window
 
 from .board import Board
@@ -83,10 +84,10 @@ def _unsafe_windows(old: Board, new: Board) -> list[str]:
     reasons = []
     for form in before:
         if form.name not in after:
-            reasons.append(f"window {form.name!r} cannot go: what it counted would be lost")
+            reasons.append(f"window {quoted(form.name)} cannot go: what it counted would be lost")
         elif replace(after[form.name], keep=form.keep, own_name=form.own_name) != form:
             what = "in nothing" if form.type in ("rolling", "decay") else "in nothing but keep"
-            reasons.append(f"window {form.name!r} can change {what}")
+            reasons.append(f"window {quoted(form.name)} can change {what}")
     if not reasons and list(after)[: len(before)] != [form.name for form in before]:
         reasons.append("windows stay in their order, new ones come at the end")
     return reasons

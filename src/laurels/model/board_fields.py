@@ -16,7 +16,7 @@ from .durations import MAX_DURATION_MS, duration_of, duration_text
 from .head import head_errors, head_of
 from .rules import RankStyle
 from .scopes import judged_rank_by, judged_scopes, place_errors
-from .validation import integer_within, is_name, is_unicode, one_of, safe_repr
+from .validation import integer_within, is_name, is_unicode, one_of, quoted, safe_repr
 
 MAX_WINDOWS = 16
 MAX_TITLE = 200
@@ -135,12 +135,12 @@ def _decay_errors(windows: Sequence[WindowForm], columns: object) -> Iterator[st
         return
     if len(columns) > 1:
         yield (
-            f"expected 1 column for window {decay.name!r}, which decays, got {len(columns)}: give "
-            "the column that is to decay a board of its own"
+            f"expected 1 column for window {quoted(decay.name)}, which decays, got "
+            f"{len(columns)}: give the column that is to decay a board of its own"
         )
     elif columns[0].op != "sum":
         yield (
-            f"expected op sum for window {decay.name!r}, which decays, got {columns[0].op}: "
+            f"expected op sum for window {quoted(decay.name)}, which decays, got {columns[0].op}: "
             "take op sum"
         )
 
@@ -193,7 +193,7 @@ def _windows(given: object) -> tuple[WindowForm, ...]:
     forms = _told_apart([form for form in read if form])
     for name, count in Counter([form.name for form in forms]).items():
         if count > 1:
-            errors.add(f"expected distinct window names, got {name!r} {count} times")
+            errors.add(f"expected distinct window names, got {quoted(name)} {count} times")
     errors.raise_any()
     return tuple(forms)
 

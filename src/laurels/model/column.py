@@ -14,7 +14,7 @@ from .definition_errors import DefinitionErrors
 from .measures import judged_measures, weight_units
 from .rules import ColumnRule, Op
 from .score import LIMIT, MAX_SCALE, exact_units, to_value
-from .validation import integer_within, is_name, one_of, safe_repr
+from .validation import integer_within, is_name, one_of, quoted, safe_repr
 
 MAX_COLUMNS = 4
 
@@ -71,7 +71,7 @@ def judged_columns(value: object) -> tuple[Column, ...]:
     errors.raise_any()
     names = [column.name for column in columns]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        errors.add(f"expected distinct column names, got {name!r} more than once")
+        errors.add(f"expected distinct column names, got {quoted(name)} more than once")
     if len({column.op == "best" for column in columns}) > 1:
         errors.add("op best is for all columns or none: it keeps the better whole tuple")
     errors.raise_any()

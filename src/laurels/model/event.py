@@ -39,7 +39,7 @@ from .labels import Groups, Labels, Values, ensure_label_form
 from .measures import any_measures, units_of_measures
 from .rules import Rules
 from .score import LIMIT, any_number, to_units
-from .validation import integer, names_in_short, safe_repr
+from .validation import integer, names_in_short, quoted, safe_repr
 
 MAX_ID_BYTES = 128
 MAX_BATCH = 100_000
@@ -203,7 +203,7 @@ def _utf8(
         coded = text.encode()
     except UnicodeEncodeError as error:
         raise not_utf8(
-            f"expected valid Unicode for {what}, got {text[:40]!r}: {error.reason}"
+            f"expected valid Unicode for {what}, got {quoted(text[:40])}: {error.reason}"
         ) from error
     if len(coded) > MAX_ID_BYTES:
         raise too_long(f"expected at most {MAX_ID_BYTES} bytes for {what}, got {len(coded)}")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from laurels.errors import BoardInvalid
 from laurels.model.windows.forms import WindowForm
 
-from .validation import integer_within, safe_repr
+from .validation import integer_within, quoted, safe_repr
 
 MIN_HEAD, MAX_HEAD = 100, 100_000
 
@@ -29,7 +29,7 @@ def head_errors(
     if moving is not None:
         yield (
             "expected only the window all and calendar windows on a board with a head, got "
-            f"{moving.name!r}: define it on a board of its own"
+            f"{quoted(moving.name)}: define it on a board of its own"
         )
     if rank == "dense":
         yield "dense ranks need the order of all members, but head is set: rank by competition"

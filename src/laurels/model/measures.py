@@ -12,7 +12,7 @@ from laurels.errors import BoardInvalid, InvalidValue, TooManyPlaces, UnknownMea
 from .definition_errors import DefinitionErrors
 from .rules import ColumnRule
 from .score import LIMIT, MAX_SCALE, Number, any_number, exact_units, to_units, to_value
-from .validation import is_name, safe_repr
+from .validation import is_name, quoted, safe_repr
 
 MAX_MEASURES = 32
 _MOST = LIMIT * 10**MAX_SCALE
@@ -83,7 +83,7 @@ def _names(column: ColumnRule) -> tuple[str, ...]:
 def _units(value: Mapping[str, object], column: ColumnRule) -> int:
     if not column.measures:
         if column.name not in value and column.op != "sum":
-            raise WrongColumns(f"expected a value for {column.name!r}, got none")
+            raise WrongColumns(f"expected a value for {quoted(column.name)}, got none")
         return to_units(value.get(column.name, 0), column)
     total = sum(
         [
@@ -96,7 +96,7 @@ def _units(value: Mapping[str, object], column: ColumnRule) -> int:
     if rest:
         places = f"at most {column.scale}" if column.scale else "no"
         raise TooManyPlaces(
-            f"expected {places} decimal places for {column.name!r}, got a weighted sum of "
+            f"expected {places} decimal places for {quoted(column.name)}, got a weighted sum of "
             f"{_number(total, _PLACES)}"
         )
     return to_units(to_value(units, column.scale), column)

@@ -20,7 +20,7 @@ from operator import neg
 from laurels.errors import InvalidValue, NotFinite, TooManyPlaces, ValueOutOfRange
 
 from .rules import ColumnRule, Rules
-from .validation import integer, is_unicode, safe_repr
+from .validation import integer, is_unicode, quoted, safe_repr
 
 LIMIT = 2**53 - 1
 """The greatest number of units of a total, on either side of zero."""
@@ -45,7 +45,8 @@ def to_units(value: object, column: ColumnRule) -> int:
     if column.op != "sum" and not column.low <= units <= column.high:
         low, high = to_value(column.low, column.scale), to_value(column.high, column.scale)
         raise ValueOutOfRange(
-            f"expected a value from {low} to {high} for {column.name!r}, got {safe_repr(value)}"
+            f"expected a value from {low} to {high} for {quoted(column.name)}, got "
+            f"{safe_repr(value)}"
         )
     return units
 
@@ -87,19 +88,20 @@ def exact_units(value: object, scale: int, name: str, limit: int = LIMIT) -> int
     elif isinstance(value, str):
         units = _units_of_text(value, scale, name, limit)
     elif isinstance(value, float) and not isfinite(value):
-        raise NotFinite(f"expected a finite number for {name!r}, got {value}")
+        raise NotFinite(f"expected a finite number for {quoted(name)}, got {value}")
     else:
-        raise InvalidValue(f"expected an exact number for {name!r}, got {safe_repr(value)}")
+        raise InvalidValue(f"expected an exact number for {quoted(name)}, got {safe_repr(value)}")
     if not -limit <= units <= limit:
         raise ValueOutOfRange(
-            f"expected a number in the range of {name!r} at scale {scale}, got {safe_repr(value)}"
+            f"expected a number in the range of {quoted(name)} at scale {scale}, got "
+            f"{safe_repr(value)}"
         )
     return units
 
 
 def _units_of_decimal(value: Decimal, scale: int, name: str, limit: int) -> int:
     if not value.is_finite():
-        raise NotFinite(f"expected a finite number for {name!r}, got {safe_repr(value)}")
+        raise NotFinite(f"expected a finite number for {quoted(name)}, got {safe_repr(value)}")
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "only NaN and the infinities have another exponent"
     text = "".join(map(str, digits))
@@ -110,8 +112,8 @@ def _units_of_text(value: str, scale: int, name: str, limit: int) -> int:
     found = _TEXT.fullmatch(value) if len(value) <= MAX_TEXT else None
     if found is None:
         if value.strip().lstrip("+-").lower() in {"nan", "inf", "infinity"}:
-            raise NotFinite(f"expected a finite number for {name!r}, got {safe_repr(value)}")
-        raise InvalidValue(f"expected a decimal number for {name!r}, got {safe_repr(value)}")
+            raise NotFinite(f"expected a finite number for {quoted(name)}, got {safe_repr(value)}")
+        raise InvalidValue(f"expected a decimal number for {quoted(name)}, got {safe_repr(value)}")
     sign, whole, places, bare, exponent = found.groups()
     places = places or bare or ""
     shift = int(exponent or 0) - len(places)
@@ -129,7 +131,7 @@ def _scaled(digits: str, shift: int, scale: int, value: object, name: str, limit
     if shift < 0:
         most_places = f"at most {scale}" if scale else "no"
         raise TooManyPlaces(
-            f"expected {most_places} decimal places for {name!r}, got {safe_repr(value)}"
+            f"expected {most_places} decimal places for {quoted(name)}, got {safe_repr(value)}"
         )
     most = _LIMIT_DIGITS if limit == LIMIT else len(str(limit))
     return int(whole) * 10**shift if len(whole) + shift <= most else limit + 1

@@ -1,7 +1,8 @@
 """Validation of values that definitions have in common."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from operator import index
 from typing import Any, TypeGuard, TypeVar
 
@@ -20,6 +21,10 @@ _KINDS = {
     "`array`": "a list",
 }
 """The names in messages for the JSON types that msgspec reports."""
+notation: ContextVar[Callable[[object], str]] = ContextVar("notation", default=repr)
+"""How `safe_repr` and `quoted` write a value: as Python does, unless the context sets another
+notation, as the service sets that of JSON for all of its requests. It has effect where a message is
+made, so the tasks and threads of a service have to run in its context."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -82,18 +87,23 @@ def expectation(what: str, name: str, given: object) -> str:
 
 
 def safe_repr(value: object, most: int = 60) -> str:
-    """Return the representation of any value, short enough for a message."""
+    """Return any value in the present notation, short enough for a message."""
     if isinstance(value, int) and value.bit_length() > 200:
         return "an integer of more than 60 digits"
     try:
         if isinstance(value, (str, bytes)) and len(value) > most:
             value = value[:most]
-        text = repr(value)
+        text = notation.get()(value)
     except Exception:  # nested too deeply, an int too long to print, a class of the caller's own
         text = f"an object of type {type(value).__name__}"
     if not isinstance(value, str):
         text = _DECIMAL.sub(r"\1", text)
     return shorten(text, most)
+
+
+def quoted(name: str | None) -> str:
+    """Return a name, an id or another text of limited length in the present notation, uncut."""
+    return notation.get()(name)
 
 
 def names_in_short(names: Iterable[str], most: int = 200) -> str:

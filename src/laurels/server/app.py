@@ -29,6 +29,7 @@ from laurels.errors.service import (
     UrlTooLong,
 )
 from laurels.flows.sinks.figures import problem_of
+from laurels.model.validation import quoted
 from laurels.server.admission.admission import Admission
 from laurels.server.admission.limits import Rates
 from laurels.server.answers.answer_cache import AnswerCache
@@ -182,7 +183,7 @@ class Application:
             )
         match = self._match(path)
         if match is None:
-            raise NoSuchPath(f"there is no path {path!r}")
+            raise NoSuchPath(f"there is no path {quoted(path)}")
         handler = match.methods.get(method)
         if method == "HEAD":
             handler = match.methods.get("GET")  # the body is dropped when the answer is sent

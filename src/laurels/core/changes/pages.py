@@ -16,6 +16,7 @@ from laurels.errors import (
 from laurels.model.labels import labels_of
 from laurels.model.rules import Rules
 from laurels.model.score import Score, score_of, to_value, units_of
+from laurels.model.validation import quoted
 
 from .answers import Change, ChangedRanking, ChangeKind, ChangePage, Delta
 from .blocks import Block, EventBlock, MendBlock, WriteBlock
@@ -207,7 +208,7 @@ def _text(id: bytes | None) -> str | None:
 def ensure_kept(state: BoardState) -> None:
     """Raise ChangesNotKept for a board that keeps no changes."""
     if not state.rules.changes_ms:
-        raise ChangesNotKept(f"the board {state.board.name!r} keeps no changes")
+        raise ChangesNotKept(f"the board {quoted(state.board.name)} keeps no changes")
 
 
 def ensure_cursor(
@@ -220,12 +221,12 @@ def ensure_cursor(
     changes of a board."""
     name = state.board.name
     if cursor.uid != state.uid or len(cursor.places) != len(floors):
-        raise CursorDiverged(f"the cursor is of another board than {name!r} is now")
+        raise CursorDiverged(f"the cursor is of another board than {quoted(name)} is now")
     for place, floor, end in zip(cursor.places, floors, newest, strict=True):
         if place.sequence > end.sequence:
             raise CursorDiverged(
-                f"the cursor stands behind block {place.sequence} of {name!r}, whose newest is "
-                f"{end.sequence}"
+                f"the cursor stands behind block {place.sequence} of {quoted(name)}, whose "
+                f"newest is {end.sequence}"
             )
         if place.sequence < floor.sequence:
             oldest = ChangeCursor(state.uid, tuple(floors)).encode()
@@ -241,7 +242,7 @@ def ensure_tag(board: str, place: BlockPlace, tag: int) -> None:
     """Raise CursorDiverged if the block of a cursor has another tag."""
     if place.sequence and place.tag != tag:
         raise CursorDiverged(
-            f"block {place.sequence} of {board!r} is another one than the cursor names"
+            f"block {place.sequence} of {quoted(board)} is another one than the cursor names"
         )
 
 

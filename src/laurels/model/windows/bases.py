@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import Struct
 
 from laurels.errors import UnknownPeriod
+from laurels.model.validation import quoted
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
@@ -52,7 +53,7 @@ class Endless(Unstepped, frozen=True, kw_only=True):
 
     def period(self, label: str) -> Period:
         """Raise UnknownPeriod, since no period has a label."""
-        raise UnknownPeriod(f"the window {self.name!r} has no periods")
+        raise UnknownPeriod(f"the window {quoted(self.name)} has no periods")
 
     def cursor_label(self, instance: int) -> str | None:
         """Return None, since the only period has no label."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from msgspec import Struct
 
 from laurels.errors.service import Overloaded, Stopping, TooManyRequests, TooManyStreams
+from laurels.model.validation import quoted
 
 _MOST_BUCKETS = 65_536
 """The most buckets that are kept. Beyond them, the least recently used one is dropped, and its
@@ -50,7 +51,7 @@ class Rates:
         bucket.at = now
         if bucket.tokens < 1:
             refused = TooManyRequests(
-                f"expected at most {rate:g} requests a second of {caller!r}, got more"
+                f"expected at most {rate:g} requests a second of {quoted(caller)}, got more"
             )
             refused.retry_after = max(1, round((1 - bucket.tokens) / rate + 0.5))
             raise refused
@@ -105,7 +106,9 @@ class AdmissionControl:
         for name, most in charged.items():
             own = self._each.get(name, 0)
             if self.streams >= self._most_streams or own >= most:
-                raise TooManyStreams(f"{own} streams of {name!r} are open, {self.streams} in all")
+                raise TooManyStreams(
+                    f"{own} streams of {quoted(name)} are open, {self.streams} in all"
+                )
         self.streams += 1
         for name in charged:
             self._each[name] = self._each.get(name, 0) + 1

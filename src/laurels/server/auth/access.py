@@ -29,7 +29,7 @@ from laurels.errors.service import (
     UnknownKey,
 )
 from laurels.model.board_patterns import ALL_BOARDS, covers_all, parse_patterns
-from laurels.model.validation import safe_repr
+from laurels.model.validation import quoted, safe_repr
 from laurels.wire.keys import Edit, Key, KeySet, KeyStore, SigningSecret
 
 from .caller import ANYBODY, LEVEL, OPERATOR, Bucket, Caller, caller_of
@@ -253,11 +253,11 @@ class Keys:
             expires_ms=expires_ms,
         )
         if not by.holds(key, self._default_rate):
-            raise Forbidden(f"{by.name!r} cannot make a key that may do more than itself")
+            raise Forbidden(f"{quoted(by.name)} cannot make a key that may do more than itself")
 
         def added(stored: KeySet) -> KeySet:
             if stored.named(key.name) is not None:
-                raise KeyExists(f"there is a key {key.name!r}")
+                raise KeyExists(f"there is a key {quoted(key.name)}")
             if len(stored.keys) >= MAX_KEYS:
                 raise InvalidKey(f"there are {MAX_KEYS:,} keys already, the maximum")
             _ensure_room(stored, key.name)
@@ -341,7 +341,7 @@ class Keys:
         patterns = parse_patterns(boards)
         if not covers_all(caller.boards, patterns):
             raise Forbidden(
-                f"{caller.name!r} does not reach all boards {safe_repr(list(patterns))}"
+                f"{quoted(caller.name)} does not reach all boards {safe_repr(list(patterns))}"
             )
         if submission is not None:
             caller.ensure(LEVEL["write"], None)
@@ -395,7 +395,8 @@ def _ensure_room(stored: KeySet, name: str) -> None:
             made = sum(key.name.startswith(f"{maker.name}.") for key in stored.keys)
             if made >= MAX_MADE_KEYS:
                 raise InvalidKey(
-                    f"the key {maker.name!r} has made {MAX_MADE_KEYS:,} keys already, the maximum"
+                    f"the key {quoted(maker.name)} has made {MAX_MADE_KEYS:,} keys already, the "
+                    "maximum"
                 )
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from laurels.errors.service import Forbidden
 from laurels.model.board_patterns import ALL_BOARDS, covers_all, reaches
+from laurels.model.validation import quoted
 from laurels.wire.keys import Key
 
 from .submission_rule import SubmissionRule
@@ -66,21 +67,21 @@ class Caller(Struct, frozen=True):
         """Raise Forbidden if the caller lacks the level, or the board is not one of its boards."""
         if level > self.level:
             needed = next(scope for scope, other in LEVEL.items() if other == level)
-            raise Forbidden(f"{self.name!r} lacks the scope {needed}")
+            raise Forbidden(f"{quoted(self.name)} lacks the scope {needed}")
         if board is not None and not self.sees(board):
-            raise Forbidden(f"{self.name!r} does not reach the board {board!r}")
+            raise Forbidden(f"{quoted(self.name)} does not reach the board {quoted(board)}")
 
     def ensure_submits(self, board: str | None) -> None:
         """Raise Forbidden unless the call submits to one of the caller's boards, as a token for one
         member may; None stands for a call that does not submit."""
         if board is None:
-            raise Forbidden(f"{self.name!r} submits for one member, and does nothing else")
+            raise Forbidden(f"{quoted(self.name)} submits for one member, and does nothing else")
         self.ensure(NO_LEVEL, board)
 
     def ensure_unlimited(self) -> None:
         """Raise Forbidden for a caller that is limited to some boards."""
         if not self.is_unlimited:
-            raise Forbidden(f"{self.name!r} is limited to some boards, and this concerns all")
+            raise Forbidden(f"{quoted(self.name)} is limited to some boards, and this concerns all")
 
     def sees(self, board: str) -> bool:
         """Return whether a board is one of the caller's boards."""

@@ -7,7 +7,7 @@ import hashlib
 from typing import TypeGuard
 
 from laurels.errors.service import InvalidKey
-from laurels.model.validation import is_name, safe_repr
+from laurels.model.validation import is_name, quoted, safe_repr
 from laurels.wire.keys import Scope
 
 from .caller import LEVEL, RESERVED_NAMES, Caller
@@ -33,7 +33,7 @@ def parse_key_name(value: object) -> str:
     if not is_name(value):
         raise InvalidKey(f"expected a name of letters, digits, _ . and -, got {safe_repr(value)}")
     if value.lower() in RESERVED_NAMES:
-        raise InvalidKey(f"the name {value!r} is reserved: choose another one")
+        raise InvalidKey(f"the name {quoted(value)} is reserved: choose another one")
     return value
 
 
@@ -43,8 +43,8 @@ def parse_own_name(value: object, by: Caller) -> str:
     name = parse_key_name(value)
     if not by.is_unlimited and not name.startswith(f"{by.name}."):
         raise InvalidKey(
-            f"expected a name that begins with {by.name + '.'!r}, since the key that makes it is "
-            f"limited to some boards; got {name!r}"
+            f"expected a name that begins with {quoted(by.name + '.')}, since the key that "
+            f"makes it is limited to some boards; got {quoted(name)}"
         )
     return name
 

@@ -20,6 +20,7 @@ from laurels import config
 from laurels.api.aio import AsyncLeaderboards
 from laurels.flows.sinks.configured import BackgroundSinks
 from laurels.flows.sources.configured import BackgroundSources
+from laurels.model.validation import notation
 from laurels.server.admission.client_address import ClientAddresses
 from laurels.server.admission.connections import (
     ConnectionGuard,
@@ -41,6 +42,7 @@ from laurels.server.requests.decoding import Decoder
 from laurels.stores.base import Backing, Servable
 from laurels.timeline.clock import Clock
 from laurels.wire.keys import KeyStore
+from laurels.wire.notation import json_notation
 from laurels.wire.redaction import hide_folder
 
 from .ports import Order, SharedPort, free, listening
@@ -97,7 +99,9 @@ def _warn(text: str) -> None:
 
 
 async def opened(settings: Settings, clock: str | Clock | None = None) -> Backing:
-    """Return the store to serve, with its key store and audit log."""
+    """Return the store to serve, with its key store and audit log. In this context, and in all that
+    is started from it, messages have values as JSON from now on."""
+    notation.set(json_notation)
     if (folder := config.folder_of(settings.data)) is not None:
         hide_folder(folder)
     return await config.servable(

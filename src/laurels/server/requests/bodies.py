@@ -11,6 +11,7 @@ import asyncio
 from granian.rsgi import HTTPProtocol, ProtocolClosed  # type: ignore[attr-defined]
 
 from laurels.errors.service import BodyTimedOut, InvalidBody, Overloaded
+from laurels.model.validation import quoted
 from laurels.wire import requests
 
 from .deadlines import Deadlines
@@ -75,7 +76,8 @@ class Bodies:
         mine = self._each.get(caller, 0)
         if self.nbytes + nbytes > self._most or mine + nbytes > self._most // 2:
             raise Overloaded(
-                f"the bodies under way have {self.nbytes:,} bytes, {mine:,} of them of {caller!r}"
+                f"the bodies under way have {self.nbytes:,} bytes, {mine:,} of them of "
+                f"{quoted(caller)}"
             )
         self.nbytes += nbytes
         self._each[caller] = mine + nbytes

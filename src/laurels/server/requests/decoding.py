@@ -11,6 +11,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from laurels.engine.batch.outline import (
@@ -80,8 +81,9 @@ class Decoder:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, do: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        context = copy_context()  # for the notation of values in messages
         return await asyncio.get_running_loop().run_in_executor(
-            self._thread, lambda: do(*args, **kwargs)
+            self._thread, lambda: context.run(do, *args, **kwargs)
         )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from laurels.errors.service import IdempotencyMismatch, InvalidIdempotencyKey
-from laurels.model.validation import safe_repr
+from laurels.model.validation import quoted, safe_repr
 
 MOST = 20_000
 MOST_BYTES = 64 << 20
@@ -63,7 +63,7 @@ class Replays:
         while (kept := self._kept.get(place)) is not None:
             if kept.digest != digest:
                 raise IdempotencyMismatch(
-                    f"the Idempotency-Key {place[2]!r} was used with another body"
+                    f"the Idempotency-Key {quoted(place[2])} was used with another body"
                 )
             if kept.answer is None:
                 return await compute(), False

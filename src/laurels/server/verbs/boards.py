@@ -9,7 +9,7 @@ from msgspec import Struct
 from laurels.errors import UnknownBoard
 from laurels.errors.service import InvalidBody
 from laurels.model.board import Board
-from laurels.model.validation import safe_repr
+from laurels.model.validation import quoted, safe_repr
 from laurels.server.requests.context import RequestContext, Response
 from laurels.server.routing.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
@@ -79,7 +79,8 @@ def _definition_in(context: RequestContext) -> dict[str, Any]:
         )
     if fields.get("name", context.board) != context.board:
         raise InvalidBody(
-            f"expected the name in the path, {context.board!r}, got {safe_repr(fields['name'])}"
+            f"expected the name in the path, {quoted(context.board)}, got "
+            f"{safe_repr(fields['name'])}"
         )
     return {**fields, "name": context.board}
 

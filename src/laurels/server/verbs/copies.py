@@ -8,6 +8,7 @@ from laurels.core.copy_checks import ensure_origin, ensure_piece
 from laurels.errors import LaurelsError
 from laurels.errors.copies import CopyLost
 from laurels.model.board import Board
+from laurels.model.validation import quoted
 from laurels.server.requests.context import RequestContext, Streamed
 from laurels.server.routing.route import NO_CONTENT, NoQuery, Routes
 from laurels.stores.base import BoardCopies
@@ -113,7 +114,7 @@ async def copy_put(context: RequestContext, _: NoQuery) -> None:
 def _put(copies: BoardCopies, board: str, body: bytes) -> None:
     pieces: Sequence[Piece] = pieces_in(body)
     if (unfinished := copies.unfinished(board)) is None:
-        raise CopyLost(f"there is no unfinished copy of {board!r}")
+        raise CopyLost(f"there is no unfinished copy of {quoted(board)}")
     rules = Board.from_json(unfinished.definition).rules()
     for piece in pieces:
         ensure_piece(piece, rules)

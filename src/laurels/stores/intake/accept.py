@@ -27,7 +27,7 @@ from laurels.errors import (
 )
 from laurels.model.event import MAX_BATCH, id_bytes, member_of
 from laurels.model.rules import RankingSpec
-from laurels.model.validation import is_unicode, safe_repr
+from laurels.model.validation import is_unicode, quoted, safe_repr
 
 from .submission import EventErrors, JoinedSubmission, Submission
 from .tickets import Ticket
@@ -71,10 +71,10 @@ def submission(
     ensure_arrival(arrived_ms, position)
     columns = state.reader.gather(event_list)
     if absolute and not columns.errors and not can_set(state.rules):
-        raise NoAllWindow(f"the board {state.board.name!r} has no window `all`")
+        raise NoAllWindow(f"the board {quoted(state.board.name)} has no window `all`")
     if absolute and columns.ats is not None and not event_time and has_sum(state.rules):
         raise SetWithTime(
-            f"the board {state.board.name!r} has a sum column, where `set` takes no time"
+            f"the board {quoted(state.board.name)} has a sum column, where `set` takes no time"
         )
     if key is not None:
         _assign_ids(columns, key)

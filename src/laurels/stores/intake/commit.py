@@ -17,6 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
@@ -189,8 +190,9 @@ class Committer:
     ) -> None:
         self._inbox = Inbox()
         self._thread = threading.Thread(
-            target=_run,
+            target=copy_context().run,  # errors are worded for whoever opened the store
             args=(
+                _run,
                 self._inbox,
                 weakref.WeakMethod(commit),
                 weakref.WeakMethod(after_commit),

@@ -2,6 +2,7 @@
 
 from laurels.core.contents import Origin
 from laurels.errors.copies import CopyRefused, NameTaken
+from laurels.model.validation import quoted
 
 AHEAD_MS = 60_000
 """How far the time of a copied board may be ahead of the clock of the store."""
@@ -23,4 +24,4 @@ def ensure_taken_over(origin: Origin, now_ms: int, *, event_time: bool) -> None:
 
 def taken(name: str) -> NameTaken:
     """Return the error for a board whose name is taken in the target."""
-    return NameTaken(f"the target has a board {name!r}")
+    return NameTaken(f"the target has a board {quoted(name)}")

@@ -15,6 +15,7 @@ from laurels.core.plan import window_named
 from laurels.engine.batch.packing import pack, split_texts, unpack
 from laurels.errors.ledger import InvalidEntry
 from laurels.model.labels import scope_named
+from laurels.model.validation import quoted
 from laurels.timeline.instants import MIN_MS
 
 from .tags import new_tag
@@ -105,14 +106,16 @@ def _prepared(board: BoardState, given: RankingEntries) -> _Prepared:
     rules = board.rules
     window = window_named(rules, given.window)
     if window.steps or window.weighing is not None:
-        raise InvalidEntry(f"the entries of the window {window.name!r} change with time")
+        raise InvalidEntry(f"the entries of the window {quoted(window.name)} change with time")
     instance = window.period_at(0).start_ms
     if window.has_periods:
         if given.period is None:
-            raise InvalidEntry(f"expected the period of the window {window.name!r}")
+            raise InvalidEntry(f"expected the period of the window {quoted(window.name)}")
         instance = window.instance_of(window.period(given.period))
     elif given.period:
-        raise InvalidEntry(f"the window {window.name!r} has no periods, got {given.period!r}")
+        raise InvalidEntry(
+            f"the window {quoted(window.name)} has no periods, got {quoted(given.period)}"
+        )
     columns = entry_columns(given.entries, rules)
     expected = None
     if given.expected is not None:

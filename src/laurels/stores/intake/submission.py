@@ -20,6 +20,7 @@ from laurels.errors import AtInFuture, AtRequired, BatchRefused, LaurelsError, P
 from laurels.model.event import AHEAD_MS, Batch, batch_of
 from laurels.model.labels import concatenate
 from laurels.model.rules import RankingSpec
+from laurels.model.validation import quoted
 
 from .tags import new_tag
 
@@ -297,7 +298,8 @@ def ensure_follows(source: str, stored: str | None, follows: str) -> None:
     An empty position is the same as none."""
     if (stored or "") != follows:
         raise PositionMoved(
-            f"expected the position {follows!r} of {source!r} before this batch, got {stored!r}"
+            f"expected the position {quoted(follows)} of {quoted(source)} before this batch, "
+            f"got {quoted(stored)}"
         )
 
 

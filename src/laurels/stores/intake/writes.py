@@ -16,6 +16,7 @@ from laurels.core.scope_scan import ScopeScan
 from laurels.errors import BoardExists, DataMoved
 from laurels.model.board import Board
 from laurels.model.board_change import ensure_end_to_come, named_as, safe_change
+from laurels.model.validation import quoted
 
 from .tags import new_tag, new_uid
 
@@ -230,7 +231,7 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
             if exist_ok and is_equal:
                 return None
             differs = "" if is_equal else " with another definition"
-            raise BoardExists(f"there is a board {board.name!r} already{differs}")
+            raise BoardExists(f"there is a board {quoted(board.name)} already{differs}")
         return record.Create(boards.next_number, 1, now_ms, board.to_json(), new_uid(), new_tag())
 
     return Single(propose, exclusive=True)
@@ -308,4 +309,4 @@ class DataChange(Single):
 
 def data_moved(member: bytes) -> DataMoved:
     """Return the error for data that is not the `before` of a write."""
-    return DataMoved(f"the data of {member.decode()!r} is not the data given as `before`")
+    return DataMoved(f"the data of {quoted(member.decode())} is not the data given as `before`")

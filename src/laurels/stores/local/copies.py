@@ -11,6 +11,7 @@ from laurels.core.fold import Fold
 from laurels.core.lifecycle import rolling_state
 from laurels.errors.copies import CopyLost
 from laurels.model.board import Board
+from laurels.model.validation import quoted
 from laurels.stores.intake.copies import ensure_taken_over, taken
 from laurels.stores.intake.writes import Several, Single
 
@@ -125,5 +126,5 @@ def _number_of(boards: Boards, name: str) -> int:
     """Return the number of an unfinished copy. Raises CopyLost."""
     assert isinstance(boards, Fold)
     if (state := boards.unfinished.named(name)) is None:
-        raise CopyLost(f"there is no unfinished copy of {name!r}")
+        raise CopyLost(f"there is no unfinished copy of {quoted(name)}")
     return state.number

@@ -31,6 +31,7 @@ from laurels.errors import (
     NotReady,
 )
 from laurels.model.board import Board
+from laurels.model.validation import quoted
 from laurels.stores.intake.commands import (
     ON_LOOP,
 )
@@ -105,7 +106,9 @@ class LocalReads(LocalState):
             positions = {} if self._event_time else state.positions
             plan = query.plan(QueryContext(state, self._fold.time_of(state), positions))
             if state.rules.scoped and not self._are_scopes_advanced(state, plan.requests):
-                raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
+                raise NotReady(
+                    f"a step of the board {quoted(board)} has begun that is being prepared"
+                )
             return plan.run_local(self._fold.index, self._fold.offset)
 
     async def ask_async(self, board: str, query: Query[T]) -> T:
@@ -227,7 +230,7 @@ class LocalReads(LocalState):
         state = self._fold.named(board)
         self._advance_clock()
         if not self._fold.advance(state, SHARE):
-            raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
+            raise NotReady(f"a step of the board {quoted(board)} has begun that is being prepared")
         return state
 
     def advanced_fold(self) -> Fold:

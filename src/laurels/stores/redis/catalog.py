@@ -31,6 +31,7 @@ from laurels.errors import (
     UnknownWindow,
 )
 from laurels.model.labels import ALL
+from laurels.model.validation import quoted
 from laurels.stores.intake.shares import MOST, SHARE
 from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.clock import Clock, EventClock
@@ -131,7 +132,7 @@ class BoardCatalog:
                 await self.advance(state, self.time_of(state), refusal)
             except RefreshChanged:
                 continue
-        raise NotReady(f"the board {board!r} kept changing while it was read")
+        raise NotReady(f"the board {quoted(board)} kept changing while it was read")
 
     # Time
 
@@ -367,4 +368,6 @@ def opened_as(state: BoardState) -> Opened:
 
 
 def _not_ready(state: BoardState) -> NotReady:
-    return NotReady(f"the next step of the board {state.board.name!r} is still being prepared")
+    return NotReady(
+        f"the next step of the board {quoted(state.board.name)} is still being prepared"
+    )

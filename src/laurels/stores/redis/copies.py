@@ -25,6 +25,7 @@ from laurels.core.contents import (
 from laurels.core.lifecycle import next_boundary, rolling_state
 from laurels.errors.copies import CopyLost
 from laurels.model.board import Board
+from laurels.model.validation import quoted
 from laurels.stores.intake.copies import ensure_taken_over, taken
 from laurels.stores.intake.shares import MOST
 from laurels.stores.redis.connection.deadline import ends_in
@@ -181,7 +182,7 @@ class ServerCopies:
     async def _there(self, board: str) -> _Unfinished:
         """Return the unfinished copy of a board. Raises CopyLost."""
         if (found := await self._unfinished(board)) is None:
-            raise CopyLost(f"there is no unfinished copy of {board!r}")
+            raise CopyLost(f"there is no unfinished copy of {quoted(board)}")
         return found
 
     async def _put(self, board: str, pieces: Sequence[Piece]) -> None:

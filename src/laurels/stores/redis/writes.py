@@ -34,6 +34,7 @@ from laurels.errors import (
 from laurels.model.board import Board
 from laurels.model.event import Batch
 from laurels.model.rules import Rules
+from laurels.model.validation import quoted
 from laurels.stores.intake.mending import Mending, parts_of_mend
 from laurels.stores.intake.shares import MOST
 from laurels.stores.intake.submission import Submission
@@ -149,7 +150,9 @@ class Writer:
             return
         name = write.board.board.name
         await self._catalog.find_board(name)
-        raise NotReady(f"the board {name!r} was created again meanwhile; send the events again")
+        raise NotReady(
+            f"the board {quoted(name)} was created again meanwhile; send the events again"
+        )
 
     async def _count(
         self, write: Submission, batch: Batch, places: Sequence[int], attempts: Attempts
@@ -204,7 +207,7 @@ class Writer:
         if batch.size < size:
             raise PartlyCounted(f"{batch.size} events of the batch were not counted")
         raise NotReady(
-            f"the board {write.board.board.name!r} kept changing while events were counted"
+            f"the board {quoted(write.board.board.name)} kept changing while events were counted"
         )
 
     async def _mend(self, write: Mending) -> None:
@@ -226,7 +229,9 @@ class Writer:
                 await self._catalog.registry.load()
             else:
                 return
-        raise NotReady(f"the board {write.name!r} kept changing while its entries were replaced")
+        raise NotReady(
+            f"the board {quoted(write.name)} kept changing while its entries were replaced"
+        )
 
     async def _record(self, write: Single) -> bool:
         """Carry out a write of one record, proposed again if another process was faster; return

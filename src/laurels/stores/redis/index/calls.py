@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from laurels.errors import PositionMoved
+from laurels.model.validation import quoted
 from laurels.stores.intake.writes import data_moved
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.remote import (
@@ -124,6 +125,7 @@ def decode_answer(packed: bytes) -> list[Any]:
             raise data_moved(answer[1].encode())
         case "position_moved":
             raise PositionMoved(
-                f"the position of {answer[1]!r} is {answer[2]!r}, not the one this batch follows"
+                f"the position of {quoted(answer[1])} is {quoted(answer[2])}, not the one this "
+                "batch follows"
             )
     return answer

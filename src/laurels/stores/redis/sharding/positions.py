@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.errors import NotReady, PositionDiffers, PositionMoved
+from laurels.model.validation import quoted
 from laurels.stores.redis.remote import Opened, PositionWrite, ShardIndex
 
 from .shards import gather, shard_of
@@ -54,8 +55,8 @@ class StoredPositions(Struct):
         for kept in pairs if follows is None else [*pairs, _pair(self.claim)]:
             if kept is not None and kept[0] == self.before and kept[1] not in (self.before, text):
                 raise PositionDiffers(
-                    f"a batch of {self.source!r} up to {kept[1]!r} was counted in part, this one "
-                    f"goes up to {text!r}",
+                    f"a batch of {quoted(self.source)} up to {quoted(kept[1])} was counted in "
+                    f"part, this one goes up to {quoted(text)}",
                     ends_at=kept[1],
                 )
 
@@ -79,8 +80,8 @@ class StoredPositions(Struct):
         process claims it at this moment."""
         if (self.before or "") != follows:
             raise PositionMoved(
-                f"expected the position {follows!r} of {self.source!r} before this batch, got "
-                f"{self.before!r}"
+                f"expected the position {quoted(follows)} of {quoted(self.source)} before this "
+                f"batch, got {quoted(self.before)}"
             )
         pair = encode_pair((follows or None, text))
         if self.claim == pair:
@@ -134,7 +135,7 @@ def encode_pair(pair: Pair) -> str:
 
 
 def _busy(source: str) -> NotReady:
-    return NotReady(f"another process counts a batch of {source!r} at this moment")
+    return NotReady(f"another process counts a batch of {quoted(source)} at this moment")
 
 
 def _pair(text: str | None) -> Pair | None:

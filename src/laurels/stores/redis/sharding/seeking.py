@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import Anchor, AtBound, End, ReadRequest, ReadResult, Span, Start
 from laurels.errors import NotReady
+from laurels.model.validation import quoted
 
 Read = Callable[[list[list[ReadRequest]]], Awaitable[list[Sequence[ReadResult]]]]
 """A function that sends requests to each shard, and returns the results of each."""
@@ -56,7 +57,7 @@ async def seek(
                 high, narrowed = mark, True
         if not narrowed and round % 2:
             break
-    raise NotReady(f"the ranking of {key.window!r} kept changing while it was read")
+    raise NotReady(f"the ranking of {quoted(key.window)} kept changing while it was read")
 
 
 async def _marks(read: Read, key: RankingKey, width: int, places: Sequence[int]) -> list[_Mark]:

@@ -1,0 +1,27 @@
+"""How values are written in the messages of a service: as the JSON that its callers send."""
+
+import json
+from math import isfinite
+
+import msgspec
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def json_notation(value: object) -> str:
+    """Return a value as JSON, with characters that cannot be printed escaped.
+
+    What JSON cannot hold, such as NaN or bytes in a body of msgpack, is written as Python does.
+    Raises RecursionError if the value is nested too deeply. O(size of the value).
+    """
+    if isinstance(value, bytes) or (isinstance(value, float) and not isfinite(value)):
+        return repr(value)
+    try:
+        text = _encode(value).decode()
+    except UnicodeEncodeError:  # a lone surrogate
+        text = json.dumps(value)
+    except (TypeError, ValueError, OverflowError):
+        return repr(value)
+    if text.isprintable():
+        return text
+    return "".join([c if c.isprintable() else json.dumps(c)[1:-1] for c in text])
