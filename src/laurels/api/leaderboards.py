@@ -158,8 +158,11 @@ class Leaderboards:
         (source, text), is committed with the batch and returned by `position()`, so that an import
         continues there and counts nothing twice. As (source, text, before) it is committed only
         where `before` is stored, None for nothing; otherwise PositionMoved is raised, and nothing
-        is counted. `arrived`, with such a position, is when the stream that they come from took
-        these events: whether they are late is judged by that, for up to the board's `close_wait`.
+        is counted. ShardsDiffer is raised where the shards of a board on an index server have
+        different positions. Then, with "behind" as a fourth part, the shards that have `before`
+        count their events, and the others skip theirs: go from the earliest position to the next.
+        `arrived`, with such a position, is when the stream that they come from took these events:
+        whether they are late is judged by that, for up to the board's `close_wait`.
         """
         command = SubmitMany(
             board, events, window, ranks, all_or_nothing, key, position, scope, at_ms(arrived)
@@ -218,7 +221,8 @@ class Leaderboards:
         return self._store.write(Mend(board, rankings, at_ms(at)))
 
     def position(self, board: str, source: str) -> str | None:
-        """Return the position last committed for a source imported into a board, or None."""
+        """Return the position last committed for a source imported into a board, or None. Raises
+        ShardsDiffer where a shard of the board lost its newest writes."""
         return self._store.position(board, str(source))
 
     def positions(self, board: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 executes it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Struct
 
@@ -18,9 +18,13 @@ class Command(Struct, Generic[T], frozen=True):
     """A write with a result of type T."""
 
 
-SourcePosition = tuple[str, str] | tuple[str, str, str | None]
+SourcePosition = (
+    tuple[str, str] | tuple[str, str, str | None] | tuple[str, str, str | None, Literal["behind"]]
+)
 """The progress of a source: its name and a text. If the write has to follow a certain position, the
-third item is the text that must be stored before it, None for none."""
+third item is the text that must be stored before it, None for none. With "behind" it is for a board
+whose shards differ: those that have the position before count their events, the others skip
+them."""
 
 
 class Submit(Command[Receipt], frozen=True):

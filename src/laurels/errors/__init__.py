@@ -9,7 +9,7 @@ Catch `LaurelsError` for all of them, or one of the families `InvalidInput`, `No
 meaning.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 
@@ -492,6 +492,24 @@ class PositionDiffers(Conflict):
     def __init__(self, what: str, ends_at: str | None = None) -> None:
         super().__init__(what)
         self.ends_at = ends_at
+
+
+class ShardsDiffer(Conflict):
+    """The shards of a board have counted a source up to different positions.
+
+    One of them lost its newest writes, as by a failover. Nothing was counted. `positions` are those
+    of the shards, in order; None is that of one that has counted nothing.
+    """
+
+    code = "shards_differ"
+    advice = (
+        "run the source, which counts what is missing; else rebuild the board from its ledger "
+        "(laurels rebuild)"
+    )
+
+    def __init__(self, what: str, positions: Sequence[str | None] = ()) -> None:
+        super().__init__(what)
+        self.positions = list(positions)
 
 
 class PositionMoved(Conflict):

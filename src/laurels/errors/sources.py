@@ -98,6 +98,18 @@ class SourceExpired(NotFound):
     )
 
 
+class SourceShardExpired(NotFound):
+    """A shard of a board lost events that the stream no longer keeps."""
+
+    code = "source_shard_expired"
+    status = 410
+    advice = (
+        "rebuild the board from its ledger (laurels rebuild --from LEDGER --boards BOARD), or run "
+        "the source once with --begin start, which counts there what the stream still keeps, "
+        "without the messages in between"
+    )
+
+
 class SourceOvertaken(Conflict):
     """Another process moved the position of this source."""
 

@@ -82,7 +82,8 @@ class Batch(Struct, frozen=True):
     every window accepts and refuses the same events at all of them.
 
     `position` is the progress of an import after these events: a source and a text of its own.
-    `follows` is what must be stored for that source before, "" for nothing, None for anything.
+    `follows` is what must be stored for that source before, "" for nothing, None for anything; with
+    `behind` only the shards count that have that stored, and the others skip their events.
     Whether events are late is judged as of `judged_ms`, or `now_ms` without it: the time at which
     a stream took them.
     `tag` is the random number of their log record, if the board keeps changes. `weights` are the
@@ -106,6 +107,7 @@ class Batch(Struct, frozen=True):
     nows: "array[int] | None" = None
     tag: int = 0
     follows: str | None = None
+    behind: bool = False
     judged_ms: int | None = None
 
     def member(self, i: int) -> bytes:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from laurels.core.index import Offset
 from laurels.core.receipt import Receipt, Receipts
-from laurels.errors import BatchRefused, LaurelsError, PositionDiffers
+from laurels.errors import BatchRefused, LaurelsError, PositionDiffers, ShardsDiffer
 from laurels.errors.index_server import IndexUnavailable
 
 from .redaction import without_paths
@@ -63,6 +63,8 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     """Whether a write may have counted, if an index server did not answer it."""
     ends_at: str | None = None
     """The position at which a batch ended, if only a part of it was counted."""
+    positions: list[str | None] | None = None
+    """The positions up to which the shards of a board have counted a source, if they differ."""
 
 
 class EventRefused(Exception):  # noqa: N818 (the outcome of an event)
@@ -144,6 +146,7 @@ def problem(error: LaurelsError, status: int, request_id: str) -> Problem:
         receipts=receipts,
         may_have_applied=error.may_have_applied if isinstance(error, IndexUnavailable) else None,
         ends_at=error.ends_at if isinstance(error, PositionDiffers) else None,
+        positions=error.positions if isinstance(error, ShardsDiffer) else None,
     )
 
 

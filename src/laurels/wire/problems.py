@@ -13,6 +13,7 @@ from laurels.errors import (
     LaurelsError,
     NotFound,
     PositionDiffers,
+    ShardsDiffer,
     TooLarge,
     Unavailable,
     by_code,
@@ -47,6 +48,7 @@ class _Problem(Struct):
     receipts: list[Receipt] | None = None
     may_have_applied: bool | None = None
     ends_at: str | None = None
+    positions: list[str | None] | None = None
 
 
 _decode = msgspec.json.Decoder(_Problem).decode
@@ -68,6 +70,8 @@ def error_of(status: int, content: bytes) -> LaurelsError:
         return IndexUnavailable(document.what, document.may_have_applied is not False)
     if document.code == PositionDiffers.code:
         return PositionDiffers(document.what, document.ends_at)
+    if document.code == ShardsDiffer.code:
+        return ShardsDiffer(document.what, document.positions or [])
     try:
         kind = by_code(document.code)
     except KeyError:

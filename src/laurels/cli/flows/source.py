@@ -22,7 +22,7 @@ from laurels.cli.failures import OutputFailed, Usage, one_line
 from laurels.cli.option_groups import OptionGroup, command
 from laurels.cli.options import DEFAULT_URL, OUTPUT, READING, AsJson, Url
 from laurels.cli.show import Side, complain, put_json, put_line, put_table
-from laurels.errors import LaurelsError
+from laurels.errors import LaurelsError, ShardsDiffer
 from laurels.errors.sources import SourceUnreadable
 from laurels.flows.listing import listed
 from laurels.flows.retries import FlowRetryPolicy
@@ -202,9 +202,15 @@ def status(
     rows: list[dict[str, str]] = []
     with laurels.open(at, create=False) as lb:
         for board in lb.boards():
-            text = lb.position(board.name, settings.key) if settings.takes(board.name) else None
-            if text is not None:
-                stored = decode_position(text)
+            if not settings.takes(board.name):
+                continue
+            try:
+                texts = {lb.position(board.name, settings.key)}
+            except ShardsDiffer as differ:
+                texts = {*differ.positions}
+                complain(f"{board.name}: [{differ.code}] {one_line(differ)}")
+            found = [decode_position(text) for text in texts if text]
+            for stored in sorted(found, key=lambda each: (each.position, each.passed_ms or 0)):
                 passed = "" if stored.passed_ms is None else _utc(stored.passed_ms)
                 rows.append(
                     {
@@ -372,6 +378,9 @@ class _Progress:
 
 
 def _complain_of_waiting(error: LaurelsError, seconds: float) -> None:
+    if isinstance(error, ShardsDiffer):
+        complain(f"[{error.code}] {error.what}: counting what is missing")
+        return
     complain(f"waiting {seconds:g} s [{error.code}]: {one_line(error)}")
 
 
@@ -393,6 +402,8 @@ def _report(name: str, reader: StreamReader, figures: Figures, path: Path, *, js
     if figures.late:
         late = ", ".join(f"{count:,} for {window}" for window, count in figures.late.items())
         complain(f"events came too late for windows: {late}")
+    if figures.recounted:
+        complain(f"{figures.recounted:,} events counted again in shards that had lost them")
     if json:
         put_json(_document(name, reader, figures, path))
     else:
@@ -410,6 +421,7 @@ def _document(name: str, reader: StreamReader, figures: Figures, path: Path) -> 
         "stream": reader.name,
         "position": figures.position,
         "read": figures.read,
+        "recounted": figures.recounted,
         "applied": figures.applied,
         "unchanged": figures.unchanged,
         "duplicates": figures.duplicates,

@@ -4,12 +4,16 @@ Each commit names the position that it follows, and the store refuses it if anot
 So a run that was paused and overtaken by another one counts nothing and moves no position, not even
 with a request that was in progress. If the store did not answer, its stored position decides
 whether the batch was counted: it was if and only if the position of the batch is stored.
+
+A board whose shards differ refuses that. Commits from the position of the shards furthest behind
+(`go_back`) count in these shards alone, however often they are sent.
 """
 
 from collections.abc import Sequence
 from functools import partial
 
 from laurels.api.aio import AsyncLeaderboards
+from laurels.core.commands import SourcePosition
 from laurels.core.receipt import Receipts
 from laurels.core.stream_time import passed_ms
 from laurels.errors import LaurelsError, PositionMoved
@@ -27,13 +31,28 @@ class Commits:
         self._key = key
         self._retries = retries
         self._stored: dict[str, str | None] = {}
+        self._behind = set[str]()
 
     async def learn(self, board: str) -> str | None:
         """Return the stored position of a board, None if there is none; the next commit follows
-        it."""
+        it. Raises ShardsDiffer."""
         read = partial(self._lb.position, board, self._key)
         stored = self._stored[board] = await self._retries.call(read) or None
+        self._behind.discard(board)
         return stored
+
+    def go_back(self, board: str, text: str | None) -> None:
+        """Have the next commits follow a position that only some shards of a board have; the others
+        skip their events. `learn` ends that."""
+        self._stored[board] = text
+        self._behind.add(board)
+
+    async def set(self, board: str, text: str) -> None:
+        """Store a position in all shards of a board, whatever is stored there."""
+        store = partial(self._lb.submit_many, board, (), position=(self._key, text))
+        await self._retries.call(store)
+        self._stored[board] = text
+        self._behind.discard(board)
 
     def passed_ms(self, board: str) -> int | None:
         """Return the stream time up to which a board has counted the stream, as stored."""
@@ -42,6 +61,7 @@ class Commits:
     def forget(self, board: str) -> None:
         """Forget a board that was deleted."""
         self._stored.pop(board, None)
+        self._behind.discard(board)
 
     async def submit(
         self,
@@ -54,7 +74,7 @@ class Commits:
     ) -> Receipts | None:
         """Submit events that arrived at their stream at a given time, with `whole` all or nothing,
         and repeat until they are known to be counted; return None if the receipts are lost. Raises
-        SourceOvertaken."""
+        SourceOvertaken, ShardsDiffer."""
         before = self._stored.get(board)
         if not events and text == before:
             return None
@@ -62,6 +82,11 @@ class Commits:
 
         async def attempt() -> Receipts | None:
             nonlocal doubtful
+            if board in self._behind:
+                behind: SourcePosition = (self._key, text, before, "behind")
+                return await self._lb.submit_many(
+                    board, events, position=behind, all_or_nothing=whole, arrived=arrived_ms
+                )
             if doubtful and await self._lb.position(board, self._key) == text:
                 return None
             try:

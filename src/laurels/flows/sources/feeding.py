@@ -4,6 +4,7 @@ A board in several shards may have counted a batch in part: the same batch is th
 (`PositionDiffers` names its end).
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -47,6 +48,7 @@ class BoardFeed:
         self._ahead = ahead
         self._progress = progress
         self._outcomes = outcomes
+        self._reading_back = asyncio.Lock()
 
     async def feed(self, board: str, rows: list[Row], end: StreamPlace) -> None:
         """Submit the events of a board, with the end of the batch as its position; a commit has
@@ -129,13 +131,14 @@ class BoardFeed:
         end = decode_position(error.ends_at).position
         rows: list[Row] = []
         at = self.positions[board]
-        while at < end:
-            messages = await self._retries.call(partial(self._ahead.read, at, wait=False))
-            messages = [message for message in messages if message.position <= end]
-            if not messages:
-                break
-            at = messages[-1].position
-            rows += self._reader.rows_of(board, messages, self.positions)
+        async with self._reading_back:
+            while at < end:
+                messages = await self._retries.call(partial(self._ahead.read, at, wait=False))
+                messages = [message for message in messages if message.position <= end]
+                if not messages:
+                    break
+                at = messages[-1].position
+                rows += self._reader.rows_of(board, messages, self.positions)
         receipts = await self._submitted(board, rows, error.ends_at)
         self.positions[board] = end
         self._outcomes.note(board, rows, receipts)
@@ -163,6 +166,17 @@ class BoardFeed:
                 raise
             await self._submitted(board, (), error.ends_at)
             await self._submitted(board, (), text)
+
+    async def set(self, board: str, position: StreamPosition) -> None:
+        """Set the position in all shards of a board, whatever is stored there."""
+        await self.commits.set(board, self._text(board, StreamPlace(position, None)))
+
+    async def feed_again(self, board: str, after: StreamPosition, rows: list[Row]) -> None:
+        """Submit events of a board that come after a position which only some of its shards have,
+        prepared by `Commits.go_back`."""
+        self.positions[board] = after
+        if rows:
+            await self.feed(board, rows, _place_of(rows[-1]))
 
     def _text(self, board: str, end: StreamPlace) -> str:
         return self._progress.text(end, self.commits.passed_ms(board))

@@ -33,7 +33,8 @@ class Figures(Struct):
     for boards that do not exist, `repeated` those that had been counted before. `rejected` are
     malformed messages and refused events, with their codes in `reasons`. `late` has, by window, the
     number of events that were too late for it, whether or not other windows accepted them.
-    Everything that the stream took before `passed_ms` has been counted.
+    Everything that the stream took before `passed_ms` has been counted. `recounted` are events that
+    shards of boards had lost, and that were counted there again; they are in no other count.
     """
 
     read: int = 0
@@ -44,6 +45,7 @@ class Figures(Struct):
     unknown: int = 0
     repeated: int = 0
     batches: int = 0
+    recounted: int = 0
     late: Counter[str] = msgspec.field(default_factory=Counter)
     reasons: Counter[str] = msgspec.field(default_factory=Counter)
     unknown_boards: Counter[str] = msgspec.field(default_factory=Counter)

@@ -151,7 +151,8 @@ class NatsReader:
         self._info = await self._stream_info()
         state = self._info.state
         oldest = StreamPosition(max(0, state.first_seq - 1))
-        return StreamState(self._identity, oldest, StreamPosition(state.last_seq))
+        newest = StreamPosition(state.last_seq)
+        return StreamState(self._identity, oldest, newest, is_whole=oldest == ZERO)
 
     def stored(self, position: StreamPosition) -> StoredPosition:
         return StoredPosition(self._identity, str(position))

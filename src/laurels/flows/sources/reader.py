@@ -59,12 +59,14 @@ class StreamState(Struct, frozen=True):
     """The present state of a stream.
 
     `identity` names the stream and its creation. `oldest` is the position before the oldest message
-    that is kept, `newest` that of the newest message there ever was.
+    that is kept, `newest` that of the newest message there ever was. `is_whole` tells that it is
+    known to keep all messages there ever were.
     """
 
     identity: str
     oldest: StreamPosition
     newest: StreamPosition
+    is_whole: bool = True
 
 
 class StoredPosition(Struct, frozen=True, omit_defaults=True):
@@ -109,7 +111,8 @@ class StreamReader(Protocol):
         """Whether there will be no further message."""
 
     async def open(self) -> StreamState:
-        """Return the present state of the stream. Raises StreamMissing, SourceUnreadable."""
+        """Return the present state of the stream, as often as it is called; positions are compared
+        with it. Raises StreamMissing, SourceUnreadable."""
 
     def stored(self, position: StreamPosition) -> StoredPosition:
         """Return a position in its stored form."""

@@ -104,7 +104,8 @@ class RedisStreamReader:
         self._figures = figures
         if figures is None:
             return StreamState(self._identity, ZERO, ZERO)
-        return StreamState(self._identity, figures.oldest, figures.newest)
+        is_whole = figures.added > 0 and not figures.gone
+        return StreamState(self._identity, figures.oldest, figures.newest, is_whole)
 
     def stored(self, position: StreamPosition) -> StoredPosition:
         count = self._counts.up_to(position)

@@ -8,6 +8,9 @@ were divided.
 Reading begins after the lowest position of all boards that the source may feed; for a board without
 a position, at the beginning of the stream. The positions of boards that get few messages are moved
 forward from time to time, so that they do not hold the others back.
+
+If a shard of a board lost its newest writes, the run begins again, with what is missing in that
+shard (`leveling`).
 """
 
 import asyncio
@@ -16,13 +19,14 @@ from functools import partial
 from typing import Any
 
 from laurels.api.aio import AsyncLeaderboards
-from laurels.errors import LaurelsError, UnknownBoard
-from laurels.errors.sources import SourceDiverged, SourceExpired
+from laurels.errors import LaurelsError, ShardsDiffer, UnknownBoard
+from laurels.errors.sources import SourceDiverged, SourceExpired, SourceShardExpired
 from laurels.flows.retries import FlowRetryPolicy, Sleep
 
 from .arrivals import refused_from
 from .feeding import BoardFeed
 from .figures import Figures
+from .leveling import Leveling
 from .mapping import EventMapping
 from .outcomes import Outcomes, Row
 from .progress import Progress, StreamPlace
@@ -92,7 +96,17 @@ class SourceRunner:
             progress=self._progress,
             outcomes=self._outcomes,
         )
+        self._leveling = Leveling(
+            self._boards,
+            reader,
+            self._rows,
+            self._outcomes,
+            self._retries,
+            batch=settings.batch,
+            report=lambda error: waiting(error, 0.0),
+        )
         self._idle = 0
+        self._begins_again = False
 
     def stop(self) -> None:
         """End the run: immediately while it waits, otherwise after the commit in progress."""
@@ -101,34 +115,46 @@ class SourceRunner:
     async def run(self) -> None:
         """Count messages until the source ends or is stopped."""
         try:
-            await self._begin()
-            is_last = False
-            while not self._stopping.wanted:
-                is_due = is_last or self._progress.is_note_due(len(self._boards.positions))
-                time_ms = await self._retries.call(self._reader.time_ms) if is_due else None
-                messages = await self._next()
-                if len(messages) == self._settings.batch and self._reader.resumes:
-                    self._ahead.begin(messages[-1].position)
-                await self._count(messages)
-                if not messages:
-                    self._move(self._progress.place_after(self._progress.at, time_ms))
-                    if self._reader.ended or is_last:
-                        break
-                    is_last = self._settings.until_end
-                if is_due:
-                    await self._note_time()
-            await self._note_time()
-            await self._advance(most=len(self._boards.positions))
+            while True:
+                try:
+                    await self._begin()
+                    await self._follow()
+                except ShardsDiffer:
+                    await self._ahead.drop()
+                    self._begins_again = True
+                else:
+                    break
         except Stopped:
             pass
         finally:
             await self._ahead.drop()
+
+    async def _follow(self) -> None:
+        """Count messages as they come. Raises ShardsDiffer."""
+        is_last = False
+        while not self._stopping.wanted:
+            is_due = is_last or self._progress.is_note_due(len(self._boards.positions))
+            time_ms = await self._retries.call(self._reader.time_ms) if is_due else None
+            messages = await self._next()
+            if len(messages) == self._settings.batch and self._reader.resumes:
+                self._ahead.begin(messages[-1].position)
+            await self._count(messages)
+            if not messages:
+                self._move(self._progress.place_after(self._progress.at, time_ms))
+                if self._reader.ended or is_last:
+                    break
+                is_last = self._settings.until_end
+            if is_due:
+                await self._note_time()
+        await self._note_time()
+        await self._advance(most=len(self._boards.positions))
 
     # The beginning of a run
 
     async def _begin(self) -> None:
         state = await self._retries.call(self._reader.open)
         self._outcomes.stream = state.identity
+        self._boards.positions.clear()
         boards = await self._retries.call(self._lb.boards)
         self._boards.windows.know(boards)
         names = [board.name for board in boards if self._settings.takes(board.name)]
@@ -137,16 +163,29 @@ class SourceRunner:
             await _all(self._learn(board, state) for board in share)
         starts = self._boards.positions.values()
         newest = state.newest if self._settings.begin == "now" else ZERO
-        self._progress.at = min(starts, default=newest)
-        self._move(self._progress.place)
+        self._move(StreamPlace(min(starts, default=newest), None))
 
     async def _learn(self, board: str, state: StreamState) -> None:
         self._boards.positions[board] = await self._first_position(board, state)
 
     async def _first_position(self, board: str, state: StreamState) -> StreamPosition:
         """Return the position after which a board begins to count."""
-        stored = await self._stored(board)
         begin = self._settings.begin
+        may_skip = begin is not None and not self._begins_again
+        first = ZERO
+        if begin == "now":
+            first = self._progress.at if self._begins_again else state.newest
+        try:
+            stored = await self._stored(board)
+        except ShardsDiffer as error:
+            try:
+                partly = may_skip and begin == "start"
+                stored = await self._leveling.run(board, error, partly=partly)
+            except (SourceDiverged, SourceShardExpired):
+                if not may_skip:
+                    raise
+                await self._boards.set(board, first)
+                return first
         why: LaurelsError | None = None
         if stored is not None and self._reader.resumes:
             if (misfit := self._reader.misfit(stored)) is not None:
@@ -160,11 +199,10 @@ class SourceRunner:
                 )
             else:
                 return stored.position
-        if why is not None and begin is None:
+        if why is not None and not may_skip:
             raise why
         if isinstance(why, SourceExpired) and begin == "start" and stored is not None:
             return stored.position
-        first = state.newest if begin == "now" else ZERO
         if stored is not None or begin == "now":
             await self._boards.reset(board, first)
         return first

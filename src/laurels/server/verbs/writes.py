@@ -42,8 +42,9 @@ class ScoresQuery(Struct, forbid_unknown_fields=True):
     """`receipts`: which receipts of a batch to list. They have the score and rank in the scope by
     the labels in `scope` (`zone,gender`), by default the board's first. A `position` is committed
     with the batch; with `position_before`, only if that text is stored for the source now (empty:
-    none). `arrived_ms` is when the stream that the events come from took them: whether they are
-    late is judged by that."""
+    none). With `position_behind`, shards of the board that have stored another text skip their
+    events (see `shards_differ`). `arrived_ms` is when the stream that the events come from took
+    them: whether they are late is judged by that."""
 
     window: str | None = None
     ranks: bool = False
@@ -52,6 +53,7 @@ class ScoresQuery(Struct, forbid_unknown_fields=True):
     position_source: str | None = None
     position: str | None = None
     position_before: str | None = None
+    position_behind: bool = False
     scope: str | None = None
     arrived_ms: int | None = None
 
@@ -121,10 +123,14 @@ async def scores(context: RequestContext, query: ScoresQuery) -> object:
 def _position_of(query: ScoresQuery) -> SourcePosition | None:
     """Return the position of a query. Raises InvalidQuery where only a part of it is there."""
     source, text, before = query.position_source, query.position, query.position_before
-    if source is None and text is None and before is None:
+    if source is None and text is None and before is None and not query.position_behind:
         return None
     if source is None or text is None:
         raise InvalidQuery("expected position and position_source together, got one of them")
+    if query.position_behind:
+        if before is None:
+            raise InvalidQuery("expected position_before with position_behind, got none")
+        return source, text, before, "behind"
     return (source, text) if before is None else (source, text, before)
 
 

@@ -177,6 +177,7 @@ def batch_calls(command: SubmitMany) -> SubmissionCalls:
         position_source=source,
         position=text,
         position_before=before,
+        position_behind=True if position is not None and len(position) == 4 else None,
         scope=write_label_names(command.scope),
         arrived_ms=command.arrived_ms,
     )

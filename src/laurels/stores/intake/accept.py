@@ -89,6 +89,7 @@ def submission(
         atomic=atomic,
         position=None if position is None else position[:2],
         follows=None if position is None or len(position) == 2 else position[2] or "",
+        behind=position is not None and len(position) == 4,
         arrived_ms=arrived_ms,
     )
 
@@ -204,9 +205,12 @@ def successive(tickets: Iterable[Ticket]) -> list[list[Ticket]]:
 
 def ensure_position(position: object) -> None:
     """Raise InvalidPosition unless a position is None or a tuple of a source, a text and optionally
-    the text that must be stored before (None for none), each of up to 4,096 characters."""
+    the text that must be stored before (None for none), each of up to 4,096 characters, and
+    "behind"."""
     if position is None:
         return
+    if isinstance(position, tuple) and len(position) == 4 and position[3] == "behind":
+        position = position[:3]
     if not isinstance(position, tuple) or len(position) not in (2, 3):
         raise InvalidPosition(
             "expected a position as a source, a text and optionally the text before it, got "

@@ -51,6 +51,7 @@ class Submission:
         atomic: bool = False,
         position: tuple[str, str] | None = None,
         follows: str | None = None,
+        behind: bool = False,
         arrived_ms: int | None = None,
     ) -> None:
         self.board = state
@@ -59,6 +60,7 @@ class Submission:
         self._event_time = event_time
         self._position = position
         self._follows = follows
+        self.behind = behind
         self._arrived_ms = arrived_ms
         self._errors = errors
         self._size = columns.n + len(errors)
@@ -100,7 +102,10 @@ class Submission:
             return
         if self._batches:
             self._batches[-1] = msgspec.structs.replace(
-                self._batches[-1], position=self._position, follows=self._follows
+                self._batches[-1],
+                position=self._position,
+                follows=self._follows,
+                behind=self.behind,
             )
         else:
             self._position_record = record.Position(

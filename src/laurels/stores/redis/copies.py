@@ -131,6 +131,8 @@ class ServerCopies:
         windows = state.rules.windows.values()
         rolls = [rolling_state(state.number, window, now_ms) for window in windows]
         positions = await catalog.index.positions(opened)
+        for source in positions:  # a copy would be level, and the lost writes forgotten
+            await catalog.index.position(opened, source)
         return Origin(
             definition=state.board.to_json(),
             uid=state.uid,

@@ -95,10 +95,12 @@ class CallId(Struct, frozen=True):
 
 class PositionWrite(Struct, frozen=True):
     """Texts to store for sources, and those that must be stored before, "" for none; otherwise the
-    call raises PositionMoved and changes nothing."""
+    call raises PositionMoved and changes nothing. With `behind`, shards that have something else
+    stored are skipped instead."""
 
     stores: dict[str, str]
     follows: dict[str, str] = {}
+    behind: bool = False
 
 
 class Applied(Struct, frozen=True):
@@ -213,7 +215,7 @@ class RemoteIndex(Protocol):
     async def set_position(
         self, board: Opened, write: PositionWrite, recorded: WriteBlock | None = None
     ) -> None:
-        """Store the position of a source. Raises PositionMoved."""
+        """Store the position of a source. Raises PositionMoved, ShardsDiffer."""
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
         """Note up to which block of each shard a registered sink has confirmed the changes; None
@@ -226,7 +228,8 @@ class RemoteIndex(Protocol):
         """Return the newest sequence of changes of any board, and the numbers of the boards with
         changes after `after`; None if that is not known. The answer may be incomplete."""
 
-    async def position(self, board: Opened, source: str) -> str | None: ...
+    async def position(self, board: Opened, source: str) -> str | None:
+        """Return the position of a source. Raises ShardsDiffer."""
 
     async def positions(self, board: Opened) -> dict[str, str]:
         """Return the positions of all sources."""

@@ -116,7 +116,7 @@ class Writer:
             position_record = write.position_record
             source, text = position_record.position
             follows = {} if write.follows is None else {source: write.follows}
-            stored = PositionWrite({source: text}, follows)
+            stored = PositionWrite({source: text}, follows, write.behind)
 
             async def position(state: BoardState) -> None:
                 await self._catalog.index.set_position(

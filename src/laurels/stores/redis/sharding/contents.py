@@ -7,7 +7,7 @@ from laurels.core.contents import EventIds, MemberValues, Origin, Piece, Ranking
 from laurels.model.labels import is_by
 from laurels.stores.redis.remote import Opened
 
-from .positions import position_shard
+from .positions import level_text, position_shard
 from .shards import label_replica, parts_of, shard_of, shards
 
 
@@ -68,9 +68,9 @@ class ShardedContents:
         count = board.rules.shards
         for part in parts_of(board):
             positions = {
-                source: text
+                source: text if position_shard(source, count) == part.shard else level_text(text)
                 for source, text in origin.positions.items()
-                if position_shard(source, count) == part.shard
+                if not part.feeds
             }
             is_alike = len(origin.ends) == count and not part.feeds
             block = origin.ends[part.shard] if is_alike else None

@@ -12,7 +12,8 @@ several shards, so three things need care:
 - Every shard stores a position together with its share: see positions.py. A caller that was
   interrupted reads the previous position and sends the same batch again, and the shards that have
   counted their share skip it. A batch that was divided differently raises PositionDiffers, one that
-  follows a position which is no longer stored PositionMoved.
+  follows a position which is no longer stored PositionMoved. If a shard lost writes, nothing is
+  counted (ShardsDiffer) but batches that are `behind`.
 - The bound on remembered ids holds for the whole board. If all ids of a batch certainly fit, the
   shards count concurrently, otherwise one after the other, in the order of the events.
 """
@@ -110,7 +111,7 @@ class Counting:
             await asyncio.gather(*[self._carry_out(share, due_ms) for share in stage])
             if any(share.error for share in stage) or self._rolled_back:
                 break
-        if self._stored is not None and self._rolled_back:
+        if self._stored is not None and self._rolled_back and not self._batch.behind:
             await self._stored.release_claim(self._index, self._shards)
         left = self._left()
         events = sorted(event for share in self._done for event in share.events)
@@ -138,6 +139,8 @@ class Counting:
         tight = self._capacity is not None and -in_event_time < self._capacity < wanted
         if self._batch.position is not None:
             *others, last = await self._assign_positions(*self._batch.position)
+            if self._batch.behind:
+                return self._behind_stages(tight=tight)
             if self._is_counted:
                 return [[last], others]
             if self._batch.atomic:
@@ -156,6 +159,13 @@ class Counting:
             return [[share] for share in self._shares]
         return [self._shares]
 
+    def _behind_stages(self, *, tight: bool) -> list[list[_Share]]:
+        """Return the stages of a batch for shards that lost writes; each counts by itself."""
+        if not self._batch.atomic:
+            return [[share] for share in self._shares] if tight else [self._shares]
+        bare = [share for share in self._shares if not share.events]
+        return [[share for share in self._shares if share.events], bare]
+
     async def _measure_capacity(self, event: int) -> None:
         """Read how many ids are remembered at the time an event is accepted, and set how many more
         fit."""
@@ -168,16 +178,24 @@ class Counting:
     async def _assign_positions(self, source: str, text: str) -> list[_Share]:
         """Return a share for every shard, with what to store there; the last one is that of the
         keeper of the source's position. Claim the position that the batch follows."""
-        follows = self._batch.follows
+        follows, behind = self._batch.follows, self._batch.behind
         stored = self._stored = await stored_positions(self._index, self._shards, source)
-        stored.ensure_none_in_part(text, follows)
-        if follows is not None and not self._is_counted:
-            await stored.take_claim(self._index, self._shards, text, follows)
+        if not behind:
+            stored.ensure_level()
+            stored.ensure_none_in_part(text, follows)
+            if follows is not None and not self._is_counted:
+                await stored.take_claim(self._index, self._shards, text, follows)
         before = stored.before if follows is None else follows or None
         events = {share.shard: share.events for share in self._shares}
         shards = range(len(self._shards))
         order = [shard for shard in shards if shard != stored.keeper] + [stored.keeper]
         self._shares = [_Share(shard, events.get(shard, [])) for shard in order]
+        if behind:
+            own = stored.writes_behind(text, follows or "")
+            for share in self._shares:
+                share.positions = own.get(share.shard)
+                share.already_counted = share.positions is None
+            return self._shares
         writes = stored.writes(text, follows)
         for share in self._shares:
             share.positions = writes[share.shard]
@@ -207,7 +225,7 @@ class Counting:
             share.done = True
         except PositionMoved as error:
             share.error = error
-            if self._stored is not None and share.shard != self._stored.keeper:
+            if self._stored is not None and (self._batch.behind or not self._is_keeper(share)):
                 share.error = not_ready(error, self._stored.source)
         except Exception as error:
             share.error = error

@@ -12,6 +12,7 @@ from functools import partial
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from laurels.core.changes.answers import SINK_PREFIX
 from laurels.core.changes.blocks import WriteBlock
 from laurels.core.index import Offset, changes
 from laurels.core.lifecycle import Due, RollingState
@@ -38,7 +39,14 @@ from laurels.stores.redis.remote import (
 from .counting import Counting
 from .label_replicator import LabelReplicator
 from .merging import NEAR, merged, next_of
-from .positions import CLAIM, not_ready, position_shard, stored_positions
+from .positions import (
+    CLAIM,
+    StoredPositions,
+    level_text,
+    not_ready,
+    position_shard,
+    stored_positions,
+)
 from .seeking import seek
 from .shards import gather, home, label_replica, mends_by_shard, parts_of, shards
 
@@ -229,19 +237,26 @@ class ShardedIndex:
         self, board: Opened, write: PositionWrite, recorded: WriteBlock | None = None
     ) -> None:
         """Set the position of a source in its keeper, after the other shards have noted a batch
-        without events up to there or, where the position follows no other, have forgotten the
-        earlier batches. Raises PositionMoved, and PositionDiffers where a batch that ends elsewhere
-        was counted in part: forgotten, it would be counted again."""
+        without events up to there or, where the position follows no other, have been made level
+        with it. Raises PositionMoved, PositionDiffers where a batch that ends elsewhere was counted
+        in part, as it would be counted again, and ShardsDiffer where a shard lost writes and the
+        position follows another."""
         ((source, text),) = write.stores.items()
         follows = write.follows.get(source)
         parts = shards(board)
         stored = await stored_positions(self._index, parts, source)
-        stored.ensure_none_in_part(text, follows)
+        if write.behind:
+            await self._set_behind(board, stored, text, follows or "", recorded)
+            return
+        if follows is not None:
+            stored.ensure_level()
+        if not stored.differ:
+            stored.ensure_none_in_part(text, follows)
         writes = stored.writes(text, follows)
         others = [shard for shard in parts if shard.shard != stored.keeper]
         if follows is None:
-            forgotten = PositionWrite({source: ""})
-            await gather(self._index.set_position(shard, forgotten) for shard in others)
+            level = PositionWrite({source: level_text(text)})
+            await gather(self._index.set_position(shard, level) for shard in others)
         else:
             await stored.take_claim(self._index, parts, text, follows)
             left = [part for part in others if stored.pair(part.shard) != (follows or None, text)]
@@ -250,6 +265,26 @@ class ShardedIndex:
             except PositionMoved as error:
                 raise not_ready(error, source) from error
         await self._index.set_position(parts[stored.keeper], writes[stored.keeper], recorded)
+
+    async def _set_behind(
+        self,
+        board: Opened,
+        stored: StoredPositions,
+        text: str,
+        follows: str,
+        recorded: WriteBlock | None,
+    ) -> None:
+        """Set the position in the shards that have the one before it."""
+        parts, source = shards(board), stored.source
+        try:
+            await gather(
+                self._index.set_position(
+                    parts[shard], write, recorded if shard == stored.keeper else None
+                )
+                for shard, write in stored.writes_behind(text, follows).items()
+            )
+        except PositionMoved as error:
+            raise not_ready(error, source) from error
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
         """Note up to which block of each shard a registered sink has confirmed the changes."""
@@ -262,8 +297,13 @@ class ShardedIndex:
         return sum(await gather(self._index.changes_lost(shard) for shard in shards(board)))
 
     async def position(self, board: Opened, source: str) -> str | None:
-        keeper = position_shard(source, board.rules.shards)
-        return await self._index.position(replace(board, shard=keeper), source)
+        """Return the position of a source. Raises ShardsDiffer where a shard lost writes."""
+        if board.rules.shards == 1 or source.startswith(SINK_PREFIX):
+            keeper = position_shard(source, board.rules.shards)
+            return await self._index.position(replace(board, shard=keeper), source)
+        stored = await stored_positions(self._index, shards(board), source)
+        stored.ensure_level()
+        return stored.texts[stored.keeper]
 
     async def positions(self, board: Opened) -> dict[str, str]:
         """Return the positions of all sources, each from the shard that stores it."""

@@ -1,0 +1,166 @@
+"""Brings the shards of a board level again after one of them lost its newest writes.
+
+Every shard of a board has a position of its own, so a failover to a replica that lagged leaves one
+of them behind the others. The stream is then read again from the position of the shards that are
+furthest behind up to the next one; these shards count, and the others skip what they have. That is
+repeated until all have the same position. Each shard compares the position that a commit follows,
+so nothing counts twice, whoever else does the same, and a run that ends in between is continued.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from laurels.errors import ShardsDiffer
+from laurels.errors.sources import SourceDiverged, SourceExpired, SourceShardExpired
+from laurels.flows.retries import FlowRetryPolicy
+
+from .feeding import BoardFeed
+from .figures import Figures
+from .outcomes import Outcomes
+from .reader import (
+    ZERO,
+    Message,
+    StoredPosition,
+    StreamReader,
+    StreamState,
+    decode_position,
+)
+from .rows import RowReader
+
+
+class ShardPosition(Struct, frozen=True):
+    """A position that some shards of a board have, as text and decoded; None before the first."""
+
+    text: str | None
+    stored: StoredPosition
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        return self.stored.position, self.stored.passed_ms or 0, self.text or ""
+
+
+class Leveling:
+    """Counts in shards of boards what they lost, for one board at a time. `report` is called with
+    the error of each board."""
+
+    def __init__(
+        self,
+        boards: BoardFeed,
+        reader: StreamReader,
+        rows: RowReader,
+        outcomes: Outcomes,
+        retries: FlowRetryPolicy,
+        *,
+        batch: int,
+        report: Callable[[ShardsDiffer], None],
+    ) -> None:
+        self._boards = boards
+        self._reader = reader
+        self._rows = rows
+        self._outcomes = outcomes
+        self._retries = retries
+        self._batch = batch
+        self._report = report
+        self._turn = asyncio.Lock()
+
+    async def run(self, board: str, differ: ShardsDiffer, *, partly: bool) -> StoredPosition | None:
+        """Return the position of a board once all of its shards have it. Raises SourceDiverged
+        where the positions are those of another stream, and, unless it may be done `partly`,
+        SourceShardExpired where the stream no longer has all messages that are missing."""
+        async with self._turn:
+            self._report(differ)
+            figures, again = self._outcomes.figures, Figures()
+            self._outcomes.figures = again
+            try:
+                text = await self._level(board, differ, partly=partly)
+            finally:
+                self._outcomes.figures = figures
+                figures.recounted += again.applied + again.unchanged
+                figures.late.update(again.late)
+                figures.reasons.update(again.reasons)
+        return None if text is None else decode_position(text)
+
+    async def _level(self, board: str, differ: ShardsDiffer, *, partly: bool) -> str | None:
+        while True:
+            first, *others = self._ordered(differ)
+            if not others:
+                raise differ
+            await self._bring_up(board, first, others[0], partly=partly)
+            try:
+                return await self._boards.commits.learn(board)
+            except ShardsDiffer as error:
+                differ = error
+
+    def _ordered(self, differ: ShardsDiffer) -> list[ShardPosition]:
+        """Return the different positions of the shards, the furthest behind first."""
+        found = [
+            ShardPosition(
+                text, self._reader.stored(ZERO) if text is None else decode_position(text)
+            )
+            for text in {*differ.positions}
+        ]
+        return sorted(found, key=lambda each: each.order)
+
+    async def _bring_up(
+        self,
+        board: str,
+        first: ShardPosition,
+        following: ShardPosition,
+        *,
+        partly: bool,
+    ) -> None:
+        """Bring the shards that have one position up to the next."""
+        assert following.text is not None
+        if not self._reader.resumes:
+            raise _expired(board, self._reader, first.stored)
+        await self._retries.call(self._reader.open)
+        self._ensure_same(board, first, following)
+        self._boards.commits.go_back(board, first.text)
+        self._boards.positions[board] = first.stored.position
+        stored, end = first.stored, following.stored.position
+        while stored.position < end:
+            messages = await self._read(board, stored)
+            state = await self._retries.call(self._reader.open)
+            self._ensure_same(board, first, following)
+            if self._is_gone(stored, state) and not partly:
+                raise _expired(board, self._reader, stored)
+            messages = [message for message in messages if message.position <= end]
+            if not messages:
+                break
+            rows = self._rows.rows_of(board, messages, self._boards.positions)
+            await self._boards.feed_again(board, stored.position, rows)
+            stored = self._reader.stored(messages[-1].position)
+        await self._boards.commits.submit(board, (), following.text)
+
+    async def _read(self, board: str, stored: StoredPosition) -> Sequence[Message]:
+        read = partial(self._reader.read, stored.position, self._batch, wait=False)
+        try:
+            return await self._retries.call(read)
+        except SourceExpired as error:
+            raise _expired(board, self._reader, stored) from error
+
+    def _ensure_same(self, board: str, *positions: ShardPosition) -> None:
+        for each in positions:
+            if each.text is not None and (misfit := self._reader.misfit(each.stored)) is not None:
+                raise SourceDiverged(
+                    f"{self._reader.name} is not the stream that a shard of {board!r} counted: "
+                    f"{misfit}"
+                )
+
+    def _is_gone(self, stored: StoredPosition, state: StreamState) -> bool:
+        """Return whether messages after a position may be kept no longer."""
+        if stored.position == ZERO:
+            return not state.is_whole
+        if self._reader.is_expired(stored):
+            return True
+        return not (stored.mark or state.is_whole) and state.oldest > stored.position
+
+
+def _expired(board: str, reader: StreamReader, stored: StoredPosition) -> SourceShardExpired:
+    return SourceShardExpired(
+        f"{reader.name} no longer keeps all after {stored.at}, and a shard of {board!r} lost what "
+        "it had counted since"
+    )
