@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -16,12 +17,16 @@ import pytest
 import laurels
 from tests.conftest import Scaled
 from tests.redis.servers import Server
+from tests.serving import Served
 
 from .sourcing import FOUR_FIELDS, NatsServer, SourceProcess, four_fields, written
 
 SEED = 20_261_124
 FIRST, MORE = 1_500, 300
 """Events that are there at first, and that come while a source runs."""
+
+FEW = [("file", "folder"), ("redis", "shards"), ("nats", "shards")]
+"""The streams and the boards that are tested every time; `make torture` has all pairs."""
 
 TELLING = "from laurels.cli.flows import source\nsource.PROGRESS_SECONDS = 0.0"
 """Has a source print a line for each batch. It is further on when that is read."""
@@ -57,12 +62,17 @@ def stream(
 @pytest.fixture
 def boards(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Iterator[str]:
     """The URL of the boards a to d."""
-    url = str(tmp_path / "boards") if request.param == "folder" else f"{server.url}/0"
+    on_server = request.param in ("server", "shards")
+    url = f"{server.url}/0" if on_server else str(tmp_path / "boards")
     with laurels.open(url) as lb:
-        for name in "abcd":
-            shards = 3 if request.param == "shards" and name in "ab" else 1
-            lb.create(laurels.Board(name, windows=["all", "day"], shards=shards))
-    yield url
+        for name, shards in zip("abcd", (2, 3, 1, 1), strict=True):
+            count = shards if request.param == "shards" else 1
+            lb.create(laurels.Board(name, windows=["all", "day"], shards=count))
+    if request.param == "service":
+        with Served(url) as service:
+            yield service.url
+    else:
+        yield url
     server.client.flushall()
 
 
@@ -92,12 +102,14 @@ def events_of(rng: Random, count: int, expected: Expected) -> list[bytes]:
 @pytest.mark.parametrize(
     ("stream", "boards"),
     [
-        ("file", "folder"),
-        ("redis", "shards"),
-        ("nats", "folder"),
-        pytest.param("file", "shards", marks=pytest.mark.torture),
-        pytest.param("redis", "folder", marks=pytest.mark.torture),
-        pytest.param("nats", "shards", marks=pytest.mark.torture),
+        *FEW,
+        *[
+            pytest.param(stream, boards, marks=pytest.mark.torture)
+            for stream, boards in product(
+                ["file", "redis", "nats"], ["folder", "server", "shards", "service"]
+            )
+            if (stream, boards) not in FEW
+        ],
     ],
     indirect=True,
 )
