@@ -18,12 +18,11 @@ from laurels.errors import (
 )
 from laurels.model.board import Board, Column
 from laurels.model.rules import ColumnRule, Rules
+from laurels.model.scale import Whole
 from laurels.model.score import (
     LIMIT,
     exact_units,
-    gap,
     score_of,
-    scores_of,
     stamp,
     stamps_of,
     to_units,
@@ -186,10 +185,10 @@ def test_one_column_is_a_number_and_several_are_a_tuple() -> None:
 
 
 def test_the_gap_is_what_the_better_is_ahead_by() -> None:
-    assert gap((-10, 7), (-4, 9), rules(Column())) == 6
-    assert gap((4,), (10,), rules(Column(order="asc"))) == 6
+    assert Whole(rules(Column())).gap((-10, 7), (-4, 9)) == 6
+    assert Whole(rules(Column(order="asc"))).gap((4,), (10,)) == 6
     mixed = rules(Column("wins"), Column("time", order="asc", scale=1))
-    assert gap((-3, 90), (-2, 70), mixed) == (1, Decimal("-2.0"))
+    assert Whole(mixed).gap((-3, 90), (-2, 70)) == (1, Decimal("-2.0"))
 
 
 def test_stamps_round_down_also_before_1970() -> None:
@@ -206,4 +205,4 @@ def test_the_columns_come_back_from_an_entry_s_words(tie: str) -> None:
     board = rules(Column("more"), Column("less", order="asc"), tie=tie)
     assert units_of((-7, 3), board) == (7, 3)
     assert units_of((-7, 3, 1_000), board) == (7, 3)
-    assert scores_of([[-7, 2], [3, 4], [0, 0]], board) == [(7, 3), (-2, 4)]
+    assert Whole(board).scores([[-7, 2], [3, 4], [0, 0]]) == [(7, 3), (-2, 4)]

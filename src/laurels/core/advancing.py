@@ -91,7 +91,7 @@ class AdvancedBoards(Boards):
     def advance_number(self, number: int, scopes: Collection[str], limit: int) -> bool:
         """Advance a board and some of its scopes, unless it was deleted; limit and result as in
         `advance`."""
-        state = self.find_by_number(number)
+        state = self._by_number.get(number)
         if state is None or not self.advance(state, limit):
             return state is None
         return not scopes or self.advance_scopes(state, scopes, limit)

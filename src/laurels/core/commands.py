@@ -18,6 +18,15 @@ class Command(Struct, Generic[T], frozen=True):
     """A write with a result of type T."""
 
 
+class DefinitionCommand(Command[Board], frozen=True):
+    """A write whose result is the definition of a board."""
+
+    @property
+    def defines(self) -> str:
+        """The name of the board."""
+        raise NotImplementedError
+
+
 SourcePosition = (
     tuple[str, str] | tuple[str, str, str | None] | tuple[str, str, str | None, Literal["behind"]]
 )
@@ -80,18 +89,26 @@ class Mend(Command[int], frozen=True):
     at_ms: int | None = None
 
 
-class CreateBoard(Command[Board], frozen=True):
+class CreateBoard(DefinitionCommand, frozen=True):
     """Creates a board; with `exist_ok` an equal one may already exist."""
 
     board: Board
     exist_ok: bool = False
 
+    @property
+    def defines(self) -> str:
+        return self.board.name
 
-class ChangeBoard(Command[Board], frozen=True):
+
+class ChangeBoard(DefinitionCommand, frozen=True):
     """Changes the definition of a board."""
 
     name: str
     changes: Mapping[str, Any]
+
+    @property
+    def defines(self) -> str:
+        return self.name
 
 
 class DeleteBoard(Command[None], frozen=True):

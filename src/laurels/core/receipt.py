@@ -103,9 +103,14 @@ class ReceiptSegment:
         called with the same rules and window each time."""
         if self._rows is None:
             batch, outcomes = self.folded.batch, self.folded.outcomes
-            before, after = _public_ranks(self.ranks, batch.size)
+            before: Sequence[Rank | None] = [None] * batch.size
+            after = before
+            if (ranks := self.ranks) is not None:
+                least, most = (None, None) if ranks.highs is None else ranks.highs
+                before = ranks_or_none(ranks.before, least)
+                after = ranks_or_none(ranks.after, most)
             columns = (
-                [member.decode() for member in batch.member_list()],
+                list(map(bytes.decode, batch.member_list())),
                 _scores(rules, window, batch, outcomes.before),
                 _scores(rules, window, batch, outcomes.after),
                 before,
@@ -389,17 +394,6 @@ def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[in
     for at, place in enumerate(chain.from_iterable(places)):
         order[place] = at
     return order
-
-
-def _public_ranks(
-    ranks: Ranks | None, size: int
-) -> tuple[Sequence[Rank | None], Sequence[Rank | None]]:
-    """Return the ranks before and after as users see them, None if they were not requested."""
-    if ranks is None:
-        unknown = [None] * size
-        return unknown, unknown
-    before, after = (None, None) if ranks.highs is None else ranks.highs
-    return ranks_or_none(ranks.before, before), ranks_or_none(ranks.after, after)
 
 
 def _scores(

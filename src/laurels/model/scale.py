@@ -7,6 +7,7 @@ score shown depends on the time.
 
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import neg
 from typing import Protocol
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from msgspec import Struct
 from laurels.model.windows.weighing import DecayedTotals
 
 from .rules import Rules
-from .score import Score, exact_units, gap, gaps, score_of, scores_of, to_value, units_of
+from .score import Score, exact_units, score_of, to_value, units_of
 
 MOST_UNITS = 10**60
 """Greater than every decayed score."""
@@ -30,8 +31,10 @@ class Scale(Protocol):
         """Return the scores of many entries, from their words stored column by column."""
 
     def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
-        """Return how far one entry is ahead of another, column by column, from the words of
-        both."""
+        """Return how far one entry is ahead of another, column by column, from the words of both.
+
+        The gap is negative in a column in which it is behind, if an earlier column decided.
+        """
 
     def gaps(self, words: Sequence[Sequence[int]]) -> list[Score]:
         """Return how far each of many entries is ahead of the next, from their words in columns."""
@@ -46,13 +49,29 @@ class Whole(Struct, frozen=True, gc=False):
         return score_of(units_of(words, self.rules), self.rules)
 
     def scores(self, words: Sequence[Sequence[int]]) -> list[Score]:
-        return scores_of(words, self.rules)
+        columns = self.rules.columns
+        if len(columns) > 1:
+            own = zip(*words[: len(columns)], strict=True)
+            return [score_of(units_of(entry, self.rules), self.rules) for entry in own]
+        column = columns[0]
+        if not column.scale:
+            return list(words[0] if column.sign > 0 else map(neg, words[0]))
+        return [to_value(column.sign * word, column.scale) for word in words[0]]
 
     def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
-        return gap(better, worse, self.rules)
+        columns = self.rules.columns
+        if len(columns) == 1:
+            return to_value(worse[0] - better[0], columns[0].scale)
+        ahead = [w - b for b, w, _ in zip(better, worse, columns, strict=False)]
+        return score_of(ahead, self.rules)
 
     def gaps(self, words: Sequence[Sequence[int]]) -> list[Score]:
-        return gaps(words, self.rules)
+        columns = self.rules.columns
+        if len(columns) == 1:
+            scale = columns[0].scale
+            return [to_value(worse - better, scale) for better, worse in pairwise(words[0])]
+        entries = zip(*words[: len(columns)], strict=True)
+        return [self.gap(better, worse) for better, worse in pairwise(entries)]
 
 
 class DecayedScale(Struct, frozen=True):

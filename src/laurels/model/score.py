@@ -13,9 +13,7 @@ import re
 from array import array
 from collections.abc import Sequence
 from decimal import Decimal
-from itertools import pairwise
 from math import isfinite
-from operator import neg
 
 from laurels.errors import InvalidValue, NotFinite, TooManyPlaces, ValueOutOfRange
 
@@ -150,38 +148,6 @@ def score_of(units: Sequence[int], rules: Rules) -> Score:
     return tuple(
         [to_value(count, column.scale) for count, column in zip(units, rules.columns, strict=True)]
     )
-
-
-def scores_of(words: Sequence[Sequence[int]], rules: Rules) -> list[Score]:
-    """Return the scores of many entries, from their words stored column by column."""
-    if len(rules.columns) == 1:
-        column = rules.columns[0]
-        if not column.scale:
-            return list(words[0] if column.sign > 0 else map(neg, words[0]))
-        return [to_value(column.sign * word, column.scale) for word in words[0]]
-    columns = words[: len(rules.columns)]
-    return [score_of(units_of(entry, rules), rules) for entry in zip(*columns, strict=True)]
-
-
-def gap(better: Sequence[int], worse: Sequence[int], rules: Rules) -> Score:
-    """Return how far one entry is ahead of another, column by column, from the words of both.
-
-    The gap is negative in a column in which it is behind, if an earlier column decided.
-    """
-    if len(rules.columns) == 1:
-        return to_value(worse[0] - better[0], rules.columns[0].scale)
-    return score_of([w - b for b, w, _ in zip(better, worse, rules.columns, strict=False)], rules)
-
-
-def gaps(words: Sequence[Sequence[int]], rules: Rules) -> list[Score]:
-    """Return how far each of many entries is ahead of the next, as `gap`, from their words in
-    columns."""
-    if len(rules.columns) == 1:
-        first = words[0]
-        scale = rules.columns[0].scale
-        return [to_value(worse - better, scale) for better, worse in pairwise(first)]
-    entries = zip(*words[: len(rules.columns)], strict=True)
-    return [gap(better, worse, rules) for better, worse in pairwise(entries)]
 
 
 def stamp(at_ms: int, resolution_ms: int) -> int:

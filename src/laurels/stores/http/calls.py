@@ -32,7 +32,7 @@ from laurels.errors import BatchRefused
 from laurels.errors.service import InvalidBody
 from laurels.model.board import Board
 from laurels.model.validation import integer
-from laurels.stores.intake.accept import batch_list, data_bytes, ensure_arrival, ensure_position
+from laurels.stores.intake.accept import batch_list, data_bytes, ensure_position
 from laurels.wire.answers import BatchAnswer, to_json
 from laurels.wire.audit_page import AuditPage
 from laurels.wire.parameters import board_path, target, write_label_names
@@ -160,8 +160,7 @@ def batch_calls(command: SubmitMany) -> SubmissionCalls:
     commit."""
     events = batch_list(command.events)
     position = command.position
-    ensure_position(position)
-    ensure_arrival(command.arrived_ms, position)
+    ensure_position(position, command.arrived_ms)
     if len(events) > MAX_BATCH and (command.all_or_nothing or position is not None):
         raise BatchTooLong(
             f"expected at most {MAX_BATCH:,} events of one commit over HTTP, got {len(events):,}"

@@ -67,8 +67,7 @@ def submission(
     """Accept events for a board: validate their form and turn them into columns. `watched` is the
     ranking of that window and scope, if it is known."""
     event_list = batch_list(events)
-    ensure_position(position)
-    ensure_arrival(arrived_ms, position)
+    ensure_position(position, arrived_ms)
     columns = state.reader.gather(event_list)
     if absolute and not columns.errors and not can_set(state.rules):
         raise NoAllWindow(f"the board {quoted(state.board.name)} has no window `all`")
@@ -128,15 +127,12 @@ def join_writes(tickets: Iterable[Ticket]) -> list[tuple[list[Ticket], FoldedWri
         else:
             groups.append([ticket])
         last = kind
-    return [
-        (
-            group,
-            group[0].write
-            if len(group) == 1
-            else JoinedSubmission([ticket.write for ticket in group]),
-        )
-        for group in groups
-    ]
+    writes: list[tuple[list[Ticket], FoldedWrite]] = []
+    for group in groups:
+        is_single = len(group) == 1
+        write = group[0].write if is_single else JoinedSubmission([each.write for each in group])
+        writes.append((group, write))
+    return writes
 
 
 _PLAIN = frozenset({str, int, float, bool, Decimal, type(None)})
@@ -203,12 +199,23 @@ def successive(tickets: Iterable[Ticket]) -> list[list[Ticket]]:
     return groups
 
 
-def ensure_position(position: object) -> None:
+def ensure_position(position: SourcePosition | None, arrived_ms: int | None = None) -> None:
     """Raise InvalidPosition unless a position is None or a tuple of a source, a text and optionally
     the text that must be stored before (None for none), each of up to 4,096 characters, and
-    "behind"."""
-    if position is None:
+    "behind". Events with an arrival need the position that must be stored before, which shows how
+    far the stream has been counted."""
+    if position is None and arrived_ms is None:
         return
+    if position is not None:
+        _ensure_form(position)
+    if arrived_ms is not None and (position is None or len(position) == 2):
+        raise InvalidPosition(
+            "expected a position with the text before it, since the events have an arrival; got "
+            f"{safe_repr(position)}"
+        )
+
+
+def _ensure_form(position: object) -> None:
     if isinstance(position, tuple) and len(position) == 4 and position[3] == "behind":
         position = position[:3]
     if not isinstance(position, tuple) or len(position) not in (2, 3):
@@ -225,16 +232,6 @@ def ensure_position(position: object) -> None:
             raise InvalidPosition(
                 f"expected text of up to {MAX_POSITION:,} characters, got {safe_repr(part)}"
             )
-
-
-def ensure_arrival(arrived_ms: int | None, position: SourcePosition | None) -> None:
-    """Raise InvalidPosition if the events have an arrival and the position does not name the one
-    that must be stored before, which shows how far the stream has been counted."""
-    if arrived_ms is not None and (position is None or len(position) == 2):
-        raise InvalidPosition(
-            "expected a position with the text before it, since the events have an arrival; got "
-            f"{safe_repr(position)}"
-        )
 
 
 def _assign_ids(columns: Columns, key: str) -> None:

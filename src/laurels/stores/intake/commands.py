@@ -90,13 +90,6 @@ def result_of(command: Command[T], committed: Any, place: int = 0) -> T:
     return done
 
 
-def defined_by(command: Command[Any]) -> str | None:
-    """Return the board whose definition is the result of a command; None for other commands."""
-    if isinstance(command, CreateBoard):
-        return command.board.name
-    return command.name if isinstance(command, ChangeBoard) else None
-
-
 def is_long(command: Command[Any]) -> bool:
     """Return whether validating a command would block an event loop."""
     if isinstance(command, Mend):

@@ -68,28 +68,21 @@ class Submission:
         self._absolute = absolute
         self._atomic = atomic
         self.weight = columns.n
-
-    @property
-    def kind(self) -> object:
+        is_whole = event_time or position is not None or errors or absolute or atomic
+        has_times = columns.ats is not None
+        self.kind = None if is_whole or has_times else (state.number, watched, ranks)
         """A key shared by the submissions that may be joined; None for a submission that is
         validated, divided or answered as a whole, and therefore not joined."""
-        if self._event_time or self._position is not None or self._errors:
-            return None
-        if self._absolute or self._atomic or self._columns.ats is not None:
-            return None
-        return self.board.number, self._watched, self._ranks
-
-    @property
-    def moves(self) -> tuple[int, str] | None:
+        self.moves = None if position is None else (state.number, position[0])
         """The board and the source whose position the submission commits; None without one."""
-        return None if self._position is None else (self.board.number, self._position[0])
 
     def accept(self, boards: Boards, now_ms: int) -> None:
         """Accept the events at `now_ms`, as batches; raise the error if all of them are refused."""
         self.board = state = boards.current(self.board)
         self._position_record, self._plans, self._parts = None, [], []
         self._ranks_before, self._folded = [], []
-        now_ms = boards.accepts_at(state, now_ms)
+        if self._event_time:
+            now_ms = boards.accepts_at(state, now_ms)
         batches = self._in_event_time(now_ms) if self._event_time else self._at_now(now_ms)
         if self._atomic and self._errors:
             raise self._refuse_all(boards.offset)
@@ -233,10 +226,13 @@ class Submission:
 
     def _at_now(self, now_ms: int) -> list[Batch]:
         """Return the batch accepted at `now_ms`: every event has its `at`, and none is in the
-        future."""
+        future. Whether events of a stream are late is judged as of a time that is not after it."""
         batch = self._batch(now_ms)
-        if (judged_ms := self._judged_at(now_ms)) is not None:
-            batch = msgspec.structs.replace(batch, judged_ms=judged_ms)
+        if self._arrived_ms is not None:
+            wait_ms = self.board.rules.close_wait_ms
+            judged_ms = judged_at(self._arrived_ms, self._follows, now_ms, wait_ms)
+            if judged_ms < now_ms:
+                batch = msgspec.structs.replace(batch, judged_ms=judged_ms)
         ats = batch.ats
         if not ats:
             return [batch]
@@ -252,14 +248,6 @@ class Submission:
         )
         stamped = array("q", [now_ms if at == MISSING else min(at, now_ms) for at in ats])
         return [self._without_refused(msgspec.structs.replace(batch, ats=stamped))]
-
-    def _judged_at(self, now_ms: int) -> int | None:
-        """Return the time that decides whether the events are late; None for the present time."""
-        if self._arrived_ms is None:
-            return None
-        wait_ms = self.board.rules.close_wait_ms
-        judged_ms = judged_at(self._arrived_ms, self._follows, now_ms, wait_ms)
-        return judged_ms if judged_ms < now_ms else None
 
     def _in_event_time(self, now_ms: int) -> list[Batch]:
         """Return the batch cut into parts, each accepted at the latest `at` seen so far; an

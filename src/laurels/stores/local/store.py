@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar, Unpack
 
-from laurels.core.commands import Command, Submit
+from laurels.core.commands import Command, DefinitionCommand, Submit
 from laurels.core.index import Index
 from laurels.core.plan import place_named
 from laurels.core.receipt import Receipts
@@ -25,7 +25,6 @@ from laurels.stores.intake.accept import (
 )
 from laurels.stores.intake.commands import (
     copy_event,
-    defined_by,
     is_long,
     result_of,
     to_write,
@@ -97,8 +96,8 @@ class Service(LocalUpkeep):
     def write(self, command: Command[T]) -> T:
         """Carry out a command and return its result; raise the error that refused it."""
         committed = self.commit(to_write(self, command))
-        if (name := defined_by(command)) is not None:
-            committed = self.definition(name)
+        if isinstance(command, DefinitionCommand):
+            committed = self.definition(command.defines)
         return result_of(command, committed)
 
     async def write_async(self, command: Command[T]) -> T:
@@ -114,8 +113,8 @@ class Service(LocalUpkeep):
             accept = partial(to_write, self, command)
             write = await asyncio.to_thread(accept) if is_long(command) else accept()
             committed = await self.commit_async(write)
-        if (name := defined_by(command)) is not None:
-            committed = self.definition(name)
+        if isinstance(command, DefinitionCommand):
+            committed = self.definition(command.defines)
         return result_of(command, committed, place)
 
     async def submit_one(

@@ -17,7 +17,14 @@ from laurels.core.board_state import BoardState
 from laurels.core.changes import beginning
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
-from laurels.core.commands import Command, RemoveMember, SetData, Submit, SubmitMany
+from laurels.core.commands import (
+    Command,
+    DefinitionCommand,
+    RemoveMember,
+    SetData,
+    Submit,
+    SubmitMany,
+)
 from laurels.core.plan import window_named
 from laurels.core.query import Query
 from laurels.core.receipt import Receipts
@@ -27,7 +34,7 @@ from laurels.model.board import Board
 from laurels.model.labels import has_scope
 from laurels.stores.intake import forks
 from laurels.stores.intake.accept import SubmitOptions, batch_list, submission
-from laurels.stores.intake.commands import defined_by, is_long, result_of, to_write
+from laurels.stores.intake.commands import is_long, result_of, to_write
 from laurels.stores.intake.pacing import Paced
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite
@@ -160,8 +167,8 @@ class RedisStore(Paced):
     def write(self, command: Command[T]) -> T:
         """Carry out a command and return its result; raise the error that refused it."""
         committed = self.commit(to_write(self, command))
-        if (name := defined_by(command)) is not None:
-            committed = self.definition(name)
+        if isinstance(command, DefinitionCommand):
+            committed = self.definition(command.defines)
         return result_of(command, committed)
 
     def commit(self, write: FoldedWrite) -> Any:
@@ -384,8 +391,8 @@ class RedisStore(Paced):
         """Carry out a command and return its result; raise the error that refused it."""
         self.ensure_usable()
         committed = await self.commit_async(await self._to_write(command))
-        if (name := defined_by(command)) is not None:
-            committed = (await self.newest_async(name)).board
+        if isinstance(command, DefinitionCommand):
+            committed = (await self.newest_async(command.defines)).board
         return result_of(command, committed)
 
     async def commit_async(self, write: FoldedWrite) -> Any:
