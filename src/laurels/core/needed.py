@@ -128,7 +128,7 @@ def _totals(
     """Yield a request for each total that an event with these labels changes now, and its
     bounds."""
     rules = state.rules
-    if rules.best or (len(rules.columns) == 1 and rules.columns[0].op != "sum"):
+    if rules.best or (len(rules.columns) == 1 and not rules.columns[0].adds_up):
         return
     for spec in rules.places:
         window = rules.windows[spec.window]
@@ -188,14 +188,14 @@ class _Attempt(Struct, frozen=True):
                 return None
             values.append(self._kept(column, least, most))
         after = [
-            value + self._before(column) if rules.columns[column].op == "sum" else value
+            value + self._before(column) if rules.columns[column].adds_up else value
             for column, value in enumerate(values)
         ]
         limit = self._limit(after)
         if limit is None:
             return None
         least, most = self._range(at)
-        if rules.columns[at].op == "sum":
+        if rules.columns[at].adds_up:
             most = min(most, limit - self._before(at))
         else:
             most = min(most, limit)
@@ -203,7 +203,7 @@ class _Attempt(Struct, frozen=True):
             most = min(most, self.own[at] - 1)  # an equal best would change nothing
         if least > most:
             return None
-        values[at] = _nearest(least, most) if rules.columns[at].op == "sum" else most
+        values[at] = _nearest(least, most) if rules.columns[at].adds_up else most
         return tuple(values)
 
     def decayed_value(self, weighing: Weighing) -> Words | None:
@@ -224,7 +224,7 @@ class _Attempt(Struct, frozen=True):
         """Return the least and the greatest word of the event's value: for a sum the amount that
         may be added to every total, otherwise the column's own range."""
         rules = self.plan.rules
-        if rules.columns[column].op != "sum":
+        if not rules.columns[column].adds_up:
             low, high = word_bounds(rules)
             return low[column], high[column]
         least, most = -LIMIT, LIMIT
@@ -239,7 +239,7 @@ class _Attempt(Struct, frozen=True):
 
     def _kept(self, column: int, least: int, most: int) -> int:
         """Return the value that leaves another column unchanged, as far as its range allows."""
-        if self.plan.rules.columns[column].op == "sum":
+        if self.plan.rules.columns[column].adds_up:
             return _nearest(least, most)
         words = [self.own, *[total.words for total in self.totals if total.bounds.of_member]]
         known = [each[column] for each in words if each is not None]

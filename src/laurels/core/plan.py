@@ -246,7 +246,7 @@ def can_set(rules: Rules) -> bool:
 
 def has_sum(rules: Rules) -> bool:
     """Return whether a board adds events up in any column."""
-    return any(column.op == "sum" for column in rules.columns)
+    return any(column.adds_up for column in rules.columns)
 
 
 def _has_refusals(route: "int | array[int]") -> bool:

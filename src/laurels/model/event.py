@@ -256,8 +256,8 @@ class EventReader:
         self._scopes = [[rules.labels.index(label) for label in labels] for labels in self._named]
         self._multipliers = [10**column.scale for column in rules.columns]
         # The range of a sum limits its total, which only the fold has.
-        self._lows = [-LIMIT if c.op == "sum" else c.low for c in rules.columns]
-        self._highs = [LIMIT if c.op == "sum" else c.high for c in rules.columns]
+        self._lows = [-LIMIT if c.adds_up else c.low for c in rules.columns]
+        self._highs = [LIMIT if c.adds_up else c.high for c in rules.columns]
 
     def gather(self, events: Sequence[object]) -> Columns:
         """Return the events as columns, with the errors of refused ones; see

@@ -82,7 +82,7 @@ def _names(column: ColumnRule) -> tuple[str, ...]:
 
 def _units(value: Mapping[str, object], column: ColumnRule) -> int:
     if not column.measures:
-        if column.name not in value and column.op != "sum":
+        if column.name not in value and not column.adds_up:
             raise WrongColumns(f"expected a value for {quoted(column.name)}, got none")
         return to_units(value.get(column.name, 0), column)
     total = sum(

@@ -12,6 +12,8 @@ from laurels.model.windows.weighing import WORDS, Weighing
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 Op = Literal["sum", "last", "best"]
+ADDING: frozenset[Op] = frozenset({"sum"})
+"""The operators that add values up."""
 RankStyle = Literal["ordinal", "competition", "dense"]
 
 
@@ -29,6 +31,12 @@ class ColumnRule(Struct, frozen=True):
     low: int
     high: int
     measures: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether a total is the sum of the values that were counted: events add to it, and a step
+        that leaves a rolling window is subtracted. Other operators keep one of the values."""
+        return self.op in ADDING
 
 
 class RankingSpec(NamedTuple):

@@ -40,7 +40,7 @@ def to_units(value: object, column: ColumnRule) -> int:
     InvalidValue, NotFinite, TooManyPlaces or ValueOutOfRange.
     """
     units = exact_units(value, column.scale, column.name)
-    if column.op != "sum" and not column.low <= units <= column.high:
+    if not column.adds_up and not column.low <= units <= column.high:
         low, high = to_value(column.low, column.scale), to_value(column.high, column.scale)
         raise ValueOutOfRange(
             f"expected a value from {low} to {high} for {quoted(column.name)}, got "
@@ -173,8 +173,7 @@ def word_bounds(rules: Rules, steps: int = 1) -> tuple[list[int], list[int]]:
     """Return the least and the greatest word of each column, in one of `steps` steps of a
     window."""
     pairs = [
-        step_bounds(c.low, c.high, steps) if c.op == "sum" else (c.low, c.high)
-        for c in rules.columns
+        step_bounds(c.low, c.high, steps) if c.adds_up else (c.low, c.high) for c in rules.columns
     ]
     signed = [
         sorted((c.sign * low, c.sign * high))

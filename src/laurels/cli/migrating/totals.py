@@ -144,7 +144,7 @@ class Totals:
                 refused[member] = Refused(member, code, message)
             after[member] = receipt.score
         disturbed = 0
-        if self.column.op == "sum":
+        if self.column.adds_up:
             disturbed = sum(
                 score != self.value(totals[member])
                 for member, score in after.items()
@@ -179,7 +179,7 @@ class Totals:
         """
         if state is not None and state.units == units:
             return []
-        if self.column.op != "sum" or state is None:
+        if not self.column.adds_up or state is None:
             return [units]
         difference = units - state.units
         return [difference] if abs(difference) <= LIMIT else [-state.units, units]

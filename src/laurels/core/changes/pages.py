@@ -121,7 +121,7 @@ class ChangeContext(Struct, frozen=True):
         rankings, totals = self._traced(block, rows)
         prefix = f"{self.uid}/{self.shard}/{block.sequence}/{block.tag:x}/"
         kind: ChangeKind = "set" if block.absolute else "event"
-        has_sum = any(column.op == "sum" for column in self.rules.columns)
+        has_sum = any(column.adds_up for column in self.rules.columns)
         return [
             Change(
                 f"{prefix}{i}",
@@ -141,7 +141,7 @@ class ChangeContext(Struct, frozen=True):
     def _delta(self, units: Sequence[int]) -> Delta:
         """Return what an event added to the sum columns, None for the others."""
         parts = [
-            to_value(count, column.scale) if column.op == "sum" else None
+            to_value(count, column.scale) if column.adds_up else None
             for count, column in zip(units, self.rules.columns, strict=True)
         ]
         return parts[0] if len(parts) == 1 and parts[0] is not None else tuple(parts)

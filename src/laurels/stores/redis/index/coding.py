@@ -69,7 +69,7 @@ def board_encoding(
     payload = {
         "version": str(board.version),
         "columns": len(rules.columns),
-        "sums": [column.op == "sum" for column in rules.columns],
+        "sums": [column.adds_up for column in rules.columns],
         "tie": rules.tie,
         "stamped": rules.is_stamped,
         "best": rules.best,

@@ -82,7 +82,7 @@ def _ranges(rules: Rules) -> list[tuple[int, int]]:
 def _total(rules: Rules, column: ColumnRule) -> tuple[int, int]:
     """Return the least and the greatest total of a column in any window."""
     low, high = column.low, column.high
-    for window in rules.refreshed.values() if column.op == "sum" else ():
+    for window in rules.refreshed.values() if column.adds_up else ():
         bounds = step_bounds(column.low, column.high, window.steps)
         low, high = min(low, window.steps * bounds[0]), max(high, window.steps * bounds[1])
     return low, high

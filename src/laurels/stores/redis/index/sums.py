@@ -77,7 +77,7 @@ def sums_of(
 ) -> Sums | None:
     """Return the sums of a batch, or None if the server needs the events themselves."""
     column = rules.columns[0]
-    if len(rules.columns) > 1 or column.op != "sum" or batch.absolute or batch.ids is not None:
+    if len(rules.columns) > 1 or not column.adds_up or batch.absolute or batch.ids is not None:
         return None
     if rules.scoped or rules.refreshed or rules.weighings:
         return None
