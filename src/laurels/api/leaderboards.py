@@ -8,6 +8,7 @@ from typing import Any, Self, overload
 from msgspec import UNSET
 
 from laurels.core.between import Bound
+from laurels.core.board_queries import Periods, Scopes, scope_after
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.changes.cursor import checked_limit
 from laurels.core.clock_status import ClockStatus
@@ -30,19 +31,15 @@ from laurels.core.queries import (
     Count,
     EntriesOf,
     NeededFor,
-    Periods,
     Range,
     RankOf,
     RanksOf,
-    Scopes,
     ScoreAtPercentile,
     StandingOf,
     StandingsOf,
     Top,
-    checked_members,
-    ensure_member,
-    scope_after,
 )
+from laurels.core.query_members import checked_members, ensure_member
 from laurels.core.rank import Rank
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.standing import FIRST, Entry, Needed, Page, PeriodInfo, Standing, rank_or_none

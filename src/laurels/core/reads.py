@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any, TypeVar
 
-import msgspec
-
 from laurels.errors import (
     InvalidCursor,
     InvalidOffset,
@@ -20,10 +18,11 @@ from laurels.model.validation import quoted
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from . import cursor as cursors
+from .among import among
 from .between import Bound, between, between_decayed, percentile_share
 from .board_state import BoardState
 from .head import beyond, certain_of, ensure_listed, known_positions, listed, rank_at
-from .index import Index, Located, Offset, Slice
+from .index import Index, Offset, Slice
 from .needed import NeededPlan, plan_needed
 from .plan import readable, window_named
 from .rank import Rank
@@ -38,9 +37,8 @@ from .standing import (
     Needed,
     Page,
     Standing,
+    decode_data,
     entries,
-    entry,
-    public_rank,
     rank_or_none,
     ranks_or_none,
     standing,
@@ -229,7 +227,8 @@ class RankingView:
         among themselves."""
 
         def finish(result: ReadResult, offset: Offset) -> Page:
-            return Page(self._friends(members, result), result.total, self._as_of(offset))
+            found = among(members, result, self.rules, self._window, self._scale)
+            return Page(found, result.total, self._as_of(offset))
 
         return self._plan(finish, members=tuple(members), data=data)
 
@@ -242,36 +241,6 @@ class RankingView:
         key = self.key
         request = ReadRequest(key, (), (), (member,), False, None, True)
         return ReadPlan((request,), _rank, lambda index, _: rank_or_none(index.rank(key, member)))
-
-    def _friends(self, members: Sequence[str], result: ReadResult) -> list[Entry]:
-        located = result.located
-        if located is None:
-            return []
-        order = _ranking_order(members, located, self._width)
-        ranked = [members[i] for i in order]
-        ranks = [rank_at(located, i) for i in order]
-        words = [[column[i] for i in order] for column in located.words]
-        scores = self._scale.scores(words)
-        places = self._places(
-            list(zip(*words[: self.rules.score_words(self._window)], strict=True))
-        )
-        data_of_members: list[Any] = [None] * len(ranked)
-        if result.data is not None:
-            data_of_members = decode_data([result.data[-1][i] for i in order])
-        return list(map(entry, ranked, ranks, scores, data_of_members, places))
-
-    def _places(self, scores: Sequence[tuple[int, ...]]) -> list[int]:
-        """Return the ranks among themselves, from 1 and in the board's style, of members whose
-        scores (words) are in order."""
-        places: list[int] = []
-        for i, score in enumerate(scores):
-            if i and self.rules.rank != "ordinal" and score == scores[i - 1]:
-                places.append(places[-1])
-            elif i and self.rules.rank == "dense":
-                places.append(places[-1] + 1)
-            else:
-                places.append(public_rank(i))
-        return places
 
     def range(
         self, low: Bound | None, high: Bound | None, limit: int, offset: int, data: bool
@@ -478,21 +447,6 @@ def _rank(result: Sequence[ReadResult], _: Offset) -> Rank | None:
 def _ranks(result: Sequence[ReadResult], _: Offset) -> Sequence[Rank | None]:
     located = result[0].located
     return [] if located is None else ranks_or_none(located.ranks, located.highs)
-
-
-def _ranking_order(members: Sequence[str], located: Located, width: int) -> list[int]:
-    """Return the indexes of the requested members that are ranked, in the order of the ranking;
-    `width` words decide it, then the member."""
-    ranked = [i for i, position in enumerate(located.positions) if position >= 0]
-    if located.highs is None:
-        return sorted(ranked, key=located.positions.__getitem__)
-    words = located.words[:width]
-    return sorted(ranked, key=lambda i: (words_at(words, i), members[i].encode()))
-
-
-def decode_data(data_of_members: Sequence[bytes | None]) -> list[Any]:
-    """Return the decoded data of members."""
-    return [None if data is None else msgspec.json.decode(data) for data in data_of_members]
 
 
 def _ensure_running(step: int, running: int) -> None:

@@ -7,6 +7,8 @@ scores that users see. Only this module adds 1 to a rank.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, SupportsIndex, overload
 
+import msgspec
+
 from laurels.model.answer import Answer
 from laurels.model.rules import ColumnRule
 from laurels.model.scale import Scale
@@ -194,6 +196,11 @@ def _between(low: int, high: int) -> Rank | None:
 def words_at(words: Sequence[Sequence[int]], i: int) -> tuple[int, ...]:
     """Return the words of the i-th of several entries that are stored column by column."""
     return tuple([column[i] for column in words])
+
+
+def decode_data(data_of_members: Sequence[bytes | None]) -> list[Any]:
+    """Return the decoded data of members."""
+    return [None if data is None else msgspec.json.decode(data) for data in data_of_members]
 
 
 def range_text(column: ColumnRule) -> str:

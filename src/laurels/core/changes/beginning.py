@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from laurels.core.board_queries import Periods, Scopes
 from laurels.core.changes.answers import Change, ChangedRanking, ChangePage
 from laurels.core.changes.pages import times_of
 from laurels.core.index import Offset
-from laurels.core.queries import Periods, Scopes
 from laurels.core.query import Query, RankingQuery
 from laurels.core.query_context import QueryContext
 from laurels.core.read_plan import ReadPlan

@@ -1,0 +1,137 @@
+"""Queries about what a board has, rather than about its members: periods and scopes."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from laurels.errors import (
+    InvalidLimit,
+    UnknownScope,
+)
+from laurels.model.labels import (
+    LabelNames,
+    LabelPairs,
+    label_names,
+    label_pairs,
+    labels_of,
+    labels_text,
+    scope_named,
+)
+from laurels.model.validation import safe_repr
+from laurels.timeline.instants import MIN_MS
+
+from .index import Offset
+from .plan import window_named
+from .query import Query, ScopedQuery
+from .query_context import QueryContext
+from .ranking_key import RankingKey, ranking_key
+from .read_plan import MAX_LIMIT, ReadPlan
+from .requests import Listing, ReadRequest, ReadResult
+from .standing import PeriodInfo
+from .stream_time import finality, passed_times
+
+
+class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
+    """The periods of a window that can be read, newest first; `final` once no event can change
+    their standings any more, and before that the sources that are waited for."""
+
+    verb = "periods"
+    path = "periods"
+    returns = list[PeriodInfo]
+    reads_positions = True
+
+    window: str | None = None
+
+    def plan(self, now: QueryContext) -> ReadPlan[list[PeriodInfo]]:
+        """Return the plan. A rolling window has one period, from the start of its oldest step to
+        the end of the running one. Periods from before the start of the board are left out, and the
+        one it starts in begins there."""
+        state = now.state
+        scope = scope_named(state.rules, dict(self.labels), self.by)
+        window = window_named(state.rules, self.window)
+        seen_ms = state.seen_ms(window, now.now_ms, scope)
+        starts_ms = state.rules.starts_ms
+        running, *others = window.kept_periods(state.floors.get(window.name, MIN_MS), seen_ms)
+        kept = [running, *[period for period in others if period.end_ms > starts_ms]]
+        passed, wait_ms = passed_times(now.positions), state.rules.close_wait_ms
+        ends = [
+            finality(passed, window.taken_until(period), now.now_ms, wait_ms) for period in kept
+        ]
+
+        def finish(results: Sequence[ReadResult], _: Offset) -> list[PeriodInfo]:
+            return [
+                PeriodInfo(
+                    label=period.label,
+                    start_ms=_shown_start(window.counts_from(period), starts_ms, period.end_ms),
+                    end_ms=period.end_ms,
+                    total=result.total,
+                    current=period is kept[0],
+                    final=end.final,
+                    waits_for=end.waits_for,
+                )
+                for period, result, end in zip(kept, results, ends, strict=True)
+            ]
+
+        keys = [ranking_key(state.number, window, period, scope) for period in kept]
+        return ReadPlan(tuple([ReadRequest(key) for key in keys]), finish)
+
+
+def _shown_start(start_ms: int, starts_ms: int, end_ms: int) -> int:
+    """Return the start of a period on a board that starts at `starts_ms`, if it does so at all."""
+    return min(max(start_ms, starts_ms), end_ms) if starts_ms > MIN_MS else start_ms
+
+
+class ScopesAnswer(Struct, frozen=True):
+    """Scopes by their labels; `after` is the argument for the next page, null at the end."""
+
+    scopes: list[dict[str, str]]
+    next: str | None = None
+
+
+class Scopes(Query[list[dict[str, str]]], frozen=True, kw_only=True):
+    """The scopes of some labels that have members, in the order of their values."""
+
+    verb = "scopes"
+    path = "scopes"
+    returns = ScopesAnswer
+
+    labels: LabelNames = ()
+    after: LabelPairs | None = None
+    limit: int = 1_000
+
+    def __post_init__(self) -> None:
+        self._ensure("limit", 0, MAX_LIMIT, InvalidLimit)
+
+    @property
+    def size(self) -> int:
+        return self.limit
+
+    def plan(self, now: QueryContext) -> ReadPlan[list[dict[str, str]]]:
+        state = now.state
+        names = label_names(state.rules, self.labels)
+        form = ",".join(names)
+        after = None if self.after is None else dict(self.after)
+        if after is not None and {*after} != {*names}:
+            raise UnknownScope(f"expected the labels {form} in after, got {safe_repr(after)}")
+        behind = "" if after is None else scope_named(state.rules, after)
+
+        def finish(results: Sequence[ReadResult], _: Offset) -> list[dict[str, str]]:
+            return [labels_of(scope) for scope in results[0].scopes]
+
+        listing = Listing(form, behind, self.limit)
+        return ReadPlan((ReadRequest(RankingKey(state.number, "", 0), scopes=listing),), finish)
+
+    def to_answer(self, result: list[dict[str, str]]) -> ScopesAnswer:
+        more = labels_text(result[-1]) if result and len(result) == self.limit else None
+        return ScopesAnswer(result, more)
+
+    def from_answer(self, answer: ScopesAnswer) -> list[dict[str, str]]:
+        return answer.scopes
+
+
+def scope_after(labels: Mapping[str, str] | None) -> LabelPairs | None:
+    """Return the labels of the scope after which to continue. Raises UnknownScope for anything but
+    a non-empty mapping, InvalidLabel."""
+    if labels is not None and not (isinstance(labels, Mapping) and labels):
+        raise UnknownScope(f"expected a mapping of labels for after, got {safe_repr(labels)}")
+    return None if labels is None else label_pairs(labels)
