@@ -16,7 +16,7 @@ from laurels.flows.retries import FlowRetryPolicy
 from .arrivals import EndingWindows, alike
 from .commits import Commits
 from .dedupe_room import DedupeRoom
-from .outcomes import Outcomes, Row
+from .outcomes import MessageOutcomes, Row
 from .progress import Progress, StreamPlace
 from .read_ahead import ReadAhead
 from .reader import StreamPosition, decode_position
@@ -37,7 +37,7 @@ class BoardFeed:
         reader: RowReader,
         ahead: ReadAhead,
         progress: Progress,
-        outcomes: Outcomes,
+        outcomes: MessageOutcomes,
     ) -> None:
         self.positions: dict[str, StreamPosition] = {}
         self.commits = Commits(lb, key, retries)

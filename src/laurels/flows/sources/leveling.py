@@ -19,7 +19,7 @@ from laurels.flows.retries import FlowRetryPolicy
 
 from .feeding import BoardFeed
 from .figures import Figures
-from .outcomes import Outcomes
+from .outcomes import MessageOutcomes
 from .reader import (
     ZERO,
     Message,
@@ -51,7 +51,7 @@ class Leveling:
         boards: BoardFeed,
         reader: StreamReader,
         rows: RowReader,
-        outcomes: Outcomes,
+        outcomes: MessageOutcomes,
         retries: FlowRetryPolicy,
         *,
         batch: int,

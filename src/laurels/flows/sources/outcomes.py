@@ -23,7 +23,7 @@ class Row(Struct, frozen=True, gc=False):
     times."""
 
 
-class Outcomes:
+class MessageOutcomes:
     """The outcomes of the messages of a source."""
 
     def __init__(self, source: str, figures: Figures, rejects: Rejects) -> None:

@@ -6,7 +6,7 @@ from laurels.errors import LaurelsError
 
 from .figures import Figures
 from .mapping import EventMapping, Foreign, fields_of
-from .outcomes import Outcomes, Row
+from .outcomes import MessageOutcomes, Row
 from .plain_messages import EventParser
 from .reader import ZERO, Message, StreamPosition
 from .rejects import NoRejects
@@ -28,7 +28,7 @@ class RowReader:
         self,
         messages: Sequence[Message],
         positions: Mapping[str, StreamPosition],
-        outcomes: Outcomes,
+        outcomes: MessageOutcomes,
     ) -> dict[str, list[Row]]:
         """Return the events of messages by their boards, of each board those after its position;
         reject and skip the others."""
@@ -74,5 +74,5 @@ class RowReader:
     ) -> list[Row]:
         """Return the events of messages for one board after its position; the outcomes of others
         have been counted before."""
-        uncounted = Outcomes(self._settings.name, Figures(), NoRejects())
+        uncounted = MessageOutcomes(self._settings.name, Figures(), NoRejects())
         return self.divided(messages, positions, uncounted).get(board, [])

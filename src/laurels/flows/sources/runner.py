@@ -28,7 +28,7 @@ from .feeding import BoardFeed
 from .figures import Figures
 from .leveling import Leveling
 from .mapping import EventMapping
-from .outcomes import Outcomes, Row
+from .outcomes import MessageOutcomes, Row
 from .progress import Progress, StreamPlace
 from .read_ahead import ReadAhead
 from .reader import (
@@ -85,7 +85,7 @@ class SourceRunner:
         self._progress = Progress(reader, now_ms)
         self._ahead = ReadAhead(reader, settings.batch)
         self._rows = RowReader(mapping, settings, now_ms)
-        self._outcomes = Outcomes(settings.name, self.figures, rejects)
+        self._outcomes = MessageOutcomes(settings.name, self.figures, rejects)
         self._boards = BoardFeed(
             lb,
             settings.key,
