@@ -309,7 +309,7 @@ def test_what_is_refused_is_told_with_its_code(boards: Boards, open_page: Open) 
     page.get_by_label("Value").fill("half")
     page.get_by_role("button", name="Submit").click()
     notice = page.locator(".result .notice")
-    expect(notice).to_contain_text("'half'")
+    expect(notice).to_contain_text('got "half"')
     notice.get_by_role("link", name="invalid_value").click()
     expect(page.locator("tr#invalid_value")).to_be_in_viewport()
 
