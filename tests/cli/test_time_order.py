@@ -85,7 +85,7 @@ def test_history_without_event_time_is_refused_before_its_first_line(shell: Shel
     assert (ran.code, ran.out) == (2, "")
     assert "5 of 5 events would come too late (5 for month), the first in line 2" in ran.err
     assert shell.scores("g") == {}
-    [words] = re.findall(r"by (laurels import .* --clock event), in a folder", ran.err)
+    [words] = re.findall(r"run (laurels import .* --clock event) in a folder", ran.err)
     shell.ok(*shlex.split(words)[1:])
     assert shell.scores("g", "--window", "month") == {"c": 5, "a": 4}
 
@@ -112,7 +112,7 @@ def test_lines_out_of_their_order_are_refused_before_the_first(board: Shell) -> 
     assert ran.code == 2
     assert "1 of 4 events would come too late (1 for month), the first in line 4" in ran.err
     assert board.scores("g") == {}
-    [words] = re.findall(r"times: (laurels import .*); or leave", ran.err)
+    [words] = re.findall(r"times: (laurels import .*); or accept", ran.err)
     assert words == f"laurels import g {path} --batch 1 --clock event"
     board.ok(*shlex.split(words)[1:])
     assert board.scores("g", "--window", "month") == {"b": 4, "a": 2}
