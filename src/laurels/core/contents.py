@@ -81,9 +81,9 @@ class RankingRows(Struct, frozen=True, array_like=True, tag="rows"):
     """Rows of a ranking, or of the tally of a step.
 
     `instance` is that of the `RankingKey`. In a rolling window `running` is the running step.
-    `columns` are the words, packed column by column: the columns of the score, the tie stamp, the
-    exact time, and, in a ranking of a rolling window that is not refreshed, the newest step of each
-    member. Each of the last three is present only if the board has it.
+    `columns` has the 64-bit integers of all rows, one column after the other: those of the score,
+    the tie stamp, the exact time, and, in a ranking of a rolling window that is not refreshed, the
+    newest step of each member. Each of the last three is present only if the board has it.
     """
 
     window: str

@@ -50,8 +50,8 @@ REFUSED = tuple(sorted({*Outcome} - {*COUNTED, Outcome.DUPLICATE}))
 
 
 class Scores(Struct, frozen=True):
-    """The column words of the members of consecutive events; `present[i]` is 0 if there was no
-    entry."""
+    """The scores of the members of consecutive events as integers, column by column; `present[i]`
+    is 0 if there was no entry."""
 
     present: bytearray
     words: list["array[int]"]
@@ -59,8 +59,8 @@ class Scores(Struct, frozen=True):
 
 class BatchTrace(Struct, frozen=True):
     """The entries of a batch's members after each event: for each recorded ranking its index in the
-    plan's `places` and the words, column by column. `added` has the difference that each event with
-    an absolute score added, as words."""
+    plan's `places` and the scores as integers, column by column. `added` has, for each event with
+    an absolute score, by how much it changed the score."""
 
     rankings: list[tuple[int, list["array[int]"]]]
     added: list["array[int]"] | None = None

@@ -18,9 +18,9 @@ RankStyle = Literal["ordinal", "competition", "dense"]
 
 
 class ColumnRule(Struct, frozen=True):
-    """One column. `low` and `high` are the plain range in units of 10^-scale.
+    """One column. `low` and `high` are the range that its totals may have, in units of 10^-scale.
 
-    `sign` turns a value into its order: -1 where more is better, +1 where less is. `measures` are
+    A value times `sign` sorts ascending: -1 where more is better, +1 where less is. `measures` are
     the names and weights, in units of 10^-15, of what events may report in place of a value.
     """
 

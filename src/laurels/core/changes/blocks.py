@@ -129,7 +129,7 @@ class MendBlock(Struct, frozen=True, array_like=True, tag="mend"):
 
     @property
     def sent(self) -> int:
-        """The number of changes that sinks send: all."""
+        """The number of changes that sinks send, which is all of them."""
         return len(self.present)
 
     def taken(self, done: bytes | bytearray) -> "MendBlock":

@@ -290,9 +290,11 @@ class ChangeLog:
         kept.rows += rows
 
     def _new_floor(self, kept: _BoardChanges, state: BoardState, now_ms: int) -> BlockPlace:
-        """Return the place before the oldest block that has to be kept: it is younger than the
-        board's `changes` or a registered sink has not confirmed it, and it has one of the newest
-        `changes_max` changes."""
+        """Return the place before the oldest block that has to be kept.
+
+        A block is kept if it has one of the newest `changes_max` changes, and is also younger than
+        the board's `changes` or not yet confirmed by a registered sink.
+        """
         rules = state.rules
         if not rules.changes_ms:
             return BlockPlace(state.sequence, state.tag)

@@ -35,8 +35,8 @@ class HeadSizes(Struct, frozen=True):
         """Encode the sizes for a head, for the scripts.
 
         A trim leaves `keep` entries, and is begun when there are `chunk` more. A refill is begun
-        when fewer than `refill` positions are exact. `first` is the position of the first edge. One
-        call removes at most `chunk` and `trims` entries.
+        when fewer than `refill` positions are exact. `first` is the position of the first edge
+        between segments. One call removes at most `chunk + trims` entries.
         """
         slack = max(self.slack, int(head * self.slack_share))
         return {

@@ -157,7 +157,7 @@ local function advance_head()
   return {'done', left}
 end
 
--- Returns members and words of a share of a ranking with a head, and the next cursor.
+-- Returns a part of a ranking with a head: its members and their encoded scores, and the next cursor.
 local function walk()
   return {'done', {head.walk(rankings_of({A.name})[1], tonumber(A.cursor), A.limit)}}
 end

@@ -75,7 +75,8 @@ def merge_feeds(
     after: Sequence[FeedPlace],
     now_ms: int,
 ) -> MergedFeed:
-    """Merge entries into one batch at `now_ms`; `after` are the places of the feeds before them."""
+    """Merge entries into one batch at `now_ms`; `after` has the place in each feed after which its
+    entries begin."""
     entries = [entry for run in runs for _, entry in run]
     events = sorted(_events(runs))
     found = [(entries[event.entry], event.row) for event in events]
