@@ -1,7 +1,7 @@
 """Calendar periods found in the simplest way, by reading the local clock minute by minute.
 
-The oracle's only notion of time zones. It reads the pinned tzdata package through the standard
-zoneinfo and scans; nothing here is shared with the code under test. Zones are assumed to be a
+The oracle knows time zones only from this file. It reads the pinned tzdata package through the
+standard zoneinfo and scans. It shares no code with the code under test. It assumes that zones are a
 whole number of minutes from UTC, which is true of every zone since 1972.
 """
 

@@ -32,7 +32,8 @@ def board_of(definition: Definition) -> laurels.Board:
 
 
 def shown(score: Score | None, definition: Definition) -> Any:
-    """Return a score as laurels returns it: ints at scale 0, else Decimals; alone or in a tuple."""
+    """Return a score as laurels returns it: ints at scale 0, else Decimals. A score of one column
+    is a number, and one of several columns is a tuple."""
     if score is None:
         return None
     if isinstance(score, DecayedScore):

@@ -140,7 +140,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _take_interrupts() -> None:
     """Handle Ctrl-C even if a shell started the tests in the background with SIGINT ignored.
-    Programs inherit ignored signals, so no program of a test would end by SIGINT."""
+    Programs inherit ignored signals, so SIGINT would not end any program that a test starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

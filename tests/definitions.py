@@ -133,7 +133,7 @@ class Definition:
         return (*found, *(Scope(by=by) for by in self.rank_by if by in carried))
 
     def misses(self, at_ms: int) -> str | None:
-        """Why an event of that time is not of this board; None when it is."""
+        """Return the reason why an event of that time is not of this board, None if it is."""
         if isinstance(self.starts, int) and at_ms < self.starts:
             return "board_not_started"
         return "board_ended" if isinstance(self.ends, int) and at_ms >= self.ends else None

@@ -1,12 +1,13 @@
 """The semantics of laurels in the plainest Python: lists of events, sorting, integers.
 
-Written from the design, not from the code, and shares nothing with it: no laurels module is
-imported here or in what this file imports. Every event a window counted is kept for ever; each
-question is answered by going through all of them again. The words are those of the design.
+This file is written from the design, not from the code, and shares nothing with the code: neither
+this file nor the files it imports import a laurels module. The oracle keeps every event that a
+window counted, and answers each question by going through all of them again. The terms are those of
+the design.
 
-An `Oracle` is a deployment with a clock, `OracleBoard` one board of it, `OracleWindow` one
-window of a board: `all`, a calendar or a rolling one. What is refused raises `Refusal` with the
-stable error code.
+An `Oracle` is a deployment with a clock, `OracleBoard` is one board of it, and `OracleWindow` is
+one window of a board: `all`, a calendar window or a rolling one. A refusal raises `Refusal` with
+the stable error code.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ AHEAD_MS = 5_000
 MAX_BATCH = 100_000
 
 Asked = tuple[OracleWindow, tuple[str, ...]]
-"""What verdicts tell of: a window, and the labels of a scope."""
+"""What verdicts are about: a window, and the labels of a scope."""
 
 
 class Oracle:
@@ -62,7 +63,8 @@ class Oracle:
         return self.latest_ms if self.clock is None else max(self.latest_ms, self.clock())
 
     def time(self, board: OracleBoard) -> int:
-        """The time of a board: that of the clock, in event time the latest `at` it has seen."""
+        """Return the time of a board: that of the clock or, in event time, the latest `at` of the
+        board's events."""
         return board.latest_ms if self.clock is None else self.now_ms()
 
     def board(self, name: str) -> OracleBoard:
@@ -80,13 +82,13 @@ class Oracle:
         self.refresh()
 
     def refresh(self) -> None:
-        """What a commit does behind its own record, with the windows of all boards."""
+        """Do what a commit does after its own record: refresh the windows of all boards."""
         for board in self.boards.values():
             for window in board.windows.values():
                 self.refreshes += window.refresh(self.time(board))
 
     def change(self, definition: Definition) -> None:
-        """The board of that name gets this definition; only safe changes are asked of it."""
+        """Give the board of that name this definition; tests request only safe changes."""
         self.latest_ms = self.now_ms()
         board = self.board(definition.name)
         changes = board.definition != definition
@@ -99,7 +101,8 @@ class Oracle:
         self.refresh()
 
     def remove(self, name: str, member: str) -> bool:
-        """Takes a member and its data out; its event ids stay. Whether it was ranked anywhere."""
+        """Remove a member and its data, but keep its event ids. Return whether it was ranked
+        anywhere."""
         board = self.board(name)
         self.latest_ms = self.now_ms()
         found = board.remove(member, self.time(board))
@@ -125,7 +128,7 @@ class Oracle:
         window: str | None = None,
         scope: Sequence[str] | None = None,
     ) -> Verdict:
-        """One event; what is refused raises."""
+        """Submit one event; raise if it is refused."""
         verdict = self.submit_many(name, [report], window=window, ranks=True, scope=scope)[0]
         if verdict.status == "refused":
             raise Refusal(str(verdict.reason), (verdict,))
@@ -141,8 +144,8 @@ class Oracle:
         all_or_nothing: bool = False,
         scope: Sequence[str] | None = None,
     ) -> list[Verdict]:
-        """A batch; all or nothing raises when one event of it is refused. The verdicts are about a
-        window, and the scope of these labels of each event."""
+        """Submit a batch; raise if it is all or nothing and an event of it is refused. The verdicts
+        are about a window, and about the scope of each event by these labels."""
         board = self.board(name)
         watched = board.definition.scopes[0] if scope is None else tuple(sorted(scope))
         if watched not in board.definition.scopes:
@@ -187,7 +190,7 @@ class Oracle:
         return [verdicts[i] for i in range(len(reports))]
 
     def accept(self, definition: Definition, report: Report, now_ms: int) -> Accepted:
-        """Judges what can be judged of an event alone."""
+        """Check everything about an event that does not depend on other events."""
         member = text_of(report.member, "member")
         ensure_numbers(report.value)
         at_ms = at_of(report.at)
@@ -218,9 +221,10 @@ class Oracle:
     def records(
         self, board: OracleBoard, accepted: dict[int, Accepted], whole: bool
     ) -> list[dict[int, tuple[int, Accepted]]]:
-        """The log records of a batch, each event with the time it is judged at. By event time that
-        is the latest `at` up to it, and a batch is cut where any window begins another period or
-        step, or is over with one; one that is all or nothing is judged at its latest `at`."""
+        """Return the log records of a batch, each event with the time at which it is judged. In
+        event time that is the latest `at` up to the event. A batch is cut where any window begins
+        another period or step, or stops taking events of an earlier one. A batch that is all or
+        nothing is judged at its latest `at`."""
         now_ms = max(self.time(board), board.latest_ms)
         if self.clock is not None:
             return [{i: (now_ms, event) for i, event in accepted.items()}] if accepted else []
@@ -245,10 +249,11 @@ class Oracle:
         asked: Asked,
         ranks: bool,
     ) -> dict[int, Verdict]:
-        """Folds one record; scores are before and after each event, ranks of the record.
+        """Fold one record. The scores of a verdict are those before and after each event, the ranks
+        those before and after the record.
 
-        Where the window asked for refuses an event, or the event has not the labels asked for,
-        there is nothing to tell.
+        If the window asked for refuses an event, or the event lacks the labels asked for, its
+        verdict has none of these.
         """
         record = {i: event for i, (_, event) in timed.items()}
         nows = {i: now_ms for i, (now_ms, _) in timed.items()}
@@ -297,7 +302,7 @@ class Oracle:
         period: str | None = None,
         scope: Scope = ALL,
     ) -> list[Place]:
-        """A whole ranking in standing order."""
+        """Return a whole ranking in its order."""
         board = self.board(name)
         board.scope(dict(scope.labels), scope.by)
         asked, now_ms = board.window(window), self.time(board)
@@ -307,8 +312,8 @@ class Oracle:
     def attains(
         self, name: str, report: Report, window: str | None, scope: Scope, rank: int
     ) -> bool:
-        """Whether an event that is counted now, and alone, has its member at a position or better;
-        nothing is counted by asking."""
+        """Return whether an event that is counted now, in a batch of its own, takes its member to a
+        position or a better one. The oracle does not keep the event."""
         board = copy.deepcopy(self.board(name))
         now_ms = max(self.time(board), board.latest_ms)
         try:
@@ -325,7 +330,7 @@ class Oracle:
         )
 
     def scopes(self, name: str, labels: Sequence[str]) -> list[Scope]:
-        """The scopes of some labels that hold anybody, in the order of their texts."""
+        """Return the scopes with these labels that have any member, in the order of their texts."""
         board, names = self.board(name), tuple(sorted(labels))
         if names not in board.definition.scopes:
             raise Refusal("unknown_scope")
@@ -347,7 +352,7 @@ class Oracle:
         after: Row | None = None,
         scope: Scope = ALL,
     ) -> list[Place]:
-        """A page; `after` is the last row of the page before, as it was then."""
+        """Return a page; `after` is the last row of the previous page, as it was then."""
         board = self.board(name)
         places = self.places(name, window, period, scope)
         if reverse:
@@ -363,7 +368,8 @@ class Oracle:
 
 
 def labelled(names: Sequence[str], labels: Sequence[tuple[str, str]]) -> Scope | None:
-    """The scope of these label names that an event is in, None without the labels."""
+    """Return the scope by these label names that an event counts in, None if it lacks one of
+    them."""
     carried = dict(labels)
     if not all(name in carried for name in names):
         return None
@@ -371,7 +377,7 @@ def labelled(names: Sequence[str], labels: Sequence[tuple[str, str]]) -> Scope |
 
 
 def rolled_back(verdict: Verdict) -> Verdict:
-    """What is told of an event whose batch was refused."""
+    """Return the verdict on an event whose batch was refused."""
     if verdict.status in {"refused", "duplicate"}:
         return verdict
     return Verdict(verdict.member, "refused", "batch_refused")

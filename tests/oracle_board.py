@@ -1,4 +1,5 @@
-"""One board of the oracle: every event a window counted, and rankings by sorting them anew."""
+"""One board of the oracle: every event that a window counted, and rankings made by sorting them
+anew."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from tests.oracle_windows import DecayWindow, OracleWindow, RollingWindow, windo
 
 
 class OracleBoard:
-    """One board: its definition, its windows, the ids it remembers, its members' data."""
+    """A board: its definition, its windows, the event ids it remembers, and its members' data."""
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
@@ -44,7 +45,8 @@ class OracleBoard:
         self.changes: list[Changed] = []
 
     def change(self, definition: Definition, now_ms: int) -> None:
-        """Another title, other `keep`s, more windows; what is not there by now never is."""
+        """Change the title, the `keep`s, or add windows. Periods that cannot be read by now cannot
+        be read again later."""
         self.definition = definition
         for window in definition.windows:
             fresh = window_of(window, definition)
@@ -55,7 +57,7 @@ class OracleBoard:
                 known.change(fresh, now_ms)
 
     def window(self, name: str | None) -> OracleWindow:
-        """A window by name, by default the first."""
+        """Return a window by its name, by default the first window."""
         name = next(iter(self.windows)) if name is None else name
         if name not in self.windows:
             raise Refusal("unknown_window")
@@ -64,7 +66,7 @@ class OracleBoard:
     # Scopes
 
     def scope(self, labels: Mapping[str, str], by: str | None = None) -> Scope:
-        """The scope that a question means."""
+        """Return the scope that a question is about."""
         if by is not None:
             if labels or by not in self.definition.rank_by:
                 raise Refusal("unknown_scope")
@@ -75,7 +77,8 @@ class OracleBoard:
         return found
 
     def known_scopes(self) -> list[Scope]:
-        """Every scope in which an event was ever counted, or that can be read without one."""
+        """Return every scope in which an event was ever counted, or that can be read without
+        one."""
         found = dict.fromkeys(Scope(by=by) for by in self.definition.rank_by)
         if () in self.definition.scopes:
             found[ALL] = None
@@ -85,7 +88,7 @@ class OracleBoard:
         return list(found)
 
     def holding(self, names: Sequence[str], now_ms: int) -> list[Scope]:
-        """The scopes of these labels that hold anybody in what can be read."""
+        """Return the scopes by these labels that have any member in a ranking that can be read."""
         found = {
             scope
             for window in self.windows.values()
@@ -96,14 +99,16 @@ class OracleBoard:
         return sorted(found, key=lambda scope: scope_text(scope.labels))
 
     def within(self, counted: Iterable[Counted], scope: Scope) -> list[Counted]:
-        """Those of some events that a scope counts, of the members it ranks."""
+        """Return those of the events that count in a scope, each with the member that the scope
+        ranks."""
         return [self._in_scope(event, scope) for event in counted if scope in event.scopes]
 
     def _in_scope(self, event: Counted, scope: Scope) -> Counted:
         return event if scope.by is None else replace(event, member=dict(event.labels)[scope.by])
 
     def remove(self, member: str, now_ms: int) -> bool:
-        """Takes a member out of all rankings of members; whether it was in one to be read."""
+        """Remove a member from all rankings of members. Return whether it was in one that can be
+        read."""
         profile = self.profiles.pop(member, None)
         removed = [window.remove(member, now_ms) for window in self.windows.values()]
         if any(removed) or profile is not None:
@@ -113,7 +118,7 @@ class OracleBoard:
     # The order of members
 
     def direct(self, score: Score) -> Score:
-        """A score, or its first columns, turned so that less is better."""
+        """Return a score, or its first columns, with signs such that less is better."""
         columns = self.definition.columns
         return type(score)(
             -part if column.order == "desc" else part
@@ -121,19 +126,19 @@ class OracleBoard:
         )
 
     def key(self, row: Row) -> tuple[Score, int, bytes]:
-        """Ascending is standing order."""
+        """Return the sort key of a row: keys ascend in the order of the ranking."""
         turned = {"first": row.stamp, "last": -row.stamp, "member": 0}[self.definition.tie]
         return self.score_key(row), turned, row.member.encode()
 
     def score_key(self, row: Row) -> Score:
-        """What of the key decides who shares a rank."""
+        """Return the part of the key that decides which members share a rank."""
         if row.place is None:
             return self.direct(row.score)
         turned = -1 if self.definition.columns[0].order == "desc" else 1
         return turned * row.place[0], turned * row.place[1]
 
     def row(self, counted: Iterable[Counted], member: str) -> Row | None:
-        """What these events make of a member; None when none of them is the member's."""
+        """Return the row of a member by these events, None if none of them is the member's."""
         own = [event for event in counted if event.member == member]
         return self._row(own) if own else None
 
@@ -158,7 +163,7 @@ class OracleBoard:
         return Row(own[0].member, score, stamp, place)
 
     def placed(self, rows: Iterable[Row]) -> list[Place]:
-        """Rows in standing order with their ranks in the board's style."""
+        """Return rows in the order of the ranking, with their ranks in the board's style."""
         places: list[Place] = []
         for position, row in enumerate(sorted(rows, key=self.key), start=1):
             rank = position
@@ -171,14 +176,14 @@ class OracleBoard:
         return places
 
     def ranking(self, counted: Iterable[Counted]) -> list[Place]:
-        """The members these events make, in order."""
+        """Return the ranking that results from these events."""
         own: dict[str, list[Counted]] = {}
         for event in counted:
             own.setdefault(event.member, []).append(event)
         return self.placed(map(self._row, own.values()))
 
     def card(self, places: Sequence[Place], member: str) -> Card | None:
-        """A member's standing in a ranking, None when it is not ranked."""
+        """Return a member's standing in a ranking, None if it is not ranked."""
         i = next((i for i, place in enumerate(places) if place.member == member), None)
         if i is None:
             return None
@@ -194,7 +199,7 @@ class OracleBoard:
         )
 
     def around(self, places: Sequence[Place], member: str, radius: int) -> list[Place] | None:
-        """The 2r+1 entries around a member, shifted at the ends."""
+        """Return the 2r+1 entries around a member, shifted at the ends of the ranking."""
         own = next((place for place in places if place.member == member), None)
         if own is None:
             return None
@@ -203,13 +208,14 @@ class OracleBoard:
         return list(places[start : start + size])
 
     def gap_to_rank(self, places: Sequence[Place], member: str, rank: int) -> Score:
-        """How far a ranked member is behind the ordinal position `rank`."""
+        """Return how far a ranked member is behind the ordinal position `rank`."""
         own = next(place for place in places if place.member == member)
         aim = own if own.position <= rank or rank > len(places) else places[rank - 1]
         return self.gap(aim.score, own.score)
 
     def friends(self, places: Sequence[Place], members: Iterable[str]) -> list[tuple[Place, Place]]:
-        """Those ranked, in standing order: the place in the ranking and among themselves."""
+        """Return those of the members that are ranked, in order: each one's place in the ranking
+        and its place among these members."""
         asked = set(members)
         found = [place for place in places if place.member in asked]
         return list(zip(found, self.placed(place.row for place in found), strict=True))
@@ -217,7 +223,7 @@ class OracleBoard:
     def between(
         self, places: Sequence[Place], low: Score | None, high: Score | None
     ) -> list[Place]:
-        """Those whose score, or its first columns, lies between two bounds, inclusive."""
+        """Return the places whose score, or its first columns, is between two inclusive bounds."""
         descending = self.definition.columns[0].order == "desc"
         first, last = (high, low) if descending else (low, high)
         if first is not None and last is not None:
@@ -233,24 +239,24 @@ class OracleBoard:
         return [place for place in places if inside(place.score)]
 
     def at_percentile(self, places: Sequence[Place], percentile: Fraction) -> Score | None:
-        """The nearest-rank percentile, counted from the worst up."""
+        """Return the score at the nearest-rank percentile, counted from the worst score up."""
         if not places:
             return None
         return places[-max(1, ceil(percentile * len(places) / 100))].score
 
     def gap(self, better: Score, worse: Score) -> Score:
-        """What the better one is ahead by, column by column."""
+        """Return the amount by which the better score is ahead, column by column."""
         return self.direct(type(better)(w - b for b, w in zip(better, worse, strict=True)))
 
     # How an event counts
 
     def remembered(self, now_ms: int) -> list[tuple[str, str]]:
-        """The event ids that are not forgotten yet."""
+        """Return the event ids that the board still remembers."""
         dedupe_ms = duration_ms(self.definition.dedupe)
         return [key for key, since_ms in self.accepted.items() if now_ms - since_ms < dedupe_ms]
 
     def fold(self, event: Accepted, now_ms: int) -> Verdict:
-        """Decides about one event in the order of the log, and counts it."""
+        """Decide about one event in the order of the log, and count it."""
         taking = [w for w in self.windows.values() if w.takes(event.at_ms, now_ms)]
         missed = self.definition.misses(event.at_ms)
         late = [n for n, w in self.windows.items() if missed is None and w not in taking]
@@ -288,7 +294,7 @@ class OracleBoard:
     def _change_of(
         self, event: Accepted, counted: Counted, taking: Sequence[OracleWindow]
     ) -> Changed:
-        """What readers of changes are told of an event that has just counted."""
+        """Return the change that readers of changes get for an event that has just counted."""
         names = {id(window): name for name, window in self.windows.items()}
         entries = {}
         for window in taking:
@@ -319,12 +325,12 @@ class OracleBoard:
         )
 
     def _outside(self, row: Row) -> bool:
-        """Whether a total has left its range; one that decays has none."""
+        """Return whether a total is out of its range; a decayed total has no range."""
         columns = zip(row.score, self.definition.columns, strict=True)
         return row.place is None and any(not c.low <= part <= c.high for part, c in columns)
 
     def _overfills(self, window: OracleWindow, event: Counted, scope: Scope) -> bool:
-        """Whether a sum within one period or step would leave the share of the range it has."""
+        """Return whether a sum within one period or step would exceed its share of the range."""
         if isinstance(window, DecayWindow):
             return False
         step = window.counted.get(window.instance(event.at_ms), [])
@@ -350,8 +356,8 @@ class OracleBoard:
 
 
 def share(column: ColumnDef, steps: int) -> tuple[int, int]:
-    """What the total of one step may be, so that the end of no other step takes a sum of so many
-    steps out of its range."""
+    """Return the bounds of the total of one step. Within them, the sum of so many steps stays in
+    its range when any other step ends."""
     low, high = column.low, column.high
     if low >= 0:
         return low, min(high, LIMIT // steps)

@@ -1,6 +1,7 @@
-"""Scores that decay, in the oracle's plain way: sums of exact integers, rounded to 53 bits.
+"""Decayed scores, computed in the oracle's plain way: sums of exact integers, rounded to 53 bits.
 
-A number is a mantissa and an exponent of two, since 2^(at / half-life) is beyond every other form.
+A number is a mantissa and an exponent of two, since 2^(at / half-life) exceeds every other numeric
+type.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from tests.definitions import Counted
 
 PLACES = 6
 FAR = 300
-"""What is so many powers of two smaller changes nothing."""
+"""A number that is smaller by more than this many powers of two changes nothing in a sum."""
 
 Number = tuple[int, int]
 ZERO = (0, 0)
 
 
 def rounded(mantissa: int, exponent: int) -> Number:
-    """The nearest number of 53 bits, of two the even one."""
+    """Return the nearest number of 53 bits; of two that are equally near, the even one."""
     excess = abs(mantissa).bit_length() - 53
     if mantissa == 0:
         return ZERO
@@ -41,7 +42,7 @@ def plus(one: Number, other: Number) -> Number:
 
 @cache
 def weight(at_ms: int, half_life_ms: int) -> Number:
-    """2^(at / half-life), to 53 bits."""
+    """Return 2^(at / half-life) to 53 bits."""
     whole, rest = divmod(at_ms, half_life_ms)
     with localcontext() as context:
         context.prec = 50
@@ -50,7 +51,7 @@ def weight(at_ms: int, half_life_ms: int) -> Number:
 
 
 def total(events: Iterable[Counted], half_life_ms: int) -> Number:
-    """What events add up to, in the order of the log."""
+    """Return the sum of events in the order of the log."""
     found = ZERO
     for event in sorted(events, key=lambda event: event.order):
         m, e = weight(event.at_ms, half_life_ms)
@@ -65,14 +66,14 @@ def _shift(value: int) -> int:
 
 
 def place(number: Number) -> tuple[int, int]:
-    """Ascends with the numbers."""
+    """Return a pair of integers that ascends with the numbers."""
     mantissa, exponent = number
     high = exponent + 2**50
     return (high, mantissa) if mantissa > 0 else (-high, mantissa) if mantissa else (0, 0)
 
 
 def shown(number: Number, half_life_ms: int, now_ms: int) -> int:
-    """What a total has decayed to at `now_ms`, with PLACES more decimal places."""
+    """Return the decayed value of a total at `now_ms`, with PLACES more decimal places."""
     mantissa, exponent = number
     m, e = weight(now_ms, half_life_ms)
     if exponent - e < -FAR:

@@ -1,4 +1,4 @@
-"""What the oracle makes of the parts of an event: ids, exact numbers, times."""
+"""The oracle's parsing of the parts of an event: ids, exact numbers, times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def text_of(text: object, what: str) -> str:
-    """A member or an event id: 1 to 128 bytes of UTF-8."""
+    """Return the text of a member or an event id: 1 to 128 bytes of UTF-8."""
     if not isinstance(text, str):
         raise Refusal(f"invalid_{what}")
     try:
@@ -31,7 +31,7 @@ def text_of(text: object, what: str) -> str:
 
 
 def ensure_label_texts(given: object) -> None:
-    """Refuse labels that are text and not Unicode; what else is wrong depends on the board."""
+    """Refuse labels that are text but not Unicode; other errors depend on the board."""
     for part in [*given, *given.values()] if isinstance(given, Mapping) else [given]:
         if isinstance(part, str):
             try:
@@ -43,7 +43,7 @@ def ensure_label_texts(given: object) -> None:
 
 
 def labels_of(given: object, known: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """The labels of an event by name; None stands for no value."""
+    """Return the labels of an event by name; a label whose value is None is left out."""
     if given is None:
         return ()
     if not isinstance(given, Mapping):
@@ -56,7 +56,7 @@ def labels_of(given: object, known: Collection[str]) -> tuple[tuple[str, str], .
 
 
 def value_of(value: object) -> str:
-    """A value of a label: 1 to 128 bytes of UTF-8."""
+    """Return a value of a label: 1 to 128 bytes of UTF-8."""
     try:
         coded = value.encode() if isinstance(value, str) else b""
     except UnicodeEncodeError:
@@ -67,7 +67,7 @@ def value_of(value: object) -> str:
 
 
 def scope_text(labels: Sequence[tuple[str, str]]) -> str:
-    """What scopes are listed in the order of."""
+    """Return the text by which lists of scopes are sorted."""
     return ",".join(f"{name}={''.join(map(_quoted, value))}" for name, value in labels)
 
 
@@ -76,7 +76,7 @@ def _quoted(sign: str) -> str:
 
 
 def values_of(value: object, columns: Sequence[ColumnDef]) -> Score:
-    """The exact units of a score, one per column."""
+    """Return the exact units of a score, one number per column."""
     if isinstance(value, dict):
         return tuple(units_of(part, column) for part, column in weighed(value, columns))
     parts = value if isinstance(value, tuple | list) else (value,)
@@ -88,7 +88,7 @@ def values_of(value: object, columns: Sequence[ColumnDef]) -> Score:
 def weighed(
     value: dict[str, object], columns: Sequence[ColumnDef]
 ) -> list[tuple[object, ColumnDef]]:
-    """What an event of measures reports for each column."""
+    """Return what an event with measures reports for each column."""
     if not value or not any(column.measures for column in columns):
         raise Refusal("invalid_value")
     known = {name for column in columns for name in column.measures or (column.name,)}
@@ -117,7 +117,7 @@ def weighed(
 
 
 def ensure_numbers(value: object) -> None:
-    """Refuse what no column takes; what is written as text is left to the columns."""
+    """Refuse numbers that no column accepts; numbers written as text are left to the columns."""
     parts = tuple(value.values()) if isinstance(value, dict) else value
     for part in parts if isinstance(parts, tuple | list) else (parts,):
         if isinstance(part, str):
@@ -133,7 +133,8 @@ def ensure_numbers(value: object) -> None:
 
 
 def units_of(value: object, column: ColumnDef) -> int:
-    """One number in units of its column, exactly; a sum is bound by its total instead."""
+    """Return a number in units of its column, exactly. For a sum the total is limited instead of
+    the number."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
         raise Refusal("invalid_value")
     if isinstance(value, str) and (len(value) > 64 or not NUMBER.fullmatch(value)):
@@ -153,7 +154,7 @@ def units_of(value: object, column: ColumnDef) -> int:
 
 
 def at_of(at: object) -> int | None:
-    """Milliseconds of an aware datetime or an integer."""
+    """Return the milliseconds of an aware datetime or an integer."""
     if at is None:
         return None
     if isinstance(at, datetime) and at.utcoffset() is not None:

@@ -1,7 +1,7 @@
 """The windows of the oracle: which events count together, at which time, and until when.
 
-Every event a window ever counted is kept with the period or step it lies in. What a ranking
-holds at a moment is looked up anew each time it is asked for.
+A window keeps every event it ever counted, with the period or step that contains the event. The
+content of a ranking at a moment is computed anew for each question.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from tests.steps_by_scanning import Steps, number_at, number_named, step_span
 DAY_MS = 86_400_000
 
 Instance = str | int | None
-"""Where an event lies: the label of a period, the number of a step, None for all time."""
+"""The period or step of an event: the label of a period, the number of a step, None for all
+time."""
 
 
 def window_of(window: WindowDef, board: Definition) -> OracleWindow:
-    """The window that a definition describes."""
+    """Return the window that a definition describes."""
     if window.unit == "all":
         return OracleWindow(board)
     if window.unit == "decay":
@@ -34,7 +35,7 @@ def window_of(window: WindowDef, board: Definition) -> OracleWindow:
 
 
 def ranks(counted: Sequence[Counted], member: str) -> bool:
-    """Whether a member is in a ranking of members made of these events."""
+    """Return whether a member is in a ranking of members made of these events."""
     return any(
         event.member == member and any(scope.by is None for scope in event.scopes)
         for event in counted
@@ -42,7 +43,7 @@ def ranks(counted: Sequence[Counted], member: str) -> bool:
 
 
 def without(counted: Sequence[Counted], member: str) -> list[Counted]:
-    """The events when a member is taken out: the rankings by a label keep them."""
+    """Return the events after a member is removed: they stay in the rankings of label values."""
     return [
         replace(event, scopes=tuple(scope for scope in event.scopes if scope.by is not None))
         if event.member == member
@@ -65,53 +66,56 @@ class OracleWindow:
         self.counted: dict[Instance, list[Counted]] = {}
 
     def instance(self, at_ms: int) -> Instance:
-        """The period or step an instant lies in."""
+        """Return the period or step that contains an instant."""
         return None
 
     def section(self, now_ms: int) -> object:
-        """What differs between two times at which the window takes other events."""
+        """Return a value that differs between two times at which the window takes different
+        events."""
         return self.misses(now_ms), self.is_over(now_ms)
 
     def until(self, now_ms: int) -> int:
-        """The time at which the window stands: the last instant of a board that has ended."""
+        """Return the current time of the window: the last instant of the board if the board has
+        ended."""
         return now_ms if self.ends_ms is None else min(now_ms, self.ends_ms - 1)
 
     def is_over(self, now_ms: int) -> bool:
-        """Whether the board has ended, and the grace after that as well."""
+        """Return whether the board has ended, and the grace after its end has passed as well."""
         return self.ends_ms is not None and now_ms - self.ends_ms > self.grace_ms
 
     def cut_off(self, span: Span) -> Span:
-        """A period or step as far as the board's end."""
+        """Return a period or step, cut off at the end of the board."""
         if self.ends_ms is None or not span.start_ms < self.ends_ms < span.end_ms:
             return span
         return replace(span, end_ms=self.ends_ms)
 
     def takes(self, at_ms: int, now_ms: int) -> bool:
-        """Whether an event of `at_ms` that arrives at `now_ms` is of the board and early enough."""
+        """Return whether an event of `at_ms` that arrives at `now_ms` is of the board and early
+        enough."""
         return self.misses(at_ms) is None and not self.is_over(now_ms)
 
     def label(self, at_ms: int, now_ms: int) -> str | None:
-        """What the ranking is called in which an event of `at_ms` counts at `now_ms`."""
+        """Return the label of the ranking in which an event of `at_ms` counts at `now_ms`."""
         return None
 
     def events(self, label: str | None, now_ms: int) -> list[Counted]:
-        """The events that make up the ranking of that name at `now_ms`."""
+        """Return the events in the ranking of that label at `now_ms`."""
         return self.counted.get(label, [])
 
     def seen(self, event: Counted, now_ms: int) -> Counted:
-        """An event as it is in the rankings of this window at `now_ms`."""
+        """Return an event as it counts in the rankings of this window at `now_ms`."""
         return event
 
     def judged(self, at_ms: int, now_ms: int) -> list[Counted]:
-        """What an event of `at_ms` is judged together with."""
+        """Return the events together with which an event of `at_ms` is judged."""
         return self.events(self.label(at_ms, now_ms), now_ms)
 
     def count(self, event: Counted) -> None:
-        """Counts an event that was not refused."""
+        """Count an event that was not refused."""
         self.counted.setdefault(self.instance(event.at_ms), []).append(event)
 
     def remove(self, member: str, now_ms: int) -> bool:
-        """Takes out a member; whether it was in a ranking that can be read."""
+        """Remove a member. Return whether it was in a ranking that can be read."""
         found = False
         for instance, counted in self.counted.items():
             found = found or (ranks(counted, member) and self.shows(instance, now_ms))
@@ -119,7 +123,7 @@ class OracleWindow:
         return found
 
     def held(self, now_ms: int) -> list[Counted]:
-        """The events by which anybody is in what can be read, or will be."""
+        """Return the events of all rankings that can be read, now or later."""
         return [
             event
             for instance, counted in self.counted.items()
@@ -128,40 +132,42 @@ class OracleWindow:
         ]
 
     def refresh(self, now_ms: int) -> bool:
-        """A commit has found this time; whether it refreshed the window."""
+        """Refresh the window if it is due at the time of a commit. Return whether it was
+        refreshed."""
         return False
 
     def shows(self, instance: Instance, now_ms: int) -> bool:
-        """Whether events of a period or step are in a ranking that can be read."""
+        """Return whether events of a period or step are in a ranking that can be read."""
         return True
 
     def kept(self, now_ms: int) -> list[Span]:
-        """What can be read and has a label, newest first."""
+        """Return the periods that can be read and have a label, newest first."""
         return []
 
     def depth(self, now_ms: int) -> int:
-        """How many periods or steps there are whose events can be read."""
+        """Return the number of periods or steps whose events can be read."""
         return len(self.kept(now_ms))
 
     def back(self, by: int, now_ms: int) -> Span:
-        """The period or step `by` before the running one."""
+        """Return the period or step `by` before the running one."""
         return self.kept(now_ms)[by]
 
     def asked(self, period: str | None, now_ms: int) -> str | None:
-        """The label a question is about, by default the current one."""
+        """Return the label a question is about, by default the current one."""
         if period is not None:
             raise Refusal("unknown_period")
         return None
 
     def begin(self, now_ms: int) -> None:
-        """The window comes to a board that is there already: it counts from now on."""
+        """Begin to count now, as a window added to a board that exists already."""
 
     def change(self, window: OracleWindow, now_ms: int) -> None:
-        """Goes on as this window; what cannot be read by now never can be again."""
+        """Take the settings of a new definition. Periods that cannot be read by now cannot be read
+        again later."""
 
 
 class DecayWindow(OracleWindow):
-    """A window that counts everything, and half of it after every half-life."""
+    """A window that counts all events, and halves their values with every half-life."""
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
         super().__init__(board)
@@ -176,7 +182,7 @@ class DecayWindow(OracleWindow):
 
 
 class CalendarWindow(OracleWindow):
-    """A window that begins anew with every period, and keeps the last few."""
+    """A window that begins anew with every period, and keeps the last few periods."""
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
         super().__init__(board)
@@ -189,7 +195,7 @@ class CalendarWindow(OracleWindow):
         return span_at(self.calendar, at_ms).label
 
     def section(self, now_ms: int) -> object:
-        # One millisecond later than `grace` an event of the period is refused.
+        # An event of the period is refused from one millisecond after `grace` has passed.
         late = self.instance(max(FIRST_MS, now_ms - self.grace_ms - 1))
         return super().section(now_ms), self.instance(self.until(now_ms)), late
 
@@ -237,7 +243,7 @@ class CalendarWindow(OracleWindow):
 
 
 class RollingWindow(OracleWindow):
-    """A window over the last so many steps, the running one included."""
+    """A window over a number of last steps, including the running one."""
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
         super().__init__(board)
@@ -250,7 +256,7 @@ class RollingWindow(OracleWindow):
         return number_at(self.cut, at_ms)
 
     def numbers(self, now_ms: int) -> range:
-        """The steps that are counted, the running one last."""
+        """Return the numbers of the steps that are counted, with the running one last."""
         running = number_at(self.cut, self.until(now_ms))
         return range(running - self.steps + 1, running + 1)
 
@@ -276,7 +282,8 @@ class RollingWindow(OracleWindow):
         return instance in self.numbers(now_ms)
 
     def kept(self, now_ms: int) -> list[Span]:
-        """The one ranking there is: called by the running step, from the oldest step's start."""
+        """Return the only ranking: its label is that of the running step, and it starts with the
+        oldest step."""
         numbers = self.numbers(now_ms)
         oldest, running = step_span(self.cut, numbers[0]), step_span(self.cut, numbers[-1])
         return [Span(running.label, oldest.start_ms, self.cut_off(running).end_ms)]
@@ -285,7 +292,7 @@ class RollingWindow(OracleWindow):
         return self.steps
 
     def back(self, by: int, now_ms: int) -> Span:
-        """The step `by` before the running one; a later one when `by` is negative."""
+        """Return the step `by` before the running one; if `by` is negative, a later one."""
         return step_span(self.cut, self.instance(now_ms) - by)
 
     def asked(self, period: str | None, now_ms: int) -> str | None:
@@ -302,10 +309,11 @@ class RollingWindow(OracleWindow):
 
 
 class RefreshedWindow(RollingWindow):
-    """A rolling window that shows the events it counted when it was refreshed last.
+    """A rolling window that shows the events it had counted at its last refresh.
 
-    The commit that finds a multiple of the interval passed refreshes it, behind what it wrote;
-    the first time is at once. Where nobody was found it waits for an event.
+    The first commit after a multiple of the interval refreshes the window, after its own writes.
+    The first refresh is due at once. After a refresh that found no member, the next one waits for
+    an event.
     """
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
@@ -349,7 +357,8 @@ class RefreshedWindow(RollingWindow):
         return False
 
     def _interval(self, at_ms: int) -> int:
-        """The number of the interval an instant lies in: of whole days by local dates."""
+        """Return the number of the interval that contains an instant; intervals of whole days
+        follow local dates."""
         if self.every_ms % DAY_MS:
             return at_ms // self.every_ms
         return (day_of(at_ms, self.tz) - date(1970, 1, 1)).days // (self.every_ms // DAY_MS)

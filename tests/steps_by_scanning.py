@@ -1,8 +1,8 @@
-"""The steps of rolling windows found the slow way: by the dates a clock on the wall shows.
+"""The steps of rolling windows found in the slow way: by the local dates of a clock.
 
 Steps have numbers; step k ends where step k+1 begins. Steps of days group local dates, counted from
-1 January 1970; any other step has a fixed length and is counted from 1970 UTC. Nothing here is
-shared with the code under test.
+1 January 1970. All other steps have a fixed length and are counted from 1970 UTC. This file shares
+no code with the code under test.
 """
 
 from __future__ import annotations

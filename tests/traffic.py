@@ -1,8 +1,8 @@
 """Random operations of every kind on a store, for tests that run them between other operations.
 
-Boards of every shape with windows of every kind; few members, so that events meet; times that jump
-over steps and days; ids that repeat; members and boards that are removed and created again; labels
-in many scopes.
+There are boards of every shape with windows of every kind. Members are few, so that they have
+several events each. Times jump over steps and days, and ids repeat. Members and boards are removed
+and created again, and labels have many scopes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Traffic:
         self.clock = ManualClock(NOON + self.rng.randrange(DAY))
         self.log = MemoryLog()
         self.service = Service(self.log, lambda: MemoryIndex(seed), self.clock)
-        self.service.paced = True  # this file does the passes itself
+        self.service.paced = True  # this file runs the passes itself
         self.lb = Leaderboards(self.service)
         self.members = self.rng.sample(MEMBERS, self.rng.choice([4, len(MEMBERS)]))
         self.names: list[str] = []

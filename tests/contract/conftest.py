@@ -1,4 +1,4 @@
-"""A fresh deployment of every implementation, with a clock that stands still."""
+"""A fresh deployment of every implementation, with a clock that does not run by itself."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NOW_MS = utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC))
 
 @pytest.fixture
 def clock() -> laurels.ManualClock:
-    """Stands at 15:30 UTC on Friday, 20 November 2026."""
+    """Return a clock that is set to 15:30 UTC on Friday, 20 November 2026."""
     return laurels.ManualClock(NOW_MS)
 
 
 def _suited(request: pytest.FixtureRequest) -> Implementation:
-    """The implementation of a test; one that needs a board in one piece skips those that divide
-    it: the same deployment runs it without."""
+    """Return the implementation of a test. A test that needs an undivided board skips the
+    implementations that divide boards, since it runs on the same deployment without division."""
     found: Implementation = request.param
     if found.divided and request.node.get_closest_marker("one_shard"):
         pytest.skip("all or nothing of several members needs a board in one shard")
@@ -40,7 +40,7 @@ def implementation(request: pytest.FixtureRequest) -> Implementation:
 def lasting(
     request: pytest.FixtureRequest, tmp_path: Path, clock: laurels.ManualClock
 ) -> Iterator[Deployment]:
-    """A deployment that can be closed and opened again."""
+    """Return a deployment that can be closed and opened again."""
     with Deployment(_suited(request), tmp_path, clock) as deployment:
         yield deployment
 
@@ -52,7 +52,7 @@ def lasting(
 def exclusive(
     request: pytest.FixtureRequest, tmp_path: Path, clock: laurels.ManualClock
 ) -> Iterator[Deployment]:
-    """A deployment in a folder that nobody else may open meanwhile."""
+    """Return a deployment in a folder that no other process may open at the same time."""
     with Deployment(_suited(request), tmp_path, clock) as deployment:
         yield deployment
 
@@ -67,7 +67,7 @@ def deployment(
 
 @pytest.fixture
 def lb(deployment: Deployment) -> laurels.Leaderboards:
-    """The leaderboards of a fresh deployment."""
+    """Return the leaderboards of a fresh deployment."""
     return deployment.lb
 
 
@@ -75,7 +75,7 @@ def lb(deployment: Deployment) -> laurels.Leaderboards:
 def opened_at(
     implementation: Implementation, tmp_path: Path
 ) -> Iterator[Callable[[int], laurels.Leaderboards]]:
-    """Opens a fresh deployment at another time: `opened_at(now_ms)`."""
+    """Return a function that opens a fresh deployment at another time: `opened_at(now_ms)`."""
     with ExitStack() as stack:
         yield (
             lambda now_ms: (

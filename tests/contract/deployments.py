@@ -1,4 +1,5 @@
-"""The implementations the contract holds for. A new one adds a line to `IMPLEMENTATIONS`."""
+"""The implementations that the contract tests run on. A new one adds a line to
+`IMPLEMENTATIONS`."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ Clock = laurels.Clock | str
 
 
 class Place(Protocol):
-    """Where boards are kept, for as long as they are used: `url` and `clock` open them."""
+    """A place where boards are kept while they are used; `url` and `clock` open them."""
 
     @property
     def url(self) -> str: ...
@@ -38,7 +39,7 @@ class Place(Protocol):
 
 @dataclass(frozen=True)
 class InProcess:
-    """Boards that whoever opens them holds."""
+    """Boards held by the process that opens them."""
 
     url: str
     clock: Clock | None
@@ -48,7 +49,7 @@ class InProcess:
 
 
 class OverHttp:
-    """Boards that a server holds, by its own clock."""
+    """Boards held by a server, which uses its own clock."""
 
     clock = None
 
@@ -64,7 +65,7 @@ class OverHttp:
 
 
 def _small_heads() -> Any:
-    """Has an index server estimate ranks on small boards already."""
+    """Make an index server estimate ranks on small boards, too."""
     small = HeadSizes(
         slack=20, slack_share=0.2, capacity=8, sample=200, edges=128, step=0.05, width=0.2, least=8
     )
@@ -74,7 +75,8 @@ def _small_heads() -> Any:
 
 
 class OnRedis:
-    """Boards on an index server that all tests of this process share, each with keys of its own."""
+    """Boards on an index server that all tests of this process share; each test has its own
+    keys."""
 
     _server: Server | None = None
 
@@ -92,7 +94,7 @@ class OnRedis:
 
 
 class OnCluster:
-    """Boards on a cluster that all tests of this process share, each board on one node."""
+    """Boards on a cluster that all tests of this process share, with each board on one node."""
 
     _cluster: Cluster | None = None
 
@@ -110,7 +112,8 @@ class OnCluster:
 
 
 class Divided(OnCluster):
-    """The same, with each board that can be divided over all nodes, whatever it says itself."""
+    """Boards on the same cluster, where each board that can be divided is divided over all nodes,
+    whatever its own definition says."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         super().__init__(folder, clock)
@@ -132,9 +135,9 @@ def _divided(rules_of: Callable[[laurels.Board], Rules]) -> Callable[[laurels.Bo
 
 @dataclass(frozen=True)
 class Implementation:
-    """A kind of deployment: how it is run over a folder, whether it outlives its closing, whether
-    it is one process's alone as long as that has it open, whether it divides boards, and whether
-    what is due to be refreshed is so by the next write, and by nothing else."""
+    """A kind of deployment: how it is run over a folder, whether its data remains after it is
+    closed, whether only one process may have it open at a time, whether it divides boards, and
+    whether a due refresh is done by the next write and by nothing else."""
 
     name: str
     run: Callable[[Path, Clock], Place]
@@ -150,12 +153,14 @@ EMBEDDED = (
     Implementation("memory", lambda _, clock: InProcess("memory:", clock), False),
     Implementation("folder", lambda folder, clock: InProcess(str(folder), clock), True, True),
 )
-"""Those whose boards are in this process: what it does in an order happens in that order."""
+"""The implementations whose boards are in this process, so that operations happen in the order in
+which the process does them."""
 STORES = (
     *EMBEDDED,
     Implementation("http", OverHttp, lasting=True, exclusive=True, refreshes=False),
 )
-"""Those that keep all boards in one order: an offset counts what happened to any of them."""
+"""The implementations that keep all boards in one order: an offset counts the operations on all
+boards."""
 IMPLEMENTATIONS = (
     *STORES,
     Implementation("redis", OnRedis, lasting=True, has_walks=False),
@@ -166,9 +171,9 @@ LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implemen
 
 
 class Deployment:
-    """A fresh deployment by a clock: `lb`, which can be closed and reopened.
+    """A fresh deployment with a clock: `lb`, which can be closed and reopened.
 
-    `folder` is where those that last keep their files.
+    `folder` is where lasting implementations keep their files.
     """
 
     def __init__(self, implementation: Implementation, directory: Path, clock: Clock) -> None:
@@ -183,7 +188,7 @@ class Deployment:
         self.lb = self._opened()
 
     def reopen(self) -> laurels.Leaderboards:
-        """Closes and opens again, as after a restart."""
+        """Close the deployment and open it again, as after a restart."""
         self.close()
         self._place = self._implementation.run(self.folder, self.clock)
         self.lb = self._opened()
@@ -191,12 +196,12 @@ class Deployment:
 
     @asynccontextmanager
     async def opened_async(self) -> AsyncIterator[laurels.AsyncLeaderboards]:
-        """The same boards for an event loop, in place of `lb`."""
+        """Open the same boards for an event loop, in place of `lb`."""
         async with await self.open_async() as lb:
             yield lb
 
     async def open_async(self) -> laurels.AsyncLeaderboards:
-        """The same, to be closed by whoever opened it."""
+        """Open the same boards for an event loop; the caller closes them."""
         self.lb.close()
         return await laurels.open_async(self._place.url, clock=self._place.clock)
 

@@ -1,5 +1,6 @@
-"""Boards with a head beside the oracle, which keeps everybody in order. Nothing here depends on the
-store: the true rank lies within the bounds, exact ones are equal, lists end with the head."""
+"""Boards with a head, compared with the oracle, which keeps all members in order. The checks do not
+depend on the store: the true rank is within the bounds, exact ranks are equal, and lists end with
+the head."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ HEAD = 100
 
 
 class Pair:
-    """A board with a head, and the oracle that keeps everybody in order."""
+    """A board with a head, and the oracle, which keeps all members in order."""
 
     def __init__(
         self, lb: laurels.Leaderboards, clock: laurels.ManualClock, definition: Definition
@@ -56,7 +57,7 @@ class Pair:
         return self.oracle.places(self.name, window, period)
 
     def check(self, rng: Random, window: str | None = None, period: str | None = None) -> None:
-        """Ask everything about one ranking, and compare it with the oracle's."""
+        """Ask every question about one ranking, and compare the answers with the oracle's."""
         places = self.places(window, period)
         asked: dict[str, Any] = {"window": window, "period": period}
         self._lists(places, asked)
@@ -70,7 +71,7 @@ class Pair:
         assert self.lb.rank(self.name, "nobody", **asked) is None
 
     def _certain(self, page: laurels.Page, total: int) -> int:
-        """How many positions a page says can be listed."""
+        """Return the number of positions that can be listed according to a page."""
         assert page.total == total
         if page.certain is None:
             assert not self.head or total <= self.head
@@ -155,7 +156,7 @@ class Pair:
         assert (found.below and found.below.member) == below
 
     def _together(self, members: list[str], places: list[Place], asked: dict[str, Any]) -> None:
-        """The ranks of several members, and their order among themselves."""
+        """Check the ranks of several members, and their order among themselves."""
         by_member = {place.member: place for place in places}
         ranks = self.lb.ranks(self.name, [*members, "nobody"], **asked)
         assert ranks[-1] is None
@@ -175,7 +176,8 @@ class Pair:
         assert all(entry.score is not None for entry in stored)
 
     def _within(self, low: int, high: int, grid_age: int | None, place: Place) -> None:
-        """The true rank is between the bounds, and these are as close as is promised."""
+        """Check that the true rank is between the bounds, and that these are as close as
+        promised."""
         assert low <= place.rank <= high
         if low != high and grid_age is not None:
             fresh = max(place.rank // 50, self.head // 50, 200)
@@ -189,7 +191,7 @@ def bounds(rank: int | laurels.Estimate | None) -> tuple[int, int]:
 
 
 def walk(page: Callable[[str | None], laurels.Page]) -> Iterator[laurels.Entry]:
-    """The entries of all pages."""
+    """Yield the entries of all pages."""
     after: str | None = None
     while True:
         found = page(after)

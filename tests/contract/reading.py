@@ -1,4 +1,4 @@
-"""Answers put as plain lists, to be compared with what a test writes down."""
+"""Answers converted to plain lists, for comparison with the values a test contains."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import laurels
 
 
 def members(page: laurels.Page | None) -> list[str]:
-    """Who is on a page, in order."""
+    """Return the members on a page, in order."""
     assert page is not None
     return [entry.member for entry in page.entries]
 
 
 def scores(page: laurels.Page) -> dict[str, object]:
-    """The score of each member on a page, in order."""
+    """Return the score of each member on a page, in order."""
     return {entry.member: entry.score for entry in page.entries}
 
 
 def ranks(page: laurels.Page) -> list[int]:
-    """The ranks on a page, in order."""
+    """Return the ranks on a page, in order."""
     return [entry.rank for entry in page.entries]

@@ -1,13 +1,13 @@
-"""What tests of scopes give as labels."""
+"""Values for the labels in tests of scopes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 ODD = ["a,b", "x=y", "%", "%2C", "é", "日本", " ", "@room", "{}", "a,zone=b", "\x00", "+", "a/b"]
-"""Values that could be taken for something else."""
+"""Values that could be mistaken for something else."""
 
 
 def anything(value: object) -> Any:
-    """What a caller without a type checker may give."""
+    """Return a value that a caller without a type checker may pass."""
     return value

@@ -1,4 +1,4 @@
-"""Who is around a member: always min(2r+1, total) entries, shifted at the ends."""
+"""The entries around a member: always min(2r+1, total) entries, shifted at the ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.contract.reading import members, ranks
 
 @pytest.fixture
 def seven(lb: laurels.Leaderboards) -> laurels.Leaderboards:
-    """A board of seven members, a to g, a first."""
+    """Return a board of seven members, a to g, with a first."""
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [(name, 10 - i) for i, name in enumerate("abcdefg")])
     return lb

@@ -1,4 +1,4 @@
-"""The audit log: every store answers it by pages, and refuses the same arguments."""
+"""The audit log: every store returns it in pages, and refuses the same arguments."""
 
 from __future__ import annotations
 

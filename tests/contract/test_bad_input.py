@@ -1,7 +1,9 @@
-"""Bad input has its own stable code each, says what to do, and leaves no trace.
+"""Each kind of bad input has its own stable code and a message about what to do, and leaves no
+trace.
 
-All refusals are told by one deployment of each kind: it shows after all of them what it showed
-before. What one of them leaves behind no other takes away, and run alone it is found.
+One deployment of each kind refuses all bad inputs of this file, and afterwards it must show the
+same as before. No refusal removes what another one left behind, and a test that is run alone fails
+if its own refusals leave something behind.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from tests.comparison import Everything, everything
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 
-# What is refused here comes in batches of its own, which a caller is warned of.
+# The events refused here come in batches of their own, and callers get a warning about a batch
+# whose every event is refused.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 LIMIT = 2**53 - 1
@@ -33,7 +36,7 @@ State = tuple[Everything, int, list[int]]
 
 @dataclass(frozen=True)
 class Ready:
-    """A deployment that refuses."""
+    """A deployment that refuses bad input."""
 
     lb: laurels.Leaderboards
 
@@ -47,7 +50,7 @@ class Ready:
 
 @pytest.fixture(scope="module", params=IMPLEMENTATIONS, ids=lambda each: each.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
-    """One after the other: each for all tests of this file."""
+    """Return each implementation in turn, for all tests of this file."""
     found: Implementation = request.param
     return found
 
@@ -56,8 +59,8 @@ def implementation(request: pytest.FixtureRequest) -> Implementation:
 def ready(
     implementation: Implementation, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Ready]:
-    """A board `b` in cents, with all and days, and a member at the top of the range; in the end
-    nothing else has come of what the tests did."""
+    """Create a board `b` in cents, with the windows all and day, and a member at the top of the
+    range. In the end, check that the tests have changed nothing."""
     folder, clock = tmp_path_factory.mktemp("ready"), laurels.ManualClock(NOW_MS)
     with Deployment(implementation, folder, clock) as deployment:
         lb, column = deployment.lb, laurels.Column(scale=2)
@@ -72,18 +75,19 @@ def ready(
 
 
 def anything(value: object) -> Any:
-    """What a caller without a type checker may give."""
+    """Return a value that a caller without a type checker may pass."""
     return value
 
 
 def state(lb: laurels.Leaderboards) -> State:
-    """All that can be seen; not the offset, for a refusal may be a matter of the log's order."""
+    """Return everything that can be read, except the offset, since a refusal may depend on the
+    order of the log."""
     remembered = [lb.stats(board.name).remembered for board in lb.boards()]
     return everything(lb), len(lb.boards()), remembered
 
 
 def submit(**wrong: Any) -> Act:
-    """Submits an event that is right but for what is given here."""
+    """Return a call that submits an event which is valid except for the given fields."""
     event = {"member": "ann", "value": 1, **wrong}
     return lambda lb: lb.submit("b", **event)
 
@@ -125,14 +129,14 @@ EVENTS: list[tuple[dict[str, Any], str]] = [
     ({"value": "1" * 65}, "invalid_value"),
     ({"value": (1, 2)}, "wrong_columns"),
     ({"value": ()}, "wrong_columns"),
-    ({"at": datetime(2026, 11, 20)}, "invalid_at"),  # noqa: DTZ001 (that is the fault)
+    ({"at": datetime(2026, 11, 20)}, "invalid_at"),  # noqa: DTZ001 (this is the error)
     ({"at": "2026-11-20"}, "invalid_at"),
     ({"at": 1.5}, "invalid_at"),
     ({"at": True}, "invalid_at"),
     ({"at": -2_208_988_800_001}, "invalid_at"),
     ({"at": LATEST_MS}, "invalid_at"),
     ({"at": 10**30}, "invalid_at"),
-    # What no board takes comes before what the columns of this one refuse.
+    # Errors that any board reports come before those that the columns of this board report.
     ({"at": 1.5, "value": LIMIT // 100 + 1}, "invalid_at"),
     ({"at": 1.5, "value": "one"}, "invalid_at"),
     ({"at": 1.5, "value": None}, "invalid_value"),
@@ -236,7 +240,7 @@ def test_a_call_is_refused(ready: Ready, act: Act, code: str) -> None:
 
 
 def endless() -> object:
-    """A list that holds itself: nested more deeply than anything can be."""
+    """Return a list that contains itself, and so is nested without end."""
     found: list[object] = []
     found.append(found)
     return found

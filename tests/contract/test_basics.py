@@ -1,4 +1,4 @@
-"""Who leads, where does a member stand, and what does it need to move up."""
+"""The leaders, the standing of a member, and what the member needs to move up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes are those of a list of all events, in every implementation."""
+"""In every implementation the changes are those derived from a list of all events."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def score_of(score: Score, columns: tuple[ColumnDef, ...]) -> Any:
 
 
 def expected(changed: Changed, definition: Definition) -> dict[str, Any]:
-    """What a change has, besides its id, in plain values."""
+    """Return the fields of a change without its id, as plain values."""
     all_window = next((w.called for w in definition.windows if w.unit == "all"), None)
     columns = definition.columns
     sums = [column.op == "sum" for column in columns]
@@ -147,7 +147,8 @@ def told(change: Change) -> dict[str, Any]:
 
 
 def by_member(changes: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    """Changes are in order for each member; across shards a board has no order."""
+    """Return changes by member: changes of a member are in order, but those of a board in several
+    shards have no common order."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for member, change in changes:
         found[member].append(change)
@@ -157,7 +158,7 @@ def by_member(changes: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, list[d
 def all_changes(
     lb: laurels.Leaderboards, board: str, limit: int = 7, **begin: Any
 ) -> Iterator[Change]:
-    """Every change there is, read in small pages."""
+    """Return all changes, read in small pages."""
     page = lb.changes(board, limit=limit, **begin)
     while True:
         assert len(page) <= limit
@@ -536,7 +537,8 @@ def test_the_score_is_that_of_the_first_window_over_all_events(lb: laurels.Leade
 
 
 def test_a_tag_that_the_store_does_not_know_has_diverged(lb: laurels.Leaderboards) -> None:
-    """Wherever in the changes a store that lost its end went on with others."""
+    """A cursor has diverged wherever in the changes a store lost its latest ones and continued with
+    others."""
     lb.create(board_of(DEFINITIONS["sum"]))
     for i in range(3):
         lb.submit_many("board", [("ann", i), ("bob", i)])
@@ -555,7 +557,7 @@ def test_a_tag_that_the_store_does_not_know_has_diverged(lb: laurels.Leaderboard
 
 
 def named(lb: laurels.Leaderboards, cursor: str, board: str) -> tuple[set[str], str]:
-    """The boards that are named as changed until one of them is, and the cursor behind it."""
+    """Return the boards named as changed until `board` is among them, and the cursor after that."""
     found: set[str] = set()
     while board not in found:
         changed = lb.changed_boards(cursor)
@@ -599,7 +601,7 @@ def test_a_cursor_of_changed_boards_misses_nothing_over_a_restart(lasting: Deplo
 
 
 def test_a_page_counts_what_follows_it(lb: laurels.Leaderboards) -> None:
-    """Exactly, wherever in a batch it ends, and without what only sinks note."""
+    """The count is exact wherever in a batch the page ends, and excludes what only sinks record."""
     lb.create(laurels.Board("b", changes="1h"))
     for i in range(9):
         lb.submit_many("b", [(f"m{j % 7}", 1) for j in range(1 + 3 * (i % 4))])

@@ -1,4 +1,4 @@
-"""Scores are exact, and each operator keeps what it says."""
+"""Scores are exact, and each operator keeps the value that its definition says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Events as programs have them: rows of a data frame, named tuples, integers of other types."""
+"""Events in the types that programs use: rows of a data frame, named tuples, other integer
+types."""
 
 import warnings
 from collections import namedtuple
@@ -13,24 +14,24 @@ NOON_MS = 1_795_176_000_000
 
 
 class Scored(NamedTuple):
-    """The fields in an order of its own."""
+    """An event as a named tuple whose fields are in another order."""
 
     value: int
     member: str
 
 
 def cell(value: object, kind: str) -> Any:
-    """A value as a data frame has it, of a type of numpy's."""
+    """Return a value as a data frame contains it, of a numpy type."""
     return series([value], kind).iloc[0]
 
 
 def whole(count: int) -> Any:
-    """An integer of a type of numpy's."""
+    """Return an integer of a numpy type."""
     return cell(count, "uint16")
 
 
 def series(values: list[Any], kind: str) -> Any:
-    import pandas as pd  # noqa: PLC0415 (takes long, and few need it)
+    import pandas as pd  # noqa: PLC0415 (the import is slow, and few tests need it)
 
     return pd.Series(values, dtype=kind)
 
@@ -46,7 +47,7 @@ def scores(lb: laurels.Leaderboards) -> dict[str, Any]:
 
 
 def frame() -> Any:
-    import pandas as pd  # noqa: PLC0415 (takes long, and few need it)
+    import pandas as pd  # noqa: PLC0415 (the import is slow, and few tests need it)
 
     return pd.DataFrame(
         {
@@ -130,7 +131,7 @@ def test_what_is_no_integer_is_refused(board: laurels.Leaderboards, value: Any) 
 
 
 def test_a_batch_on_the_command_line_does_not_warn(tmp_path: Any) -> None:
-    """What a command refuses it says itself, line by line."""
+    """The command reports its refusals itself, line by line."""
     from laurels.cli import main  # noqa: PLC0415
 
     (tmp_path / "bad.csv").write_text("member,value\nann,0x\nben,1y\n")

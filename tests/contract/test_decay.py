@@ -1,4 +1,4 @@
-"""Decay windows: scores decay by half every half-life, and the order changes by events alone."""
+"""Decay windows: scores decay by half every half-life, and only events change the order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAY_MS = 24 * HOUR
 
 
 def shown(number: str) -> Decimal:
-    """A decayed score of a column without decimal places."""
+    """Return a decayed score of a column without decimal places."""
     return Decimal(number).quantize(Decimal("1e-6"))
 
 

@@ -1,4 +1,5 @@
-"""The event clock: now is the latest `at` seen; a batch is cut where a period or step begins."""
+"""The event clock: now is the latest `at` received, and a batch is cut where a period or step
+begins."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ NOON = NOW_MS - NOW_MS % (24 * HOUR) + 12 * HOUR
 
 @pytest.fixture
 def replayed(implementation: Implementation, tmp_path: Path) -> Iterator[Deployment]:
-    """A deployment by event time."""
+    """Return a deployment in event time."""
     with Deployment(implementation, tmp_path, "event") as deployment:
         yield deployment
 

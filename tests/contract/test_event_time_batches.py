@@ -1,5 +1,5 @@
-"""In event time a history gives the same answers however it is cut into batches, and each board has
-a time of its own."""
+"""In event time a history gives the same answers for all ways to cut it into batches, and each
+board has its own time."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from tests.counts import some
 from tests.definitions import Definition, Report, WindowDef
 from tests.oracle import Oracle
 
-# The events are chosen at random, and so are batches of which each event is refused.
+# The events are random, so some batches consist of refused events only.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 DAY = 24 * HOUR
 NOON = NOW_MS - NOW_MS % DAY + 12 * HOUR
 BERLIN_SPRING = 1_774_746_000_000  # 2026-03-29T01:00Z: clocks in Berlin go forward by an hour
-BERLIN_AUTUMN = 1_792_890_000_000  # 2026-10-25T01:00Z: and back again
+BERLIN_AUTUMN = 1_792_890_000_000  # 2026-10-25T01:00Z: clocks go back again
 
 Seen = list[tuple[object, ...]]
 Drawn = Sequence[tuple[int, int, str, int, str | None]]
-"""Events: by how much each is later than the one before, how late it comes, member, value, id."""
+"""Events: the delay after the previous event, by how much it is late, member, value, id."""
 
 
 @pytest.fixture
 def replayed(implementation: Implementation, tmp_path: Path) -> Iterator[Deployment]:
-    """A deployment by event time."""
+    """Return a deployment in event time."""
     with Deployment(implementation, tmp_path, "event") as deployment:
         yield deployment
 
@@ -53,14 +53,15 @@ def replayed(implementation: Implementation, tmp_path: Path) -> Iterator[Deploym
 def shared(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[laurels.Leaderboards]:
-    """Boards by event time that all examples of a property share, each with boards of its own."""
+    """Return leaderboards in event time that all examples of a property share; each example has its
+    own boards."""
     implementation: Implementation = request.param
     with Deployment(implementation, tmp_path_factory.mktemp("shared"), "event") as deployment:
         yield deployment.lb
 
 
 def seen(receipts: Sequence[laurels.Receipt]) -> Seen:
-    """What receipts tell of events, whatever commit these were in."""
+    """Return the parts of receipts that do not depend on the commit of an event."""
     return [
         (r.member, r.status, r.reason, r.period, r.previous_score, r.score, r.refused_windows)
         for r in receipts
@@ -110,7 +111,8 @@ def test_ids_that_are_forgotten_make_room_within_a_batch(replayed: Deployment) -
 def test_an_id_is_remembered_until_the_event_comes_by_which_it_is_forgotten(
     replayed: Deployment,
 ) -> None:
-    """Whatever comes later in the batch, where it holds more ids than the board remembers."""
+    """Later events of the batch make no difference, even if it has more ids than the board
+    remembers."""
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["all"], dedupe="30m", dedupe_max=2))
     events = [
@@ -168,7 +170,7 @@ def test_the_time_of_each_board_comes_back(replayed: Deployment) -> None:
     found = lb.submit_many(
         "early",
         [
-            ("ann", 8, NOON, "x"),  # forgotten: an hour has passed
+            ("ann", 8, NOON, "x"),  # forgotten, since an hour has passed
             ("ann", 8, NOON + 1, "y"),
             ("ann", 8, NOON + HOUR + 10 * MINUTE, "z"),
             ("bob", 8, NOON + 2),
@@ -214,7 +216,7 @@ def test_all_or_nothing_is_one_moment(replayed: Deployment) -> None:
     assert lb.submit_many("b", [late[1], ("cid", 1, NOON)])[1].reason == "too_late"
 
 
-# Any partition
+# Any partition into batches
 
 BOARDS: tuple[dict[str, Any], ...] = (
     {"windows": (WindowDef("hour", name="hour", grace="10m"), WindowDef("all")), "dedupe": "1h"},
@@ -275,7 +277,7 @@ def reports_of(
 def submitted(
     lb: laurels.Leaderboards, definition: Definition, reports: Sequence[Report], cuts: Sequence[int]
 ) -> tuple[Seen, list[laurels.Receipt]]:
-    """The receipts of a history handed in in batches that end at the cuts."""
+    """Return the receipts of a history that is submitted in batches which end at the cuts."""
     lb.create(board_of(definition))
     receipts: list[laurels.Receipt] = []
     for start, end in pairwise(sorted({0, *cuts, len(reports)})):
@@ -287,7 +289,8 @@ def submitted(
 def everything(
     lb: laurels.Leaderboards, name: str, oracle: Oracle, other: str
 ) -> list[list[tuple[object, ...]]]:
-    """All that can be read of a board, by the periods that the oracle has of another like it."""
+    """Return all that can be read of a board, by the periods of another board of the oracle with
+    the same definition."""
     found: list[list[tuple[object, ...]]] = []
     for window in oracle.board(other).windows:
         labels: list[str | None] = [span.label for span in oracle.periods(other, window)]
@@ -298,7 +301,7 @@ def everything(
 
 
 @settings(
-    max_examples=settings().max_examples // 4,  # each on every kind of store
+    max_examples=settings().max_examples // 4,  # each example runs on every kind of store
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(history=HISTORY, data=st.data())
@@ -323,7 +326,7 @@ def test_any_partition_gives_the_same_answers(
     assert in_parts == alone
     assert at_once == alone
     watched = next(iter(oracle.board(whole.name).windows))
-    if len(reports) > 1:  # one event alone is told its rank as well
+    if len(reports) > 1:  # the receipt of a single event has its rank as well
         for receipt, verdict in zip(receipts, verdicts, strict=True):
             assert_receipt(receipt, verdict, watched, whole)
     for window in oracle.board(whole.name).windows:

@@ -1,4 +1,4 @@
-"""An export is the whole ranking, in order."""
+"""An export returns the whole ranking, in order."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Boards with a head, on every store: lists end with the head, and the rank of every member lies
-within the bounds that are told."""
+"""Boards with a head, on every store: lists end with the head, and the rank of every member is
+within the bounds that the answer gives."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STORES = (
     Implementation("estimating-http", over_http(HEAD + 20), lasting=True),
 )
 REFILLING = Implementation("refilling", in_memory(HEAD - 40), lasting=False)
-"""A store in which only a part of the head is certain, now and then."""
+"""A store in which at times only a part of the head is certain."""
 
 
 @pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
@@ -58,7 +58,7 @@ any_time = pytest.mark.parametrize(
     indirect=True,
     ids=lambda implementation: implementation.name,
 )
-"""For tests that hold while the head is being filled as well."""
+"""The implementations for tests that also hold while the head is being filled."""
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_where_there_is_no_layout_for_it_a_head_is_refused_by_name(
 def events(
     rng: Random, columns: tuple[ColumnDef, ...], count: int, members: int, spread: int
 ) -> list[tuple[Any, ...]]:
-    """Random events of the last milliseconds, with values up to `spread`."""
+    """Return random events of the last milliseconds, with values up to `spread`."""
     return [
         (
             f"m{rng.randrange(members):04}",
@@ -179,7 +179,7 @@ def test_a_board_of_no_more_members_than_its_head_is_like_any_other(
 
 @pytest.fixture
 def crowd(lb: laurels.Leaderboards) -> laurels.Leaderboards:
-    """250 members with 0 to 249 points."""
+    """Return a board of 250 members with 0 to 249 points."""
     lb.create(laurels.Board("b", head=HEAD, tie="member"))
     lb.submit_many("b", [(f"m{i:03}", i) for i in range(250)])
     return lb
@@ -190,7 +190,7 @@ def test_scores_within_the_head_are_listed_and_counted(crowd: laurels.Leaderboar
     assert [entry.score for entry in lb.range("b", low=245)] == [249, 248, 247, 246, 245]
     assert lb.count("b", low=245) == 5
     assert lb.count("b", low=200, high=240) == 41
-    assert lb.count("b", high=240) == 241  # the others are in the head
+    assert lb.count("b", high=240) == 241  # the members above 240 are in the head
     assert lb.count("b", low=150) == HEAD
     assert_beyond(lambda: lb.count("b", low=149))
     assert_beyond(lambda: lb.count("b", low=10, high=20))

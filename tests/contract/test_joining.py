@@ -1,4 +1,5 @@
-"""Writes that are committed together get the receipts they would have got one after another."""
+"""Writes that are committed together get the same receipts as writes committed one after
+another."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ EVENTS: list[tuple[Any, ...]] = [
 
 
 def told(answer: Any) -> object:
-    """What a receipt says, apart from ranks and offsets, which are those of the commit."""
+    """Return the contents of a receipt without ranks and offsets, which are those of the commit."""
     if isinstance(answer, LaurelsError):
         return answer.code
     return answer.member, answer.status, answer.previous_score, answer.score, answer.period
@@ -39,7 +40,7 @@ def at_once(deployment: Deployment) -> tuple[list[object], laurels.Page]:
     async def main() -> tuple[list[object], laurels.Page]:
         async with deployment.opened_async() as lb:
             await lb.create(BOARD)
-            # The first commit is on its way while the others gather behind it.
+            # While the first commit is in progress, the other writes are gathered for the next one.
             writes = [asyncio.ensure_future(lb.submit("b", "first", 1))]
             writes += [
                 asyncio.ensure_future(

@@ -1,7 +1,8 @@
-"""Events of a source that lags: late by the time at which their stream took them, and no period is
-final before its sources have passed it.
+"""Events of a source that lags: the time at which their stream received them decides whether they
+are late, and no period is final before its sources have passed it.
 
-The oracle below restates that in whole hours and days of UTC, for a board of two sources.
+The oracle below implements the same rules in whole hours and days of UTC, for a board with two
+sources.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ def position(at: int, passed_ms: int | None) -> str:
 
 
 class Oracle:
-    """Counts by the rule, window by window."""
+    """An oracle that counts by the rules, window by window."""
 
     def __init__(self) -> None:
         self.totals: Counter[tuple[str, int, str]] = Counter()
         self.passed: dict[str, int] = {}
 
     def counts_in(self, window: str, at_ms: int, judged_ms: int, now_ms: int) -> int | None:
-        """The period or step in which an event counts, None if it is late."""
+        """Return the period or step in which an event counts, None if it is late."""
         length = DAY if window == "day" else HOUR
         number, running = at_ms // length, now_ms // length
         if number < running and judged_ms > (number + 1) * length + GRACE:
@@ -74,7 +75,8 @@ class Oracle:
         return dict(found)
 
     def waits(self, until_ms: int, now_ms: int) -> tuple[bool, tuple[str, ...]]:
-        """Whether a period whose grace ends at `until_ms` is final, and what it waits for."""
+        """Return whether a period whose grace ends at `until_ms` is final, and the sources it waits
+        for."""
         if now_ms <= until_ms:
             return False, ()
         if now_ms > until_ms + WAIT:
@@ -90,7 +92,7 @@ class Message(NamedTuple):
 
 
 class Stream:
-    """A stream whose source lags, and how far it was counted."""
+    """A stream whose source lags, and the position up to which it was counted."""
 
     def __init__(self, name: str, random: Random, end_ms: int) -> None:
         self.name = name
@@ -104,7 +106,8 @@ class Stream:
             self.messages.append(Message(at_ms, at_ms - late, f"m{random.randrange(4)}"))
 
     def commit(self, lb: laurels.Leaderboards, oracle: Oracle, count: int, now_ms: int) -> None:
-        """Count the next messages, each in a commit of its own; note the time if none is there."""
+        """Count the next messages, each in a commit of its own; if there is none yet, commit the
+        time."""
         there = [m for m in self.messages[self.at : self.at + count] if m.arrived_ms <= now_ms]
         for message in there:
             self._submit(lb, [message], message.arrived_ms)
@@ -126,7 +129,7 @@ class Stream:
 
 
 def check(lb: laurels.Leaderboards, oracle: Oracle, now_ms: int) -> None:
-    """Compare every ranking that can be read, and what is said of its end."""
+    """Compare every ranking that can be read, and what the answers say about its end."""
     for window, length in (("hour", HOUR), ("day", DAY)):
         for info in lb.periods("b", window):
             number = info.start_ms // length
@@ -156,7 +159,7 @@ def test_sources_that_lag_lose_nothing(
     lb.create(BOARD)
     end_ms = NOW_MS + 9 * HOUR
     streams = [Stream(name, random, end_ms) for name in ("source/a", "source/b")]
-    for stream in streams:  # a period that is final before a source begins may change by it
+    for stream in streams:  # a source that begins after a period is final may change the period
         stream.at = sum(message.arrived_ms <= NOW_MS for message in stream.messages)
         stream.commit(lb, oracle, 1, NOW_MS)
     finals: dict[tuple[str, str], object] = {}

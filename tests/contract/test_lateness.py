@@ -1,4 +1,5 @@
-"""Late events: `all` takes everything, a calendar window what its grace and `keep` allow."""
+"""Late events: the window `all` takes every event, a calendar window those that its grace and
+`keep` allow."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tests.contract.reading import members, scores
 
 DAY = 24 * HOUR
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, where the hour of the clock began."""
+"""15:00, when the running hour of the clock began."""
 
 
 def test_grace_is_counted_from_the_end_of_the_period(

@@ -1,4 +1,4 @@
-"""Setting a score outright, the data a member carries, and taking a member out."""
+"""Setting a score directly, the data of a member, and removing a member."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_set_is_an_event_with_an_id(lb: laurels.Leaderboards) -> None:
 
 
 def test_a_total_cannot_be_set_as_of_a_time(lb: laurels.Leaderboards) -> None:
-    """The older of two totals would win where it came later."""
+    """If it could, the older of two totals would win if it arrived later."""
     lb.create(laurels.Board("b"))
     with pytest.raises(SetWithTime, match="op last"):
         lb.set("b", "ann", 7, at=NOW_MS - 1)
@@ -127,7 +127,7 @@ def test_a_member_carries_data_that_is_never_ranked(lb: laurels.Leaderboards, da
 
 
 def test_data_that_follows_other_data(lb: laurels.Leaderboards) -> None:
-    """It is set only where the member has the data that it is to follow, ranked or not."""
+    """Data is set only if the member has the data that it is to follow, ranked or not."""
     lb.create(laurels.Board("b", changes="1d"))
     lb.submit("b", "ann", 5)
     for member in ("ann", "bob"):

@@ -1,4 +1,4 @@
-"""Entries that are read and replaced are those of the ranking, in every implementation."""
+"""In every implementation, the entries that are read and replaced are those of the ranking."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def board(kind: str) -> laurels.Board:
 
 
 def play(lb: laurels.Leaderboards, defined: laurels.Board, clock: laurels.ManualClock) -> None:
-    """A random history over three days."""
+    """Submit a random history over three days."""
     random = Random(defined.columns[0].name)
     for _ in range(12):
         events = []
@@ -57,7 +57,7 @@ def play(lb: laurels.Leaderboards, defined: laurels.Board, clock: laurels.Manual
 
 
 def present(lb: laurels.Leaderboards) -> list[RankingEntries]:
-    """Every present entry."""
+    """Return every present entry."""
     found: list[RankingEntries] = []
     for change in _initial(lb):
         (ranking,) = change.rankings
@@ -77,7 +77,7 @@ def _initial(lb: laurels.Leaderboards) -> Iterator[Any]:
 
 
 def rankings(lb: laurels.Leaderboards) -> list[Any]:
-    """Every ranking in its order, ties included, with the times behind them."""
+    """Return every ranking in its order, ties included, with the times that decide ties."""
     found = []
     for each in present(lb):
         members = [entry.member for entry in each.entries]

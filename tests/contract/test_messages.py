@@ -1,4 +1,4 @@
-"""Messages say what was expected and what came."""
+"""Error messages say what was expected and what was received."""
 
 from __future__ import annotations
 

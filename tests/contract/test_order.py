@@ -1,4 +1,5 @@
-"""Ties and rank styles: the order is total, and only the columns decide who shares a rank."""
+"""Ties and rank styles: the order is total, and only the columns decide which members share a
+rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Cursors: members who do not move across one are seen exactly once, whatever others do."""
+"""Cursors: members who do not move across a cursor are returned exactly once, whatever other
+members do."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tests.counts import covering
 
 
 def walk(lb: laurels.Leaderboards, limit: int, *, reverse: bool = False) -> list[str]:
-    """All members, page by page."""
+    """Return all members, page by page."""
     seen: list[str] = []
     page = lb.top("b", limit=limit, reverse=reverse)
     while True:

@@ -1,4 +1,4 @@
-"""Ranks alone: of one member and of many, as `standing` tells them."""
+"""Ranks without other fields: of one member and of many, the same as `standing` returns."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def test_a_rank_asked_again_is_of_the_step_and_the_day_that_run(
     lb.create(laurels.Board("b", windows=["all", "day", "2h=rolling:2h/1h"]))
 
     def twice(window: str) -> set[tuple[object, ...]]:
-        """Asked one by one and together, and again."""
+        """Return the distinct answers when the ranks are asked for one by one and together, each
+        twice."""
         pair = ["ann", "bob"]
         found: set[tuple[object, ...]] = set()
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Receipts: what became of each event, in order, event by event."""
+"""Receipts: the result of each event, in order, event by event."""
 
 from __future__ import annotations
 

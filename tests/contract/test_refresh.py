@@ -1,4 +1,4 @@
-"""Windows that are refreshed: what was counted since the last refresh shows at the next one."""
+"""Windows that are refreshed: events counted since the last refresh are shown from the next one."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ WITHOUT_LOOP = [each for each in IMPLEMENTATIONS if each.refreshes]
 
 @pytest.fixture(params=WITHOUT_LOOP, ids=lambda implementation: implementation.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
-    """Those without a loop, which refresh by what is written to them alone."""
+    """Return the implementations without a loop, which refresh only when something is written."""
     found: Implementation = request.param
     return found
 
 
 @pytest.fixture
 def embedded(tmp_path: Path, clock: laurels.ManualClock) -> Iterator[Deployment]:
-    """Boards in a folder, in this process."""
+    """Return boards in a folder, in this process."""
     with Deployment(EMBEDDED[1], tmp_path, clock) as deployment:
         yield deployment
 
 
 @pytest.fixture
 def in_shares() -> Iterator[None]:
-    """Has everything built ahead, a few cells at a time."""
+    """Make the service build every refresh ahead, a few cells at a time."""
     with (
         patch.object(refreshes, "UNBUILT_CELLS", 0),
         patch.object(service, "SHARE_LEAST", 1),
@@ -64,7 +64,7 @@ def in_shares() -> Iterator[None]:
 
 
 def ensure_right_behind(page: laurels.Page, written: laurels.Receipt) -> None:
-    """A refresh is one change more, in each shard where there was anything to show."""
+    """Assert that a refresh added only one change, in each shard that had anything to show."""
     offset = page.as_of.offset
     shards = len(offset) if isinstance(offset, tuple) else 1
     assert 1 <= changes(offset) - changes(written.offset) <= shards
@@ -340,7 +340,7 @@ def test_a_restart_a_check_and_a_rebuild_change_nothing(
 
 
 def built(lb: laurels.Leaderboards, write: Callable[[int], object]) -> int:
-    """Writes until the window that is due is refreshed; how many writes that took."""
+    """Write until the window that is due is refreshed; return the number of writes."""
     before = lb.top("b").as_of
     for i in range(3_000):
         if lb.top("b").as_of != before:
@@ -464,7 +464,7 @@ def test_a_refresh_that_cannot_be_written_stays_due(embedded: Deployment) -> Non
 
 
 def offsets(page: laurels.Page) -> tuple[int, ...]:
-    """The offset of an answer, of a board in several shards that of each."""
+    """Return the offset of an answer; for a board in several shards, the offset of each shard."""
     offset = page.as_of.offset
     return offset if isinstance(offset, tuple) else (offset,)
 

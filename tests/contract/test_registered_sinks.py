@@ -1,4 +1,4 @@
-"""Nothing that a registered sink has not confirmed is trimmed before `changes_max`."""
+"""Changes that a registered sink has not confirmed are not trimmed before `changes_max`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def board(most: int = 10_000_000) -> laurels.Board:
 
 
 def write(deployment: Deployment, clock: laurels.ManualClock, batches: int = 6) -> None:
-    """Count so much, and so often, that what may be trimmed is."""
+    """Count so many events, so often, that all changes that may be trimmed are trimmed."""
     lb = deployment.lb
     for i in range(batches):
         clock.advance(HOUR)

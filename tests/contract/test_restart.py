@@ -1,4 +1,4 @@
-"""What was acknowledged is there after a restart, and the same in every part."""
+"""Acknowledged writes are there after a restart, and every part of the board is the same."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tests.contract.reading import members, scores
 from tests.counts import rare
 
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, where the running hour began."""
+"""15:00, when the running hour began."""
 LIMIT = 2**53 - 1
 
 

@@ -16,12 +16,12 @@ from tests.contract.deployments import Deployment, Implementation
 from tests.contract.reading import members, scores
 
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, where the running hour began."""
+"""15:00, when the running hour began."""
 
 
 @pytest.fixture
 def replayed(implementation: Implementation, tmp_path: Path) -> Iterator[laurels.Leaderboards]:
-    """A deployment by event time."""
+    """Return a deployment in event time."""
     with Deployment(implementation, tmp_path, "event") as deployment:
         yield deployment.lb
 
@@ -88,7 +88,7 @@ def test_a_batch_over_several_steps_is_replayed_as_if_live(
 
 @pytest.fixture
 def untouched(clock: laurels.ManualClock) -> Iterator[laurels.Leaderboards]:
-    """Another deployment on the same clock, to which something is not done."""
+    """Return another deployment on the same clock, on which a test leaves out some operation."""
     with laurels.open("memory:", clock=clock) as other:
         yield other
 
@@ -120,7 +120,8 @@ def test_a_refused_batch_leaves_every_step_as_it_was(
 
 
 def late(clock: laurels.ManualClock, value: object) -> list[tuple[object, ...]]:
-    """Events for steps that have ended and for the running one, of old members and a new one."""
+    """Return events for steps that have ended and for the running one, of old members and a new
+    one."""
     now_ms = clock.now_ms()
     events: list[tuple[object, ...]] = [
         (f"m{i}", value, now_ms - hours * HOUR) for i, hours in enumerate((0, 1, 2, 0, 1))

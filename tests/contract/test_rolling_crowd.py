@@ -15,7 +15,8 @@ Counted = list[tuple[int, str, int]]
 
 
 def ranking(counted: Counted, running: int, *, best: bool) -> list[tuple[str, int]]:
-    """What a window of four hours shows, from all that was ever counted: (hour, member, value)."""
+    """Return what a window of four hours shows, from all events ever counted: (hour, member,
+    value)."""
     own: dict[str, list[int]] = {}
     for hour, member, value in counted:
         if running - 3 <= hour <= running:

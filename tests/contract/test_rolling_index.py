@@ -1,4 +1,5 @@
-"""The promises of an index about rolling windows, over every implementation, against lists."""
+"""The guarantees of an index about rolling windows, checked on every implementation against
+lists."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ MAKERS: dict[str, Callable[[], Index]] = {"memory": lambda: MemoryIndex(seed=7)}
 BOARD = Board("b", windows=["r=rolling:3h/1h"], tie="member", grace="2h", dedupe="2h")
 RULES = BOARD.rules()
 NOW = 1_795_219_200_000
-"""Where an hour began."""
+"""An instant at which an hour began."""
 
 
 class Steps:
-    """An index that counts in one rolling window, beside the events in a list for each hour."""
+    """An index that counts in one rolling window, and a list of the events of each hour."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
@@ -53,7 +54,7 @@ class Steps:
             self.hours.setdefault(at_ms // HOUR, Counter())[member] += value
 
     def events(self, rng: Random, size: int) -> list[tuple[str, int, int]]:
-        """Events of the running hour and of the two before it."""
+        """Return events of the running hour and of the two hours before it."""
         hours = [HOUR * rng.randrange(3) for _ in range(size)]
         return [(f"m{rng.randrange(300)}", rng.randint(-3, 5), self.now_ms - h) for h in hours]
 

@@ -1,4 +1,4 @@
-"""Late events and rolling windows: each lands in its step, and leaves with it."""
+"""Late events and rolling windows: each event counts in its step, and leaves the window with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.contract.conftest import NOW_MS
 from tests.contract.reading import scores
 
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, where the running hour began."""
+"""15:00, when the running hour began."""
 
 
 def test_a_late_event_lands_in_its_step_and_leaves_with_it(

@@ -1,4 +1,4 @@
-"""Reading a rolling window: its one ranking, called by the step that runs, in local days."""
+"""Reading a rolling window: its one ranking has the label of the running step, in local days."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from tests.contract.deployments import Deployment, Implementation
 from tests.contract.reading import members
 
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, where the running hour began."""
+"""15:00, when the running hour began."""
 
 OpenedAt = Callable[[int], tuple[laurels.Leaderboards, laurels.ManualClock]]
 
 
 @pytest.fixture
 def begun_at(implementation: Implementation, tmp_path: Path) -> Iterator[OpenedAt]:
-    """Opens a fresh deployment at another time, with the clock it runs on."""
+    """Return a function that opens a fresh deployment at another time, and returns its clock as
+    well."""
     with ExitStack() as stack:
 
         def begin(now_ms: int) -> tuple[laurels.Leaderboards, laurels.ManualClock]:
@@ -35,7 +36,7 @@ def begun_at(implementation: Implementation, tmp_path: Path) -> Iterator[OpenedA
 
 
 def at(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> int:
-    """A date and time in UTC as milliseconds."""
+    """Return a date and time in UTC as milliseconds."""
     return utc_ms(datetime(year, month, day, hour, minute, tzinfo=UTC))
 
 

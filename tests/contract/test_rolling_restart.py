@@ -1,4 +1,4 @@
-"""Restarts and rebuilds at any point of a rolling window change nothing that it shows."""
+"""A rolling window shows the same after restarts and rebuilds at any point."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ BOARDS = (
 
 @pytest.fixture
 def unbroken(clock: laurels.ManualClock) -> Iterator[laurels.Leaderboards]:
-    """Another deployment on the same clock, never closed."""
+    """Return another deployment on the same clock, which is never closed."""
     with laurels.open("memory:", clock=clock) as other:
         yield other
 
 
 def random_act(rng: Random, clock: laurels.ManualClock) -> Callable[[laurels.Leaderboards], object]:
-    """Something to be done to several deployments in the same way."""
+    """Return an operation that can be done on several deployments in the same way."""
     now_ms = clock.now_ms()
     name = rng.choice(["sum", "best"])
     if rng.random() < 0.1:

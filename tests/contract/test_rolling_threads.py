@@ -1,4 +1,4 @@
-"""Threads on rolling windows while time passes: every event counts once, in its step."""
+"""Threads write to rolling windows while time passes: every event counts once, in its step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scopes: an event counts in every scope that it has the labels for, as one event."""
+"""Scopes: an event counts, as one event, in every scope whose labels it has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ DAY = 24 * HOUR
 
 @pytest.fixture
 def rooms(lb: laurels.Leaderboards) -> laurels.Leaderboards:
-    """A board `b` of all and by room, by zone and room, which ranks rooms."""
+    """Create a board `b` with scopes of all events, by room, and by zone and room, which also ranks
+    rooms."""
     scopes = [[], ["room"], ["zone", "room"]]
     lb.create(laurels.Board("b", scopes=scopes, rank_by="room", windows=["all", "day"]))
     return lb
@@ -327,7 +328,8 @@ OPTIONS = ("limit", "window", "labels", "by", "after", "member", "board", "self"
 
 
 def test_a_label_may_have_any_name(lb: laurels.Leaderboards) -> None:
-    """None is taken by an option of a question, a field of an event, or a parameter over HTTP."""
+    """No label name is reserved for an option of a question, a field of an event, or a parameter
+    over HTTP."""
     lb.create(laurels.Board("b", scopes=[[], *[[name] for name in OPTIONS[:7]]], rank_by="limit"))
     lb.create(laurels.Board("c", scopes=[[name] for name in OPTIONS[7:]]))
     for name in OPTIONS:

@@ -1,4 +1,5 @@
-"""Scopes as time passes: they go with their last period, and stand the same whoever looked."""
+"""Scopes over time: a scope is removed with its last period, and reading does not change the
+state."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def test_a_rolling_window_turns_in_every_scope(
     lb.check()
 
 
-# What stands is a function of the log
+# The state is a function of the log
 
 
 def fill(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
@@ -129,8 +130,8 @@ def test_a_snapshot_holds_scopes_that_time_has_passed_by(
 def test_it_is_the_same_whoever_looked_meanwhile(
     lasting: Deployment, clock: laurels.ManualClock, op: str, scaled: Scaled
 ) -> None:
-    """One deployment is asked all the time; the other is only written to, closed and opened, and
-    rooms are left alone over many a boundary."""
+    """One deployment is read after every batch. The other one is only written to, closed and
+    opened, and some of its rooms receive no events across many boundaries of periods and steps."""
     rng = Random(op)
     decay = ["hot=decay:2h"] if op == "sum" else ["all"]
     windows = ["r=rolling:4h/1h,grace=3h", "hour:keep=2", "m=rolling:10m/1m", *decay]
@@ -171,7 +172,7 @@ def test_it_is_the_same_whoever_looked_meanwhile(
 
 
 def some_event(rng: Random, now_ms: int, rooms: int) -> tuple[object, ...]:
-    """An event in one of many rooms, late at times."""
+    """Return an event in one of many rooms, which is late at times."""
     ago_ms = rng.choice([0, 0, MINUTE, 4 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR])
     labels = {"room": str(rng.randrange(rooms)), "zone": rng.choice([None, "n", "s"])}
     id = rng.choice([None, f"id{rng.randrange(50)}"])

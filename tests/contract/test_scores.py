@@ -1,4 +1,4 @@
-"""Questions that go by score: range and count, and by place: at_rank and percentiles."""
+"""Questions by score: range and count, and by place: at_rank and percentiles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.contract.reading import members, ranks, scores
 
 @pytest.fixture
 def ten(lb: laurels.Leaderboards) -> laurels.Leaderboards:
-    """A board of ten members, m0 with 0 to m9 with 9 points, more is better."""
+    """Return a board of ten members, from m0 with 0 to m9 with 9 points, where more is better."""
     lb.create(laurels.Board("b", rank="competition"))
     lb.submit_many("b", [(f"m{i}", i) for i in range(10)])
     return lb

@@ -1,4 +1,5 @@
-"""A board with a start and an end: events outside are refused by name, and the end is final."""
+"""A board with a start and an end: events outside are refused with their own errors, and the end is
+final."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ LIMITED: dict[str, Any] = {"windows": WINDOWS, "starts": STARTS, "ends": ENDS}
 
 
 def answers(lb: laurels.Leaderboards) -> dict[str, Any]:
-    """What each window says of itself: the scores, and the period and time they are of."""
+    """Return the answer of each window: the scores, and the period and the time that they are
+    of."""
     pages = {name: lb.top("b", window=name) for name in COUNTED}
     return {
         name: (scores(page), page.as_of.period, page.as_of.now_ms) for name, page in pages.items()

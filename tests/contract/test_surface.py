@@ -1,4 +1,4 @@
-"""The synchronous and the asynchronous surface are the same verbs."""
+"""The synchronous and the asynchronous interface have the same verbs."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_long_past_period_is_exported_whole(
 
 
 EACH = 4
-"""Rounds of a task."""
+"""The number of rounds of a task."""
 
 
 @pytest.mark.parametrize("tasks", [64])

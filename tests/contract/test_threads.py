@@ -1,4 +1,4 @@
-"""Eight threads on one store: every event counts once, and no answer shows half a commit."""
+"""Eight threads use one store: every event counts once, and no answer shows a part of a commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ THREADS = 8
 
 
 def in_threads(work: Callable[[int], None]) -> None:
-    """Runs `work(i)` in every thread and raises what any of them raised."""
+    """Run `work(i)` in every thread, and raise the error of any thread."""
     errors: list[BaseException] = []
 
     def guarded(i: int) -> None:

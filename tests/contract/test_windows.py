@@ -1,4 +1,5 @@
-"""Calendar windows: periods begin at their boundaries with no job run, past ones stay readable."""
+"""Calendar windows: periods begin at their boundaries without any job, and past periods can still
+be read."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ DAY = 24 * HOUR
 
 
 def at(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> int:
-    """A date and time in UTC as milliseconds."""
+    """Return a date and time in UTC as milliseconds."""
     return utc_ms(datetime(year, month, day, hour, minute, tzinfo=UTC))
 
 

@@ -1,4 +1,4 @@
-"""`laurels copy` between stores by their URLs, also killed in the middle."""
+"""`laurels copy` between stores by their URLs, including copies that are killed while they run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def killing(*arguments):
     return {method}(*arguments)
 Copies.{method} = killing
 """
-"""What a process does that kills itself before it writes something."""
+"""Code that makes a process kill itself before it writes something."""
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_wrong_usage(shell: Shell, arguments: list[str], code: str) -> None:
 
 
 MORE = [("begin", 1), ("put", 4), ("finish", 3)]
-"""Further calls of a copy that a kill can come before."""
+"""Further calls of a copy before which a test can kill it."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Boards copied to and from a service, also where any of the three processes is killed."""
+"""Boards copied to and from a service, also while any of the three processes is killed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def killing_midway(*arguments):
         yield piece
 Copies.{method} = killing_midway if "{method}" == "pieces" else killing
 """
-"""What a process does that kills itself before it writes or sends something."""
+"""Code that makes a process kill itself before it writes or sends something."""
 LOCAL = ("laurels.stores.local.copies", "LocalCopies")
 REMOTE = ("laurels.stores.http.copies", "RemoteCopies")
 
@@ -225,8 +225,8 @@ def test_pieces_that_end_before_their_end_are_no_board() -> None:
 
 
 def test_what_is_no_part_of_a_board_is_refused(tmp_path: Path, scaled: Scaled) -> None:
-    """Pieces and origins with something changed in them: taken or refused, never a failure, and the
-    store stays sound."""
+    """Pieces and origins in which something is changed are taken or refused, but never cause a
+    failure, and the store stays consistent."""
     random, clock = Random(7), laurels.ManualClock(1_795_215_600_000)
     with laurels.open("memory:", clock=clock) as lb, Served(tmp_path / "served", clock) as served:
         play(lb, clock, days=3)

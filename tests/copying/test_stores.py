@@ -1,5 +1,5 @@
-"""A copy answers every question as its source does, whatever stores the two are in, then and as
-time goes on, and an event that is sent again counts once."""
+"""A copy answers every question as its source does, for all kinds of stores, right after the copy
+and as time passes. An event that is sent again counts once."""
 
 from __future__ import annotations
 
@@ -43,13 +43,14 @@ PAIRS = [
 
 
 def pairs(count: int) -> list[object]:
-    """All pairs, of which `make test` takes the first: with 4, every kind of target is in one; with
-    6 also every source. Neither side knows the other but by the pieces."""
+    """Return all pairs, of which `make test` uses the first `count`: the first 4 have every kind of
+    target, and the first 6 also every kind of source. A target gets nothing from its source but the
+    pieces."""
     return some(count, [pytest.param(pair, id=f"{pair[0]}-to-{pair[1]}") for pair in PAIRS])
 
 
 into_each_target = pytest.mark.parametrize("pair", pairs(4), indirect=True)
-"""For what depends on the target alone."""
+"""For tests of behaviour that depends on the target alone."""
 
 
 @pytest.fixture
@@ -173,7 +174,7 @@ def test_another_board_of_that_name_is_left_alone(
 
 
 class Written:
-    """A source whose board is written after every piece that is read."""
+    """A source whose board is written to after every piece that is read."""
 
     def __init__(self, lb: Leaderboards, times: int) -> None:
         self._lb = lb

@@ -1,4 +1,5 @@
-"""A batch as the calls that carry it out: few members in each, and each event in one of them."""
+"""The calls that carry out a batch: few members in each call, and each event in exactly one
+call."""
 
 from __future__ import annotations
 

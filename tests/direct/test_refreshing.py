@@ -1,4 +1,4 @@
-"""What a process knows of windows that are refreshed, and when it looks at them."""
+"""The information that a process has about windows that are refreshed, and when it reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Repeats: one id for all attempts, an end in time, and no doubt that is kept from the caller."""
+"""Repeats of a call: all attempts have one id, they end in time, and the caller is always told if
+the call may have been applied."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ CALL_SECONDS = 2.0
 
 
 class Index:
-    """Answers as it is told, and notes by which id it was asked. Time passes only in here."""
+    """An index that gives the answers it is constructed with, and records the ids of calls. Time
+    passes only in here."""
 
     def __init__(self, *answers: object, takes: float = 0.0) -> None:
         self.answers = list(answers)
@@ -94,8 +96,8 @@ def test_a_doubt_outlives_an_attempt_that_did_nothing(monkeypatch: pytest.Monkey
 
 
 def test_a_doubt_outlives_a_new_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The id stays, since it is the same events that are counted; and what fails in between says
-    that they may have been."""
+    """The id stays, since the same events are counted; and an error in between says that they may
+    have been counted."""
     attempts = Calls("t").next(1)
     index = Index(doubt(), PlanExpired(5), "done")
     with pytest.raises(PlanExpired):

@@ -1,4 +1,4 @@
-"""Gathering: what comes while a call is under way goes together in the next, in order."""
+"""Gathering of writes: those that arrive during a call go together in the next call, in order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from laurels.stores.redis.write_queues import WriteQueues, _next_group
 
 
 class Gate:
-    """Carries writes out one call at a time: each waits until it is let through."""
+    """A fake that carries out writes one call at a time: each call waits until the test lets it
+    through."""
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []
@@ -48,7 +49,7 @@ class Gate:
 
 
 def members_of(write: Any) -> list[str]:
-    """The members of a submission; of another write its name."""
+    """Return the members of a submission, or the name of another write."""
     if isinstance(write, Single):
         return [write._propose(None, 0)]  # type: ignore[arg-type, list-item]
     return [member.decode() for member in write.members()]
@@ -65,12 +66,13 @@ def events(state: BoardState, *members: str, atomic: bool = False) -> FoldedWrit
 
 
 def named(name: str, *, exclusive: bool = False) -> FoldedWrite:
-    """A write of one record, for no board."""
+    """Return a write of one record that belongs to no board."""
     return Single(lambda *_: name, exclusive=exclusive)  # type: ignore[arg-type]
 
 
 async def begun(*writes: Coroutine[Any, Any, Any]) -> list[asyncio.Task[Any]]:
-    """Tasks that have come as far as they come by themselves."""
+    """Start writes as tasks, and return them when they have run as far as they can by
+    themselves."""
     tasks = [asyncio.create_task(write) for write in writes]
     for _ in range(5):
         await asyncio.sleep(0)

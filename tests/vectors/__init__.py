@@ -1,1 +1,1 @@
-"""Vectors that every home of a rule is checked against: see `cases`."""
+"""Vectors against which every implementation of a rule is checked: see `cases`."""

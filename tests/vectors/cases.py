@@ -1,11 +1,13 @@
-"""The shared vectors as they are kept, and how they are read.
+"""The format of the shared vectors, and how they are read.
 
 `write_rule.json` has stories of one member on small boards: each event as it is given, the signed
-words it is counted as and what becomes of it, and at the end the member's entry in each ranking.
-`routing.json` says where a member, labels and an instant belong. `sums.json` has batches, what the
-events of each member add up to, and what becomes of each event.
+words by which it is counted and its outcome, and finally the member's entry in each ranking.
+`routing.json` says which shard a member, which scope a set of labels and which period or step an
+instant belongs to. `sums.json` has batches, the sums of the events of each member, and the outcome
+of each event.
 
-All of it follows from the plain Python of `plain`; `python -m tests.vectors.write` writes it anew.
+All of it is computed by the plain Python of `plain`; `python -m tests.vectors.write` writes it
+anew.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from tests.definitions import ColumnDef, Definition, WindowDef
 
 FOLDER = Path(__file__).parent
 NOW_MS = 1_800_000_000_000
-"""Friday, 15 January 2027, 08:00 UTC: when all events arrive."""
+"""Friday, 15 January 2027, 08:00 UTC: the time at which all events arrive."""
 WINDOWS = (WindowDef("all"), WindowDef("day", grace="1d"))
-"""Of a board that does not name its own: it counts today and yesterday."""
+"""The windows of a board that does not name its own: the board counts today and yesterday."""
 
 T = TypeVar("T")
 Words = tuple[int, ...]
@@ -42,8 +44,8 @@ class VectorBoard(Struct, frozen=True, omit_defaults=True):
 
 
 class WriteEvent(Struct, frozen=True, array_like=True, omit_defaults=True):
-    """The numbers as given, their time, the words they are, what becomes of them; whether they set
-    the score."""
+    """The numbers as given, their time, their words, the outcome, and whether they set the
+    score."""
 
     value: tuple[str, ...]
     at_ms: int
@@ -53,8 +55,8 @@ class WriteEvent(Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class WriteCase(Struct, frozen=True):
-    """A story; `entries` by ranking (`all`, or the label of a day) the words of the member: the
-    columns, the tie word, and the latest `at` where the tie word does not tell it."""
+    """A story. `entries` has the words of the member by ranking (`all`, or the label of a day): the
+    columns, the tie word, and the latest `at` if the tie word does not contain it."""
 
     says: str
     board: str
@@ -71,7 +73,7 @@ class WriteVectors(Struct, frozen=True):
 
 
 class ShardCase(Struct, frozen=True, array_like=True):
-    """A member, how many shards a board has, and the one the member is in."""
+    """A member, the number of shards of a board, and the shard of the member."""
 
     member: str
     shards: int
@@ -88,8 +90,8 @@ class ScopeCase(Struct, frozen=True, array_like=True):
 
 
 class InstanceCase(Struct, frozen=True, array_like=True):
-    """A window, the `at` of an event, when it arrives, the number and the label of the period or
-    step it belongs to, and whether that still takes it."""
+    """A window, the `at` of an event, the time of its arrival, the number and the label of the
+    period or step it belongs to, and whether that still takes it."""
 
     window: WindowDef
     at_ms: int
@@ -100,7 +102,7 @@ class InstanceCase(Struct, frozen=True, array_like=True):
 
 
 class NameCase(Struct, frozen=True, array_like=True):
-    """A window, a scope, a period or step, and what their ranking is called on an index server."""
+    """A window, a scope, a period or step, and the name of their ranking on an index server."""
 
     window: str
     scope: str
@@ -119,8 +121,8 @@ class RoutingVectors(Struct, frozen=True):
 
 
 class SumEvent(Struct, frozen=True, array_like=True):
-    """A member, what is added, when (None: now), what becomes of it, and the member's total before,
-    None for nothing."""
+    """A member, the number that is added, the time (None: now), the outcome, and the member's total
+    before, None if it had no total."""
 
     member: str
     value: int
@@ -130,9 +132,10 @@ class SumEvent(Struct, frozen=True, array_like=True):
 
 
 class SumCase(Struct, frozen=True):
-    """A batch. `base` is what members have, `added` what the events of each add up to: the sum, its
-    least and greatest prefix and the greatest stamp, or None where that is not all that counts.
-    `fits` says whether the batch may be counted by that. `entries` are words afterwards."""
+    """A batch. `base` is what members have before it. `added` is what the events of each member add
+    up to: the sum, its least and greatest prefix and the greatest stamp, or None if these do not
+    suffice to count the batch. `fits` says whether the batch may be counted by them. `entries` are
+    the words afterwards."""
 
     says: str
     board: str

@@ -1,4 +1,5 @@
-"""The homes of the rules, asked one by one: the engine, the scripts, and verbs over any store."""
+"""The implementations of the rules, called one by one: the engine, the scripts, and the verbs over
+any store."""
 
 from __future__ import annotations
 
@@ -33,11 +34,11 @@ from tests.vectors import plain
 from tests.vectors.cases import NOW_MS, VectorBoard, Words, WriteCase, WriteEvent
 
 Told = tuple[list[str], dict[str, Words | None]]
-"""What became of each event, and the entries by ranking."""
+"""The outcome of each event, and the entries by ranking."""
 
 
 def board_of(name: str, board: VectorBoard, *more: str) -> laurels.Board:
-    """Return a board as it is defined, with more windows."""
+    """Return a board by its definition, with more windows."""
     columns = [
         laurels.Column(c.name, c.op, c.order, c.scale, c.min, c.max)  # type: ignore[arg-type]
         for c in board.columns
@@ -56,7 +57,7 @@ def rankings_of(case: WriteCase) -> dict[str, int]:
 
 
 def engine(board: VectorBoard, case: WriteCase) -> Told:
-    """Return what the engine makes of a story."""
+    """Return the outcomes and entries of a story by the engine."""
     shape, places = plain.shaped(board), rankings_of(case)
     roster = Roster(7)
     own = array("I", roster.intern(b"ann", bytes([3])))
@@ -98,14 +99,14 @@ def engine(board: VectorBoard, case: WriteCase) -> Told:
 
 
 def lua(name: str, *before: str) -> Script:
-    """Return a script of this folder, headed by files of the scripts under test."""
+    """Return a script of this folder, preceded by files of the scripts under test."""
     own = Path(__file__).with_name(f"{name}.lua").read_text(encoding="utf-8")
     source = "\n".join([*(script_of(each).source for each in before), own])
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
 def ask(server: Server, script: Script, rules: Rules, **arguments: Any) -> Any:
-    """Return what a script says of a board that it finds nothing of."""
+    """Return the answer of a script about a board of which it finds no data."""
     arguments["board"] = board_encoding(Opened(1, 1, rules)).payload
 
     async def said() -> Any:
@@ -117,7 +118,7 @@ def ask(server: Server, script: Script, rules: Rules, **arguments: Any) -> Any:
 
 
 def scripts(server: Server, board: VectorBoard, cases: Sequence[WriteCase]) -> list[Told]:
-    """Return what the scripts' write rule makes of stories."""
+    """Return the outcomes and entries of stories by the scripts' write rule."""
     resolution_ms = plain.shaped(board).resolution_ms
     stories = []
     for case in cases:
@@ -149,8 +150,8 @@ def scripts(server: Server, board: VectorBoard, cases: Sequence[WriteCase]) -> l
 
 @contextmanager
 def probed(server_side: bool) -> Iterator[list[tuple[bool, Any]]]:
-    """Note what merging makes of each batch that is counted; with `server_side` events are told one
-    by one, so that it is the script that adds them up."""
+    """Record what merging computes for each batch that is counted; with `server_side` the events
+    are sent one by one, so that the script adds them up."""
     found: list[tuple[bool, Any]] = []
     probe = lua(
         "sums",
@@ -184,7 +185,7 @@ def probed(server_side: bool) -> Iterator[list[tuple[bool, Any]]]:
 def written(
     server: Server, base: str, rules: Rules, ranking: str, member: str
 ) -> int | bytes | None:
-    """Return what a server holds of a member in a ranking, whatever the layout."""
+    """Return what a server stores about a member in a ranking, for every layout."""
     if layout_of(rules).scored:
         score = server.call("ZSCORE", f"{base}r:{ranking}", member)
         return None if score is None else int(score)
@@ -193,8 +194,8 @@ def written(
 
 
 def form_of(rules: Rules, words: Words) -> int | bytes:
-    """Return how a layout writes words: numbers above their lows side by side in one number, or
-    8 bytes each, whose first tells their sign."""
+    """Return words in the form of a layout: their numbers above the least ones, side by side in one
+    number, or 8 bytes each, whose first byte has the sign."""
     layout = layout_of(rules)
     if layout.scored:
         each = zip(words, layout.lows, layout.units, strict=True)
@@ -206,7 +207,7 @@ def form_of(rules: Rules, words: Words) -> int | bytes:
 
 
 def submitted(lb: laurels.Leaderboards, board: str, member: str, event: WriteEvent) -> str:
-    """Return what becomes of an event that is submitted alone."""
+    """Return the outcome of an event that is submitted alone."""
     verb = lb.set if event.sets else lb.submit
     at = None if event.sets and event.at_ms == NOW_MS else event.at_ms
     try:
@@ -218,12 +219,12 @@ def submitted(lb: laurels.Leaderboards, board: str, member: str, event: WriteEve
 
 
 def given(event: WriteEvent) -> Any:
-    """Return the numbers of an event as a caller gives them."""
+    """Return the numbers of an event in the form in which a caller gives them."""
     return event.value if len(event.value) > 1 else event.value[0]
 
 
 def outcomes_of(lb: laurels.Leaderboards, board: str, events: Sequence[Any]) -> list[str]:
-    """Return what becomes of events that are submitted at once."""
+    """Return the outcomes of events that are submitted at once."""
     receipts = lb.submit_many(board, events)
     reasons = {receipt.reason for receipt in receipts if receipt.status == "refused"}
     assert reasons <= plain.RANGE, reasons

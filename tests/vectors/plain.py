@@ -1,6 +1,6 @@
-"""The rules in plain Python, as vectors are made by them: nothing of laurels is asked.
+"""The rules in plain Python, by which vectors are computed without any code of laurels.
 
-What becomes of events is what `tests.oracle` says, which is imported only here and in `write`; the
+The outcomes of events are those of `tests.oracle`, which is imported only here and in `write`; the
 words of entries are those of `tests.engine.plain_fold`.
 """
 
@@ -40,7 +40,7 @@ DAY = Calendar("day", "UTC")
 
 @dataclass(frozen=True)
 class Shaped:
-    """What the write rule must know of a board."""
+    """The properties of a board that the write rule needs."""
 
     ops: list[int]
     lows: list[int]
@@ -51,12 +51,12 @@ class Shaped:
 
 
 def sign(column: ColumnDef) -> int:
-    """Return what turns units so that less is better."""
+    """Return the factor that turns units so that less is better."""
     return -1 if column.order == "desc" else 1
 
 
 def shaped(board: VectorBoard) -> Shaped:
-    """Return the shape of a board: its ranges as those of words."""
+    """Return the properties of a board, with its ranges as those of words."""
     ends = [sorted((sign(c) * c.low, sign(c) * c.high)) for c in board.columns]
     tie, resolution_ms = TIES[board.tie], duration_ms(board.tie_resolution)
     last = any(column.op == "last" for column in board.columns)
@@ -71,7 +71,7 @@ def shaped(board: VectorBoard) -> Shaped:
 
 
 def words_of(board: VectorBoard, value: Sequence[str]) -> Words:
-    """Return numbers as written in words."""
+    """Return numbers in the form of words."""
     return tuple(
         [
             int(sign(c) * Fraction(part) * 10**c.scale)
@@ -86,11 +86,11 @@ def day_of(at_ms: int) -> str:
 
 
 Given = tuple[tuple[str, ...], int, bool]
-"""Numbers, their time, whether they set the score."""
+"""Numbers, their time, and whether they set the score."""
 
 
 def told(board: VectorBoard, events: Iterable[Given]) -> tuple[list[str], dict[str, Words | None]]:
-    """Return what becomes of each event and the entries afterwards, by the plain fold."""
+    """Return the outcome of each event and the entries afterwards, by the plain fold."""
     shape = shaped(board)
     fold = PlainFold(shape.ops, shape.lows, shape.highs, shape.tie, all_window=0)
     rankings = {"all": 0}
@@ -122,7 +122,7 @@ def _entry(fold: PlainFold, ranking: int, shape: Shaped) -> Words | None:
 
 
 class Played:
-    """A board of the oracle, and what it makes of events."""
+    """A board of the oracle that takes events one by one."""
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
@@ -130,7 +130,7 @@ class Played:
         self.oracle.create(definition)
 
     def submit(self, member: str, value: Sequence[str], at_ms: int | None, *, sets: bool) -> str:
-        """Count an event; what becomes of it."""
+        """Count an event, and return its outcome."""
         at = None if sets and at_ms == NOW_MS else at_ms
         report = Report(member, tuple(value), at, absolute=sets)
         try:
@@ -164,13 +164,13 @@ def crc32(text: bytes) -> int:
 
 
 def shard_of(member: str, shards: int) -> int:
-    """Return the shard a member is in."""
+    """Return the number of the shard of a member."""
     return crc32(member.encode()) % shards
 
 
 def instance(window: WindowDef, at_ms: int, now_ms: int) -> tuple[int, str, bool]:
-    """Return the number and the label of where an event belongs in a window, and whether it is
-    taken."""
+    """Return the number and the label of the period or step to which an event belongs, and whether
+    the window takes the event."""
     found = window_of(window, Definition(windows=(window,)))
     taken = found.takes(at_ms, now_ms)
     if isinstance(found, RollingWindow):
@@ -183,7 +183,7 @@ def instance(window: WindowDef, at_ms: int, now_ms: int) -> tuple[int, str, bool
 
 
 def ranking_name(window: str, scope: str, number: int) -> str:
-    """Return what a ranking is called on an index server."""
+    """Return the name of a ranking on an index server."""
     return f"{window}\x1f{scope}:{number}" if scope else f"{window}:{number}"
 
 
@@ -193,8 +193,8 @@ def ranking_name(window: str, scope: str, number: int) -> str:
 def added_up(
     events: Iterable[tuple[str, int, int]],
 ) -> dict[str, tuple[int, int, int, int]] | None:
-    """Return what events (member, value, stamp) add up to, None where that is not all that counts:
-    an event that adds nothing, or a prefix that no number of a script is exact for."""
+    """Return the sums of events (member, value, stamp), None if the sums do not suffice to count
+    them: an event adds nothing, or a script's numbers do not hold a prefix exactly."""
     own: dict[str, list[tuple[int, int]]] = {}
     for member, value, stamp in events:
         if value == 0:

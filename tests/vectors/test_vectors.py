@@ -1,4 +1,5 @@
-"""Each rule has one home in each language, and every home says what the vectors say."""
+"""Each rule is implemented once in each language, and every implementation agrees with the
+vectors."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def clock() -> laurels.ManualClock:
 def lb(
     request: pytest.FixtureRequest, clock: laurels.ManualClock
 ) -> Iterator[laurels.Leaderboards]:
-    """A deployment: the core with the engine behind it, or with the scripts."""
+    """Return a deployment: the core with the engine or with the scripts."""
     if request.param == "memory":
         with laurels.open("memory:", clock=clock) as opened:
             yield opened
@@ -74,7 +75,7 @@ def lb(
 
 
 def prefix_of(request: pytest.FixtureRequest) -> str:
-    """Return the keys that a test has for itself."""
+    """Return a prefix of keys that only one test uses."""
     return f"{crc32(request.node.name.encode()):x}:"
 
 
@@ -88,12 +89,12 @@ def test_the_vectors_follow_from_the_plain_rules(name: str) -> None:
 
 
 def told(case: WriteCase) -> homes.Told:
-    """Return what a home must say of a story."""
+    """Return the outcomes and entries that an implementation must have for a story."""
     return [event.outcome for event in case.events], case.entries
 
 
 def shown(case: WriteCase, ranking: str) -> Words | None:
-    """Return the words that a ranking shows: the columns."""
+    """Return the words of the columns, which a ranking shows."""
     words = case.entries[ranking]
     return None if words is None else words[: len(case.events[0].words)]
 
@@ -154,7 +155,8 @@ def test_the_scripts_write_by_the_rule(server: Server, name: str, cases: list[Wr
 def test_every_store_writes_by_the_rule(
     lb: laurels.Leaderboards, request: pytest.FixtureRequest, name: str, cases: list[WriteCase]
 ) -> None:
-    """Event by event as `m0`, `m1`…, and each story at once as `b0`, `b1`…"""
+    """The events are submitted one by one for the members `m0`, `m1`…, and each story at once for
+    the members `b0`, `b1`…"""
     board = RULE.boards[name]
     definition = homes.board_of("b", board)
     lb.create(definition)
@@ -190,8 +192,8 @@ UNSUMMED = [
 def test_steps_together_are_written_by_the_rule(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, name: str, cases: list[WriteCase]
 ) -> None:
-    """What is kept step by step adds up to what `all` has, and to what today has when yesterday has
-    left; in the same order, by which the stamps of equal scores are seen."""
+    """The values kept by step combine to those of `all` and, when yesterday has left, to those of
+    today. The order is the same, which checks the stamps of equal scores."""
     lb.create(homes.board_of("b", RULE.boards[name], ROLLING, REFRESHED))
     for i, case in enumerate(cases):
         for event in case.events:
@@ -225,7 +227,7 @@ def held(
     member: str,
     words: Words | None,
 ) -> None:
-    """The server holds all words of a member, also those that nobody is shown."""
+    """Check that the server has all words of a member, including those that no answer shows."""
     rules, base = board.rules(), f"{prefix_of(request)}{{1.0}}:"
     form = None if words is None else homes.form_of(rules, words)
     server = request.getfixturevalue("server")
@@ -265,7 +267,7 @@ def test_an_event_counts_in_the_scopes_it_has_the_labels_for() -> None:
 
 
 def instances_said(cases: list[InstanceCase]) -> list[tuple[int, str, bool]]:
-    """Return what the core says of where events belong that arrive together in a window."""
+    """Return the instances that the core assigns to events that arrive together in a window."""
     rules = laurels.Board("b", windows=[cases[0].window.definition]).rules()
     [window] = rules.windows.values()
     events = [("ann", 1, case.at_ms) for case in cases]
@@ -321,7 +323,7 @@ def test_both_languages_call_a_ranking_the_same(server: Server) -> None:
 
 
 def member_of(i: int, member: str) -> str:
-    """Return what a member of a batch is called on a board that all batches share."""
+    """Return the name of a member of a batch on a board that all batches share."""
     return f"{i}{member}"
 
 
@@ -369,7 +371,7 @@ def test_the_scripts_add_up_what_events_come_to(
                 count(lb, i, case)
             (fits, added), *again = probes
             assert fits == case.fits, case.says
-            # Sums that do not fit are answered by a request for the events; those never fit either.
+            # If sums do not fit, the script asks for the events, and these do not fit either.
             told_alone = case.added is None or server_side
             assert bool(again) == (not fits and not told_alone), case.says
             assert not any(each[0] for each in again), case.says
@@ -392,13 +394,13 @@ def test_every_store_counts_batches_as_their_events(
 
 
 def begin(lb: laurels.Leaderboards, i: int, case: SumCase) -> None:
-    """Give members what they have before a batch."""
+    """Give members their values before a batch."""
     for member, total in case.base.items():
         lb.submit("b", member_of(i, member), total, at=write.TIMES["then"])
 
 
 def count(lb: laurels.Leaderboards, i: int, case: SumCase) -> None:
-    """Count a batch, whose events become what the vector says."""
+    """Count a batch, and check that the outcomes of its events are those of the vector."""
     events = [(member_of(i, event.member), event.value, event.at_ms) for event in case.events]
     outcomes = homes.outcomes_of(lb, "b", events)
     assert outcomes == [event.outcome for event in case.events], case.says
@@ -407,7 +409,8 @@ def count(lb: laurels.Leaderboards, i: int, case: SumCase) -> None:
 def check(
     lb: laurels.Leaderboards, request: pytest.FixtureRequest, name: str, cases: list[SumCase]
 ) -> None:
-    """What all members have is what the vectors say; a server holds their tie words as well."""
+    """Check that the words of all members are those of the vectors; a server has their tie words as
+    well."""
     board = SUMS.boards[name]
     window = board.windows[0]
     found = homes.columns_of(lb, "b", board, window.called, None)

@@ -1,7 +1,7 @@
 """Write the shared vectors anew: `python -m tests.vectors.write`.
 
-What they hold is a promise between languages and to data that was stored before: a commit that
-changes a line that was there says why.
+Other languages and data that is already stored depend on the vectors: a commit that changes an
+existing line says why.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from tests.vectors.cases import (
 
 DAY_MS = 24 * HOUR
 
-# The write rule. Stories count in points by which more is better, from -60 to 100 where the column
-# has a range; in a column in which less is better they are turned around.
+# The write rule. Stories count points, from -60 to 100 if the column has a range, and more is
+# better. In a column in which less is better the points are negated.
 
 TIMES = {
     "then": NOW_MS - 9_500,
@@ -52,7 +52,7 @@ TIMES = {
 are set now, since the verb takes no other time."""
 
 Story = tuple[str, list[tuple[Any, ...]]]
-"""What it says, and (points, when[, True to set])."""
+"""The description, and (points, when[, True to set])."""
 
 SUMS: list[Story] = [
     ("the first", [(5, "then")]),
@@ -175,13 +175,13 @@ BOARDS: dict[str, tuple[VectorBoard, list[Story]]] = {
 
 
 def as_given(points: int, column: ColumnDef) -> str:
-    """Return points as the number that somebody writes."""
+    """Return points as a number in the form in which a caller gives it."""
     units = points if column.order == "desc" else -points
     return f"{Decimal(units).scaleb(-column.scale):f}"
 
 
 def write_cases() -> Iterator[WriteCase]:
-    """Return the stories with what becomes of them."""
+    """Return the stories with their outcomes."""
     for name, (board, stories) in BOARDS.items():
         for says, story in stories:
             given: list[plain.Given] = []
@@ -238,7 +238,7 @@ LABELED: list[tuple[tuple[str, ...], dict[str, str]]] = [
 
 
 def days(text: str) -> int:
-    """Return milliseconds of so many days and hours, as `2 3:30`."""
+    """Return the milliseconds of a number of days and hours, written as `2 3:30`."""
     count, _, clock = text.partition(" ")
     hours, _, minutes = clock.partition(":")
     return int(count) * DAY_MS + int(hours or 0) * HOUR + int(minutes or 0) * MINUTE
@@ -248,7 +248,7 @@ NEW_YEAR = NOW_MS - days("14 8")  # 2027-01-01T00:00Z
 SPRING_BERLIN = 1_806_195_600_000  # 2027-03-28T01:00Z, when clocks there go from 2 to 3
 AUTUMN_BERLIN = 1_824_944_400_000  # 2027-10-31T01:00Z, when they go from 3 to 2
 BERLIN, TOKYO, APIA = "Europe/Berlin", "Asia/Tokyo", "Pacific/Apia"
-APIA_SKIPPED = 1_325_239_200_000  # 2011-12-30T10:00Z: the 30th is not there
+APIA_SKIPPED = 1_325_239_200_000  # 2011-12-30T10:00Z: the 30th does not exist there
 
 ARRIVALS: list[tuple[WindowDef, Sequence[int], int]] = [
     (WindowDef("all"), [FIRST_MS, 0, NOW_MS], NOW_MS),
@@ -295,7 +295,7 @@ NAMES = [
 
 
 def routing() -> RoutingVectors:
-    """Return where members, labels and instants belong."""
+    """Return the vectors of shards, scopes, instants and names."""
     shards = [
         ShardCase(member, count, plain.shard_of(member, count))
         for i, member in enumerate(MEMBERS)
@@ -341,8 +341,8 @@ SUM_BOARDS = {
     ),
 }
 Batch = tuple[str, dict[str, int], list[tuple[Any, ...]]]
-"""What it says, what members have, and (member, value[, when]); totals go from -100 to 60, in a
-step from -25 to 15."""
+"""The description, what members have, and (member, value[, when]). Totals go from -100 to 60, and
+in a step from -25 to 15."""
 
 BATCHES: list[Batch] = [
     ("one event", {}, [("a", 5)]),
@@ -380,14 +380,14 @@ FREE_BATCHES: list[Batch] = [
 
 
 def sum_cases() -> Iterator[SumCase]:
-    """Return the batches with what becomes of their events."""
+    """Return the batches with the outcomes of their events."""
     for name, board in SUM_BOARDS.items():
         for says, base, given in FREE_BATCHES if name == "free" else BATCHES:
             yield sum_case(name, board, (says, base, given))
 
 
 def sum_case(name: str, board: VectorBoard, batch: Batch) -> SumCase:
-    """Return a batch with what becomes of its events."""
+    """Return a batch with the outcomes of its events."""
     says, base, given = batch
     resolution_ms = plain.shaped(board).resolution_ms
     played = plain.Played(board.definition("b"))
@@ -412,7 +412,7 @@ def sum_case(name: str, board: VectorBoard, batch: Batch) -> SumCase:
 
 
 def lean(given: Any) -> Any:
-    """Return what JSON can say of vectors, without fields that have their defaults."""
+    """Return the JSON values of vectors, without fields that have their defaults."""
     if is_dataclass(given):
         own = {each.name: getattr(given, each.name) for each in fields(given)}
         return {
@@ -439,7 +439,7 @@ def lean(given: Any) -> Any:
 
 
 def text_of(vectors: Struct) -> str:
-    """Return vectors as JSON, one case a line."""
+    """Return vectors as JSON, with one case a line."""
     parts = []
     for key, value in lean(vectors).items():
         if isinstance(value, str):
