@@ -1,8 +1,8 @@
 """SQL databases and a NATS server for tests, each on a free port with a folder of its own.
 
-`LAURELS_TEST_POSTGRES` and `LAURELS_TEST_MARIADB` name servers that run already. Without, the
-installed programs are started; where one is missing the test is skipped with the line that installs
-it, and fails where CI=true.
+`LAURELS_TEST_POSTGRES` and `LAURELS_TEST_MARIADB` name servers that run already. Without these
+variables, the installed programs are started. If a program is missing, the test is skipped with the
+line that installs the program; where CI=true, the test fails instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _POSTGRES = "/usr/lib/postgresql/*/bin"
 
 
 def need(name: str, package: str, *more: str) -> str:
-    """The path of a program, wherever Debian puts it."""
+    """Return the path of a program, wherever Debian puts it."""
     places = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/sbin", "/usr/local/sbin", *more]
     found = shutil.which(name, path=os.pathsep.join(places))
     if found is None:
@@ -57,14 +57,14 @@ class Program(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Makes what has to be there before the first start."""
+        """Create what the server needs before its first start."""
 
     @abstractmethod
     def command(self) -> Sequence[str]:
-        """What starts the server."""
+        """Return the command that starts the server."""
 
     def user(self) -> str | None:
-        """As whom it runs, where the tests run as root."""
+        """Return the user that the server runs as if the tests run as root."""
         return None
 
     def start(self) -> None:
@@ -75,11 +75,11 @@ class Program(ABC):
         until(self._answers, f"{self.command()[0]} answers on port {self.port}")
 
     def kill(self) -> None:
-        """Ends it as a loss of power does to a process."""
+        """End the server at once, as a loss of power ends a process."""
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """Stops the server and its processes, which then answer nothing and close nothing."""
+        """Stop the processes of the server, which then answer nothing and close no connection."""
         for pid in self._pids():
             os.kill(pid, signal.SIGSTOP)
 
@@ -109,14 +109,14 @@ class Program(ABC):
             child.wait()
 
     def run(self, *command: str) -> None:
-        """Runs a program to its end, as the user of the server."""
+        """Run a program to its end, as the user of the server."""
         done = subprocess.run(
             command, cwd=self.folder, user=self.user(), capture_output=True, check=False
         )
         assert done.returncode == 0, (done.stdout + done.stderr).decode()[-2_000:]
 
     def _own(self, folder: Path) -> None:
-        """Gives a folder to the user of the server."""
+        """Give a folder to the user of the server."""
         user = self.user()
         if user is not None:
             self.folder.chmod(0o755)
@@ -156,7 +156,7 @@ def _is_user(name: str) -> bool:
 
 
 def _as_root(name: str) -> str | None:
-    """The user that a server which does not run as root is started as."""
+    """Return the user for a server that refuses to run as root, if the tests run as root."""
     if os.geteuid() != 0:
         return None
     return name if _is_user(name) else "nobody"

@@ -1,7 +1,8 @@
-"""What the tests that kill sinks share: load on a board, sinks as processes, and their targets.
+"""Helpers of the tests that kill sinks: load on a board, sinks as processes, and their targets.
 
-A target shows how far the sink is, so that a test kills a sink that works and not one that is being
-loaded, and compares at the end what the target has with what was acknowledged.
+A target shows how far the sink is, so that a test kills a sink that already sends changes and not a
+program that is still being loaded. At the end, a test compares what the target has with what was
+acknowledged.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MEMBERS = 60
 
 @dataclass
 class Acknowledged:
-    """The events that have to count, and the scores that come of them."""
+    """The events that have to count, and the scores that result from them."""
 
     events: int = 0
     scores: Counter[str] = field(default_factory=Counter)
@@ -54,7 +55,7 @@ class Load(Acknowledged):
         self._random = random
 
     def write(self, batches: int = 1) -> None:
-        """Write so many batches; now and then a member is removed."""
+        """Write this number of batches; sometimes remove a member after a batch."""
         for _ in range(batches):
             events = [(self._member(), self._random.randrange(1, 100)) for _ in range(200)]
             self._lb.submit_many("b", events)
@@ -72,11 +73,11 @@ class Load(Acknowledged):
 
 @dataclass
 class Tally:
-    """What the kills of one test have met, and what the target has in the end."""
+    """The number of kills in one test, and the differences that its target has in the end."""
 
     kills: int = 0
     progressed: int = 0
-    """Kills of a sink, or of its target, after the target had more than before."""
+    """Kills of a sink, or of its target, before which the target had received more changes."""
     events: int = 0
     missing: int = 0
     twice: int = 0
@@ -88,7 +89,7 @@ class Tally:
         self.progressed += progressed
 
     def compare(self, found: Sequence[object], wanted: Sequence[object]) -> None:
-        """Count what an ordered list lacks and has again, and whether its order differs."""
+        """Count what an ordered list lacks and what it repeats, and whether its order differs."""
         first = list(dict.fromkeys(found))
         self.missing += len({*wanted} - {*found})
         self.twice += len(found) - len(first)
@@ -96,7 +97,7 @@ class Tally:
 
 
 class SinkProcess:
-    """`laurels sink run`, killed and begun again."""
+    """A process of `laurels sink run` that a test kills and starts again."""
 
     def __init__(self, server: str, target: str, folder: Path) -> None:
         self._command = [
@@ -114,7 +115,7 @@ class SinkProcess:
             )
 
     def wait_for(self, condition: Callable[[], object], what: str) -> None:
-        """Wait until the sink has brought something about."""
+        """Wait until a condition holds that the sink has to bring about."""
 
         def holds() -> bool:
             assert self._child is not None
@@ -130,7 +131,7 @@ class SinkProcess:
             child.communicate()
 
     def finish(self) -> None:
-        """Send what is left, and end."""
+        """Send the remaining changes, then end."""
         self.kill()
         done = subprocess.run(
             [*self._command, "--until-end"],
@@ -151,21 +152,21 @@ class SinkProcess:
 
 @dataclass
 class Target(ABC):
-    """A target of a sink that a test looks into."""
+    """A target of a sink whose content a test reads."""
 
     url: str
     program: Any = None
     """The server, which may be killed and started again."""
     resends: int = 0
-    """The most changes that may be there again after each kill."""
+    """The largest number of changes that may be repeated after each kill."""
 
     @abstractmethod
     def progress(self) -> object:
-        """How far the sink is; another value whenever it has delivered more."""
+        """Return how far the sink is: the value differs whenever the sink has delivered more."""
 
     @abstractmethod
     def has_all(self, lb: laurels.Leaderboards) -> bool:
-        """Whether the sink is at its end."""
+        """Return whether the target has everything that the sink has to send."""
 
     @abstractmethod
     def compare(self, lb: laurels.Leaderboards, load: Acknowledged, tally: Tally) -> None:
@@ -185,7 +186,7 @@ class Ledger(Target):
         return ledger(self.url, BOARD) == rankings(lb, BOARD)
 
     def compare(self, lb: laurels.Leaderboards, load: Acknowledged, tally: Tally) -> None:
-        """Points rather than changes: a ledger has sums."""
+        """Compare points rather than changes, because a ledger has sums."""
         found = ledger(self.url, BOARD)
         scores = {member: score for member, (score,) in found["all", "", ""].items()}
         for member in scores.keys() | load.scores:
@@ -242,7 +243,7 @@ def judge(
 
 
 def stored(lb: laurels.Leaderboards) -> list[Any]:
-    """All changes but positions."""
+    """Return all changes except those of positions."""
     found: list[Any] = []
     after = None
     while True:
@@ -306,7 +307,7 @@ def target(kind: str, folder: Path) -> Iterator[Target]:
 
 
 def _lines(path: Path) -> list[Any]:
-    """The whole lines of a file: what a kill has cut was sent again."""
+    """Return the complete lines of a file. A line that a kill has cut was sent again."""
     found = []
     for line in path.read_bytes().splitlines():
         try:
@@ -328,4 +329,4 @@ async def _length(url: str) -> int | None:
 
 
 async def _ignore(_: Exception) -> None:
-    """What the library reports besides comes back from the calls."""
+    """Ignore an error, because the calls of the library raise it as well."""

@@ -1,4 +1,4 @@
-"""What the tests of sinks share: runs of a sink in this process, and what a ledger holds."""
+"""Helpers of the tests of sinks: runs of a sink in this process, and the content of a ledger."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from laurels.model.labels import labels_text
 
 NOW_MS = 1_790_000_000_000
 Held = dict[tuple[str, str, str], dict[str, tuple[Any, ...]]]
-"""By window, period and scope the scores of members."""
+"""The scores of members by window, period and scope."""
 
 
 async def nothing(_seconds: float) -> None:
-    """Wait no time at all."""
+    """Return at once instead of waiting."""
 
 
 def sink_of(
@@ -36,7 +36,7 @@ def sink_of(
     report: Callable[[str], None] = lambda _: None,
     **options: Any,
 ) -> SinkRunner:
-    """A sink that ends when everything has been sent."""
+    """Return a sink that ends when everything has been sent."""
     settings = SinkOptions(name, **{"until_end": True, **options})
     target = open_target(url, name, delivery, lb, lambda: NOW_MS)
     return SinkRunner(
@@ -45,7 +45,7 @@ def sink_of(
 
 
 async def sent(lb: laurels.AsyncLeaderboards, url: str, **options: Any) -> SinkRunner:
-    """A sink that has sent everything."""
+    """Run a sink until it has sent everything, then return it."""
     sink = sink_of(lb, url, **options)
     await sink.run()
     assert not sink.failed
@@ -53,7 +53,7 @@ async def sent(lb: laurels.AsyncLeaderboards, url: str, **options: Any) -> SinkR
 
 
 def rows(url: str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    """The rows of a query in a database."""
+    """Return the rows of a query in a database."""
     dialect, _ = dialect_of(url)
     connection = dialect.connect()
     try:
@@ -65,7 +65,7 @@ def rows(url: str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
 
 
 def ledger(url: str, board: laurels.Board, prefix: str = "laurels_") -> Held:
-    """The rankings of a board in a ledger."""
+    """Return the rankings of a board in a ledger."""
     dialect, _ = dialect_of(url)
     scales = [column.scale for column in board.columns]
     held: Held = {}
@@ -86,7 +86,7 @@ def _parts(score: Any) -> tuple[int | Decimal, ...]:
 
 
 def rankings(lb: laurels.Leaderboards, board: laurels.Board) -> Held:
-    """The same of the store itself, from its verbs."""
+    """Return the rankings of a board in the store, as the verbs of the store report them."""
     held: Held = {}
     for window in ("all", "day", "month"):
         if window not in board.windows:
@@ -119,7 +119,7 @@ def _scopes(lb: laurels.Leaderboards, board: laurels.Board) -> list[dict[str, st
 
 
 async def create_stream(url: str) -> None:
-    """Create the stream that a sink sends to; it knows the ids of the last hour."""
+    """Create the stream that a sink sends to, which recognizes the ids of the last hour."""
     client = await nats.connect(url)
     try:
         await client.jetstream().add_stream(
@@ -130,7 +130,7 @@ async def create_stream(url: str) -> None:
 
 
 async def messages(url: str) -> list[Any]:
-    """All messages of that stream."""
+    """Return all messages of that stream."""
     client = await nats.connect(url)
     try:
         stream = client.jetstream()

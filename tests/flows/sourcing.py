@@ -1,4 +1,4 @@
-"""What the tests of sources share: runs of a source in this process and as a command."""
+"""Helpers of the tests of sources: runs of a source in this process and as a command."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ T = TypeVar("T")
 Boards = str | Path | Callable[[], AbstractAsyncContextManager[laurels.AsyncLeaderboards]]
 
 FOUR_FIELDS = "board=KeyPrefix,member=UserId,value=DeltaScore"
-"""The one line of configuration for events of the four fields."""
+"""The mapping, one line of configuration, for events of the four fields."""
 
 
 def four_fields(board: str, member: str, delta: object, score: object = 0) -> bytes:
-    """An event of the four fields as JSON."""
+    """Return an event of the four fields as JSON."""
     fields = {"KeyPrefix": board, "UserId": member, "DeltaScore": delta, "Score": score}
     return msgspec.json.encode(fields)
 
 
 class KeptRejects:
-    """Rejects that a test looks at."""
+    """Rejects that are kept in memory for a test."""
 
     def __init__(self) -> None:
         self.lines: list[RejectedMessage] = []
@@ -60,13 +60,13 @@ class KeptRejects:
 
 @asynccontextmanager
 async def open_boards(at: Boards) -> AsyncIterator[laurels.AsyncLeaderboards]:
-    """The boards at a URL, or those that a test has opened its own way."""
+    """Open the boards at a URL, or call the function of a test that opens them."""
     async with laurels.open_async(at) if isinstance(at, (str, Path)) else at() as lb:
         yield lb
 
 
 class Outcome(NamedTuple):
-    """What became of a run."""
+    """The result of a run."""
 
     figures: Figures
     rejects: KeptRejects
@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
 
 
 async def nothing(_seconds: float) -> None:
-    """Wait no time at all."""
+    """Return almost at once instead of waiting."""
     await asyncio.sleep(0)
 
 
@@ -87,7 +87,7 @@ def reader_of(address: str | Path, stdin: Callable[[int], bytes] = no_input) -> 
 
 
 class RecordingReader:
-    """A reader, and the total lengths of what it returned."""
+    """A reader that records the total length of the messages that each read returned."""
 
     def __init__(self, reader: StreamReader) -> None:
         self._reader = reader
@@ -147,7 +147,7 @@ def count(
 
 
 def scores(boards: str | Path, board: str, **where: Any) -> dict[str, Any]:
-    """Everybody's score on a board."""
+    """Return the scores of all members of a board."""
     with laurels.open(boards) as lb:
         return {entry.member: entry.score for entry in lb.export(board, **where)}
 
@@ -168,7 +168,7 @@ class SourceProcess:
         )
 
     def wait_for_batches(self, count: int) -> None:
-        """Wait until so many more batches are counted, each of which has to be told."""
+        """Wait until this number of further batches is counted; the source has to print each."""
         assert self.child.stderr is not None
         while count:
             line = self.child.stderr.readline()
@@ -176,7 +176,7 @@ class SourceProcess:
             count -= b"messages read" in line
 
     def ended(self) -> tuple[int, str, str]:
-        """The exit code and what was printed, once the process ends by itself."""
+        """Wait until the process ends by itself; return the exit code and the printed texts."""
         out, err = self.child.communicate()
         return self.child.returncode, out.decode(), err.decode()
 
@@ -215,7 +215,7 @@ class NatsServer:
         return f"nats://127.0.0.1:{self.port}"
 
     def start(self) -> bool:
-        """Start the server; return whether it answers, and has not found its port taken."""
+        """Start the server; return whether it answers, which it does not if its port was taken."""
         child = subprocess.Popen(
             [
                 self._program,
@@ -246,7 +246,7 @@ class NatsServer:
         assert self.start(), "the server does not start again"
 
     def call(self, verb: str, body: object = None) -> Any:
-        """Ask the API of JetStream; the answer as JSON."""
+        """Call the API of JetStream; return the decoded answer."""
         return _apart(self._call(f"$JS.API.{verb}", msgspec.json.encode(body or {})))
 
     def create(self, stream: str, *subjects: str, **config: object) -> None:
@@ -305,17 +305,17 @@ class NatsServer:
 
 
 def _apart(call: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns, run on a loop in another thread: this one may have a loop."""
+    """Run a coroutine on a loop in another thread, as this one may have one; return its result."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, call).result()
 
 
 async def _ignored(_error: Exception) -> None:
-    """What the library reports besides comes back from the calls."""
+    """Ignore an error, because the calls of the library raise it as well."""
 
 
 def written(path: Path, lines: Sequence[bytes | Mapping[str, object]]) -> Path:
-    """A file of these lines."""
+    """Append these lines to a file; return its path."""
     with path.open("ab") as file:
         for line in lines:
             file.write((line if isinstance(line, bytes) else msgspec.json.encode(line)) + b"\n")

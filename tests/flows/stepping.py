@@ -33,8 +33,8 @@ async def beside(sink: SinkRunner, test: Callable[[], Awaitable[None]]) -> None:
 
 
 class Memory:
-    """A target that holds what it is sent, with the positions; while it is not up it stores
-    nothing, and its callers wait."""
+    """A target that keeps the changes and positions that it receives in memory. While it is not up,
+    it stores nothing and its callers wait."""
 
     keeps_positions = True
     takes_state = False
@@ -65,14 +65,14 @@ class Memory:
         self._delivered.set()
 
     async def until(self, board: str, member: str) -> None:
-        """Return once a change of a member has arrived."""
+        """Wait until a change of a member has arrived."""
         while all(change.member != member for change in self.changes.get(board, ())):
             self._delivered.clear()
             await self._delivered.wait()
 
 
 class Steps:
-    """A sleep that ends when the test says so."""
+    """A sleep that ends when the test calls `step`."""
 
     def __init__(self) -> None:
         self._sleeping: list[tuple[float, asyncio.Future[None]]] = []
@@ -85,13 +85,13 @@ class Steps:
         await future
 
     async def asleep(self) -> None:
-        """Return once the sink sleeps."""
+        """Wait until the sink sleeps."""
         while not self._sleeping:
             self._begun.clear()
             await self._begun.wait()
 
     async def step(self) -> float:
-        """End the sleep, return once the next one has begun; return how long the sink slept."""
+        """End the sleep and wait for the next one; return how long the sink was to sleep."""
         await self.asleep()
         seconds, future = self._sleeping.pop()
         future.set_result(None)
@@ -129,13 +129,13 @@ class Counted:
         return counting
 
     async def quiet(self) -> None:
-        """Return once no query is under way."""
+        """Wait until no query is under way."""
         while self._ended != self.begun:
             self._one_ended.clear()
             await self._one_ended.wait()
 
     def forget(self) -> None:
-        """Begin to count anew."""
+        """Reset the counts."""
         self.named = None
         self.begun.clear()
         self._ended.clear()

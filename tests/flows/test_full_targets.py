@@ -1,5 +1,5 @@
-"""Targets that have no room, take no writes for a while, or are down for an hour: everything waits,
-the sink says why, and nothing is lost."""
+"""Targets that have no room, take no writes for a while, or are down for an hour. All changes wait,
+the sink reports the reason, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ FULL = {
         "The table is full",
     ),
 }
-"""What lets a database answer as if its disk were full, what ends that, and its answer."""
+"""For each database: what makes it answer as if its disk were full, what ends this, the answer."""
 
 
 class Waits:
-    """A sleep that takes no time, and does something after the third wait."""
+    """A sleep that takes no time and calls a function at the third wait."""
 
     def __init__(self, then: Callable[[], Awaitable[object]]) -> None:
         self.errors: list[str | None] = []
@@ -69,7 +69,7 @@ async def opened(events: int = 500) -> laurels.AsyncLeaderboards:
 async def sent_after_waits(
     lb: laurels.AsyncLeaderboards, url: str, then: Callable[[], Awaitable[object]], **options: Any
 ) -> str:
-    """Send everything to a target that fails until `then`; return why the sink waited."""
+    """Send everything to a target that fails until `then` is called; return why the sink waited."""
     waits, reports = Waits(then), list[str]()
     sink = waits.sink = sink_of(lb, url, sleep=waits.sleep, report=reports.append, **options)
     await sink.run()
@@ -141,7 +141,7 @@ def test_a_full_file_of_sqlite_delays_and_loses_nothing(
 
 
 def test_a_postgresql_that_takes_no_writes_is_waited_for(postgres: Postgres) -> None:
-    """As a primary is while another one takes over."""
+    """A primary takes no writes while another server takes over."""
     url = f"{postgres.url}?prefix=reading_"
 
     async def play() -> None:
@@ -176,8 +176,8 @@ def test_a_postgresql_that_takes_no_writes_is_waited_for(postgres: Postgres) -> 
 
 
 def test_rows_that_fill_more_than_a_packet_are_divided(mariadb: MariaDB) -> None:
-    """A server that accepts 1 MiB at once, and data that is more than that in the form in which it
-    is sent."""
+    """The server accepts 1 MiB at once, and the data is longer than that in the form in which it is
+    sent."""
     url = f"{mariadb.url}?prefix=packets_"
     data = '"' * 500
 
@@ -218,7 +218,7 @@ class LimitedNats(Nats):
 
 
 def test_a_jetstream_without_room_delays_and_refuses_what_is_too_long(tmp_path: Path) -> None:
-    """A message that is too long would be too long again: its page is parked."""
+    """A message that is too long would be refused again, so its page is parked."""
 
     async def play(broker: Nats) -> None:
         client = await nats.connect(broker.url)
@@ -255,8 +255,8 @@ def test_a_jetstream_without_room_delays_and_refuses_what_is_too_long(tmp_path: 
 def test_an_hour_without_the_target_is_made_up_for(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
-    """By the sink's own clock: it never waits for longer than half a minute, and it does not ask
-    all the time."""
+    """The hour passes on the clock of the sink. The sink never waits for longer than half a minute,
+    and it does not try again without pauses."""
     clock = laurels.ManualClock(NOW_MS)
     waits: list[float] = []
 
@@ -282,7 +282,7 @@ def test_an_hour_without_the_target_is_made_up_for(
             await sink.run()
             assert not sink.failed
             assert len(reports) == 1, "one failure, reported once"
-            await sink_of(lb, url, delivery=OPEN).run()  # with the changes of the hour
+            await sink_of(lb, url, delivery=OPEN).run()  # sends the changes of the hour
             if kind == "postgres":
                 assert ledger(url, BOARD, "hour_") == rankings(lb.sync, BOARD)
             page = await lb.changes("b", limit=10_000)

@@ -1,4 +1,4 @@
-"""A sink of many boards asks an idle store one small question a poll, whatever their number."""
+"""A sink of many boards sends an idle store one small query per poll, whatever their number."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Idle:
         )
 
     async def settle(self) -> None:
-        """Return once the store has nothing new for the sink, and the sink asks for nothing."""
+        """Wait until the store has nothing new for the sink and no query is under way."""
         self.counted.forget()
         while self.counted.named != []:
             await self.counted.quiet()
@@ -37,7 +37,7 @@ class Idle:
         self.counted.forget()
 
     async def pass_seconds(self, seconds: float) -> int:
-        """Let the sink sleep for so long; return how often it slept."""
+        """Let the sink sleep for this time in total; return how often it slept."""
         steps = 0
         while seconds > 0:
             seconds -= await self.steps.step()

@@ -1,4 +1,4 @@
-"""The ledger holds what the store holds, in every database, whatever happens on the way."""
+"""The ledger holds what the store holds, in every database and after every kind of change."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def step(lb: laurels.AsyncLeaderboards, board: laurels.Board, random: Rand
 
 @pytest.mark.parametrize("kind", BOARDS)
 def test_a_ledger_holds_what_the_store_holds(kind: str, url: str) -> None:
-    """Through periods that end and are dropped, removals, data, and sinks begun anew."""
+    """The history has periods that end and are dropped, removals, data, and sinks begun anew."""
     defined, random = BOARDS[kind], Random(kind)
     clock = laurels.ManualClock(NOW_MS)
 
@@ -138,7 +138,7 @@ def _some(board: laurels.Board) -> dict[str, str] | None:
 
 
 def test_a_ledger_begins_anew_when_changes_are_gone(url: str) -> None:
-    """All present entries are written again, and what is no longer there leaves with the mark."""
+    """All present entries are written again, and the mark after them removes all others."""
     defined = board(changes="1d")
 
     async def play() -> None:
@@ -223,8 +223,8 @@ def test_a_page_whose_answer_was_lost_is_written_once(url: str) -> None:
 
 @pytest.mark.parametrize("step", ["_write", "_retire"])
 def test_a_page_that_broke_off_leaves_no_trace(url: str, step: str) -> None:
-    """Whether a page is interrupted between its position and its rows or after them, the database
-    has neither, and the page is written when it is sent again."""
+    """A page is interrupted between its position and its rows, or after the rows. In both cases the
+    database has neither of the two, and the page is written when it is sent again."""
 
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
@@ -303,7 +303,7 @@ def test_texts_come_back_as_they_were(text: str) -> None:
 
 
 def test_a_file_of_sqlite_is_for_its_owner(tmp_path: Path) -> None:
-    """Whatever the mask of the process; a mode that somebody gave it stays."""
+    """The umask of the process does not matter. A mode that somebody has set later is kept."""
     path, before = tmp_path / "ledger.db", os.umask(0)
     url = f"sqlite:///{path}"
 

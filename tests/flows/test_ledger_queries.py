@@ -105,7 +105,7 @@ def test_the_query_of_a_view(url: str) -> None:
             for member, wins, seconds in (("ann", 2, "9.5"), ("bob", 3, "70"), ("cid", 2, "1.25")):
                 await lb.submit("race", member, (wins, seconds))
             await sent(lb, url)
-            for _ in range(2):  # made anew
+            for _ in range(2):  # the second call makes the view anew
                 assert main(["sink", "view", "race", "--to", url]) == 0
             shown = [(e.member, *e.score) for e in (await lb.top("race")).entries]  # type: ignore[misc]
             assert [(m, int(w), Decimal(str(s))) for m, w, s in found(url, QUERIES[-1])] == shown

@@ -1,4 +1,4 @@
-"""The passwords of targets and streams: they work, and nothing shows them."""
+"""The passwords of targets and streams work, and no output shows them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def boards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_password_in_the_environment_works_and_is_not_shown(
     boards: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command line, which others on the machine may see, has no URL."""
+    """The command line, which other users of the machine may see, contains no URL."""
     with Server() as redis:
         redis.call("CONFIG", "SET", "requirepass", PASSWORD)
         address = f"redis://:{PASSWORD}@127.0.0.1:{redis.port}/0"

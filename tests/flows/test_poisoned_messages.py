@@ -1,5 +1,5 @@
-"""Messages that are no events, made to stop a source: each is rejected by name or skipped, and the
-next one counts."""
+"""Messages that are no events and are made to stop a source. Each is rejected with an error code or
+skipped, and the next message counts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ REJECTED = {
     "a label of an object": (event(more=b',"labels":{"a":{"b":1}}'), "invalid_label"),
     "too long": (event(more=b',"x":"' + b"x" * MESSAGE_LIMIT + b'"'), "line_too_long"),
 }
-"""By what they are, messages and the codes of their rejects."""
+"""Messages and the codes of their rejects, by a description of the message."""
 MAPPING = f"{FOUR_FIELDS},at?=at,labels?=labels"
 OTHER_NAMES = ["", "..", "../../etc", "a/b", "b?x=1#", "\0", "x" * 100_000]
 """Names that no board can have."""
@@ -87,7 +87,7 @@ def test_a_poisoned_line_is_rejected_and_the_next_one_counts(boards: Path, tmp_p
 
 
 def test_the_last_of_fields_of_one_name_counts(boards: Path, tmp_path: Path) -> None:
-    """Both ways of reading a message agree on it."""
+    """Both ways of reading a message use the last field."""
     line = b'{"KeyPrefix":"b","UserId":"a","UserId":"c","DeltaScore":1,"DeltaScore":5}'
     count(boards, written(tmp_path / "events", [line]), FOUR_FIELDS)
     count(
@@ -132,7 +132,7 @@ def test_an_entry_that_is_not_utf8_does_not_spoil_the_summary(
 
 
 def test_an_entry_of_64_mib_is_rejected_with_its_beginning(redis: Server, boards: Path) -> None:
-    """In one of its fields; and one that is a little too long as an object."""
+    """One entry is too long in one of its fields, another one is a little too long as an object."""
     fields = (b"KeyPrefix", b"b", b"UserId", b"a", b"DeltaScore", b"1")
     redis.call("XADD", "long", "*", *fields, b"x", b"x" * (64 << 20))
     redis.call("XADD", "long", "*", "m", event(more=b',"x":"' + b"x" * MESSAGE_LIMIT + b'"'))
@@ -145,7 +145,7 @@ def test_an_entry_of_64_mib_is_rejected_with_its_beginning(redis: Server, boards
 
 
 def test_a_message_cannot_pretend_another_subject(boards: Path) -> None:
-    """Who may publish to one subject feeds the board of that subject only."""
+    """A client that may publish to one subject can only feed the board of that subject."""
     with laurels.open(boards) as lb:
         lb.create(laurels.Board("other"))
     message = b'{"$subject":"scores.other","UserId":"a","DeltaScore":1}'

@@ -1,4 +1,4 @@
-"""A store that is made from a ledger has the rankings of the one before, ties included."""
+"""A store that is made from a ledger has the rankings of the earlier store, including ties."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def reading(url: str) -> LedgerReader:
 async def rebuilt(
     lb: laurels.AsyncLeaderboards, url: str, patterns: list[str] | None = None
 ) -> list[RebuiltBoard]:
-    """The boards of a ledger, made in a store."""
+    """Rebuild the boards of a ledger in a store; return what was done for each."""
     reader = reading(url)
     try:
         return await asyncio.to_thread(rebuild, reader, copies_of(lb), patterns)
@@ -51,7 +51,7 @@ async def rebuilt(
 
 
 def everything(lb: laurels.Leaderboards, name: str) -> dict[str, Any]:
-    """Every ranking of a board that changes list, in its order, with the times behind it."""
+    """Return every ranking of a board that changes list, in order, with the times of entries."""
     found: dict[str, Any] = {}
     page = lb.changes(name, initial=True)
     while not (page.changes and page[-1].kind == "initial_end"):
@@ -73,7 +73,7 @@ def server() -> Any:
 
 @pytest.fixture(params=["folder", "redis"])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A place for boards, empty."""
+    """Return the address of an empty store."""
     if request.param == "folder":
         return str(tmp_path / "boards")
     server = request.getfixturevalue("server")
@@ -116,7 +116,7 @@ def test_rankings_are_those_before(kind: str, url: str, target: str, scaled: Sca
 
 
 def test_a_long_history_is_as_it_was(url: str, tmp_path: Path, scaled: Scaled) -> None:
-    """Random events, 200,000 in `make torture`, of few different values, so that many tie."""
+    """The random events, 200,000 in `make torture`, have few different values, so that many tie."""
     defined = laurels.Board(
         "b",
         columns=[laurels.Column("points", scale=0)],
@@ -151,7 +151,7 @@ def test_a_long_history_is_as_it_was(url: str, tmp_path: Path, scaled: Scaled) -
 
 
 def test_cdnow_is_as_it_was(url: str, tmp_path: Path, scaled: Scaled) -> None:
-    """Real purchases in event time: every month and week, with all who spent the same."""
+    """The rebuilt rankings of real purchases, by month and week, are the same, including ties."""
     defined = laurels.Board(
         "spent",
         columns=[laurels.Column("amount", scale=2)],
@@ -218,7 +218,7 @@ class Cut(Exception):  # noqa: N818 (what ends a process)
 
 
 class CutCopies:
-    """Whole boards of a store in a process that ends before one of its writes."""
+    """Copies of whole boards in a process that ends before one of its writes."""
 
     def __init__(self, copies: BoardCopies, writes: int) -> None:
         self._copies = copies
@@ -238,7 +238,7 @@ class CutCopies:
 def test_a_rebuild_begins_anew_wherever_it_was_interrupted(
     url: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before every write of it, one after another, until it ends by itself."""
+    """It is interrupted before its first write, its second, and so on, until it ends by itself."""
     defined, clock = board(), laurels.ManualClock(NOW_MS)
 
     async def fill() -> dict[str, Any]:
@@ -278,7 +278,7 @@ def test_a_rebuild_begins_anew_wherever_it_was_interrupted(
 
 
 def test_cursors_of_the_board_before_are_noticed(url: str, target: str) -> None:
-    """The board keeps its uid; its changes are others, even where they have the same numbers."""
+    """The board keeps its uid, but its changes differ, even where they have the same numbers."""
 
     async def play() -> None:
         clock = laurels.ManualClock(NOW_MS)
@@ -334,7 +334,7 @@ def test_a_board_of_that_name_is_left_alone(url: str) -> None:
 
 
 def test_entries_that_no_ranking_can_have_are_refused(url: str) -> None:
-    """Whatever somebody wrote into the table: nothing of the board is made."""
+    """Somebody wrote the entries into the table. No part of the board is made."""
 
     async def play() -> None:
         clock = laurels.ManualClock(NOW_MS)

@@ -1,4 +1,4 @@
-"""A ledger and its store are compared, and what differs is mended, while writes go on."""
+"""A ledger and its store are compared, and differences are mended, while writes go on."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def reconciled(
 
 
 def stored_rankings(lb: laurels.Leaderboards) -> list[tuple[str, str | None, Any, list[str]]]:
-    """Every ranking of the board: window, period, labels and members."""
+    """Return every ranking of the board: window, period, labels and members."""
     found: dict[str, tuple[str, str | None, Any, list[str]]] = {}
     page = lb.changes("b", initial=True)
     while not (page.changes and page[-1].kind == "initial_end"):
@@ -164,7 +164,7 @@ def some(defined: laurels.Board) -> dict[str, str] | None:
 
 
 class Beside:
-    """The verbs of a store, with something else done before and after each of them."""
+    """The verbs of a store, with a function that is called before and after each of them."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, act: Callable[[], Awaitable[None]]) -> None:
         self._lb = lb
@@ -183,8 +183,8 @@ class Beside:
 
 
 class History:
-    """Events of a board beside a comparison, and what its members have to have in the end. Members
-    that are not `busy` get no events."""
+    """Events of a board during a comparison, and what its members must have in the end. Members
+    that are not in `busy` get no events."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, url: str, random: Random) -> None:
         self.members = [*ODD_MEMBERS, *[f"m{i}" for i in range(400)]]
@@ -203,7 +203,7 @@ class History:
         await sent(self._lb, self._url)
 
     async def act(self) -> None:
-        """Some events, and perhaps a run of the sink, unless it has to wait now."""
+        """Submit some events, and perhaps run the sink, unless the sink has to wait now."""
         random, lb = self._random, self._lb
         some = [
             (random.choice(self.busy), random.randrange(1, 9))
@@ -224,8 +224,8 @@ class History:
         await sent(self._lb, self._url)
 
     def corrupt(self, mend: Side) -> None:
-        """Change what a member has on the side that is to be mended. In the store only of one
-        without events, which would count on top of it."""
+        """Change what a member has on the side that is to be mended. In the store, change only
+        members without events, because events would be added to the changed scores."""
         if mend == "store":
             member = self._random.choice(self.members[100:])
             if self._random.random() < 0.3:
@@ -251,8 +251,8 @@ class History:
 def test_corruptions_beside_writes_are_mended_and_nothing_else(
     mend: Side, url: str, scaled: Scaled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Events, data and runs of the sink between any two steps of the comparison. In the end both
-    sides have what the events add up to."""
+    """Events, data and runs of the sink come between any two steps of the comparison. In the end,
+    both sides have the sums of the events."""
     defined, random = board(windows=["all", "day"]), Random(mend)
 
     async def play() -> None:
@@ -297,7 +297,7 @@ def test_corruptions_beside_writes_are_mended_and_nothing_else(
 
 
 def corrupt_member(lb: laurels.AsyncLeaderboards, member: str) -> None:
-    """Give a member other scores in every ranking, without a record."""
+    """Give a member other scores in every ranking, without a record in the log."""
     store: Any = lb.sync._store
     state = store.named("b")
     columns = entry_columns([StoredEntry(member, 99, 5)], state.rules)
@@ -320,7 +320,7 @@ def run_in(url: str, statement: str, *row: Any) -> None:
 
 
 def corrupt_data(lb: laurels.AsyncLeaderboards, member: str, data: bytes | None) -> None:
-    """Give a member other data, without a record."""
+    """Give a member other data, without a record in the log."""
     store: Any = lb.sync._store
     with store._lock:
         store._fold.index.set_data(store.named("b").number, member.encode(), data)
@@ -334,7 +334,7 @@ def test_data_of_members_is_compared_and_mended(kind: str, mend: Side, url: str)
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
             await lb.create(defined)
-            await sent(lb, url)  # present entries do not list what members in no ranking carry
+            await sent(lb, url)  # present entries omit the data of unranked members
             members = [*ODD_MEMBERS, *[f"m{i}" for i in range(8)]]
             events = [(member, 1, None, None, some(defined)) for member in members]
             await lb.submit_many("b", events)
@@ -507,7 +507,7 @@ def corrupt_rows(url: str, members: list[str]) -> None:
 @pytest.mark.parametrize("mend", ["ledger", "store"])
 @pytest.mark.parametrize("kind", ["redis", "shards", "http"])
 def test_every_kind_of_store_is_compared(kind: str, mend: Side, tmp_path: Path) -> None:
-    """Where the store is told to be wrong, it gets what the ledger has."""
+    """If the store is the side to be mended, it gets the scores of the ledger."""
     url = f"sqlite:///{tmp_path}/ledger.db"
     defined = board(windows=["all", "day"], shards=3 if kind == "shards" else 1)
 

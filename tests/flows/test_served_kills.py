@@ -1,4 +1,5 @@
-"""A server that is killed counts its source once, and sends each change on."""
+"""A server that is killed counts each event of its source once, and sends each change to its
+sinks."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from .killing import BOARD, MEMBERS, Acknowledged, Tally, judge, target
 from .sourcing import FOUR_FIELDS, four_fields, written
 
 EVENTS = 600
-"""Events from one kill to the next."""
+"""The number of events from one kill to the next."""
 
 
 def publish(events: Path, load: Acknowledged, random: Random) -> None:
@@ -36,7 +37,7 @@ def points(lb: laurels.Leaderboards) -> int:
 def test_a_killed_server_counts_its_source_once_and_its_sinks_miss_nothing(
     tmp_path: Path, scaled: Scaled
 ) -> None:
-    """From a file into a board, and from there into a ledger and a file of lines."""
+    """Events go from a file into a board; its changes go into a ledger and a file of lines."""
     random, load = Random("served"), Acknowledged()
     events, settings, boards = tmp_path / "events", tmp_path / "laurels.toml", tmp_path / "boards"
     with laurels.open(boards) as lb:

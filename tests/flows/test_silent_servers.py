@@ -1,4 +1,4 @@
-"""A server that has stopped, and keeps its connections, is a target that is down."""
+"""A server that is stopped but keeps its connections is treated as a target that is down."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SHORT_SECONDS = 0.05
 def delivered_after_a_stop(
     server: Program, url: str, shorten: Callable[[Any, pytest.MonkeyPatch], object]
 ) -> str:
-    """Send a page to a server that is stopped, and again once it goes on; return the error.
-    `shorten` makes the target that is connected give up early."""
+    """Send a page to a stopped server, and send it again after the server is resumed; return the
+    error. `shorten` makes the connected target give up early."""
 
     async def play() -> str:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
@@ -54,7 +54,7 @@ def delivered_after_a_stop(
 
 
 def test_a_stopped_postgresql_is_given_up(postgres: Postgres) -> None:
-    """Its timeout of statements stops with it."""
+    """A stopped server does not apply its own timeout of statements."""
 
     def shorten(_target: Any, patch: pytest.MonkeyPatch) -> None:
         assert postgresql.SILENT_SECONDS > ANSWER_SECONDS

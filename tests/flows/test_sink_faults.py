@@ -1,4 +1,4 @@
-"""Sinks beside what goes wrong for long: a store that went back, a cluster as target."""
+"""Sinks of a store that was restored to an earlier state, and sinks to a cluster."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def cluster() -> Iterator[Cluster]:
 
 
 async def ids(lb: laurels.AsyncLeaderboards, board: str = "b") -> list[str]:
-    """The ids of all changes but the positions of sinks."""
+    """Return the ids of all changes except those of the positions of sinks."""
     page = await lb.changes(board, limit=10_000)
     return [change.id for change in page if change.kind != "position"]
 
 
 def test_a_store_that_was_restored_behind_its_sink_is_noticed(tmp_path: Path) -> None:
-    """A stream stops and says so, and a ledger begins anew; neither goes on as if nothing was."""
+    """The sink to a stream stops with an error, and the sink to a ledger begins anew."""
     folder, saved, path = tmp_path / "boards", tmp_path / "saved", tmp_path / "lines"
     database = f"sqlite:///{tmp_path}/ledger.db"
 
@@ -70,7 +70,7 @@ def test_a_store_that_was_restored_behind_its_sink_is_noticed(tmp_path: Path) ->
 
 
 def test_a_cluster_has_each_change_once(cluster: Cluster) -> None:
-    """The position lies in the slot of the stream, whatever the key."""
+    """The position is stored in the slot of the stream for every form of its key."""
 
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:

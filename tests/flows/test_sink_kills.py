@@ -1,7 +1,8 @@
-"""Nothing is missing, nothing is there twice and the order holds, whoever is killed when.
+"""After any kills, no change is missing, none is there twice, and their order is kept.
 
-The events come through the service while the sink, a process of its own, or its target are killed
-at random moments, each time after the target has got more. The long counts run in `make torture`.
+The events come through the service while the sink, a process of its own, or its target is killed
+at random moments, each time after the target has received more changes. `make torture` runs the
+tests with many kills.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tests.serving import ADMIN_KEY, Served
 from .killing import BOARD, Load, SinkProcess, Tally, judge, target
 
 BATCHES = 12
-"""Batches of events, at most, from the first that arrives to the kill."""
+"""The largest number of batches of events from the first change that arrives to the kill."""
 
 
 @contextmanager
@@ -41,7 +42,7 @@ def served(folder: Path) -> Iterator[tuple[Served, laurels.Leaderboards]]:
 def test_a_target_is_exact_after_kills_of_its_sink(
     kind: str, tmp_path: Path, scaled: Scaled
 ) -> None:
-    """Where the target keeps no position, and knows no ids, changes may be there again."""
+    """A target that keeps no position and recognizes no ids may have changes twice."""
     random, tally = Random(f"sink {kind}"), Tally()
     with (
         served(tmp_path / "boards") as (server, lb),

@@ -1,4 +1,5 @@
-"""The lag of a sink is all that its target has not stored, in the page at hand and behind it."""
+"""The lag of a sink counts all changes that its target has not stored: those of the page that is
+being sent and those after it."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ HOUR = 3_600_000
 
 
 class Paused:
-    """A sink whose target takes pages of 100 changes, and is down."""
+    """A sink whose target takes pages of 100 changes and is down."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, clock: laurels.ManualClock) -> None:
         self.lb, self.clock = lb, clock
@@ -37,13 +38,13 @@ class Paused:
         )
 
     async def until_waiting(self, count: int) -> None:
-        """Return once the sink counts so many changes as waiting."""
+        """Wait until the sink counts this number of changes as waiting."""
         while self.sink.figures.waiting != count:
             await self.counted.quiet()
             await self.steps.step()
 
     async def until_sent(self, member: str) -> None:
-        """Return once the target has a change of a member."""
+        """Wait until the target has a change of a member."""
         while all(change.member != member for change in self.target.changes.get("b", ())):
             await self.counted.quiet()
             await self.steps.step()
@@ -108,7 +109,7 @@ def test_a_stopped_sink_is_behind_by_what_was_counted_since(tmp_path: Path) -> N
 
 
 def test_a_sink_warns_before_the_board_removes_what_it_has_not_sent() -> None:
-    """Once, by the number of changes; not again before it has caught up."""
+    """The sink warns once, by the number of changes, and not again before it has caught up."""
 
     async def test(paused: Paused) -> None:
         lb, clock = paused.lb, paused.clock
@@ -143,7 +144,7 @@ def test_a_sink_warns_before_the_board_removes_what_it_has_not_sent() -> None:
 
 
 def test_a_sink_that_the_store_does_not_know_warns_by_time() -> None:
-    """Its changes go after the time for which the board keeps them."""
+    """The board removes the changes of such a sink after the time for which it keeps changes."""
 
     async def test(paused: Paused) -> None:
         lb, clock = paused.lb, paused.clock

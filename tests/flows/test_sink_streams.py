@@ -40,7 +40,7 @@ def broker() -> Iterator[Nats]:
 
 
 class StoppedError(Exception):
-    """What a test ends a sink with that would wait."""
+    """The error with which a test ends a sink that would wait."""
 
 
 async def opened(clock: laurels.ManualClock | None = None) -> laurels.AsyncLeaderboards:
@@ -50,7 +50,7 @@ async def opened(clock: laurels.ManualClock | None = None) -> laurels.AsyncLeade
 
 
 async def ids(lb: laurels.AsyncLeaderboards) -> list[str]:
-    """The ids of all changes but the positions of sinks."""
+    """Return the ids of all changes except those of the positions of sinks."""
     page = await lb.changes("b", limit=10_000)
     return [change.id for change in page if change.kind != "position"]
 
@@ -112,7 +112,7 @@ def test_a_mapping_that_is_wrong_is_refused(text: str) -> None:
 
 
 def test_a_full_disk_delays_and_leaves_no_half_line(tmp_path: Path) -> None:
-    """Against a file system that is full: the device that never has room."""
+    """The file is a link to `/dev/full`, a device that never has room."""
 
     async def play() -> None:
         lb = await opened()
@@ -137,7 +137,7 @@ def test_a_full_disk_delays_and_leaves_no_half_line(tmp_path: Path) -> None:
 
 
 def test_a_redis_stream_has_each_change_once(redis: Server) -> None:
-    """Also where the store was told nothing, and a runner begins from what it knew before."""
+    """A runner that sends the first changes again, from an outdated position, is refused."""
 
     async def play() -> None:
         lb = await opened()
@@ -179,7 +179,7 @@ def test_a_redis_server_that_is_killed_delays_and_loses_nothing(redis: Server) -
 
 
 async def messages(broker: Nats, stream: str) -> list[tuple[str, dict[str, Any]]]:
-    """All messages of a stream."""
+    """Return all messages of a stream."""
     client = await nats.connect(broker.url)
     context = client.jetstream()
     info = await context.stream_info(stream)
@@ -193,7 +193,7 @@ async def messages(broker: Nats, stream: str) -> list[tuple[str, dict[str, Any]]
 
 
 def test_a_jetstream_has_each_change_once_and_members_in_order(broker: Nats) -> None:
-    """The store forgets how far the sink was: what is sent again is stored once."""
+    """A sink without a position in the store sends everything again, which is stored once."""
 
     async def play() -> None:
         client = await nats.connect(broker.url)
@@ -246,7 +246,7 @@ def test_a_subject_that_is_wrong_is_refused(text: str) -> None:
 
 
 def test_a_stream_is_not_begun_anew_by_itself(tmp_path: Path) -> None:
-    """What was missed is told, and the operator decides; other boards go on."""
+    """The sink reports what it has missed, and the operator decides. Other boards go on."""
 
     async def play() -> None:
         lb, path = await opened(), tmp_path / "changes.jsonl"

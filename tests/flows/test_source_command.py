@@ -15,7 +15,7 @@ TELLING = "from laurels.cli.flows import source\nsource.PROGRESS_SECONDS = 0.0"
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
-    """Commands on a folder with the board gifts, beside a file of two events."""
+    """Return a shell in a directory with a folder of the board gifts and a file of two events."""
     with laurels.open(tmp_path / "boards") as lb:
         lb.create(laurels.Board("gifts"))
     written(tmp_path / "events", [four_fields("gifts", "ann", 1), four_fields("x", "ann", 1)])

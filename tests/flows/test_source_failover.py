@@ -1,5 +1,5 @@
 """A shard of a board comes back without its newest writes, as after a failover to a replica that
-lagged: the source counts there what is missing, and nothing twice."""
+lagged. The source counts the missing events there, and counts no event twice."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AGES = [
     pytest.param({OTHERS[1]: 0}, id="before-the-first"),
     pytest.param({KEEPER: 0}, id="keeper-before-the-first"),
 ]
-"""Which shards lose writes, and after how many batches each stood where it comes back."""
+"""The shards that lose writes, each with the number of batches that its restored copy has."""
 
 Counts = Counter[str]
 
@@ -67,7 +67,7 @@ class ShardCopies:
         self._copies.append({shard: self._dumped(shard) for shard in range(SHARDS)})
 
     def put_back(self, ages: dict[int, int]) -> None:
-        """Have shards lose what was written after a copy of them."""
+        """Make shards lose what was written after a copy of them."""
         for shard, age in ages.items():
             if keys := self._keys(shard):
                 self._client.delete(*keys)
@@ -145,7 +145,7 @@ def test_a_shard_that_comes_back_older_while_the_source_runs(
 
 
 class Losses:
-    """Now and then shards are copied, and lose what was written after one of the copies."""
+    """Random copies of shards, and random losses of what was written after one of the copies."""
 
     def __init__(self, server: Server, rng: Random) -> None:
         self._copies, self._rng = ShardCopies(server), rng
@@ -165,13 +165,13 @@ class Losses:
 def test_shards_that_lose_writes_again_and_again(
     server: Server, tmp_path: Path, scaled: Scaled
 ) -> None:
-    """Any shards, at any time, also when what they had lost is about to be counted again."""
+    """Any shards lose writes at any time, also before earlier lost events are counted again."""
     for seed in range(scaled(2, 200)):
         rng, expected = Random(seed), Counter[str]()
         losses = Losses(server, rng)
         file = written(tmp_path / f"events{seed}", events_of(rng, 60, expected))
         for _ in range(4):
-            with suppress(SourceOvertaken):  # all shards went back to one position
+            with suppress(SourceOvertaken):  # raised if all shards went back to one position
                 count(
                     server.url,
                     file,
@@ -330,8 +330,8 @@ def test_a_node_that_comes_back_with_an_older_copy_of_its_data(
     tmp_path: Path,
     scaled: Scaled,
 ) -> None:
-    """Two shards on two nodes; one of these loses writes while the source runs, then while it is
-    stopped."""
+    """A board has two shards on two nodes. One node loses writes while the source runs, and then
+    again while the source is stopped."""
     address, publish = stream
     for node in cluster.primaries:
         node.call("FLUSHALL")

@@ -1,4 +1,4 @@
-"""Files and pipes of JSON lines feed boards, each line once, when it came."""
+"""Files and pipes of JSON lines feed boards; each line counts once, as soon as it arrives."""
 
 import os
 import queue
@@ -23,7 +23,7 @@ from .sourcing import FOUR_FIELDS, SourceProcess, count, four_fields, reader_of,
 
 
 def pipe_of(chunks: Iterable[bytes]) -> Callable[[int], bytes]:
-    """What reads these chunks, one at a time."""
+    """Return a function that reads these chunks, one at a time."""
     left = iter(chunks)
     return lambda _size: next(left)
 
@@ -79,7 +79,7 @@ def position_of(boards: Path, board: str) -> StreamPosition:
 def test_a_board_that_gets_nothing_holds_no_run_back(
     boards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also of a run that dies, whose positions were moved after every other batch."""
+    """This also holds for a run that dies and whose positions advance after every second batch."""
     monkeypatch.setattr(runner, "ADVANCE_EVERY", 2)
     file = written(tmp_path / "events", [four_fields("gifts", "ann", 1) for _ in range(10)])
 
@@ -197,7 +197,7 @@ def test_a_pipe_is_counted_to_its_end_and_anew_in_another_run(boards: Path) -> N
 
 
 def test_a_line_of_a_pipe_is_counted_when_it_came(boards: Path) -> None:
-    """The pipe gives its second line only when the first is counted, and never ends."""
+    """The pipe returns its second line only after the first one was counted, and never ends."""
     given: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     given.put(four_fields("gifts", "ann", 1) + b"\n")
     seen: list[int] = []

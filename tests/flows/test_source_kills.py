@@ -1,4 +1,4 @@
-"""A source that is killed at random moments counts everything once: kills, other batches, again.
+"""A source that is killed at random moments and goes on with other batches counts everything once.
 
 `make torture` has more kills.
 """
@@ -23,13 +23,13 @@ from .sourcing import FOUR_FIELDS, NatsServer, SourceProcess, four_fields, writt
 
 SEED = 20_261_124
 FIRST, MORE = 1_500, 300
-"""Events that are there at first, and that come while a source runs."""
+"""The number of events at first, and the number that come while a source runs."""
 
 FEW = [("file", "folder"), ("redis", "shards"), ("nats", "shards")]
 """The streams and the boards that are tested every time; `make torture` has all pairs."""
 
 TELLING = "from laurels.cli.flows import source\nsource.PROGRESS_SECONDS = 0.0"
-"""Has a source print a line for each batch. It is further on when that is read."""
+"""Makes a source print a line for each batch. The source has gone on when the line is read."""
 
 Publish = Callable[[list[bytes]], object]
 Expected = dict[str, Counter[str]]
@@ -45,7 +45,7 @@ def server() -> Iterator[Server]:
 def stream(
     request: pytest.FixtureRequest, server: Server, tmp_path: Path
 ) -> Iterator[tuple[str, Publish]]:
-    """The address of an empty stream, and what publishes events there."""
+    """Yield the address of an empty stream, and a function that publishes events there."""
     if request.param == "nats":
         with NatsServer() as nats:
             nats.create("EVENTS", "events")
@@ -61,7 +61,7 @@ def stream(
 
 @pytest.fixture
 def boards(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Iterator[str]:
-    """The URL of the boards a to d."""
+    """Yield the URL of the boards a to d."""
     on_server = request.param in ("server", "shards")
     url = f"{server.url}/0" if on_server else str(tmp_path / "boards")
     with laurels.open(url) as lb:
@@ -85,7 +85,7 @@ def publish(server: Server, events: list[bytes]) -> None:
 
 
 def events_of(rng: Random, count: int, expected: Expected) -> list[bytes]:
-    """Events of the boards, of one that is not there, and what is no event."""
+    """Return events of the boards, events of a missing board, and messages that are no events."""
     found = []
     for _ in range(count):
         board, member = rng.choice("aaabbcx"), f"m{rng.randrange(40)}"

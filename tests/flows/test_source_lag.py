@@ -1,4 +1,4 @@
-"""A source that lags loses nothing: what its runner tells boards of the time of the stream."""
+"""A source that lags loses nothing, because its runner reports the time of the stream to boards."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ EVENT = b'{"board": "b", "member": "ann", "value": 1}'
 
 
 class LeapingClock(laurels.ManualClock):
-    """A clock that may go back."""
+    """A clock that a test may set back."""
 
     def set(self, now_ms: int) -> None:
         self._now_ms = now_ms
 
 
 class MemoryReader:
-    """A stream in this process, which takes messages by a clock; with `idle_ms` that moves on
-    whenever somebody waits for a message."""
+    """A stream in this process, which takes messages by a clock. A reader that waits for a message
+    advances the clock by `idle_ms`."""
 
     name, resumes, ended = "memory", True, False
 
@@ -84,7 +84,7 @@ class MemoryReader:
 
 
 class BusyReader(MemoryReader):
-    """A stream that takes a message every second, and always has one."""
+    """A stream that takes a message every second and always has one to read."""
 
     async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
         await asyncio.sleep(0)
@@ -113,8 +113,8 @@ async def opened(clock: laurels.ManualClock) -> AsyncIterator[laurels.AsyncLeade
 
 
 async def ends(lb: laurels.AsyncLeaderboards, board: str = "b") -> list[tuple[bool, bool]]:
-    """Of each period, the oldest first, whether it is final and whether it waits for the source;
-    without those from before the beginning."""
+    """Return for each period, the oldest first, whether it is final and whether it waits for the
+    source. Periods that started before `BEGIN_MS` are left out."""
     found = await lb.periods(board, "hour")
     return [
         (info.final, info.waits_for == ("source/s",))
@@ -148,7 +148,7 @@ def test_a_source_that_stood_still_counts_where_its_messages_belong() -> None:
 
 
 def test_a_batch_is_judged_message_by_message() -> None:
-    """What the stream took after the grace of an hour is late in it, in whatever batch it comes."""
+    """A message that the stream took after the grace of an hour is late there in every batch."""
 
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS)
@@ -171,8 +171,8 @@ def test_a_batch_is_judged_message_by_message() -> None:
 
 
 def test_boards_without_messages_are_told_the_time() -> None:
-    """Within ten seconds after the end of a grace its period is final, also on a board that gets
-    nothing; told once for each, not every ten seconds."""
+    """A period is final within ten seconds after the end of its grace, also on a board that gets no
+    messages. The source reports the time once for each period, not every ten seconds."""
 
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS)
@@ -216,8 +216,8 @@ def test_a_busy_stream_tells_the_time_to_other_boards() -> None:
 
 
 def test_a_clock_that_leaps_blocks_no_period_for_good() -> None:
-    """While the clock is ahead the source says that it has passed a later time; when it is set
-    right, the source goes on from there."""
+    """While the clock is ahead, the source reports that it has passed a later time. After the clock
+    is set right, the source goes on with the right time."""
 
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS)
@@ -292,7 +292,7 @@ def test_a_stream_of_redis_tells_its_time(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("lag", [0, 30 * MINUTE])
 def test_the_time_of_a_source_survives_its_end(lag: int) -> None:
-    """A run goes on with the time that the one before had passed."""
+    """A run goes on with the time that the previous run had passed."""
 
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS + HOUR + 6 * MINUTE)

@@ -16,7 +16,7 @@ TAKEN_MS = 1_795_219_200_000
 
 
 def event(template: str, raw: bytes, taken_ms: int | None = TAKEN_MS) -> object:
-    """The board and the event that a message stands for."""
+    """Return the board and the event that a mapping makes of a message."""
     mapping, fields = parse_mapping(template), fields_of(Message(ZERO, raw))
     return mapping.board_of(fields), *mapping.event_of(fields, taken_ms)
 

@@ -1,4 +1,4 @@
-"""Streams of JetStream feed boards, each message once; a stream that is not the same is noticed."""
+"""Streams of JetStream feed boards; each message counts once, and another stream is noticed."""
 
 import signal
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def server() -> Iterator[NatsServer]:
 
 @pytest.fixture
 def stream(server: NatsServer) -> str:
-    """The address of an empty stream, made anew."""
+    """Create an empty stream; return its address."""
     server.call(f"STREAM.DELETE.{STREAM}")
     server.create(STREAM, "scores.*")
     return f"{server.url}/{STREAM}"
@@ -97,7 +97,7 @@ def test_messages_are_counted_once_in_any_batches(
 
 
 def test_a_message_is_counted_when_it_came(server: NatsServer, stream: str, boards: Path) -> None:
-    """The next message is published only when the one before it has counted."""
+    """Each message is published only after the previous one has been counted."""
     seen: list[int] = []
 
     def publish_next(runner: SourceRunner, figures: Figures) -> None:
@@ -121,7 +121,7 @@ def test_the_subject_is_a_field(server: NatsServer, stream: str, boards: Path) -
 def test_long_messages_are_read_in_small_batches(
     server: NatsServer, stream: str, boards: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many there are, those of one read have a bounded length."""
+    """The messages of one read have a bounded total length, however many there are."""
     monkeypatch.setattr(nats_stream, "BATCH_BYTES", 100_000)
     long = msgspec.json.encode({"KeyPrefix": "gifts", "UserId": "ann", "DeltaScore": 1, "x": X})
     server.publish("scores.gifts", [*[long] * 20, *gifts(50), *[long] * 20])

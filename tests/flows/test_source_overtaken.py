@@ -1,5 +1,5 @@
-"""A source that is paused and overtaken by another run of it counts nothing twice when it wakes up:
-its commits name the position that they follow, and the store compares."""
+"""A source that is paused and overtaken by another run of it counts nothing twice when it resumes:
+its commits name the position that they follow, and the store compares it with the stored one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOARDS = ("gifts", "gold")
 
 @pytest.fixture(params=["service", "redis", "shards"])
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of the boards."""
+    """Yield the URL of the boards."""
     shards = 3 if request.param == "shards" else 1
     boards = [laurels.Board(name, windows=["all", "day"], shards=shards) for name in BOARDS]
     if request.param == "service":

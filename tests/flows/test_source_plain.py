@@ -1,4 +1,4 @@
-"""The fast path for plain messages and the mapping make the same of every message."""
+"""The fast path for plain messages and the mapping have the same result for every message."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ OTHERS = (
 
 
 def by_mapping(template: str, message: Message) -> object:
-    """What the mapping alone makes of a message: the board and the event, or the error."""
+    """Return the result of the mapping alone: the board and the event, or the error."""
     mapping = parse_mapping(template)
     try:
         fields = fields_of(message)
@@ -41,7 +41,7 @@ def by_mapping(template: str, message: Message) -> object:
 
 
 def by_parser(template: str, message: Message) -> object:
-    """The same by the fast path, if it takes the message."""
+    """Return the result of the fast path, or of the mapping if the fast path refuses it."""
     parser = EventParser(parse_mapping(template))
     found = parser.plain(message)
     if found is None:
@@ -54,7 +54,7 @@ def by_parser(template: str, message: Message) -> object:
 
 @st.composite
 def raw_messages(draw: st.DrawFn) -> bytes:
-    """JSON objects with the parts of an event, sound and not, some of them twice."""
+    """Draw JSON objects with valid and invalid parts of an event, some of them twice."""
     texts = st.sampled_from(['"m"', '""', '"ä\\u0000"', '"\\ud800"', "null", "7", "true", "[]"])
     numbers = st.sampled_from(
         ["1", "-0", "0", "1.5", "1.0", '"1"', "1e3", "null", "NaN", "true", "9" * 30, "9" * 5_000]

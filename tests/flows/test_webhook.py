@@ -1,4 +1,4 @@
-"""Webhooks: what a receiver is sent, what its answers mean, and where a sink never calls."""
+"""Webhooks: what a receiver gets, what its answers mean, and which addresses a sink never calls."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_secret_may_come_from_a_file(tmp_path: Path) -> None:
 
 
 class Receiver(ThreadingHTTPServer):
-    """Takes webhooks, and answers as a test has prepared: first `answers`, then 200."""
+    """Receives webhooks; answers first with `answers`, which a test prepares, and then with 200."""
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
@@ -203,7 +203,7 @@ def test_private_addresses_are_not_called(host: str) -> None:
 
 
 class Names:
-    """A resolver whose answer for a name is another one each time."""
+    """A resolver that gives another answer for a name each time."""
 
     def __init__(self, *answers: list[str]) -> None:
         self._answers = list(answers)
@@ -219,7 +219,7 @@ class Names:
 def test_a_name_of_a_private_address_is_not_called(
     answer: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor is one that has a public address besides."""
+    """A name that has a public address as well is not called either."""
 
     async def play() -> None:
         lb = await opened()
@@ -237,8 +237,8 @@ def test_a_name_of_a_private_address_is_not_called(
 def test_a_name_that_changes_after_the_check_leads_nowhere_else(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The receiver is on the loopback: a second answer for the name would lead there. The request
-    goes to the public address of the first answer, and the name is not looked up again."""
+    """The receiver has a loopback address, which a second answer for the name would give. The
+    request goes to the public address of the first answer, and the name is not looked up again."""
     called: list[object] = []
 
     async def play() -> None:
@@ -268,7 +268,7 @@ def test_a_name_that_changes_after_the_check_leads_nowhere_else(
 
 
 def test_the_body_of_an_answer_does_not_matter(receiver: Receiver) -> None:
-    """One that never ends would fill the memory, or hold the sink."""
+    """A body that never ends would otherwise fill the memory or block the sink."""
 
     async def play() -> None:
         lb = await opened()
@@ -284,7 +284,7 @@ def test_the_body_of_an_answer_does_not_matter(receiver: Receiver) -> None:
 def test_a_receiver_that_never_answers_is_given_up(
     answer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is silent, or says without end that it goes on."""
+    """The receiver sends nothing, or sends `100 Continue` without end."""
     monkeypatch.setattr(webhook, "ANSWER_SECONDS", 0.02)
 
     async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -323,7 +323,7 @@ def test_a_url_that_is_no_webhook_is_refused(url: str) -> None:
 
 
 def test_a_sink_that_is_stopped_goes_on_where_it_was(receiver: Receiver) -> None:
-    """Stopped between the answer of the receiver and the note in the store: sent once more."""
+    """A page is sent once more if the sink stops before the store has its position."""
 
     async def play() -> None:
         lb = await opened(600)
@@ -342,7 +342,7 @@ def test_a_sink_that_is_stopped_goes_on_where_it_was(receiver: Receiver) -> None
 
 
 def test_a_kill_while_parking_leaves_no_damage(tmp_path: Path) -> None:
-    """Half a line is cut off: its page was not confirmed, and is parked again."""
+    """Half a line is removed: its page was not confirmed, and is parked again."""
 
     async def play() -> None:
         lb = await opened()

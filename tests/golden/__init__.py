@@ -1,1 +1,1 @@
-"""What users and stored data rely on, frozen: a change of a file here is a decision of its own."""
+"""Files with what users and stored data rely on. A change of one of them needs its own decision."""

@@ -1,4 +1,5 @@
-"""A folder as it was written once, with its answers: it opens for ever, and answers the same.
+"""Folders that were written once, with their answers. All later code has to open them and to give
+the same answers.
 
 `folder-1` holds a log and two snapshots, with entries after the newest; `folder-1-log` is such a
 folder before its first snapshot. Both were written by the code of 22 November 2026 and are never
@@ -21,9 +22,9 @@ HERE = Path(__file__).parent
 NUMBER = 1
 OPENED_AFTER_MS = 60_000
 Answers = dict[str, dict[str, object]]
-"""By board and question."""
+"""The answers by board and question."""
 UNNAMED = laurels.Board("unnamed", windows=["all", "week:keep=20", "day:tz=Asia/Tokyo"])
-"""A board whose windows are called by their whole text form, as they were then."""
+"""A board whose windows have their whole text form as their names, as all windows had then."""
 
 
 def folders() -> list[Path]:
@@ -32,11 +33,11 @@ def folders() -> list[Path]:
 
 
 ADDED = {"labels", "changes", "changes_max", "head", "close_wait", "starts", "ends"}
-"""Fields of a definition that there were not when a folder was written."""
+"""Fields of a definition that did not exist when a folder was written."""
 
 
 def answers(lb: laurels.Leaderboards) -> Answers:
-    """Everything the folder's boards answer, offsets left out, in an order of its own."""
+    """Return the answers of the boards of a folder, without offsets, in a fixed order."""
     return {board.name: dict(_of_board(lb, board)) for board in (*BOARDS, UNNAMED)}
 
 
@@ -65,7 +66,7 @@ def expected(folder: Path) -> bytes:
 
 
 def encoded(found: Answers) -> bytes:
-    """Write answers as they are kept: a line for each question."""
+    """Return answers in the form in which they are kept: a line for each question."""
     encoder = msgspec.json.Encoder(order="deterministic")
     return encoder.encode_lines(
         (board, question, answer)

@@ -1,4 +1,4 @@
-"""The surfaces as texts: signatures of public names, OpenAPI, `--help` of every command, errors."""
+"""The public interfaces as texts: signatures, OpenAPI, `--help` of every command, and errors."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ SIGNATURES, OPENAPI, HELP, ERRORS = (
     HERE / name for name in ("signatures.txt", "openapi.json", "help.txt", "errors.txt")
 )
 _PLACES = re.compile(r"\blaurels\.(?:[a-z_]\w*\.)+(?=[A-Z_])")
-"""Where a type is defined, which is no promise."""
+"""The module in which a type is defined, which may change."""
 
 
 def signatures() -> str:
-    """Every public name with its kind, and its public methods and fields with their signatures,
-    types by their names."""
+    """Return every public name with its kind, and its public methods and fields with their
+    signatures, in which types have their names without modules."""
     return "\n".join(line for name in sorted(laurels.__all__) for line in _lines_of(name)) + "\n"
 
 
@@ -63,13 +63,13 @@ def _signature(value: object) -> str:
 
 
 def described() -> str:
-    """The OpenAPI document of the service."""
+    """Return the OpenAPI document of the service."""
     return msgspec.json.format(openapi(ROUTES), indent=1).decode() + "\n"
 
 
 def help_texts() -> str:
-    """Every command with its help, and its arguments and options by their panels, as they are
-    defined: how `--help` lays them out is up to the library that prints it."""
+    """Return every command with its help, and its arguments and options by their panels, as they
+    are defined. The layout of `--help` depends on the library that prints it and is left out."""
     return "\n".join(_command(typer.main.get_command(program.program()), "laurels"))
 
 
@@ -102,7 +102,7 @@ def _parameter(parameter: Any) -> str:
 
 
 def error_table() -> str:
-    """Every error code with its class, its HTTP status and whether trying again may help."""
+    """Return every error code with its class, its HTTP status and whether a retry may help."""
     rows = (
         f"{row.code:<28} {row.name:<24} {row.status} {'retry' if row.retryable else ''}".rstrip()
         for row in table()

@@ -1,4 +1,4 @@
-"""Folders written by earlier code open, answer as they did, pass `check`, and go on."""
+"""Folders of earlier code open, give the same answers, pass `check`, and accept new events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signatures, OpenAPI, help and error codes are as they are kept, until a change is decided."""
+"""Signatures, OpenAPI, help and error codes equal the kept files until a change is decided."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The history is a function of a seed alone, so every store and every version of the code plays the
 same one. Each step submits a batch, moves the clock, or does something rarer (a set, a removal,
-data of a member); after every step some questions are asked. A step becomes one line: its kind, the
+data of a member). Some queries follow every step. A step becomes one line: its kind, the
 SHA-256 of all its receipts, and of its answers. Offsets are left out, since stores count them
 differently. Windows with a refresh are left out too: when they are refreshed depends on the store.
 """
@@ -47,12 +47,12 @@ BOARDS = (
         "points", columns=[{"name": "points", "scale": 2, "max": "500.00"}], windows=["all", "hour"]
     ),
 )
-"""What the boards are defined as: every operator, order, tie, kind of window and rank style but
-`dense`, which a board in several shards cannot have."""
+"""The boards of the trace, which have every operator, order, tie, kind of window and rank style
+except `dense`, which a board in several shards cannot have."""
 
 
 class Step(Struct, frozen=True):
-    """One step of the history as it is kept: `events` counts all up to and including it."""
+    """One step of the history as it is kept. `events` counts the events up to and including it."""
 
     kind: str
     events: int
@@ -69,10 +69,10 @@ class Player:
         self._random = Random(20_261_120)
         self.events = 0
         self.answers: list[object] = []
-        """The answers of the last step, as they were."""
+        """The answers of the last step in full."""
 
     def play(self, events: int) -> Iterator[Step]:
-        """Create the boards and play until so many events were submitted."""
+        """Create the boards and play steps until this number of events has been submitted."""
         for board in BOARDS:
             self._lb.create(board)
         while self.events < events:
@@ -131,14 +131,14 @@ class Player:
         if board.name == "sprint":
             return f"{r.randint(0, 99_999) / 10:.1f}"
         if board.name == "points":
-            return r.choice(["0.25", "-1.50", "12.00", "480.99", "1.999"])  # the last is refused
+            return r.choice(["0.25", "-1.50", "12.00", "480.99", "1.999"])  # `1.999` is refused
         return r.randint(-3, 40)
 
     def _labels(self, board: laurels.Board) -> dict[str, str] | None:
         return {"room": self._random.choice(ROOMS)} if board.name == "rooms" else None
 
     def _ask(self) -> Iterator[object]:
-        """Ask some questions about one board, in one window."""
+        """Run some queries on one board, in one window."""
         board, r, lb = self._random.choice(BOARDS), self._random, self._lb
         name, member = board.name, r.choice(MEMBERS)
         window = r.choice(list(board.rules().windows))
@@ -167,14 +167,14 @@ _WEIGHTS = [50, 25, 5, 5, 5, 10]
 
 
 def digest(values: object) -> str:
-    """The first half of the SHA-256 of values as JSON, in which decimals are exact."""
+    """Return the first half of the SHA-256 of values as JSON, in which decimals are exact."""
     content = msgspec.json.encode(values, order="deterministic")
     return hashlib.sha256(content).hexdigest()[:32]
 
 
 def _without_offset(receipt: laurels.Receipt) -> dict[str, Any]:
     kept: dict[str, Any] = msgspec.to_builtins(receipt, builtin_types=())
-    del kept["offset"], kept["message"]  # messages may be worded anew
+    del kept["offset"], kept["message"]  # the wording of messages may change
     return kept
 
 
@@ -185,8 +185,8 @@ def _page(page: laurels.Page | None) -> object:
 
 
 def _standing(found: laurels.Standing | None) -> object:
-    """A standing as it was when the trace was recorded: without what is needed, and without the
-    bounds of its rank."""
+    """Return a standing with the fields that it had when the trace was recorded: without the value
+    that is needed, and without the bounds of its rank."""
     if found is None:
         return None
     assert (found.rank_low, found.rank_high, found.exact) == (found.rank, found.rank, True)

@@ -12,7 +12,7 @@ from tests.golden.trace import EVENTS, START_MS, Player, Step
 STEPS_FILE = Path(__file__).parent / "trace.jsonl"
 ANSWERS_FILE = Path(__file__).parent / "trace-answers.json"
 FULL_EVERY = 400
-"""The answers of every so-manieth step are kept in full, to be read when a digest differs."""
+"""The interval of the steps whose answers are kept in full, for reading when a digest differs."""
 
 
 def recorded() -> list[Step]:

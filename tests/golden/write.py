@@ -1,7 +1,7 @@
-"""Write golden files anew: `python -m tests.golden.write NAME…`; without names all but the folder.
+"""Write golden files anew with `python -m tests.golden.write NAME…`.
 
-The commit message of whoever does so says what changed and why: these files are what users, and
-data that was stored before, rely on.
+Without names, all files except the folder are written. The message of a commit that changes these
+files has to state what changed and why, because users and stored data rely on them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Adding to a copy of the source what a developer would write, and asking it."""
+"""Helpers that add to a copy of the source what a developer would write, and run the copy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 Insertion = tuple[str, str]
-"""A line of a file, and what is written before it."""
+"""A line of a file, and the text that is inserted before it."""
 
 
 def patched(folder: Path, changes: Mapping[str, Sequence[Insertion]]) -> Path:
-    """Copy the package into a folder and write into its files, of which some may be new; return
-    the folder."""
+    """Copy the package into a folder and insert texts into its files, of which some may be new;
+    return the folder."""
     shutil.copytree(
         ROOT / "src" / "laurels",
         folder / "laurels",
@@ -34,7 +34,7 @@ def patched(folder: Path, changes: Mapping[str, Sequence[Insertion]]) -> Path:
 
 
 def run(folder: Path, program: str, *arguments: str) -> str:
-    """Return what a program prints that imports the package in a folder and the tests."""
+    """Run a program that imports the tests and the package in a folder; return its output."""
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])},

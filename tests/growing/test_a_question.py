@@ -1,5 +1,5 @@
-"""A new question is a type, a verb, and its line in the awaited verbs; no store, no part of the
-service and no command knows of it."""
+"""A new question needs a type, a verb, and its line in the awaited verbs. No store, no part of the
+service and no command has to be changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new store is a class with the methods of `Store`: every verb works over it."""
+"""A new store is a class with the methods of `Store`, and every verb works with it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VERBS = [
 
 
 class CountingStore:
-    """Pass everything on to another store, and count queries and commands by their types."""
+    """Passes all calls to another store, and counts queries and commands by their types."""
 
     def __init__(self, store: Store) -> None:
         self.queries: Counter[str] = Counter()
@@ -105,7 +105,7 @@ class CountingStore:
 
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The names of the verbs that a test has called."""
+    """Return the names of the verbs that a test has called."""
     names: set[str] = set()
 
     def noting(name: str, verb: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,5 +1,5 @@
-"""A store needs a handful of methods to pass a part of the contract: this one folds each command
-into an index at once, with what all stores share, and keeps no log."""
+"""A store needs only a few methods to pass a part of the contract. The store of this test applies
+each command to an index at once, with the code that all stores share, and keeps no log."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SLICE = (
 
 
 class UnloggedStore:
-    """Boards of one thread, for reading and writing; nothing outlives the process."""
+    """Boards that one thread reads and writes. All data is lost when the process ends."""
 
     def __init__(self, clock: laurels.Clock) -> None:
         self._clock = clock
@@ -141,7 +141,7 @@ class UnloggedStore:
             raise Closed("the store is closed")
         self._fold.advance_clock(self._clock.now_ms())
 
-    # What this part of the contract does not ask for
+    # This part of the contract does not need the methods below.
 
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False

@@ -1,5 +1,5 @@
-"""A new window kind is a class, its place in the union of kinds, and its form in a definition; no
-store, no part of the service and no command knows of it."""
+"""A new window kind needs a class, its place in the union of kinds, and its form in a definition.
+No store, no part of the service and no command has to be changed."""
 
 from __future__ import annotations
 
