@@ -1,4 +1,4 @@
-"""A browser, and pages that report whatever goes wrong in them."""
+"""A browser for tests, and pages that record every error in them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.redis.programs import skip_or_fail
 
 WITHIN_MS = 60_000
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"]
-"""Nothing here draws in three dimensions, for which a processor would have to stand in."""
+"""The pages draw nothing in three dimensions, so no software renderer has to replace the GPU."""
 _INSTALL = "apt-get install -y chromium"
 
 _WATCH = """
@@ -56,10 +56,10 @@ def launched() -> Iterator[Browser]:
 
 
 class Contexts:
-    """The contexts of a browser: one for each choice of options, shared by all tabs with these.
+    """The contexts of a browser: one for each set of options, shared by all tabs with that set.
 
-    A context of its own takes a tab twice as long, for it has a cache and processes of its own; so
-    has the first tab of a context, which is therefore left open, empty.
+    Opening a tab takes twice as long if the tab gets a new context, because each context has its
+    own cache and processes. The first tab of a context starts them, so an empty tab is left open.
     """
 
     def __init__(self, browser: Browser) -> None:
@@ -77,7 +77,7 @@ class Contexts:
 
 
 class Watched:
-    """A page in a tab of its own, and what went wrong in it."""
+    """A page in its own tab, and the errors that it reported."""
 
     def __init__(self, context: BrowserContext) -> None:
         self.page: Page = context.new_page()
@@ -91,12 +91,12 @@ class Watched:
             self.errors.append(message.text)
 
     def ensure_clean(self) -> None:
-        """No error, no warning, no dialog, nothing the policy refused."""
+        """Assert that there was no error, warning, dialog or violation of the content policy."""
         assert self.errors == []
         assert self.page.evaluate("violations") == []
 
     def close(self) -> None:
-        """Close the tab, and with it all that the page may have kept."""
+        """Close the tab and assert that the page stored nothing outside it."""
         kept = self.page.evaluate("[document.cookie, Object.keys(localStorage)]")
         self.page.close()
         assert kept == ["", []], "the page keeps something beyond its tab"
@@ -104,15 +104,15 @@ class Watched:
 
 Open = Callable[..., Watched]
 KEYS: dict[str, str] = {}
-"""The keys with which servers are looked at, by their addresses."""
+"""The keys with which pages of servers are opened, by the addresses of the servers."""
 
 
 class Boards:
-    """The boards of a server, each test with its own.
+    """The boards of a server. Each test creates its own boards.
 
-    `url` is where they are looked at, `told` where what happens to them is sent: the same, or
-    another process of the same service. Pages of them are opened with the key, unless they are to
-    ask for it.
+    Pages are opened at `url`. Writes are sent to `told`, which is the same address or that of
+    another process of the same service. Pages are opened with the key, unless `signs_in` is false:
+    then they have to ask for it.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Boards:
             return json.loads(answer.read() or b"null")
 
     def made(self, scores: list[tuple[str, object]], **definition: object) -> str:
-        """A new board with these scores."""
+        """Create a board with these scores and return its name."""
         name = f"board-{next(self._numbers)}"
         self.send("PUT", f"/v1/boards/{name}", definition)
         self.score(name, *scores)

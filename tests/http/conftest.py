@@ -1,4 +1,4 @@
-"""A browser for the tests of a module, and pages of it for each."""
+"""A browser for the tests of a module, and pages for each test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def contexts(browser: Browser) -> Contexts:
 
 @pytest.fixture
 def open_page(contexts: Contexts) -> Iterator[Open]:
-    """Opens an address in a tab of its own."""
+    """Open addresses, each in its own tab."""
     opened: list[Watched] = []
 
     def open_(address: str, **options: Any) -> Watched:

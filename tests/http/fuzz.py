@@ -1,5 +1,5 @@
-"""Requests made from the description of the service, well-formed and not: none gets an answer that
-the description does not know.
+"""Valid and invalid requests, generated from the OpenAPI description of the service: each answer
+must be one that the description declares.
 
     python -m tests.http.fuzz --minutes 10
 """
@@ -58,7 +58,7 @@ KNOWN: dict[str, list[str]] = {
     "by": ["room"],
     "scope": ["room", "", "gender,zone"],
 }
-"""What is there, so that some requests are not refused."""
+"""Values that exist on the server, so that some requests are not refused."""
 BOARDS: dict[str, dict[str, Any]] = {
     "b": {"windows": ["all", "day", "3h=rolling:3h/1h"], "columns": [{"name": "p", "scale": 2}]},
     "gifts": {"scopes": [[], ["room"], ["zone", "gender"]], "rank_by": "room"},
@@ -67,7 +67,7 @@ BOARDS: dict[str, dict[str, Any]] = {
 
 
 class Fuzz:
-    """A described service, and what its answers to made-up requests were."""
+    """A service with its description, and the statuses of its answers to generated requests."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -76,7 +76,7 @@ class Fuzz:
         self._stock()
 
     def _stock(self) -> None:
-        """Has the boards there that questions are asked about."""
+        """Create the boards that requests are about, unless they exist, and write some scores."""
         with httpx.Client(base_url=self._url, headers=HEADERS) as http:
             for name, definition in BOARDS.items():
                 http.put(f"/v1/boards/{name}?on_exists=accept", json=definition)
@@ -86,7 +86,7 @@ class Fuzz:
             http.post("/v1/boards/gifts/scores", json=[["ann", 5, None, None, labels]])
 
     def operations(self) -> Iterator[Any]:
-        """All of them that end."""
+        """Yield all operations whose answers end."""
         for each in self._schema.get_all_operations():
             assert isinstance(each, Ok), each
             operation = each.ok()
@@ -94,13 +94,13 @@ class Fuzz:
                 yield operation
 
     def run(self, operation: Any, number: int, examples: int) -> None:
-        """Asks an operation so many made-up requests; raises where an answer is a wrong one."""
+        """Send this many generated requests to an operation. Raise if an answer is wrong."""
         self._stock()
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
             made = operation.as_strategy(generation_mode=mode)
             try:
                 self._judged(operation, made, number, examples)()
-            except Unsatisfiable:  # nothing can be wrong with a request that says nothing
+            except Unsatisfiable:  # a request without parameters and body cannot be invalid
                 if mode is GenerationMode.POSITIVE:
                     raise
 
@@ -132,7 +132,7 @@ class Fuzz:
 
 
 def _name_scope(case: Any, described: list[dict[str, Any]], room: str | None) -> None:
-    """Has a question that may name a scope name one that there is, and an event carry its label."""
+    """Put a scope that exists into a query that can name one, and its label into the events."""
     if room is None:
         return
     if any(each["name"] == "labels" and "explode" in each for each in described):
@@ -145,7 +145,7 @@ def _name_scope(case: Any, described: list[dict[str, Any]], room: str | None) ->
 
 
 def _places(case: Any) -> Iterator[dict[str, Any]]:
-    """Where a request names what may be there."""
+    """Yield the parts of a request that can name existing values."""
     for place in (case.path_parameters, case.query, case.body):
         for each in place if isinstance(place, list) else [place]:
             if isinstance(each, dict):
@@ -153,7 +153,7 @@ def _places(case: Any) -> Iterator[dict[str, Any]]:
 
 
 def main() -> int:
-    """Runs for so many minutes, each round with other requests; counts the answers."""
+    """Run for the given minutes, each round with other requests, and count the answers."""
     parser = argparse.ArgumentParser(description="Made-up requests to a server of its own.")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=None)

@@ -1,4 +1,4 @@
-"""A live feed as it comes over the wire, and what its reader knows by it."""
+"""A live feed as it arrives over the network, and the list that its reader builds from it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Frame(NamedTuple):
 
 
 class Feed:
-    """A stream that is open."""
+    """An open stream."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
 
     async def frames(self) -> AsyncIterator[Frame]:
-        """Its events, until the server ends it."""
+        """Yield the events of the stream until the server ends it."""
         fields: dict[str, str] = {}
         while line := await self._reader.readline():
             name, is_field, said = line.decode().rstrip("\r\n").partition(": ")
@@ -42,14 +42,14 @@ class Feed:
                 fields = {}
 
     async def next(self, within_seconds: float = WITHIN_SECONDS) -> Frame:
-        """The next event."""
+        """Return the next event."""
         async with asyncio.timeout(within_seconds):
             async for frame in self.frames():
                 return frame
         raise EOFError("the feed has ended")
 
     async def rest(self) -> bytes:
-        """All that comes until the end."""
+        """Return all bytes until the end of the stream."""
         async with asyncio.timeout(WITHIN_SECONDS):
             return await self._reader.read()
 
@@ -58,8 +58,8 @@ class Feed:
 async def feed(
     url: str, path: str, *, last: str = "", key: str = "", buffer: int | None = None
 ) -> AsyncIterator[Feed]:
-    """Opens a stream; `last` is the number of the event that came last on another one, `buffer`
-    the bytes that are taken before they are read."""
+    """Open a stream. `last` is the number of the last event received on an earlier stream.
+    `buffer` is the maximum number of bytes received before the test reads them."""
     parts = urlsplit(url)
     opened = socket.socket()
     if buffer is not None:
@@ -80,7 +80,7 @@ async def feed(
 
 
 class Known:
-    """What a reader knows: the list, by the first frame and the changes after it."""
+    """The list that a reader builds from the first frame and the changes after it."""
 
     def __init__(self) -> None:
         self.kinds: list[str] = []
@@ -107,7 +107,7 @@ class Known:
 
     @property
     def page(self) -> dict[str, Any]:
-        """The list as `top` answers it."""
+        """Return the list in the form in which `top` answers it."""
         return {
             "entries": list(self._entries.values()),
             "total": self.total,

@@ -1,4 +1,4 @@
-"""A server in a process of its own, as people start it."""
+"""A server in its own process, started as users start it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ VARIABLE = "LAURELS_ADMIN_KEY"
 
 
 class Process:
-    """`laurels serve` on a free port; `url` is where it says it serves. A folder is served open,
-    with `keys` as people start it; boards on an index server with the key ADMIN_KEY. It may open
-    `descriptors` and no more, where that is given."""
+    """`laurels serve` on a free port. `url` is the address that it prints. A folder is served with
+    `--open`, or with `keys` as users start it. Boards on an index server are served with the key
+    ADMIN_KEY. If `descriptors` is given, the process can open at most that many."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Process:
         self.url = address
 
     def lines(self, count: int | None = None) -> Iterator[str]:
-        """What it says next, line by line; so many lines of it."""
+        """Yield the next lines that the server prints, at most `count` if it is given."""
         assert self._process.stderr is not None
         yield from islice(self._process.stderr, count)
 
@@ -70,18 +70,18 @@ class Process:
         return self._process.pid
 
     def kill(self) -> None:
-        """SIGKILL, and the end of it."""
+        """Send SIGKILL and wait for the end of the process."""
         self._process.kill()
         self._process.wait(WITHIN_SECONDS)
         self._close()
 
     def end(self) -> tuple[int, str]:
-        """SIGTERM; the exit code and what else was said."""
+        """Send SIGTERM. Return the exit code and everything that the server printed."""
         self._process.terminate()
         return self.wait()
 
     def wait(self) -> tuple[int, str]:
-        """Waits for the end of a server that ends by itself."""
+        """Wait for a server that ends by itself. Return its exit code and everything it printed."""
         assert self._process.stderr is not None
         rest = self._process.stderr.read()
         code = self._process.wait(WITHIN_SECONDS)

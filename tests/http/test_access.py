@@ -1,4 +1,4 @@
-"""Who may do what: scopes, boards, keys that go, tokens, rates."""
+"""Access: the scopes and boards of keys, revoked keys, tokens and rates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def made(server: Served, name: str, scope: str, *boards: str) -> str:
-    """A new key."""
+    """Create a key and return its secret."""
     fields = {"name": name, "scope": scope, "boards": list(boards or ("*",))}
     answer = httpx.post(f"{server.url}/v1/keys", json=fields, headers=bearer(ADMIN))
     assert answer.status_code == 201
@@ -120,7 +120,7 @@ def test_a_narrow_key_makes_no_wider_token(server: Served) -> None:
 
 
 class Now:
-    """A clock that is set."""
+    """A clock that the tests set."""
 
     ms = 1_000
 

@@ -1,4 +1,5 @@
-"""The audit log: one entry for each administrative call, kept, bounded, and seen by whom it may."""
+"""The audit log has one entry for each administrative call. The entries outlive the server, their
+number is bounded, and a key sees only the entries that it is permitted to see."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def entries(url: str, headers: dict[str, str] = ADMIN, **query: str) -> list[dic
 
 
 def administer(url: str) -> None:
-    """Each kind of administrative call, in order, and some that are none."""
+    """Make one call of each administrative kind, in order, and some other calls."""
     board = f"{url}/v1/boards/gifts"
     calls: list[tuple[str, str, Any]] = [
         ("PUT", f"{board}?reason=season%20begins%0A", {"title": "Gifts"}),

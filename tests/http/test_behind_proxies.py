@@ -1,4 +1,4 @@
-"""Clients behind a trusted proxy, whose connections are not bounded, are bounded each."""
+"""The connections of a trusted proxy are not bounded, but each client behind it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Bodies come within their time, their limit and the bytes of all, whatever a client does."""
+"""The time and the size of each request body are bounded, and so are the bytes of all bodies
+together, whatever a client does."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ SECONDS = 10
 
 
 class Sender:
-    """A client as the server's protocol shows it: its body comes part by part, when told."""
+    """A client as the protocol of the server presents it. A test sends its body part by part."""
 
     def __init__(self) -> None:
         self._parts: asyncio.Queue[bytes] = asyncio.Queue()
@@ -38,7 +39,7 @@ class Sender:
 
 
 class Reading:
-    """Bodies that are read by a clock of the test's own."""
+    """Request bodies that are read with a clock that the test sets."""
 
     def __init__(self, most: int = 4 * MOST) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""The change token of a board: while it stays the same, so does every answer about the board."""
+"""While the change token of a board stays the same, every answer about the board does too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes over HTTP: pages, a stream that goes on where it ended, and who may see them."""
+"""Changes over HTTP: pages, a stream that resumes where it ended, and permission to read them."""
 
 from __future__ import annotations
 

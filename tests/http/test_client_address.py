@@ -1,4 +1,4 @@
-"""The address of a client behind proxies, and what nobody may forge."""
+"""The address of a client behind proxies, which clients cannot forge."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def test_a_header_from_a_peer_that_is_not_trusted_is_ignored() -> None:
     ("header", "client"),
     [
         ("198.51.100.7", "198.51.100.7"),
-        ("6.6.6.6, 198.51.100.7", "198.51.100.7"),  # the first was sent by the client itself
+        ("6.6.6.6, 198.51.100.7", "198.51.100.7"),  # the client itself sent the first address
         ("6.6.6.6, 198.51.100.7, 10.1.1.1", "198.51.100.7"),
         ("10.9.9.9, 198.51.100.7", "198.51.100.7"),
         ("198.51.100.7:50123", "198.51.100.7"),
         ("[2001:db8::7]:50123", "2001:db8::7"),
         ("2001:DB8:0::7", "2001:db8::7"),
         ("::ffff:198.51.100.7", "198.51.100.7"),
-        ("10.1.1.2, 10.1.1.1", "10.1.1.2"),  # a client inside
+        ("10.1.1.2, 10.1.1.1", "10.1.1.2"),  # a client in the network of the proxies
         ("6.6.6.6, unknown", "10.0.0.1"),
         ("6.6.6.6, garbage, 10.1.1.1", "10.1.1.1"),
         ("fe80::1%\n[injected]", "10.0.0.1"),
         ("", "10.0.0.1"),
         (",", "10.0.0.1"),
-        (["6.6.6.6", "198.51.100.7"], "198.51.100.7"),  # two lines are one list
+        (["6.6.6.6", "198.51.100.7"], "198.51.100.7"),  # two header lines form one list
     ],
 )
 def test_the_right_most_address_that_is_no_proxy_is_the_client(

@@ -1,4 +1,5 @@
-"""A clock that leaps under a server: not followed, visible, and accepted by an operator."""
+"""A wall clock that leaps while a server runs: the server does not follow it and reports the leap
+until an operator accepts the clock."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ NOON = 1_795_176_000_000
 
 
 class Machine:
-    """A wall clock that can be set, and the time since the boot."""
+    """A wall clock that a test sets, and the time since the boot of the machine."""
 
     def __init__(self) -> None:
         self.boot = 1_000_000

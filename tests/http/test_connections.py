@@ -1,4 +1,5 @@
-"""Connections are bounded in all and for each address, and no descriptor limit is run into."""
+"""The number of connections is bounded in total and for each address, so the server never reaches
+its limit of descriptors."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from tests.serving import Served
 
 @contextlib.contextmanager
 def silent(url: str, count: int) -> Iterator[list[socket.socket]]:
-    """Connections that say nothing."""
+    """Open connections that send nothing."""
     parts = urlsplit(url)
     with contextlib.ExitStack() as stack:
         yield [
@@ -34,12 +35,12 @@ def silent(url: str, count: int) -> Iterator[list[socket.socket]]:
 
 
 def connections_to(port: int) -> list[tuple[int, str, int]]:
-    """The connections to a port that this process holds."""
+    """Return the connections to a port that this process has open."""
     return _connections(open_descriptors(), port)
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so, a minute at the most."""
+    """Wait until a condition holds, at most one minute."""
     for _ in range(1_200):
         if is_so():
             return
@@ -61,7 +62,7 @@ def test_an_address_keeps_as_many_connections_as_it_may(tmp_path: Path) -> None:
     with Served(tmp_path, connections_per_address=30) as server:  # noqa: SIM117
         with silent(server.url, 60) as connections:
             wait_until(lambda: sum(map(is_open, connections)) <= 30)
-            assert sum(map(is_open, connections)) >= 28  # the server tried its own port twice
+            assert sum(map(is_open, connections)) >= 28  # the server connected to itself twice
 
 
 def test_below_the_bound_nothing_is_closed() -> None:
@@ -85,7 +86,7 @@ def test_below_the_bound_nothing_is_closed() -> None:
 
 
 def test_silent_connections_leave_descriptors_for_others(tmp_path: Path) -> None:
-    """More connections that say nothing than a server has descriptors, which it cannot raise."""
+    """Open more silent connections than the server has descriptors. It cannot raise that limit."""
     with Process(tmp_path, descriptors=1_024) as server:
         assert "allows 768 connections" in server.said
         with silent(server.url, 1_100):

@@ -1,4 +1,5 @@
-"""Writes name the form of their body, so that no page of another origin sends one unasked."""
+"""Writes must declare the type of their body, so that a page of another origin cannot send one
+without a preflight request."""
 
 from __future__ import annotations
 

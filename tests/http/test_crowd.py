@@ -1,4 +1,5 @@
-"""Many clients on one member: the end is the sum, and an order of commits explains each answer."""
+"""Many clients write to one member: the final score is the sum, and some order of commits explains
+every answer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Event ids over HTTP: an Idempotency-Key and the ids of a token belong to the caller that uses
-them, so that nobody can use up those of another."""
+them, so that no caller can use up the ids of another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An export that cannot go on says so in its last line."""
+"""An export that cannot continue gives the reason in its last line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access fails closed: whoever loses the keys of a store lets nobody in."""
+"""Access fails closed: a server that has lost its keys refuses all callers."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def no_warning(what: str) -> None:
 
 
 def make_key(folder: Path | str, name: str = "boss", scope: str = "admin") -> str:
-    """Make a key on the machine itself."""
+    """Make a key locally, on the machine of the server."""
     with keys_of(str(folder), no_warning) as keys:
         return keys.create(name, scope)[1]
 
 
 def statuses(url: str, key: str | None = None) -> list[int]:
-    """Return how reading, writing and administering are answered."""
+    """Return the statuses of a read, a write and an administrative call."""
     headers = JSON if key is None else bearer(key)
     event = {"member": "a", "value": 1}
     return [

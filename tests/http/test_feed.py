@@ -1,4 +1,4 @@
-"""The live feed: changes put on the first list give the list that anybody would read."""
+"""The live feed: the first list with all changes applied equals the list that `top` answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIMIT = 5
 
 
 class Told:
-    """What a watcher knows, from the frames it got."""
+    """The list that a watcher builds from the frames it received."""
 
     def __init__(self) -> None:
         self.kinds: list[str] = []
@@ -59,7 +59,7 @@ class Told:
 
 
 class Watched:
-    """A hub over a store in memory whose time stands still, and what one watcher was told."""
+    """A hub over a store in memory, with a clock that only the tests advance."""
 
     def __init__(self, lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
         self.lb, self.clock = lb, clock
@@ -75,7 +75,7 @@ class Watched:
     async def watch(
         self, last: str | None = None, **what: Any
     ) -> tuple[AsyncGenerator[bytes, None], Told]:
-        """A stream that has begun."""
+        """Start a stream. Return it with the watcher that took its first frame."""
         asked = WatchedList(
             "b", what.get("window"), LIMIT, 20, what.get("member"), to_rank=what.get("to_rank")
         )
@@ -84,7 +84,7 @@ class Watched:
         return frames, told
 
     async def turn(self) -> None:
-        """Has the ticker look at everything: more time passes than any interval."""
+        """Have the hub read all due lists, after more time than any interval."""
         self.seconds += 1
         await self.hub._read_slice()
 
@@ -113,7 +113,7 @@ def run_over(scenario: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def _by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No ticker: the tests look when they want to."""
+    """Start no ticker. The tests call the hub themselves."""
     monkeypatch.setattr(Hub, "_start", lambda _: None)
 
 
@@ -209,8 +209,7 @@ def test_a_slow_watcher_gets_the_whole_list_instead_of_what_it_missed() -> None:
 
 
 class CountedLists:
-    """The boards of a hub, with a count of the entries that it reads and of its looks at change
-    tokens."""
+    """The boards of a hub, with counts of the entries, lists and change tokens that it reads."""
 
     def __init__(self, lb: AsyncLeaderboards) -> None:
         self._lb = lb
@@ -230,7 +229,7 @@ class CountedLists:
 
 
 class Crowded(Watched):
-    """A hub with a board of 1,000 members, and many lists of one subject that are counted."""
+    """A hub with a board of 1,000 members and many lists of one subject, and counts of reads."""
 
     def __init__(self, lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
         super().__init__(lb, clock)
@@ -244,7 +243,7 @@ class Crowded(Watched):
         )
 
     async def begin(self, limits: range) -> list[asyncio.Task[AsyncGenerator[bytes, None]]]:
-        """Open a stream of each limit for the subject "greedy"; their first lists may wait."""
+        """Start to open a stream of each limit for the subject "greedy". First lists can wait."""
         events = [(f"m{i}", i) for i in range(1_000)]
         await self.lb.submit_many("b", events)
         opening = [
@@ -255,7 +254,7 @@ class Crowded(Watched):
         return opening
 
     async def open(self, limits: range) -> list[AsyncGenerator[bytes, None]]:
-        """Open them, and get their first lists."""
+        """Open these streams and receive their first lists."""
         opening = await self.begin(limits)
         while not all(each.done() for each in opening):
             await self.turn()

@@ -1,4 +1,4 @@
-"""A server that nobody made a key for makes one, prints it once, and what it prints works."""
+"""A server without any key makes one and prints it once. The printed link and lines work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.serving import ADMIN_KEY, Served
 
 
 def link_of(server: Process) -> str:
-    """The link that a server printed, read while it serves."""
+    """Return the link that a server prints, read while the server runs."""
     for line in server.lines():
         if "/#key=" in line:
             return line.strip()
@@ -77,7 +77,7 @@ def test_workers_over_an_index_server_make_one_key() -> None:
     with Server() as redis, Process(redis.url, "--workers", "2", LAURELS_ADMIN_KEY="") as server:
         key = link_of(server).partition("#key=")[2]
         bearer = {"Authorization": f"Bearer {key}"}
-        for _ in range(8):  # of both workers
+        for _ in range(8):  # enough requests to reach both workers
             answer = httpx.get(f"{server.url}/v1/keys", headers=bearer)
             assert [made["name"] for made in answer.json()] == ["admin"]
 

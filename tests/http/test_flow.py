@@ -1,4 +1,5 @@
-"""What is streamed is made no faster than it is read, and not for a reader that has stopped."""
+"""A stream is produced no faster than its client reads it. It is not produced for a client that
+has stopped reading."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ async def _write_members(http: httpx.AsyncClient) -> None:
 
 
 async def _cut_off(http: httpx.AsyncClient) -> float:
-    """How many streams were cut off."""
+    """Return how many streams were cut off."""
     lines = [line.split() for line in (await http.get("/metrics")).text.splitlines()]
     (count,) = [line[1] for line in lines if line[0] == "laurels_streams_cut_off_total"]
     return float(count)
@@ -92,7 +93,7 @@ def test_an_export_that_is_not_read_is_not_made(
         return await ask(self, board, query)
 
     async def settled(http: httpx.AsyncClient) -> int:
-        """How many pages were made by the time that no more are, while others are served."""
+        """Return how many pages are read once no more follow, while other requests are served."""
         before, same = made, 0
         while same < 50:
             (await http.get("/healthz")).raise_for_status()
@@ -118,7 +119,7 @@ def test_an_export_that_is_not_read_is_not_made(
 def test_streams_that_begin_together_share_the_search_for_their_descriptors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The descriptors read are as many as there are streams, not as many for each stream."""
+    """All streams together read each descriptor once, not once for each stream."""
     streams, read = 300, 0
     peer_of = peers.peer_of
 
@@ -184,5 +185,5 @@ def test_a_descriptor_that_was_used_again_is_searched_for_again(
 
 
 def written(address: tuple[str, int]) -> str:
-    """A client's address as a request has it."""
+    """Return the address of a client in the form in which a request gives it."""
     return f"{address[0]}:{address[1]}"

@@ -1,4 +1,4 @@
-"""Boards that other processes write to are followed while somebody watches, and only then."""
+"""A hub checks boards for the writes of other processes only while clients watch these boards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.internals import local
 
 
 class Watched:
-    """A hub whose time stands still, and what it asked for."""
+    """A hub with a clock that only the tests advance, and the boards that it checked."""
 
     def __init__(self, lb: AsyncLeaderboards) -> None:
         self.asked: list[set[str]] = []
@@ -37,7 +37,7 @@ class Watched:
             raise NotReady("nobody can say")
 
     async def look(self, seconds: float) -> list[set[str]]:
-        """What is asked for when so much time has passed."""
+        """Let this much time pass and return the sets of boards that the hub checks."""
         self.seconds += seconds
         self.asked = []
         await self.hub._read_slice()

@@ -1,4 +1,4 @@
-"""A full disk is seen by whoever looks after the server, and is over by itself."""
+"""The readiness check and the metrics report a full disk. The server recovers by itself."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_readiness_and_metrics_tell_and_recover(tmp_path: Path, disk: Disk) -> N
         assert _metric(server.url, "laurels_writable") == 0
         assert _metric(server.url, "laurels_write_failures_total") >= 1
 
-        disk.full = False  # nobody writes: readiness finds out by itself
+        disk.full = False  # without another write, the readiness check notices it
         assert httpx.get(f"{server.url}/readyz").status_code == 200
         assert _metric(server.url, "laurels_writable") == 1
         answer = httpx.post(f"{server.url}/v1/boards/b/scores", json=event)

@@ -1,4 +1,4 @@
-"""Made-up requests get answers that the description of the service knows."""
+"""Generated requests get only answers that the description of the service declares."""
 
 from __future__ import annotations
 

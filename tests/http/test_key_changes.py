@@ -1,4 +1,4 @@
-"""Keys that several processes change at once, and the streams of keys that end."""
+"""Keys that several processes change at once, and the end of streams whose key ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .process import WITHIN_SECONDS, Process
 
 ADMIN = {**JSON, "authorization": f"Bearer {ADMIN_KEY}"}
 STREAMS = 16
-"""So many that each of two workers has some."""
+"""The number of streams is large enough that each of two workers has some."""
 PROCESSES = 3
 CHANGES = """
 import sys, time
@@ -101,7 +101,7 @@ def made(url: str, **fields: Any) -> dict[str, Any]:
 
 
 async def seconds_until_the_end(streams: list[Feed], began: float) -> float:
-    """Return how long after a time of the wall clock the last of the streams has ended."""
+    """Return the seconds from the wall-clock time `began` to the end of the last stream."""
     await asyncio.gather(*[stream.rest() for stream in streams])
     return time.time() - began
 

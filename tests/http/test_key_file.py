@@ -1,4 +1,4 @@
-"""The files of keys: nothing that a disk or a process does loses a key that was acknowledged."""
+"""The key files: no failure of a disk or a process loses a key that was acknowledged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PREVIOUS = f"{KEYS_FILE}.previous"
 
 
 class KeyFolder:
-    """A folder of keys as successive processes open it."""
+    """A folder with keys that successive processes open."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> KeyFolder:
 
 
 def refusing(whole: int, number: int) -> Callable[[int, bytes], int]:
-    """Return an `os.write` that writes so many bytes and then fails."""
+    """Return an `os.write` that writes `whole` bytes in all and then fails."""
     real, left = os.write, [whole]
 
     def write(file: int, content: bytes) -> int:
@@ -76,7 +76,7 @@ def test_a_full_disk_leaves_the_keys_as_they_are(
 
 
 def on_disk_of(folder: Path, most: int) -> Callable[[int, bytes], int]:
-    """Return an `os.write` for a disk of so many bytes, which has the files of a folder."""
+    """Return an `os.write` for a disk of `most` bytes that holds the files of a folder."""
     real = os.write
 
     def write(file: int, content: bytes) -> int:
@@ -142,7 +142,7 @@ def test_a_write_that_does_not_read_back_is_no_change(
 def test_a_kill_at_any_rename_leaves_whole_keys(
     folder: KeyFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process ends before one of the renames of a change; what it wrote stays where it is."""
+    """The process ends before one of the renames of a change. The files that it wrote stay."""
     folder.open().create("game", "write")
     for survived in range(2):
         renames = [survived]

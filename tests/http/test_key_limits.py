@@ -1,4 +1,5 @@
-"""No key makes, sees, changes or revokes what may do more than itself, nor what concerns others."""
+"""A key cannot make, see, change or revoke keys that have more permissions than itself or that
+concern other boards."""
 
 from __future__ import annotations
 

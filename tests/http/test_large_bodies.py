@@ -1,4 +1,5 @@
-"""Large bodies: read as small ones are, in pieces, and refused before anything is built of them."""
+"""Large bodies are read in pieces with the same result as small ones. Bodies that would expand too
+much are refused before any object is built from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live feed over the wire: what a reader knows is what it would have read."""
+"""The live feed over the network: a reader of it has the same list that `top` would answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Scenario = Callable[[httpx.AsyncClient, Served], Coroutine[Any, Any, None]]
 def play(
     folder: Path, scenario: Scenario, clock: laurels.Clock | None = None, **settings: Any
 ) -> None:
-    """Plays a scenario with a fresh server and its board `b`."""
+    """Run a scenario with a new server and its board `b`."""
 
     async def main(server: Served) -> None:
         async with (
@@ -59,14 +59,14 @@ async def submit(http: httpx.AsyncClient, member: str, value: Any) -> None:
 
 
 async def until(done: Callable[[], bool]) -> None:
-    """Waits for a condition."""
+    """Wait until a condition holds."""
     async with asyncio.timeout(WITHIN_SECONDS):
         while not done():
             await asyncio.sleep(0.002)
 
 
 class Moments:
-    """What `top` answered at each moment, by the one who writes."""
+    """The answers of `top` at each moment, as the writing client read them."""
 
     def __init__(self, http: httpx.AsyncClient, window: str) -> None:
         self._http = http
@@ -222,7 +222,7 @@ def test_each_key_has_its_share_of_feeds(tmp_path: Path) -> None:
             assert (refused.status_code, refused.json()["code"]) == (429, "too_many_streams")
         async with asyncio.timeout(WITHIN_SECONDS):
             while (await http.get("/v1/boards/b/export")).status_code == 429:
-                pass  # those who went give their places back
+                pass  # the server frees the places of the ended streams
         async with feed(server.url, LIVE):
             pass
 
@@ -230,7 +230,7 @@ def test_each_key_has_its_share_of_feeds(tmp_path: Path) -> None:
 
 
 def in_hub(scenario: Callable[[AsyncLeaderboards, Hub], Coroutine[Any, Any, None]]) -> None:
-    """Plays a scenario with a hub over a store in memory and its board `b`."""
+    """Run a scenario with a hub over a store in memory and its board `b`."""
 
     async def main() -> None:
         service = config.connect("memory:", laurels.ManualClock(NOW_MS), create=True)
@@ -250,7 +250,7 @@ WHAT = WatchedList("b", None, 10, 20)
 
 
 async def started(frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """A stream whose first list was taken."""
+    """Take the first list from a stream and return the stream."""
     for _ in range(2):
         await anext(frames)
     return frames
@@ -285,7 +285,7 @@ def test_the_last_reader_of_a_board_that_went_takes_nothing_from_the_next() -> N
 
 
 def test_a_reading_that_was_overtaken_does_not_take_the_list_back() -> None:
-    """A question may take its time in a thread; a later one of the same list waits for it."""
+    """A slow query may run in a thread. A later query for the same list waits for it."""
 
     async def scenario(_: AsyncLeaderboards, __: Hub) -> None:
         moment, slow = 0, asyncio.Event()

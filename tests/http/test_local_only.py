@@ -1,4 +1,5 @@
-"""An open server answers this machine only: what betrays a proxy, a page, or a rebound name."""
+"""An open server answers only this machine. It refuses requests whose headers show a proxy, a page
+of another origin or a rebound name."""
 
 from __future__ import annotations
 
@@ -99,7 +100,7 @@ def test_no_host_and_two_of_them_are_refused() -> None:
         "http://localhost:3000",
         "http://localhost",
         "https://localhost:8080",
-        "http://127.0.0.1:8080",  # another origin than localhost to a browser
+        "http://127.0.0.1:8080",  # to a browser, this is another origin than localhost
         "http://localhost:8080.evil.example",
         "file://",
         "chrome-extension://abc",

@@ -1,4 +1,4 @@
-"""Open streams end when the key or token that opened them is refused."""
+"""Open streams end once the server refuses the key or token that opened them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make(url: str, what: str, **fields: object) -> str:
 
 
 def seconds_until_end(url: str, secret: str, end: Callable[[], object]) -> float:
-    """Open a live feed, have it ended, and return how long that took."""
+    """Open a live feed, call `end`, and return the seconds until the feed ended."""
     headers = {"authorization": f"Bearer {secret}"}
     live = httpx.stream("GET", f"{url}/v1/boards/b/live", headers=headers, timeout=WITHIN_SECONDS)
     began = None
@@ -52,7 +52,7 @@ def revoke(url: str, name: str) -> None:
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Milliseconds by which the clock of keys and tokens is ahead."""
+    """The milliseconds by which the clock of keys and tokens is ahead, which tests can set."""
     ahead, real = [0], serving._now_ms
     monkeypatch.setattr(serving, "_now_ms", lambda: real() + ahead[0])
     return ahead

@@ -1,4 +1,4 @@
-"""The service over an index server: several processes are one service to whoever asks."""
+"""The service over an index server: several processes act as one service for all clients."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.redis.servers import Server, until
 from tests.serving import ADMIN_KEY, JSON
 
 SOON_SECONDS = 60.0
-"""A bound against hanging: a change takes milliseconds to be seen."""
+"""The limit after which a wait fails. Normally a change becomes visible within milliseconds."""
 
 
 def as_admin(call: Callable[..., httpx.Response]) -> Callable[..., httpx.Response]:
-    """Requests with the key of the servers."""
+    """Return `call` with the key of the servers in its headers."""
 
     def ask(url: str, headers: Mapping[str, str] | None = None, **rest: Any) -> httpx.Response:
         keyed = {"Authorization": f"Bearer {ADMIN_KEY}", **JSON, **(headers or {})}
@@ -55,7 +55,7 @@ def redis() -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def pair(redis: Server) -> Iterator[tuple[str, str]]:
-    """Two servers over the same boards."""
+    """The addresses of two servers over the same boards."""
     with Process(f"{redis.url}?prefix=pair:") as one, Process(f"{redis.url}?prefix=pair:") as two:
         yield one.url, two.url
 
@@ -225,7 +225,7 @@ def _away_and_again(redis: Server, url: str) -> None:
     redis.stop()
     board = f"{url}/v1/boards/b"
     event = {"member": "ann", "value": 1, "id": "once"}
-    with ThreadPoolExecutor(5) as pool:  # each takes as long as it is tried again
+    with ThreadPoolExecutor(5) as pool:  # each request lasts as long as the server retries
         reading = [f"{url}/readyz", f"{board}/top", board, f"{board}/live"]
         asked = [pool.submit(http.get, each) for each in reading]
         answers = [pool.submit(http.post, f"{board}/scores", json=event), *asked]
@@ -273,7 +273,7 @@ def test_workers_are_one_service(redis: Server, pair: tuple[str, str]) -> None:
 
 
 def worker_told(url: str) -> str:
-    """Which worker answered: a connection is one worker's."""
+    """Return the worker that answered. A connection belongs to one worker."""
     text = http.get(f"{url}/metrics").text
     (line,) = [line for line in text.splitlines() if line.startswith("laurels_index_up")]
     return line.partition('worker="')[2][:1]

@@ -1,4 +1,4 @@
-"""The page people look at, in a real browser."""
+"""The web page of a server, in a real browser."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def in_one_process() -> Iterator[Boards]:
 
 @contextmanager
 def in_several_processes() -> Iterator[Boards]:
-    """Two workers over an index server, and another process over the same to which all is sent."""
+    """Two workers over an index server that show the page, and a process that gets all writes."""
     with (
         Server() as redis,
         Process(redis.url, "--workers", "2") as shown,
@@ -52,13 +52,13 @@ def called(kind: Callable[[], object]) -> str:
 
 @pytest.fixture(scope="module", params=some(1, KINDS), ids=called)
 def boards(request: pytest.FixtureRequest) -> Iterator[Boards]:
-    """A server: of one process, and in `make torture` of several."""
+    """The boards of a server with one process, and in `make torture` also with several."""
     with request.param() as found:
         yield found
 
 
 of_either_kind = pytest.mark.parametrize("boards", KINDS, indirect=True, ids=called)
-"""For what depends on who hears of a change."""
+"""For tests that depend on which process learns of a change."""
 
 
 @of_either_kind
@@ -397,7 +397,7 @@ def test_everything_is_reached_by_keyboard(boards: Boards, open_page: Open) -> N
 
 
 def tab_to(page: Page, selector: str) -> None:
-    """Presses Tab until the focus, seen on the page, is on what is sought."""
+    """Press Tab until the sought element has the focus. Assert that the focus is visible."""
     focus_is_seen = (
         "[...document.querySelectorAll(':focus, :has(> :focus), :has(:focus)')]"
         ".some((node) => getComputedStyle(node).outlineStyle === 'solid')"

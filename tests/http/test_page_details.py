@@ -1,4 +1,4 @@
-"""The details of the page: counts, zones, finding members, what a key may do, long lists."""
+"""Details of the page: counts, time zones, the member search, permissions of keys, long lists."""
 
 from __future__ import annotations
 

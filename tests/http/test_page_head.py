@@ -1,4 +1,4 @@
-"""The page of a board with a head: the list ends there, and an estimate is shown as one."""
+"""The page of a board with a head: the list ends there, and estimates are shown as estimates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def boards() -> Iterator[Boards]:
 
 @pytest.fixture(scope="module")
 def crowd(boards: Boards) -> str:
-    """300 members with 1 to 300 points, of which the first 100 are listed."""
+    """A board of 300 members with 1 to 300 points. The page lists the first 100 members."""
     scores: list[tuple[str, object]] = [(f"m{i:03}", i) for i in range(1, 301)]
     return boards.made(scores, windows=["all"], head=100, tie="member")
 

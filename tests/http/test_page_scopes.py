@@ -1,4 +1,4 @@
-"""The page shows the scopes of a board, and the address keeps which one."""
+"""The page shows the scopes of a board, and its address contains the chosen scope."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def boards() -> Iterator[Boards]:
 
 
 def party(boards: Boards, **definition: object) -> str:
-    """A board of rooms: ann and bob in 42, cid in one with an odd name, dan in none."""
+    """Create a board of rooms: ann and bob are in 42, cid is in a room with an odd name."""
     board = boards.made(
         [], **({"scopes": SCOPES, "rank_by": "room", "title": "Party"} | definition)
     )

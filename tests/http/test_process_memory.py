@@ -1,4 +1,4 @@
-"""Free memory goes back to the system when it is much."""
+"""A process returns free memory to the system once there is much of it."""
 
 import ctypes
 from types import SimpleNamespace

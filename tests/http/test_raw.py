@@ -1,4 +1,4 @@
-"""The service as a program in any language sees it: requests, and what the Python API says."""
+"""The service as programs in any language use it, compared with answers of the Python API."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ def served(tmp_path: Path, clock: laurels.ManualClock) -> Iterator[Served]:
 
 @pytest.fixture
 def http(served: Served) -> Iterator[httpx.Client]:
-    """Requests to a fresh server without keys."""
+    """A client that sends requests to a new server without keys."""
     with httpx.Client(base_url=served.url, headers=JSON) as client:
         yield client
 
 
 @pytest.fixture
 def beside(clock: laurels.ManualClock) -> Iterator[laurels.Leaderboards]:
-    """Another deployment, to which the same is done through the Python API."""
+    """A second deployment that gets the same writes through the Python API."""
     with laurels.open("memory:", clock=clock) as lb:
         yield lb
 
 
 @pytest.fixture
 def both(http: httpx.Client, beside: laurels.Leaderboards) -> tuple[Any, Any]:
-    """Both with a board and some scores."""
+    """Both deployments, with a board and some scores."""
     made = http.put("/v1/boards/b", content=BOARD.to_json())
     assert (made.status_code, made.content) == (201, beside.create(BOARD).to_json())
     http.post("/v1/boards/b/scores", json=[list(event) for event in EVENTS]).raise_for_status()
@@ -65,19 +65,19 @@ def both(http: httpx.Client, beside: laurels.Leaderboards) -> tuple[Any, Any]:
 
 
 def said(response: httpx.Response) -> Any:
-    """A JSON answer, its numbers exact."""
+    """Return a JSON answer with exact numbers."""
     assert response.headers["content-type"] == "application/json"
     assert response.headers["x-request-id"]
     return decode_json(response.content)
 
 
 def written(answer: object) -> Any:
-    """What the Python API answers, as JSON says it."""
+    """Return an answer of the Python API as it reads after encoding to JSON and decoding."""
     return decode_json(_json.encode(answer))
 
 
 def problem(response: httpx.Response, status: int, code: str) -> Any:
-    """A refusal: the document says what the status says."""
+    """Assert that a request was refused with this status and code. Return the problem document."""
     assert response.headers["content-type"] == "application/problem+json"
     told = response.json()
     assert (response.status_code, told["status"], told["code"]) == (status, status, code)
@@ -395,7 +395,7 @@ def test_more_feeds_than_there_is_room_for_are_refused(tmp_path: Path) -> None:
 
 
 class Gate:
-    """Holds commits on their way to the disk until it is opened."""
+    """Hold commits before they are written to the disk, until `opened` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self.opened = threading.Event(), threading.Event()

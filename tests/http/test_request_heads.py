@@ -1,4 +1,4 @@
-"""What the head of a request may be, and what the head of every answer says."""
+"""The allowed heads of requests, and the headers of every answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Lines of requests: who asked, from where, in which trace; and nobody writes others."""
+"""The log lines of requests name the caller, the address and the trace. Clients cannot forge other
+lines."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def test_a_later_version_of_a_traceparent_is_read_as_far_as_it_is_known() -> Non
 
 
 def request(client: str) -> Any:
-    """What admission looks at."""
+    """Return a request with the attributes that admission reads."""
     return SimpleNamespace(client=client, headers={})
 
 

@@ -1,4 +1,4 @@
-"""Scopes as any program asks for them: labels are one parameter, and any other that there is not is
+"""Queries for scopes over HTTP: labels are passed as one parameter, and unknown parameters are
 refused."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def served() -> Iterator[Served]:
 
 @pytest.fixture
 def http(served: Served) -> Iterator[httpx.Client]:
-    """Requests to a server with a board of scopes and one without."""
+    """A client of a server that has one board with scopes and one board without."""
     with httpx.Client(base_url=served.url, headers=JSON) as client:
         client.put("/v1/boards/gifts", json=GIFTS).raise_for_status()
         client.put("/v1/boards/plain", json={}).raise_for_status()

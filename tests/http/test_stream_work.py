@@ -1,4 +1,5 @@
-"""Streams of changes and exports: their work is done in turns, paid for by each subject."""
+"""Streams of changes and exports: the hub does their work in slices and charges each subject for
+its own work."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ MANY = 40
 
 
 class Counted:
-    """A store, with a count of the pages read from it."""
+    """A store that counts the pages read from it."""
 
     is_exact = True
 
@@ -57,7 +58,7 @@ class Counted:
 
 
 class Turns:
-    """A hub whose slices are taken by hand, over a board that keeps its changes."""
+    """A hub whose slices the tests run themselves, over a board that keeps its changes."""
 
     def __init__(self, lb: AsyncLeaderboards) -> None:
         self.lb = lb
@@ -82,7 +83,7 @@ class Turns:
         return answered.parts
 
     async def turn(self) -> int:
-        """Let the hub take one slice; return how many pages were read in it."""
+        """Let the hub run one slice. Return how many pages it read."""
         before = self.store.pages
         self.seconds += 1
         await self.hub._read_slice()
@@ -90,7 +91,7 @@ class Turns:
         return self.store.pages - before
 
     async def is_served_next(self) -> bool:
-        """Whether another subject gets a list in the next slice."""
+        """Return whether another subject gets a list in the next slice."""
         watching = asyncio.create_task(self.hub.watch(WatchedList("b", None, 3, 20), None, "other"))
         await asyncio.sleep(0)
         await self.turn()

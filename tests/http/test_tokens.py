@@ -1,4 +1,4 @@
-"""Tokens: what they permit, whom they are charged to, and when they end."""
+"""Tokens: the actions that they permit, the subject that they are charged to, and their end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.serving import ADMIN_KEY, JSON, Served
 
 
 class World:
-    """Keys by a clock that is set."""
+    """Keys with a clock that the tests set."""
 
     def __init__(self) -> None:
         self.now_ms = 1_000_000
@@ -52,7 +52,7 @@ def test_a_token_ends_with_its_time_and_with_its_key(world: World) -> None:
     assert not world.refuses(token)
     world.now_ms += 1
     assert world.refuses(token)
-    world.now_ms -= 60_000  # the clock goes back
+    world.now_ms -= 60_000  # the clock is set back
     assert not world.refuses(token)
     world.keys.revoke("game")
     assert world.refuses(token)
@@ -86,7 +86,7 @@ def test_two_signing_secrets_are_good(world: World) -> None:
 
 
 def _forged(token: str, header: dict[str, object], claims: dict[str, object]) -> Iterator[str]:
-    """Tokens that say something else than was signed."""
+    """Yield tokens whose content differs from the signed content."""
 
     def part(document: object) -> str:
         return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=").decode()
@@ -266,7 +266,7 @@ def test_rules_of_another_form_are_refused(server: Served, fields: dict[str, obj
     assert ask(server, "POST", "tokens", ADMIN_KEY, asked).status_code == 400
 
 
-# In an address
+# Tokens in the query of an address
 
 
 def test_only_tokens_stand_in_an_address_and_only_of_streams(server: Served) -> None:

@@ -1,4 +1,4 @@
-"""Requests byte for byte, as no client library would send them."""
+"""Requests that are given byte for byte, as no client library would send them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WITHIN_SECONDS = 60
 
 
 class Said(NamedTuple):
-    """What a server answered."""
+    """An answer of a server."""
 
     status: int
     headers: dict[str, str]
@@ -22,7 +22,7 @@ class Said(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The code of a problem document."""
+        """Return the code of the problem document."""
         assert self.headers["content-type"] == "application/problem+json"
         return str(msgspec.json.decode(self.body)["code"])
 
@@ -41,14 +41,14 @@ class Wire:
         return self
 
     def said(self, method: str = "GET") -> Said:
-        """The next answer. ConnectionError where the server closed without one."""
+        """Return the next answer. Raise ConnectionError if the server closed without an answer."""
         answer = HTTPResponse(self._socket, method=method)
         answer.begin()
         headers = {name.lower(): value for name, value in answer.getheaders()}
         return Said(answer.status, headers, answer.read())
 
     def rest(self) -> bytes:
-        """All that comes until the server closes the connection."""
+        """Return all bytes until the server closes the connection."""
         parts = []
         try:
             while part := self._socket.recv(65_536):
@@ -73,7 +73,7 @@ class Wire:
 
 
 def request(method: str, target: bytes, body: bytes | None = None, headers: bytes = b"") -> bytes:
-    """A request as it is sent; `headers` are whole lines, each with its end."""
+    """Return the bytes of a request. `headers` are complete lines, each with its line end."""
     if body is not None:
         headers += b"Content-Length: %d\r\n" % len(body)
     return b"%b %b HTTP/1.1\r\nHost: localhost\r\n%b\r\n%b" % (
@@ -87,6 +87,6 @@ def request(method: str, target: bytes, body: bytes | None = None, headers: byte
 def asked(
     url: str, method: str, target: bytes, body: bytes | None = None, headers: bytes = b""
 ) -> Said:
-    """The answer to one request on a connection of its own."""
+    """Send one request on a new connection and return the answer."""
     with Wire(url) as wire:
         return wire.send(request(method, target, body, headers)).said(method)

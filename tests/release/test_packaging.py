@@ -1,4 +1,4 @@
-"""What is released can be built and used: sdist → wheel → a clean environment."""
+"""A release can be built and used: sdist → wheel → clean environment."""
 
 import ast
 import os
@@ -46,7 +46,7 @@ print(laurels.__version__)
 
 
 def _run(*command: str | Path, cwd: Path, **environment: str) -> str:
-    """Run a command that finds no packages but those of its own environment."""
+    """Run a command that can import only the packages of its own environment. Return its output."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [str(part) for part in command],
@@ -62,14 +62,15 @@ def _run(*command: str | Path, cwd: Path, **environment: str) -> str:
 
 
 def _modules() -> list[Path]:
-    """The sources of the engine's modules, the smallest first."""
+    """Return the source files of the modules of the engine, the smallest first."""
     return sorted(ENGINE.rglob("*.pyx"), key=lambda source: source.stat().st_size)
 
 
 def _compiler(folder: Path, compiled: int) -> str:
-    """A compiler for so many of the engine's modules, without optimizing.
+    """Return a compiler that compiles the first `compiled` modules of the engine, not optimized.
 
-    For all others it hands out what the tests run; nor are they translated from Cython.
+    For all other modules it copies the installed binary, which the tests use. These modules are
+    not translated from Cython either.
     """
     made = [f'*/{module.stem}.*) exec cc "$@" -O0 -g0 ;;' for module in _modules()[:compiled]]
     path = folder / "cc"
@@ -79,13 +80,13 @@ def _compiler(folder: Path, compiled: int) -> str:
 
 
 def _leave_out_translation(translated: Path) -> None:
-    """Write what Cython takes for its own, and newer than all that is included."""
+    """Write a file that Cython takes for its own output, newer than all files it depends on."""
     translated.write_text(GENERATED_BY_MARKER)
     os.utime(translated, (LATER, LATER))
 
 
 def _needed(requirements: list[str]) -> Iterator[Distribution]:
-    """Return what is installed here of what is asked for, and of what that asks for itself."""
+    """Yield the locally installed packages that meet the requirements, and their dependencies."""
     for each in map(Requirement, requirements):
         if each.marker is None or each.marker.evaluate({"extra": ""}):
             found = distribution(each.name)
@@ -94,13 +95,13 @@ def _needed(requirements: list[str]) -> Iterator[Distribution]:
 
 
 def _requirements_of(clean: Path) -> list[str]:
-    """Return what the installed package asks for."""
+    """Return the requirements of the installed package."""
     (about,) = clean.glob("lib/python*/site-packages/laurels-*.dist-info")
     return Distribution.at(about).requires or []
 
 
 def _lend(clean: Path, requirements: list[str]) -> None:
-    """Have an environment import what is asked for, and nothing else, from where it is here."""
+    """Let an environment import only the required packages, from their local installation."""
     (packages,) = clean.glob("lib/python*/site-packages")
     for lent in _needed(requirements):
         parts = {file.parts[0] for file in lent.files or [] if file.parts[0] != ".."}
@@ -120,8 +121,8 @@ def test_what_builds_the_package_is_asked_for() -> None:
 
 def test_sdist_to_wheel_to_a_clean_environment(tmp_path: Path, scaled: Scaled) -> None:
     built = tmp_path / "dist"
-    # With the long counts, from nothing but what the package asks for: others take as long to
-    # install as all the rest.
+    # With the long counts, pip installs everything that the package requires. Otherwise local
+    # packages are used, because that installation takes as long as the rest of the test.
     alone = scaled(0, 1)
     with_ours = () if alone else ("--no-isolation",)
     _run(

@@ -1,6 +1,6 @@
-"""Boards and events, chosen by a seeded generator so that edges are common.
+"""Boards and events, chosen by a seeded generator so that edge cases are common.
 
-Everything takes a `random.Random`: the long run seeds one, hypothesis hands in its own.
+All functions take a `random.Random`. The long run seeds one, and hypothesis passes its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RANKS = ("ordinal", "competition", "dense")
 RANGES = ((-4, 6), (0, 5), (-6, 0), (-1, 1), (-30, 20), (-10, 60), (0, None), (None, 0))
 LABELS = ("room", "team", "zone")
 VALUES = ("1", "1", "1", "2", "2", "a", "a,b", "x=y", "%", "%2C", "é", "日本", "{} @:\x00\x7f", "b")
-"""Values of labels: some are members as well."""
+"""Values of labels. Some of them are also names of members."""
 SCOPES: tuple[tuple[tuple[str, ...], ...], ...] = (
     ((), ("room",)),
     ((), ("room",), ("zone",), ("room", "zone")),
@@ -68,7 +68,7 @@ STARTS = (
     ("Africa/Cairo", datetime(2026, 4, 23, 21, 30, tzinfo=UTC)),
     ("UTC", datetime(2024, 2, 29, 23, 50, tzinfo=UTC)),
 )
-"""Zones and instants, in UTC, shortly before their clocks or calendars do something odd."""
+"""Time zones and instants in UTC, shortly before an irregularity of their clocks or calendars."""
 
 
 def definition(
@@ -79,8 +79,8 @@ def definition(
     *,
     refreshing: bool = False,
 ) -> Definition:
-    """A board of this combination of columns, tie and rank style; a third of them count by
-    labels."""
+    """Return a board of this combination of columns, tie and rank style. A third of the boards
+    count by labels."""
     shape, tie, rank = combination
     fading = [part[0] for part in shape] == ["sum"]
     chosen = windows(rng, tz, fading=fading, refreshing=refreshing)
@@ -107,7 +107,7 @@ def definition(
 
 
 def column(rng: Random, i: int, op: str, order: str) -> ColumnDef:
-    """A column, sometimes with decimal places and close bounds."""
+    """Return a column, sometimes with decimal places and close bounds."""
     scale = rng.choice([0, 0, 2])
     low: int | Decimal | None = None
     high: int | Decimal | None = None
@@ -117,7 +117,7 @@ def column(rng: Random, i: int, op: str, order: str) -> ColumnDef:
 
 
 def report(rng: Random, board: OracleBoard, now_ms: int, *, absolute: bool = False) -> Report:
-    """An event: well-formed as a rule, now and then not."""
+    """Return an event, usually well-formed and sometimes malformed."""
     definition = board.definition
     value: object = tuple(number(rng, column) for column in definition.columns)
     if len(definition.columns) == 1 and isinstance(value, tuple):
@@ -130,7 +130,7 @@ def report(rng: Random, board: OracleBoard, now_ms: int, *, absolute: bool = Fal
 
 
 def labels(rng: Random, definition: Definition) -> object:
-    """What an event carries: most labels of its board as a rule, now and then something else."""
+    """Return the labels of an event: usually most labels of its board, sometimes other values."""
     if rng.random() < 0.03:
         wrong = [{"room": ""}, {"room": 1}, {"nope": "x"}, ["room"], {"zone": "z" * 129}]
         return rng.choice([*wrong, {"room": "\ud800"}, {"team": None}, None])
@@ -139,7 +139,7 @@ def labels(rng: Random, definition: Definition) -> object:
 
 
 def some_scope(rng: Random, board: OracleBoard) -> Scope:
-    """Something that can be read of a board, mostly what holds somebody, or did."""
+    """Return a scope that can be read from a board, mostly one that has or had members."""
     known = board.known_scopes()
     if known and (not board.definition.labels or rng.random() < 0.8):
         return rng.choice(known) if len(known) > 1 else known[0]
@@ -148,7 +148,7 @@ def some_scope(rng: Random, board: OracleBoard) -> Scope:
 
 
 def malformed(rng: Random, event: Report) -> Report:
-    """The same event with one thing wrong."""
+    """Return the same event with one invalid field."""
     wrong = [
         replace(event, member=""),
         replace(event, member="m" * 129),
@@ -165,7 +165,7 @@ def malformed(rng: Random, event: Report) -> Report:
 
 
 def number(rng: Random, column: ColumnDef) -> int | Decimal | str:
-    """A value of a column, small so that members tie, or at the edge of what fits."""
+    """Return a value of a column: small so that members tie, or close to a limit of the range."""
     if rng.random() < 0.03:
         limit = LIMIT // rng.choice([1, 1, 2, 3, 7, 50])
         edge = rng.choice([limit, -limit, limit - 1, limit + 1]) // 10**column.scale
@@ -177,6 +177,6 @@ def number(rng: Random, column: ColumnDef) -> int | Decimal | str:
 
 
 def start(rng: Random) -> tuple[str, int]:
-    """A zone and an instant to begin at."""
+    """Return a time zone and a start time."""
     tz, begin = rng.choice(STARTS)
     return tz, utc_ms(begin)

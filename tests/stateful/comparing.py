@@ -1,4 +1,4 @@
-"""Every ranking of every board compared with the oracle's, entry by entry."""
+"""Compare every ranking of every board with that of the oracle, entry by entry."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.stateful.choices import some_scope
 from tests.stateful.questions import Bookmarks, Questions
 
 MOST_SCOPES = 5
-"""So many of a board are compared at a time."""
+"""The number of scopes of a board that one comparison covers at most."""
 
 
 class Comparison:
-    """Compares what a deployment answers with what the oracle does, and counts the rankings."""
+    """Compare the answers of a deployment with those of the oracle, and count the rankings."""
 
     def __init__(self, oracle: Oracle) -> None:
         self.oracle = oracle
@@ -25,7 +25,7 @@ class Comparison:
         self.bookmarks: Bookmarks = {}
 
     def compare(self, lb: laurels.Leaderboards, rng: Random) -> None:
-        """Everything: the boards, their periods, each ranking in each of them."""
+        """Compare the boards, their periods, and each ranking of each period."""
         assert [board.name for board in lb.boards()] == sorted(self.oracle.boards)
         for name, board in self.oracle.boards.items():
             assert lb.get(name) == board_of(board.definition)
@@ -41,7 +41,7 @@ class Comparison:
                         self.rankings += 1
 
     def _listing(self, lb: laurels.Leaderboards, name: str, rng: Random) -> None:
-        """Which scopes hold anybody, on a page or two."""
+        """Compare the list of the scopes that have members, read as one page or two."""
         for names in self.oracle.boards[name].definition.scopes:
             if names:
                 expected = [dict(scope.labels) for scope in self.oracle.scopes(name, names)]
@@ -54,7 +54,7 @@ class Comparison:
     def _periods(
         self, lb: laurels.Leaderboards, name: str, window: str, scope: Scope
     ) -> Sequence[str | None]:
-        """The labels of the periods of a window that can be read, once compared."""
+        """Compare the readable periods of a window and return their labels."""
         spans = self.oracle.periods(name, window)
         found = lb.periods(name, window, **scope.asked)
         if not spans:
@@ -72,7 +72,7 @@ class Comparison:
         return [span.label for span in spans]
 
     def read_on(self, lb: laurels.Leaderboards, rng: Random) -> None:
-        """Reads on from a bookmark without saying in which period, wherever that went."""
+        """Continue from a bookmark without naming its period, even if that period has ended."""
         standing = [
             (key, mark)
             for key, mark in self.bookmarks.items()
@@ -105,7 +105,7 @@ class Comparison:
             assert_entries(found.entries, expected, self.oracle.boards[name].definition)
 
     def some_ranking(self, lb: laurels.Leaderboards, name: str, rng: Random) -> Questions:
-        """One of the rankings of a board, to be asked about."""
+        """Return the questions about a randomly chosen ranking of a board."""
         window = rng.choice(list(self.oracle.boards[name].windows))
         labels = [span.label for span in self.oracle.periods(name, window)]
         label = rng.choice(labels) if labels else None

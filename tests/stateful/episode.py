@@ -1,4 +1,4 @@
-"""One run of random steps over one deployment, and what must hold at its end."""
+"""One run of random steps over one deployment, and the conditions that must hold at its end."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.stateful.rules import RULES, Rule
 from tests.stateful.world import Combination, World
 
 UNDIVIDED = [each for each in IMPLEMENTATIONS if not each.divided]
-"""Those that take all-or-nothing batches of any members."""
+"""The implementations that accept all-or-nothing batches with any members."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """What an episode compared."""
+    """The numbers of steps and of compared rankings of an episode."""
 
     steps: int
     rankings: int
@@ -33,7 +33,8 @@ class Tally:
 
 @contextmanager
 def shares(rng: Random) -> Iterator[None]:
-    """Makes a write do so small a share of overdue work that few members take many writes."""
+    """Make each write do only a small share of overdue work, so that even the work for a few
+    members takes many writes."""
     after_write, at_once = rng.choice([-2, -1, 0, 256]), rng.choice([1, 3, 4096])
     with (
         patch.object(store, "SHARE_LEAST", after_write),
@@ -46,7 +47,7 @@ def shares(rng: Random) -> Iterator[None]:
 def begin(
     rng: Random, implementation: Implementation, folder: Path, combinations: Sequence[Combination]
 ) -> World:
-    """A world with one board for each of these combinations."""
+    """Return a world with one board for each of these combinations."""
     tz, start_ms = choices.start(rng)
     clock = laurels.ManualClock(start_ms)
     world = World(Deployment(implementation, folder, clock), clock, tz)
@@ -56,14 +57,14 @@ def begin(
 
 
 def step(world: World, rng: Random, rule: Rule) -> None:
-    """One thing happens; afterwards everything is compared."""
+    """Apply one rule, then compare everything."""
     rule(world, rng)
     world.comparison.compare(world.lb, rng)
 
 
 def finish(world: World, rng: Random) -> None:
-    """The log read again gives the same, in the same commits and gathered into others, with the
-    refreshes where they were."""
+    """Assert that reading the log again gives the same state. The events are replayed in the same
+    commits and also grouped into other commits, with the refreshes at the same positions."""
     before = everything(world.lb)
     world.lb.check()
     world.lb.rebuild()
@@ -79,7 +80,7 @@ def finish(world: World, rng: Random) -> None:
 
 
 def run(seed: int, combinations: Sequence[Combination], steps: int) -> Tally:
-    """A whole episode, reproducible from its seed and combinations."""
+    """Run a whole episode, which its seed and combinations reproduce."""
     rng = Random(seed)
     rules, weights = zip(*RULES, strict=True)
     implementation = UNDIVIDED[seed % len(UNDIVIDED)]

@@ -1,4 +1,4 @@
-"""What was done to a deployment, and doing it again: in the same commits or in others."""
+"""A journal of operations on a deployment, which are replayed in the same or other commits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from laurels.errors import LaurelsError
 
 @dataclass(frozen=True)
 class Done:
-    """Something that was done to the deployment, to be done again to another one; `refreshes` are
-    those that were written before it."""
+    """An operation on the deployment that can be repeated on another one. `refreshes` is the number
+    of refreshes that were written before it."""
 
     now_ms: int
     act: Callable[[laurels.Leaderboards], object]
@@ -23,10 +23,10 @@ class Done:
 
 
 def regrouped(journal: Sequence[Done], rng: Random) -> list[Done]:
-    """The same events in the same order, gathered into other commits.
+    """Return the same events in the same order, grouped into other commits.
 
-    A refresh shows what was counted before it, and is written behind the first commit that finds it
-    due: such a commit stays as it was, and so the refresh where it was.
+    A refresh shows the events that were counted before it. It is written after the first commit
+    that finds it due. Such a commit is not regrouped, so the refresh keeps its position.
     """
     found: list[Done] = []
     held: list[Done] = []
@@ -43,17 +43,17 @@ def regrouped(journal: Sequence[Done], rng: Random) -> list[Done]:
 
 
 def _may_refresh(journal: Sequence[Done], i: int) -> bool:
-    """Whether a refresh was written behind this; of the last one nobody knows."""
+    """Return whether a refresh may follow this commit. For the last one this is unknown."""
     return i + 1 == len(journal) or journal[i + 1].refreshes > journal[i].refreshes
 
 
 def _gathers(done: Done, following: Done) -> bool:
-    """Whether events of both may share a commit: the same board at the same time."""
+    """Return whether events of both may share a commit: they have the same board and time."""
     return (following.board, following.now_ms) == (done.board, done.now_ms)
 
 
 def _cut(held: Sequence[Done], rng: Random) -> list[Done]:
-    """The events of these, in commits of a few."""
+    """Return the events of these writes, in commits of a few events each."""
     parts: list[Done] = []
     events = [event for done in held for event in done.events]
     while events:
@@ -68,7 +68,7 @@ def _submission(board: str, events: list[object]) -> Callable[[laurels.Leaderboa
 
 
 def replay(journal: Sequence[Done], lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
-    """Does everything in a journal to another deployment."""
+    """Repeat all operations of a journal on another deployment."""
     for done in journal:
         clock.set(done.now_ms)
         try:

@@ -33,7 +33,7 @@ def main() -> int:
 
 
 def long_run(steps: int, seed: int, episode: int) -> int:
-    """Episodes until the steps are done; answers 1 when there was a difference, else 0."""
+    """Run episodes until the steps are done. Return 1 if there was a difference, else 0."""
     began = time.monotonic()
     done = rankings = differences = episodes = 0
     for i in count(seed * len(COMBINATIONS)):
@@ -60,7 +60,7 @@ def long_run(steps: int, seed: int, episode: int) -> int:
 
 
 def combinations_of(seed: int) -> list[Combination]:
-    """The next combination in turn, now and then beside a second board with another one."""
+    """Return the combination for this seed, sometimes with another one for a second board."""
     rng = Random(seed)
     chosen = [COMBINATIONS[seed % len(COMBINATIONS)]]
     return [*chosen, rng.choice(COMBINATIONS)] if rng.random() < 0.2 else chosen

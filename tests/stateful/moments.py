@@ -1,4 +1,4 @@
-"""Times, chosen so that edges are common: when events happened, and where the clock moves."""
+"""Times of events and of the clock, chosen so that edge cases are common."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FAR_MS = 40 * DAY_MS
 
 
 def instant(rng: Random, board: OracleBoard, now_ms: int) -> int | None:
-    """An `at`: none, close to now, in some period or step or at its edge, late, or ahead."""
+    """Return an `at`: none, close to now, in a period or step or at its edge, late, or ahead."""
     kind = rng.randint(0, 9)
     if kind <= 3:
         return None
@@ -25,7 +25,7 @@ def instant(rng: Random, board: OracleBoard, now_ms: int) -> int | None:
 
 
 def _somewhere(rng: Random, board: OracleBoard, now_ms: int) -> int:
-    """In a period or step that one of the board's windows still counts, or next to it."""
+    """Return a time in or next to a period or step that a window of the board still counts."""
     timed = timed_windows(board)
     if not timed:
         return now_ms - rng.choice([HOUR, DAY_MS])
@@ -36,14 +36,14 @@ def _somewhere(rng: Random, board: OracleBoard, now_ms: int) -> int:
 
 
 def in_a_step(rng: Random, window: RollingWindow, now_ms: int) -> int:
-    """In one of the steps a window counts, up to now."""
+    """Return a time, at most now, in one of the steps that a window counts."""
     step = window.back(rng.randrange(window.steps), now_ms)
     aside_ms = rng.choice([0, 0, 1, (step.end_ms - step.start_ms) // 2])
     return min(now_ms, step.start_ms + aside_ms)
 
 
 def later(rng: Random, board: OracleBoard, now_ms: int) -> int:
-    """Where the clock moves: a moment on, to an edge, or far."""
+    """Return the next time of the clock: a moment later, near an edge, or much later."""
     kind = rng.randint(0, 9)
     if kind <= 4:
         return now_ms + rng.choice([0, 1, 2, 400, 1000, 3_000, MINUTE, 20 * MINUTE])
@@ -53,7 +53,7 @@ def later(rng: Random, board: OracleBoard, now_ms: int) -> int:
 
 
 def beyond(rng: Random, board: OracleBoard, now_ms: int) -> int:
-    """To the edge of a period, of a step, or of the grace after one."""
+    """Return a time at the edge of a period, of a step, or of the grace after one."""
     timed = timed_windows(board)
     if not timed:
         return now_ms + HOUR
@@ -69,11 +69,11 @@ def beyond(rng: Random, board: OracleBoard, now_ms: int) -> int:
 
 
 def _steps_on(rng: Random, window: RollingWindow, now_ms: int) -> Span:
-    """A step to come: the next one mostly, or one about as far away as the window is long."""
+    """Return a future step: mostly the next one, or one about as far away as the window is long."""
     n = window.steps
     return window.back(-rng.choice([1, 1, 1, 2, n - 1, n, n + 1, n + 3]), now_ms)
 
 
 def timed_windows(board: OracleBoard) -> list[CalendarWindow | RollingWindow]:
-    """The windows of a board that time moves."""
+    """Return the windows of a board whose content changes with time."""
     return [w for w in board.windows.values() if isinstance(w, CalendarWindow | RollingWindow)]

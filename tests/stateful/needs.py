@@ -1,5 +1,5 @@
-"""What is needed, put to a deployment and judged by trial: the oracle counts the event that is
-told, and those that ask a little less, each alone."""
+"""Check the answers of a deployment to `needed`: the oracle counts the answered event and some less
+demanding events, each alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Values = tuple[Decimal, ...]
 
 
 class Needs:
-    """What one member needs in the running period of a window, by a column."""
+    """The value of a column that one member needs in the current period of a window."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Needs:
         )
 
     def check(self, rng: Random) -> None:
-        """The answer is true, and nothing less demanding would do."""
+        """Assert that the answer suffices and that no less demanding value would."""
         if isinstance(self.oracle.boards[self.name].window(self.window), RefreshedWindow):
             with pytest.raises(NotLive):
                 self.ask()
@@ -106,12 +106,12 @@ class Needs:
         return [each for each in tried if low <= each <= high]
 
     def assert_unreachable(self, rng: Random) -> None:
-        """Values all over the range of the column, with the others as they are."""
+        """Assert that no tried value of the column suffices. The other columns stay unchanged."""
         places = self.oracle.places(self.name, self.window, None, self.scope)
         own = next((place for place in places if place.member == self.member), None)
         others = [c for c in self.definition.columns if c is not self.column]
         if own is None and any(column.op == "last" for column in others):
-            return  # they are as in another window, which differs from ranking to ranking
+            return  # their values come from another window, which differs between rankings
         unit = Decimal(1).scaleb(-self.column.scale)
         edges = [self.column.low, self.column.high, LIMIT, -LIMIT, 0]
         near = [place.score[self.at] + step for place in places[:4] for step in (-1, 0, 1)]
@@ -127,5 +127,5 @@ class Needs:
 
 
 def as_it_is(column: ColumnDef, part: int) -> Decimal:
-    """The value by which a column stays as it is."""
+    """Return the value that leaves a column unchanged."""
     return Decimal(0 if column.op == "sum" else part).scaleb(-column.scale)

@@ -1,4 +1,4 @@
-"""Every kind of question about one ranking, put to a deployment and to the oracle."""
+"""Compare the answers of a deployment and the oracle to every kind of query about a ranking."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.stateful.needs import Needs
 
 @dataclass(frozen=True)
 class Bookmark:
-    """Where a page of a board ended: the cursor, and the last entry as it was then."""
+    """The end of a page of a board: the cursor, and the last entry as it was at that time."""
 
     board: OracleBoard
     cursor: str
@@ -29,7 +29,7 @@ Bookmarks = dict[tuple[str, str, str | None, Scope, bool], Bookmark]
 
 
 class Questions:
-    """One ranking: what the deployment `lb` says of it must be what the oracle says."""
+    """Queries about one ranking. The answers of the deployment `lb` must be those of the oracle."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Questions:
         self.where = {**self.place, **scope.asked}
 
     def whole(self, rng: Random) -> None:
-        """The ranking entry by entry, with what members carry, and some standings."""
+        """Compare the ranking entry by entry, with the data of members, and some standings."""
         found = list(self.lb.export(self.name, with_data=True, **self.where))
         assert_entries(found, self.places, self.definition)
         carried = [self.board.profiles.get(place.member) for place in self.places]
@@ -62,7 +62,7 @@ class Questions:
             assert_standing(standing, self.board.card(self.places, member), self.definition)
 
     def every(self, rng: Random) -> None:
-        """One of each kind, at random."""
+        """Compare one random query of each kind."""
         for ask in (
             self.top,
             self.around,
@@ -89,7 +89,7 @@ class Questions:
         assert (page.as_of.labels, page.as_of.by) == (labels, self.scope.by)
 
     def next_page(self, bookmarks: Bookmarks, rng: Random) -> None:
-        """The page after the last one that was read of this ranking, however long ago."""
+        """Compare the page that follows the last page read of this ranking, whenever that was."""
         reverse, limit = rng.random() < 0.5, rng.randint(1, 3)
         key = (self.name, self.where["window"], self.where["period"], self.scope, reverse)
         mark = bookmarks.pop(key, None)
@@ -140,7 +140,8 @@ class Questions:
         assert standing.to_rank == laurels.Gap(rank, shown(gap, self.definition))
 
     def needed(self, rng: Random) -> None:
-        """About the running period, whichever this is: one event, counted now."""
+        """Check `needed`. It is about the current period, whichever period this ranking is of, and
+        about one event that is counted now."""
         if self.scope.by is None:
             needs = Needs(
                 self.lb,
@@ -161,12 +162,12 @@ class Questions:
         assert score == shown(expected, self.definition)
 
     def _bound(self, rng: Random, width: int) -> Score | None:
-        """The first columns of a member's score, or nothing."""
+        """Return the first columns of the score of a member, or None."""
         score = rng.choice(self.places).score
         return None if rng.random() < 0.2 else type(score)(score[:width])
 
     def between(self, rng: Random) -> None:
-        """By score: the bounds are scores of members, or the first columns of theirs."""
+        """Compare `count` and `range`. The bounds are scores of members or their first columns."""
         if not self.places:
             return
         width = rng.randint(1, len(self.definition.columns))

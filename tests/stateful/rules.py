@@ -1,4 +1,4 @@
-"""What can happen to a deployment, one function each, with how often it does."""
+"""The steps that can happen to a deployment, one function for each, with their frequencies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def submit_many(world: World, rng: Random) -> None:
 
 
 def hammer(world: World, rng: Random) -> None:
-    """Many events of one member in one batch: verdicts follow each other closely."""
+    """Submit many events of one member in one batch, so that results follow each other closely."""
     name = pick(world, rng)
     board = world.oracle.boards[name]
     now_ms = world.clock.now_ms()
@@ -61,7 +61,8 @@ def hammer(world: World, rng: Random) -> None:
 
 
 def scatter(world: World, rng: Random) -> None:
-    """Late events of two members all over the steps of a rolling window; then its step ends."""
+    """Submit late events of two members across the steps of a rolling window. Sometimes its
+    current step then ends."""
     name = pick(world, rng)
     board = world.oracle.boards[name]
     rolling = [w for w in board.windows.values() if isinstance(w, RollingWindow)]
@@ -98,7 +99,7 @@ def pass_time(world: World, rng: Random) -> None:
 
 
 def cross(world: World, rng: Random) -> None:
-    """A period or step ends, and before anybody reads something is written or all begins anew."""
+    """Move the clock to the edge of a period or step. Then write or restart before any read."""
     board = world.oracle.boards[pick(world, rng)]
     world.clock.set(moments.beyond(rng, board, world.clock.now_ms()))
     first: tuple[Rule, ...] = (submit, submit, submit_many, set_score, remove, set_data, restart)
@@ -111,13 +112,13 @@ def ask(world: World, rng: Random) -> None:
 
 
 def read_on(world: World, rng: Random) -> None:
-    """The next page of a ranking, after whatever happened since the last one."""
+    """Read the next page of a ranking, after any changes since the previous page."""
     ranking = world.comparison.some_ranking(world.lb, pick(world, rng), rng)
     ranking.next_page(world.comparison.bookmarks, rng)
 
 
 def ask_amiss(world: World, rng: Random) -> None:
-    """A question about some other period or step, most of which cannot be read."""
+    """Query some other period or step. Most of these cannot be read."""
     name = pick(world, rng)
     board = world.oracle.boards[name]
     called, asked = rng.choice(list(board.windows.items()))
@@ -133,7 +134,7 @@ def ask_amiss(world: World, rng: Random) -> None:
 
 
 def _amiss(world: World, rng: Random, name: str) -> Scope:
-    """A scope that a board may have, or not."""
+    """Return a scope that the board may or may not have."""
     if not world.definition(name).labels:
         return ALL
     names = rng.sample(choices.LABELS, rng.randint(0, 2))
@@ -143,7 +144,7 @@ def _amiss(world: World, rng: Random, name: str) -> Scope:
 
 
 def read_on_anyway(world: World, rng: Random) -> None:
-    """A page that was left long ago is read on where it was, wherever its window is by now."""
+    """Continue from an old page in its period, whatever the current period of its window is."""
     world.comparison.read_on(world.lb, rng)
 
 
@@ -164,7 +165,7 @@ def restart(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the
 
 
 def snapshot(world: World, rng: Random) -> None:
-    """A snapshot is taken; sometimes everything begins anew from it and the log after it."""
+    """Take a snapshot. Sometimes restart from it and the log after it."""
     if not world.deployment.exclusive:
         return
     world.lb.snapshot()
@@ -177,7 +178,7 @@ def check(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the o
 
 
 def change(world: World, rng: Random) -> None:
-    """A new title, another keep for the board or a window, or one window more."""
+    """Change the title, the `keep` of the board or of a window, or add a window."""
     definition = world.definition(pick(world, rng))
     if rng.random() < 0.3:
         count_by_more(world, rng, definition)
@@ -208,7 +209,7 @@ def change(world: World, rng: Random) -> None:
 
 
 def count_by_more(world: World, rng: Random, definition: Definition) -> None:
-    """A board gets another scope, or another label to rank by."""
+    """Add a scope or a label to rank by to a board."""
     scopes, rank_by = definition.scopes, definition.rank_by
     if rng.random() < 0.6:
         some = sorted(rng.sample(choices.LABELS, rng.randint(0, 2)))
@@ -220,7 +221,7 @@ def count_by_more(world: World, rng: Random, definition: Definition) -> None:
 
 
 def begin_anew(world: World, rng: Random) -> None:
-    """A board is deleted and another one gets its name."""
+    """Delete a board and create another one with its name."""
     name = pick(world, rng)
     combination = rng.choice(choices.COMBINATIONS)
     world.delete(name)
@@ -236,7 +237,7 @@ def window(world: World, rng: Random, name: str) -> str | None:
 
 
 def scope(world: World, rng: Random, name: str) -> Sequence[str] | None:
-    """The scope that receipts are to tell of."""
+    """Return the scope that receipts report, or None."""
     definition = world.definition(name)
     return rng.choice([None, *definition.scopes]) if definition.labels else None
 

@@ -1,4 +1,4 @@
-"""The rules of the stateful run as a hypothesis machine, which shrinks what it finds."""
+"""The rules of the stateful run as a hypothesis machine, which shrinks failing examples."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.stateful.choices import COMBINATIONS
 from tests.stateful.episode import begin, finish, shares, step
 from tests.stateful.world import World
 
-# Events are chosen at random, and so are batches of which each event is refused.
+# Events are chosen at random, so there are also batches in which every event is refused.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 randomness = st.randoms(use_true_random=False)
 
 
 class Machine(RuleBasedStateMachine):
-    """A deployment beside the oracle; hypothesis chooses what happens and in which order."""
+    """A deployment and the oracle. Hypothesis chooses the rules and their order."""
 
     implementation: Implementation
     world: World
@@ -51,7 +51,7 @@ class Machine(RuleBasedStateMachine):
 
 
 def happens(happening: rules.Rule) -> Callable[[Machine, Random], None]:
-    """A rule of the shared list as a rule of the machine."""
+    """Return a rule of the shared list as a rule of the machine."""
 
     def act(self: Machine, rng: Random) -> None:
         step(self.world, rng, happening)
@@ -61,7 +61,7 @@ def happens(happening: rules.Rule) -> Callable[[Machine, Random], None]:
     return decorated
 
 
-for happening, weight in rules.RULES:  # hypothesis picks evenly: what is frequent is there often
+for happening, weight in rules.RULES:  # hypothesis picks evenly, so frequent rules get copies
     for copy in range(max(1, weight // 4)):
         setattr(Machine, f"{happening.__name__}_{copy}", happens(happening))
 

@@ -1,4 +1,4 @@
-"""Windows of boards, chosen so that most combinations come up and none is refused."""
+"""Windows of boards, chosen so that most combinations occur and no board is refused."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ WRITTEN = (("60m", "20m"), ("1h", "15m"), ("2d", "12h"), ("1m", "10s"), ("3d", "
 def windows(
     rng: Random, tz: str, *, fading: bool = False, refreshing: bool = False
 ) -> tuple[WindowDef, ...]:
-    """One to six windows: `all` more often than not, calendars, rolling ones; with `fading` also
-    such as have scores fade, with `refreshing` such as are ranked only now and then."""
+    """Return one to six windows: usually `all`, and calendar and rolling windows. With `fading`,
+    some have fading scores. With `refreshing`, some are ranked only at intervals."""
     found = [calendar(rng, unit, tz) for unit in rng.sample(UNITS, rng.choice([0, 0, 1, 2]))]
     found += [rolling(rng, i, tz) for i in range(rng.choice([0, 1, 1, 2]))]
     if fading:
@@ -37,7 +37,7 @@ def windows(
 
 
 def calendar(rng: Random, unit: str, tz: str) -> WindowDef:
-    """A calendar window with options of its own here and there."""
+    """Return a calendar window, sometimes with its own options."""
     keep = rng.choice([None, None, 1, 4])
     return WindowDef(
         unit,
@@ -50,13 +50,14 @@ def calendar(rng: Random, unit: str, tz: str) -> WindowDef:
 
 
 def decay(rng: Random, i: int, half_life: str) -> WindowDef:
-    """A window in which scores fade."""
+    """Return a window in which scores fade."""
     return WindowDef("decay", name=rng.choice([None, f"hot{i}"]), half_life=half_life)
 
 
 def rolling(rng: Random, i: int, tz: str) -> WindowDef:
-    """The board's i-th rolling window; it takes late events for the board's grace, or for as
-    long as it can. Only the first goes without a name, so that no two are called the same."""
+    """Return the i-th rolling window of a board. It accepts late events for the grace of the
+    board, for one second, or for as long as it can. Only the first one can be without a name, so
+    that all names differ."""
     span, step = rng.choice(WRITTEN) if rng.random() < 0.2 else _counted(rng)
     longest = f"{(duration_ms(span) - duration_ms(step)) // 1000}s"
     grace = rng.choice([None, longest, longest, "1s"])
@@ -71,7 +72,7 @@ def rolling(rng: Random, i: int, tz: str) -> WindowDef:
 
 
 def refreshed(rng: Random, window: WindowDef) -> WindowDef:
-    """A rolling window as it is or, about as often, ranked only now and then."""
+    """Return the window unchanged or, for half of the rolling windows, ranked only at intervals."""
     if window.unit != "rolling" or rng.random() < 0.5:
         return window
     fitting = [each for each in INTERVALS if duration_ms(each) <= duration_ms(window.span)]
@@ -84,7 +85,7 @@ def _counted(rng: Random) -> tuple[str, str]:
 
 
 def dedupe(rng: Random, windows: Sequence[WindowDef], grace: str) -> str:
-    """How long ids are remembered: as long as any of these windows takes late events."""
+    """Return how long ids are kept: at least as long as any window accepts late events."""
     kinds = [window_of(window, Definition(grace=grace)) for window in windows]
     longest_ms = max(
         duration_ms(grace),

@@ -1,4 +1,4 @@
-"""A deployment and the oracle side by side: every act is done to both and compared."""
+"""A deployment and the oracle: every operation is applied to both and the results are compared."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.stateful.comparing import Comparison
 from tests.stateful.journal import Done
 
 Names = Sequence[str] | None
-"""The labels of a scope, by their names."""
+"""The names of the labels of a scope."""
 
 Combination = tuple[tuple[tuple[str, ...], ...], str, str]
 
 
 class World:
-    """The deployment under test, the oracle, and a journal of what was done."""
+    """The deployment under test, the oracle, and a journal of the operations."""
 
     def __init__(self, deployment: Deployment, clock: laurels.ManualClock, tz: str) -> None:
         self.deployment = deployment
@@ -40,7 +40,8 @@ class World:
         return self.deployment.lb
 
     def chosen(self, rng: Random, name: str, combination: Combination) -> Definition:
-        """A board of this combination of columns, tie and rank style that the deployment keeps."""
+        """Return a board of this combination of columns, tie and rank style that the deployment
+        supports."""
         refreshing = self.deployment.refreshes
         return choices.definition(rng, name, combination, self.tz, refreshing=refreshing)
 
@@ -53,7 +54,7 @@ class World:
         board: str = "",
         events: Sequence[object] = (),
     ) -> object:
-        """Does something to the deployment; what it refuses comes back as the error."""
+        """Apply an operation to the deployment. If it is refused, return the error."""
         refreshes = self.oracle.refreshes
         self.journal.append(Done(self.clock.now_ms(), act, board, tuple(events), refreshes))
         return attempt(lambda: act(self.lb))
@@ -66,7 +67,7 @@ class World:
         self.oracle.create(definition)
 
     def change(self, definition: Definition) -> None:
-        """Gives a board another title, other keeps and more windows."""
+        """Change the title, the `keep` values, the windows and the scopes of a board."""
         windows = [window.definition for window in definition.windows]
         scopes: dict[str, Any] = {}
         if definition.labels:
@@ -99,10 +100,10 @@ class World:
         assert self._do(lambda lb: lb.set_data(name, member, profile)) is None
         self.oracle.set_data(name, member, profile)
 
-    # Questions
+    # Queries
 
     def count(self, name: str, window: str, period: str | None, scope: Scope) -> None:
-        """How many there are in some period, or why that cannot be told."""
+        """Compare the number of members in a period, or the refusal of the query."""
         expected = told(lambda: len(self.oracle.places(name, window, period, scope)))
         found = attempt(lambda: self.lb.count(name, window=window, period=period, **scope.asked))
         if isinstance(expected, Refusal):
@@ -113,7 +114,7 @@ class World:
     # Events
 
     def submit(self, name: str, report: Report, window: str | None, scope: Names = None) -> None:
-        """One event, by `submit` or `set`; its receipt or its refusal must be the oracle's."""
+        """Write one event by `submit` or `set`. Compare its receipt or error with the oracle's."""
         verb = "set" if report.absolute else "submit"
         how = {"at": report.at, "id": report.id, "window": window, **_asked(scope)}
         if report.labels is not None:
@@ -140,7 +141,7 @@ class World:
         all_or_nothing: bool,
         scope: Names = None,
     ) -> None:
-        """A batch; each receipt must be the oracle's."""
+        """Submit a batch. Each receipt must equal that of the oracle."""
         events = [event_of(report) for report in reports]
         found = self._do(
             lambda lb: lb.submit_many(
@@ -197,12 +198,12 @@ class World:
 
 
 def _asked(scope: Names) -> dict[str, Any]:
-    """The scope that receipts are to be about, where one is named."""
+    """Return the scope that receipts are to report as an argument, if one is given."""
     return {} if scope is None else {"scope": scope}
 
 
 def event_of(report: Report) -> tuple[object, ...]:
-    """The event as a caller writes it, without what it leaves out at the end."""
+    """Return the event as a caller writes it, without trailing fields that are not set."""
     parts = (report.member, report.value, report.at, report.id)
     if report.labels is not None:
         return (*parts, report.labels)
