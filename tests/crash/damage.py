@@ -1,8 +1,8 @@
-"""Damaged files: a bit turned round, or an end cut off, anywhere in what a folder keeps.
+"""Damaged files: a bit is flipped, or the end is cut off, anywhere in the files of a folder.
 
 The folder is copied while it is open, as a power cut would leave it: two snapshots, a trimmed log,
 entries in the write-ahead file that no checkpoint has moved yet. Whatever is damaged, opening
-either refuses, with an error of laurels that names a file, or everything that was acknowledged is
+either refuses with an error of laurels that names a file, or everything that was acknowledged is
 there.
 """
 
@@ -27,7 +27,8 @@ UNREAD = {"lock", "log.db-shm"}
 
 @dataclass(frozen=True)
 class Damage:
-    """One change to one file: `bit` of the byte at `place`, or, without a bit, cut off there."""
+    """One change to one file: flip `bit` of the byte at `place`, or, without a bit, cut the file
+    off there."""
 
     file: str
     place: int
@@ -43,7 +44,7 @@ class Damage:
 
 
 def whole_folder(folder: Path, work: Path) -> object:
-    """Makes the folder; answers everything it must hold."""
+    """Make the folder, and return everything it must hold."""
     clock = ManualClock(NOW_MS)
     with laurels.open(work, clock=clock) as lb:
         windows, scopes = ["all", "day", "3h=rolling:3h/1h"], [[], ["room"]]
@@ -62,7 +63,7 @@ def whole_folder(folder: Path, work: Path) -> object:
 
 
 def damages(folder: Path, many: int, random: Random) -> Iterator[Damage]:
-    """So many bits and so many cuts of each file, spread over all of it."""
+    """Return this many bits and this many cuts of each file, spread over all of it."""
     for path in sorted(folder.iterdir()):
         size = path.stat().st_size
         if path.name in UNREAD or not size:
@@ -74,7 +75,7 @@ def damages(folder: Path, many: int, random: Random) -> Iterator[Damage]:
 
 
 def try_out(folder: Path, damage: Damage, work: Path, expected: object) -> str:
-    """What became of a damaged copy: `whole`, or the code it was refused with."""
+    """Return what became of a damaged copy: `whole`, or the code it was refused with."""
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(folder, work)
     damage.do(work)

@@ -29,8 +29,8 @@ SECONDS = 60
 class Fault:
     """What goes wrong at call `at` (0: nothing), with an errno or `KILL`: the process ends there.
 
-    `stays`: and at every call after it. `half`: a write does half of its work first. `reads`: reads
-    are counted, too.
+    With `stays`, every later call fails as well. With `half`, a write does half of its work first.
+    With `reads`, reads are counted, too.
     """
 
     at: int = 0
@@ -40,7 +40,7 @@ class Fault:
     reads: bool = False
 
     def settings(self) -> dict[str, str]:
-        """The environment that tells the shim."""
+        """Return the environment that configures the shim."""
         return {
             "LAURELS_TEST_IO_AT": str(self.at),
             "LAURELS_TEST_IO_ERRNO": str(self.number),
@@ -57,7 +57,8 @@ class Fault:
 
 
 def compiled(folder: Path) -> Path:
-    """The shim as a library. Skips where there is no C compiler; fails there under CI."""
+    """Return the shim as a compiled library. Skip where there is no C compiler, and fail there
+    under CI."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         skip_or_fail("no C compiler is installed: apt-get install -y gcc")
@@ -74,8 +75,8 @@ class Stage:
         self._process = process
 
     def play(self, part: str, folder: Path, said: Path, settings: dict[str, str]) -> int:
-        """Plays a part (`play.PARTS`) on a folder in a fork, with what it says put at the end of
-        a file; the exit code, less than 0 for a signal."""
+        """Play a part (`play.PARTS`) on a folder in a fork, and append what it reports to a file;
+        return the exit code, less than 0 for a signal."""
         told = {
             "part": part,
             "folder": str(folder),
@@ -91,7 +92,7 @@ class Stage:
 
 @contextmanager
 def staged(library: Path) -> Iterator[Stage]:
-    """A stage under the shim, for as long as it is used."""
+    """Provide a stage under the shim, for as long as it is used."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.crash.stage"],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Every way of failing, at every call: runs of `play.py` on a failing disk, judged one by one."""
+"""Every kind of failure at every call: runs of `play.py` on a failing disk, each of them judged."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ STEPS_BEFORE = (0.3, 0.55, 0.8)
 
 @dataclass(frozen=True)
 class Scene:
-    """A part to be played, on a copy of the folder that an earlier one left, after what that said;
-    `calls` it makes when nothing fails, and with reads counted."""
+    """A part to be played on a copy of the folder that an earlier part left, after what that part
+    reported; the scene makes `calls` calls when nothing fails, or `calls_with_reads` with reads."""
 
     name: str
     part: str
@@ -41,7 +41,7 @@ class Scene:
 
 
 def scenes(stage: Stage, base: Path) -> list[Scene]:
-    """A folder from its beginning; and one that was closed, or killed, and is opened again."""
+    """Return scenes on a new folder, and on one that was closed or killed and is opened again."""
     base.mkdir()
     new = _counted(stage, Scene("new", "first", None, b""), base)
     found = [new]
@@ -56,7 +56,7 @@ def scenes(stage: Stage, base: Path) -> list[Scene]:
 
 
 def _counted(stage: Stage, scene: Scene, base: Path) -> Scene:
-    """The scene with how many calls it makes, which must all go well."""
+    """Return the scene with the number of its calls, all of which must succeed."""
     counts = []
     for reads in (False, True):
         work, trace = base / "counted", base / "trace"
@@ -70,7 +70,7 @@ def _counted(stage: Stage, scene: Scene, base: Path) -> Scene:
 
 
 def _played(stage: Stage, scene: Scene, settings: dict[str, str], folder: Path) -> tuple[int, Told]:
-    """Plays a scene in a folder; the exit code and what was said."""
+    """Play a scene in a folder; return the exit code and what was reported."""
     said = folder.with_name(f"{folder.name}.said")
     shutil.rmtree(folder, ignore_errors=True)
     if scene.before is not None:
@@ -81,7 +81,8 @@ def _played(stage: Stage, scene: Scene, settings: dict[str, str], folder: Path) 
 
 
 def survive(stage: Stage, scene: Scene, fault: Fault, folder: Path) -> set[int]:
-    """Plays a scene with a fault and judges what is left; the steps in doubt that were kept."""
+    """Play a scene with a fault and judge what is left; return the steps in doubt that were
+    kept."""
     try:
         code, told = _played(stage, scene, fault.settings(), folder)
         assert code == (0 if fault.number else KILLED), code
@@ -92,7 +93,7 @@ def survive(stage: Stage, scene: Scene, fault: Fault, folder: Path) -> set[int]:
 
 
 def every(scene: Scene, kind: Fault) -> Iterator[Fault]:
-    """A kind of fault at every call of a scene."""
+    """Return a kind of fault at every call of a scene."""
     calls = scene.calls_with_reads if kind.reads else scene.calls
     for at in range(1, calls + 1):
         yield replace(kind, at=at)

@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def tried(what: str, cases: Iterator[Case], every: int) -> int:
-    """Tries the cases and reports; how many went wrong."""
+    """Try the cases and print a report; return how many went wrong."""
     began = time.monotonic()
     became: Counter[str] = Counter()
     wrong = 0
@@ -74,7 +74,7 @@ def _faults(stage: Stage, base: Path, _options: Namespace) -> Iterator[Case]:
 
 
 def _cuts(stage: Stage, base: Path, options: Namespace) -> Iterator[Case]:
-    """After every call: with nothing left that was not flushed, and with some of it."""
+    """Return a cut after every call: without what was not flushed, and with some of it."""
     run, work = traced(stage, base), base.with_name("work")
     for after in range(1, len(run.calls) + 1):
         for chance in (None, Random(options.seed * 100_000 + after)):

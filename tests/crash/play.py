@@ -1,6 +1,6 @@
-"""A short run that uses everything a folder is used for, step by step, each step told when done.
+"""A short run that uses everything a folder is used for, and reports each step when it is done.
 
-The same steps played on a store in memory say what a folder must hold: see `verdict.py`.
+The same steps played on a store in memory determine what a folder must hold: see `verdict.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Say = Callable[[dict[str, object]], None]
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do and the time that passes before it; `kept` when it may write to the log."""
+    """One operation and the time that passes before it; `kept` when it may write to the log."""
 
     name: str
     do: Do
@@ -70,7 +70,7 @@ def _one(board: str, member: str, value: object, id: str | None = None, wait_ms:
 
 
 def _batch(first: int, size: int, *, wait_ms: int = 0) -> Step:
-    """A batch of members of its own, with ids and a position."""
+    """Submit a batch of members of its own, with ids and a position."""
 
     def do(lb: laurels.Leaderboards) -> object:
         events = [(f"n{first + i}", i % 97) for i in range(size)]
@@ -82,7 +82,7 @@ def _batch(first: int, size: int, *, wait_ms: int = 0) -> Step:
 
 
 def _in_rooms(first: int, size: int, *, wait_ms: int = 0) -> Step:
-    """A batch of a few members over so many rooms, each with an id."""
+    """Submit a batch of a few members in this many rooms, each event with an id."""
 
     def do(lb: laurels.Leaderboards) -> object:
         events = [
@@ -168,7 +168,7 @@ PARTS = {"first": range(len(FIRST)), "second": range(len(FIRST), len(STEPS))}
 
 
 def perform(step: Step, lb: laurels.Leaderboards) -> dict[str, object]:
-    """Does a step: its answer, or the code of the error it met."""
+    """Do a step; return its answer, or the code of the error it raised."""
     try:
         answer = step.do(lb)
     except laurels.LaurelsError as error:
@@ -177,7 +177,7 @@ def perform(step: Step, lb: laurels.Leaderboards) -> dict[str, object]:
 
 
 def play(folder: Path, numbers: range, say: Say) -> None:
-    """Opens the folder, does these steps, says what became of each, closes.
+    """Open the folder, do these steps, report the result of each, and close the folder.
 
     A store that cannot be opened, or has ended, is opened again for the next step.
     """
@@ -201,7 +201,7 @@ def play(folder: Path, numbers: range, say: Say) -> None:
 
 
 def _opened(folder: Path, clock: ManualClock) -> laurels.Leaderboards:
-    """The folder, with its log brought into its file more often than a short run would have it."""
+    """Open the folder, with checkpoints of its log more often than a short run would have them."""
     lb = laurels.open(folder, clock=clock)
     log = local(lb)._log
     assert isinstance(log, SqliteLog)
@@ -211,7 +211,7 @@ def _opened(folder: Path, clock: ManualClock) -> laurels.Leaderboards:
 
 
 def saying(file: int) -> Say:
-    """Says things as lines of JSON, each in one write."""
+    """Return a function that writes reports as lines of JSON, each in one write."""
 
     def say(what: dict[str, object]) -> None:
         os.write(file, json.dumps(what).encode() + b"\n")

@@ -34,7 +34,7 @@ class Call:
 
 
 def calls_of(trace: Path, written: Path) -> list[Call]:
-    """The calls of a trace, in order, those that failed left out."""
+    """Return the calls of a trace, in order, without those that failed."""
     every = written.read_bytes()
     calls, at = [], 0
     for line in trace.read_text().splitlines():
@@ -50,8 +50,8 @@ def calls_of(trace: Path, written: Path) -> list[Call]:
 
 @dataclass
 class _File:
-    """A file: what is flushed of it, and what was done to it since, in order: bytes at an offset,
-    or a length it was cut to."""
+    """The content of a file that is flushed, and the changes since then in order: bytes at an
+    offset, or a length to which the file was cut."""
 
     flushed: bytes = b""
     since: list[tuple[int, bytes | None]] = field(default_factory=list)
@@ -60,7 +60,8 @@ class _File:
         self.flushed, self.since = _with(self.flushed, self.since), []
 
     def left(self, chance: Random | None) -> bytes:
-        """What a cut leaves: without `chance` what was flushed, else some of the rest as well."""
+        """Return what a power cut leaves: without `chance` what was flushed, else some of the rest
+        as well."""
         if chance is None:
             return self.flushed
         return _with(self.flushed, [part for part in self._parts() if chance.random() < 0.5])
@@ -90,7 +91,7 @@ def _with(content: bytes, parts: list[tuple[int, bytes | None]]) -> bytes:
 
 
 class Disk:
-    """One folder on a disk, from when it was made."""
+    """One folder on a disk, from the time when it was made."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = str(folder)
@@ -99,7 +100,7 @@ class Disk:
         self._since: list[dict[str, _File | None]] = []
 
     def do(self, call: Call) -> None:
-        """Has a call happen."""
+        """Apply a call to the disk."""
         if call.path == self._folder:
             if call.name == "fsync":
                 self._settled, self._since = dict(self._names), []
@@ -113,7 +114,7 @@ class Disk:
         elif call.name == "unlink":
             self._rename({call.path: None})
         elif file is None:
-            pass  # its name is gone already: nobody finds it again
+            pass  # its name is gone already, so nothing finds the file again
         elif call.name == "fsync":
             file.flush()
         elif call.name in {"truncate", "allocate"}:
@@ -129,13 +130,14 @@ class Disk:
             file.since.append((0, None))
 
     def _rename(self, names: dict[str, _File | None]) -> None:
-        """Names that mean another file, or none, from now on; all or none of them after a cut."""
+        """Change names to mean another file, or none, from now on; a cut keeps all of them or
+        none."""
         self._since.append(names)
         self._names = _renamed(self._names, [names])
 
     def cut(self, folder: Path, chance: Random | None = None) -> None:
-        """Puts what a cut leaves into a folder: only what was flushed, or with `chance` some of
-        the rest. The shared memory of SQLite is none of it."""
+        """Write what a power cut leaves into a folder: only what was flushed, or with `chance` some
+        of the rest. The shared memory of SQLite is left out."""
         folder.mkdir()
         some = [names for names in self._since if chance is not None and chance.random() < 0.5]
         for path, file in _renamed(self._settled, some).items():
@@ -156,14 +158,14 @@ def _renamed(names: dict[str, _File], changes: list[dict[str, _File | None]]) ->
 
 @dataclass(frozen=True)
 class Traced:
-    """A whole run of the first part on a new folder: what it did to the disk and what it said."""
+    """A whole run of the first part on a new folder: its disk calls and its reports."""
 
     calls: list[Call]
     folder: Path
 
 
 def traced(stage: Stage, base: Path) -> Traced:
-    """Plays the run, on a disk that does not fail."""
+    """Play the run on a disk that does not fail."""
     base.mkdir()
     folder, said = base / "folder", base / "said"
     trace, written = base / "trace", base / "written"
@@ -177,7 +179,7 @@ def traced(stage: Stage, base: Path) -> Traced:
 
 
 def survive_cut(run: Traced, after: int, chance: Random | None, work: Path) -> set[int]:
-    """Judges what is left when the power is cut after so many calls."""
+    """Judge what is left when the power is cut after this many calls."""
     shutil.rmtree(work, ignore_errors=True)
     disk, said = Disk(run.folder), work.with_name(f"{work.name}.said")
     told = bytearray()

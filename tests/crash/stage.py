@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def _perform(told: dict[str, Any]) -> None:
-    """The part, then the end of this process."""
+    """Play the part, then end this process."""
     signal.alarm(SECONDS)
     say = saying(os.open(told["said"], os.O_WRONLY | os.O_CREAT | os.O_APPEND))
     os.environ.update(told["settings"])

@@ -1,4 +1,5 @@
-"""A damaged or newer log is refused by name; nothing is guessed, nothing is lost in silence."""
+"""A damaged or newer log is refused with its name; nothing is guessed, and every loss is
+reported."""
 
 import asyncio
 import sqlite3
@@ -119,7 +120,7 @@ def test_a_commit_broken_off_after_the_log_ends_the_store_and_loses_nothing(
 
 
 class Broken:
-    """A clock that says anything."""
+    """A clock that returns any value."""
 
     def __init__(self) -> None:
         self.says: Any = 1_795_219_200_000

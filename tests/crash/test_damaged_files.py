@@ -1,4 +1,4 @@
-"""A bit or an end of any file lost: all that was acknowledged is there, or opening refuses."""
+"""A file lost a bit or its end: all that was acknowledged is there, or the folder is refused."""
 
 from __future__ import annotations
 

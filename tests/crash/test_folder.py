@@ -1,4 +1,5 @@
-"""A folder belongs to one process: others are told who holds it, and a fork is told to go."""
+"""A folder belongs to one process: other processes learn which one holds it, and a fork is
+refused."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Folders of every format there was are read; what was kept of them answers as it did."""
+"""Folders of every earlier format can be read, and the kept folders answer as they did."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ FORMATS = range(1, FORMAT + 1)
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    """A copy of the folder that is kept of the newest format."""
+    """Return a copy of the kept folder of the newest format."""
     return Path(shutil.copytree(HERE / f"format-{FORMAT}", tmp_path / "kept"))
 
 
 def recorded(format: int = FORMAT) -> object:
-    """What it answered; fields that definitions have got since are at what they are by default."""
+    """Return the recorded answers; fields that definitions have got since then have their
+    defaults."""
     found = msgspec.json.decode((HERE / f"format-{format}.json").read_bytes())
     for board in found.values():
         defined = laurels.Board.from_json(board["definition"])

@@ -1,4 +1,4 @@
-"""What was acknowledged survives SIGKILL: there once, nothing half there, `check` passes.
+"""Acknowledged events survive SIGKILL: each is there once and whole, and `check` passes.
 
 Kills hit commits, snapshots, trims and boundaries alike. `make torture` has more of them.
 """
@@ -23,7 +23,8 @@ SEED = 20_261_120
 
 
 def _killed_run(folder: Path, first: int, lines: int) -> list[str]:
-    """Runs the writer until it has printed that many lines, kills it, answers all it printed."""
+    """Run the writer until it has printed that many lines, kill it, and return all that it
+    printed."""
     command = [sys.executable, "-m", "tests.crash.writer", str(folder), str(first)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
@@ -50,7 +51,7 @@ def test_every_acknowledged_event_is_there_once_after_each_kill(
 
 
 def _judge_rooms(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
-    """Each member is in its room, and nowhere else."""
+    """Check that each member is in its room, and in no other."""
     rooms = Counter(room_of(member)["room"] for member in there)
     assert {entry.member: entry.score for entry in lb.export("kills", by="room")} == rooms
     listed = lb.scopes("kills", "room")
@@ -58,7 +59,7 @@ def _judge_rooms(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
 
 
 def _judge_refreshed(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
-    """What a window shows that is refreshed was there once, and in all scopes at one moment."""
+    """Check that the refreshed window shows an earlier state, at the same moment in all scopes."""
     shown = {entry.member: entry.score for entry in lb.export("kills", window="9d")}
     assert set(shown) <= {*there}
     assert set(shown.values()) <= {1}
@@ -71,14 +72,15 @@ def _judge_refreshed(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
 
 
 def _assert_refreshed(lb: laurels.Leaderboards) -> None:
-    """A second after the last kill all are shown."""
+    """Check that all members are shown a second after the last kill."""
     while local(lb).pace(10_000)[0]:
         pass
     assert lb.count("kills", window="9d") == lb.count("kills") > 0
 
 
 def _judge_changes(lb: laurels.Leaderboards, there: Iterable[str], known: list[str]) -> list[str]:
-    """Each event is one change, without a gap, and under the id it had before; return all ids."""
+    """Check that each event is one change, without a gap, with the id it had before; return all
+    ids."""
     found, after = list[Change](), None
     while True:
         page = lb.changes("kills", after=after, limit=10_000)
@@ -97,7 +99,7 @@ def _judge_changes(lb: laurels.Leaderboards, there: Iterable[str], known: list[s
 
 
 def _kill_in_a_row(folder: Path, kills: int, moments: random.Random) -> None:
-    """Kills the writers of one folder one after another, and judges it after each."""
+    """Kill the writers of one folder one after another, and judge the folder after each."""
     acknowledged: list[str] = []
     ids: list[str] = []
     for kill in range(kills):

@@ -1,4 +1,4 @@
-"""The mark vouches for the end of the log, and a damaged or missing one is never silent."""
+"""The mark proves the end of the log, and a damaged or missing mark is always reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVENTS = 20
 
 @pytest.fixture
 def open_copy(tmp_path: Path) -> Path:
-    """A copy of a folder made while it was open, as a power cut would leave it."""
+    """Open a copy of a folder that was made while it was open, as a power cut would leave it."""
     made, copy = tmp_path / "made", tmp_path / "copy"
     with laurels.open(made) as lb:
         lb.create(laurels.Board("gifts"))

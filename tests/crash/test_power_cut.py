@@ -1,4 +1,4 @@
-"""The power goes at any moment: what was acknowledged is on the disk, and is found there."""
+"""The power is cut at any moment: what was acknowledged is on the disk, and is found there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and signal handlers: the store goes on, nobody waits for ever."""
+"""Ctrl-C and signal handlers: the store continues, and no caller waits for ever."""
 
 import signal
 import subprocess

@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second of folding is very little."""
+    """Make a second of folding a small amount of log."""
     monkeypatch.setattr(taking, "SECOND_OF_LOG", 2_000)
 
 

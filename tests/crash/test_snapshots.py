@@ -1,4 +1,4 @@
-"""Opening begins from the newest good snapshot, and where something is missing it says so."""
+"""Opening starts from the newest good snapshot, and reports where something is missing."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def opened(folder: Path, *, log_keep: bool | None = None) -> laurels.Leaderboard
 
 
 def submit(lb: laurels.Leaderboards, count: int) -> None:
-    """So many commits, each of which another member is the winner of."""
+    """Make this many commits, after each of which another member ranks first."""
     for i in range(count):
         lb.submit("gifts", f"m{i}", 7 + lb.stats().offset)
 
 
 def filled(folder: Path, *, log_keep: bool | None = None) -> list[laurels.Entry]:
-    """Snapshots of the offsets 6 and 11, and four entries of the log after that."""
+    """Return a folder with snapshots of the offsets 6 and 11, and four later entries of the log."""
     with opened(folder, log_keep=log_keep) as lb:
         lb.create(BOARD)
         submit(lb, 5)
@@ -52,12 +52,12 @@ def damage(path: Path) -> None:
 
 
 def snapshots(folder: Path) -> list[Path]:
-    """The newest first."""
+    """Return the snapshots, the newest first."""
     return [snapshot.path for snapshot in SnapshotFiles(folder).newest_first()]
 
 
 def offsets(folder: Path) -> list[int]:
-    """Of the entries in the log."""
+    """Return the offsets of the entries in the log."""
     with closing(sqlite3.connect(folder / "log.db")) as log:
         return [row[0] for row in log.execute("SELECT offset FROM log ORDER BY offset")]
 

@@ -1,4 +1,5 @@
-"""Snapshots while a store serves: by themselves, refused by the disk, cut short by the end."""
+"""Snapshots while a store serves: automatic ones, refused ones, and ones that closing cuts
+short."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def names(folder: Path) -> list[str]:
 
 
 def assert_opens_again(folder: Path, offset: int | None) -> None:
-    """With all 20 members, begun from a snapshot of that offset."""
+    """Check that the folder opens with all 20 members, from a snapshot of that offset."""
     with laurels.open(folder) as again:
         assert again.stats().kept.snapshot_offset == offset
         assert again.top("gifts").total == 20
@@ -67,7 +68,7 @@ def test_a_snapshot_that_the_disk_refuses_costs_nothing(
 
 
 def settled(lb: laurels.Leaderboards, condition: Callable[[Kept], bool]) -> Kept:
-    """What is kept once a snapshot that takes itself has gone so far."""
+    """Return the snapshots that are kept once the automatic snapshot has got this far."""
     turn = threading.Event()
     for _ in range(TIMEOUT * 1_000):
         if condition(kept := lb.stats().kept):
@@ -110,7 +111,7 @@ def test_one_that_fails_by_itself_is_told_and_tried_again_when_the_log_has_grown
         kept = settled(lb, lambda kept: kept.failure is not None)
         assert (kept.snapshot_offset, names(tmp_path)) == (None, [])
         assert "No space left" in (kept.failure or "")
-        for _ in range(2):  # the first has been followed by what follows it
+        for _ in range(2):  # the second one waits for the work that follows the first
             lb.submit("gifts", "m1", 1)
         local(lb)._snapshot_scheduler.wait()
         assert len(tries) == 1
@@ -122,7 +123,7 @@ def test_one_that_fails_by_itself_is_told_and_tried_again_when_the_log_has_grown
 
 
 class Gate:
-    """Where a thread stops until it is let through."""
+    """A gate at which a thread waits until it is released."""
 
     def __init__(self) -> None:
         self.reached = threading.Event()
@@ -134,7 +135,7 @@ class Gate:
 
 
 def closed_during_a_snapshot(lb: laurels.Leaderboards, gate: Gate) -> list[object]:
-    """Closes the store while a snapshot stands at the gate; what became of the snapshot."""
+    """Close the store while a snapshot waits at the gate; return what became of the snapshot."""
     became: list[object] = []
 
     def snapshot() -> None:

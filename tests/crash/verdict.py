@@ -1,11 +1,12 @@
-"""What a folder must hold after a run that was broken: the verdict over it.
+"""The check of what a folder must hold after a run that was broken.
 
 The steps that were acknowledged are played again on a store in memory; the folder must hold what
-that holds, down to the last entry, id, position and datum. What a window shows that is refreshed is
-the log's to say (`check`); here it is compared when both have been refreshed once more.
+that store holds, down to the last entry, id, position and datum. Only the log determines what a
+refreshed window shows, and `check` tests this; here such windows are compared after both stores
+have refreshed them once more.
 
-Of each part of the run one step more may be there, whole: the last that was on its way to the disk,
-when nothing was acknowledged after it.
+Of each part of the run one step more may be there, whole: the last one that was being written to
+the disk, when nothing was acknowledged after it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ TELLABLE = IN_DOUBT | {"unknown_board"}
 
 @dataclass
 class Told:
-    """What a run said of its steps: `done` and `failed` by number, `ended` the parts that went on
-    to their end."""
+    """What a run reported of its steps: `done` and `failed` by number, and in `ended` the parts
+    that reached their end."""
 
     done: dict[int, object] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
@@ -38,8 +39,8 @@ class Told:
 
     @classmethod
     def read(cls, said: Path) -> Told:
-        """What a file of lines says; the last line may be cut off. AssertionError where an error
-        was none of laurels', none of a failing disk, or did not say what to do."""
+        """Read a file of reports, whose last line may be cut off. Raise AssertionError where an
+        error was not from laurels, was not one of a failing disk, or had no advice."""
         told = cls()
         for line in said.read_bytes().split(b"\n")[:-1] if said.exists() else ():
             what = json.loads(line)
@@ -55,8 +56,8 @@ class Told:
         return told
 
     def in_doubt(self, part: range, there: set[int]) -> set[int]:
-        """The steps of a part of which one may be there though nobody was told so, where of the
-        parts before it those in `there` are."""
+        """Return the steps of a part of which one may be there without an acknowledgment, if those
+        in `there` of the earlier parts are there."""
         settled = max((n for n in self.done if n in part and self._wrote(n, there)), default=-1)
         failed = {n for n, code in self.failed.items() if n in part and code in IN_DOUBT}
         said = [n for n in part if n in self.done or n in self.failed]
@@ -65,8 +66,9 @@ class Told:
         return {n for n in failed if n > settled and n in part and STEPS[n].kept}
 
     def _wrote(self, done: int, there: set[int]) -> bool:
-        """Whether a step that is done wrote to the log. To create what is there, and to count what
-        was counted, writes nothing: it says nothing of what failed before."""
+        """Return whether a step that is done wrote to the log. To create what exists, or to count
+        what was counted, writes nothing, so it does not settle whether earlier failed steps were
+        kept."""
         step, answer = STEPS[done], self.done[done]
         made = any(n < done and STEPS[n].name == step.name for n in {*self.done, *there})
         counted = isinstance(answer, list) and answer[0] == "duplicate"
@@ -74,8 +76,8 @@ class Told:
 
 
 def judge(folder: Path, told: Told) -> set[int]:
-    """Opens the folder and answers which steps in doubt it holds; AssertionError where it holds
-    anything else than it must, or does not go on."""
+    """Open the folder and return which steps in doubt it holds; raise AssertionError where it holds
+    anything else than it must, or does not continue to work."""
     clock = ManualClock(END_MS)
     with laurels.open(folder, clock=clock) as lb:
         lb.check()
@@ -98,7 +100,8 @@ def _matched(held: object, told: Told) -> set[int]:
 
 
 def _with_doubts(told: Told) -> Iterator[set[int]]:
-    """What may be there besides what is done: nothing, or one of each part, fewest first."""
+    """Return what may be there besides the steps done: nothing, or one step of each part, fewest
+    first."""
     extras: list[set[int]] = [set()]
     for part in PARTS.values():
         extras += [
@@ -109,7 +112,7 @@ def _with_doubts(told: Told) -> Iterator[set[int]]:
 
 @cache
 def _replayed(numbers: Sequence[int]) -> tuple[dict[int, object], object]:
-    """The answers to these steps, and the state after them."""
+    """Return the answers to these steps, and the state after them."""
     clock = ManualClock(START_MS)
     answers: dict[int, object] = {}
     with laurels.open("memory:", clock=clock) as lb:
@@ -124,7 +127,7 @@ def _replayed(numbers: Sequence[int]) -> tuple[dict[int, object], object]:
 
 
 def _assert_goes_on(folder: Path, clock: ManualClock) -> None:
-    """Afterwards the folder takes writes and snapshots, and is opened again with all of it."""
+    """Check that the folder takes writes and snapshots, and is opened again with all of them."""
     with laurels.open(folder, clock=clock) as lb:
         lb.create(laurels.Board("after", windows=["all", "3d=rolling:3d/1d"]))
         lb.submit_many("after", [(f"a{i}", i) for i in range(50)])
@@ -138,12 +141,12 @@ def _assert_goes_on(folder: Path, clock: ManualClock) -> None:
 
 
 def _refresh(lb: laurels.Leaderboards) -> None:
-    """Has the windows refreshed that are due, which any commit does."""
+    """Refresh the windows that are due, which any commit does."""
     lb.create(laurels.Board("refreshes"))
 
 
 def _state_of(lb: laurels.Leaderboards) -> object:
-    """Everything a store holds that a caller can see, and the ids it remembers."""
+    """Return everything in a store that a caller can see, and the ids it remembers."""
     fold = local(lb)._fold
     return (
         everything(lb),

@@ -28,12 +28,13 @@ BOARD = laurels.Board(
 
 
 def room_of(member: str) -> dict[str, str]:
-    """The labels of every event of a member: of all members there are a few hundred rooms."""
+    """Return the labels of every event of a member; all members together have a few hundred
+    rooms."""
     return {"room": f"{member[:1]},{member[-2:]}"}
 
 
 def batch_members(number: int) -> list[str]:
-    """The members whose events form one batch: all of them count, or none."""
+    """Return the members whose events form one batch: all of them count, or none."""
     return [f"b{number}-{i}" for i in range(BATCH)]
 
 

@@ -1,4 +1,4 @@
-"""A native set and a plain one that are told the same and asked the same."""
+"""A native set and a plain one that get the same changes and the same queries."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -16,12 +16,12 @@ def intern(roster: Roster, members: Iterable[bytes]) -> "array[int]":
 
 
 def by_word(rows: Sequence[Row], width: int) -> "list[array[int]]":
-    """Rows as one column per word."""
+    """Return rows as one column per word."""
     return [array("q", (row[word] for row in rows)) for word in range(width)]
 
 
 class Pair:
-    """Both sets over one roster of given members; every member is named by its place there."""
+    """Both sets over one roster of given members; every member is named by its index there."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Pair:
         assert self.native.discard(ids) == removed
 
     def compare(self) -> None:
-        """Everything there is to ask of the entries, against the sorted list."""
+        """Compare the answers to all queries with the sorted list."""
         self.native.check()
         order = self.plain.order()
         assert len(self.native) == len(order)
@@ -77,7 +77,7 @@ class Pair:
             assert self.native.ranks(self.ids, style) == expected
 
     def compare_pages(self, random: Random) -> None:
-        """Slices and ranks of a few random stretches."""
+        """Compare slices and ranks of a few random ranges."""
         order = self.plain.order()
         for _ in range(4):
             start = random.randint(0, len(order))
@@ -91,7 +91,7 @@ class Pair:
                 assert self.native.list_entries(start, stop, style) == listed
 
     def compare_bounds(self, random: Random, keys: Iterable[Sequence[int]]) -> None:
-        """Bounds of keys of any length, with members that are and are not in the roster."""
+        """Compare bounds of keys of any length, with members that are and are not in the roster."""
         for key in keys:
             for right in (False, True):
                 expected = self.plain.bound(key, None, right=right)

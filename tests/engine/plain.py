@@ -1,4 +1,4 @@
-"""The ranked set in its plainest form: a sorted list. What the engine must equal."""
+"""The ranked set in its plainest form, a sorted list, which the engine must equal."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ class PlainSet:
         return self.rows.pop(member, None) is not None
 
     def order(self) -> list[tuple[Row, bytes]]:
-        """All entries' keys, in standing order."""
+        """Return the keys of all entries, in ranking order."""
         return sorted((row[: self.ordered], member) for member, row in self.rows.items())
 
     def ranks(self, style: int) -> dict[bytes, int]:
-        """The rank from 0 of every member: ordinal, competition or dense."""
+        """Return the rank from 0 of every member: ordinal, competition or dense."""
         ranks: dict[bytes, int] = {}
         shared = groups = -1
         before: Row | None = None
@@ -37,7 +37,7 @@ class PlainSet:
         return ranks
 
     def bound(self, words: Sequence[int], member: bytes | None, *, right: bool) -> int:
-        """How many entries stand before a key (or at it, when right)."""
+        """Return how many entries are before a key (or up to and including it, when right)."""
         key = tuple(words)
         cut = bisect_right if right else bisect_left
         if member is None:

@@ -1,4 +1,4 @@
-"""The write rule in its plainest form, from the semantics: what the engine's fold must equal."""
+"""The write rule in its plainest form, from the semantics, which the engine's fold must equal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class PlainFold:
         return self.rankings.get(ranking, {}).get(member)
 
     def count(self, event: Event) -> int:
-        """Count an event in all its windows or in none; its status."""
+        """Count an event in all its windows or in none; return its status."""
         values = self.relative(event)
         for op, value, low, high in zip(self.ops, values, self.lows, self.highs, strict=True):
             if op != SUM and not low <= value <= high:
@@ -60,7 +60,8 @@ class PlainFold:
         return APPLIED if changed else UNCHANGED
 
     def relative(self, event: Event) -> Row:
-        """The values, of an absolute event with its sums as differences to the window `all`."""
+        """Return the values, of an absolute event with its sums as differences to the window
+        `all`."""
         if not event.absolute or self.all_window < 0:
             return event.values
         kept = self.kept(event.rankings[self.all_window], event.member)

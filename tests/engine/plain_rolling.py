@@ -1,7 +1,7 @@
-"""Rolling windows in their plainest form: every event kept, every answer counted anew.
+"""Rolling windows in their plainest form: every event is kept, and every answer is computed anew.
 
-What the engine's rolling sets must equal. Nothing here knows how a window moves on: what a window
-holds at a step is refolded from the events of its steps, from the semantics alone.
+The engine's rolling sets must equal them. Nothing here depends on how a window moves: the entries
+of a window at a step are folded from the events of its steps, by the semantics alone.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True)
 class Roll:
-    """A rolling window of so many steps of so many milliseconds."""
+    """A rolling window of a number of steps of a number of milliseconds."""
 
     steps: int
     step_ms: int
@@ -53,7 +53,7 @@ class Event:
 
 
 def step_bound(low: int, high: int, steps: int) -> tuple[int, int]:
-    """What a step's total must be within, so that any subset of a window's steps is in range."""
+    """Return the bounds of a step's total with which any subset of a window's steps is in range."""
     limit = 2**53 - 1
     if low >= 0:
         return low, min(high, limit // steps)
@@ -75,7 +75,7 @@ class PlainBoard:
     events: dict[int, list[Counted]] = field(default_factory=dict)
 
     def events_of(self, window: int, member: int, now: int) -> list[Counted]:
-        """The events of a member that a window counts, in the order in which they came."""
+        """Return the events of a member that a window counts, in the order in which they came."""
         roll = self.windows[window]
         events = self.events.get(member, [])
         return [e for e in events if roll is None or roll.takes(e.at, now)]
@@ -84,18 +84,18 @@ class PlainBoard:
         return self.fold(self.events_of(window, member, now))
 
     def live(self, window: int, now: int) -> dict[int, Kept]:
-        """Everyone in a window."""
+        """Return all members in a window."""
         kept = {member: self.kept(window, member, now) for member in self.events}
         return {member: one for member, one in kept.items() if one is not None}
 
     def newest(self, window: int, member: int, now: int) -> int:
-        """The newest step in which a member has an event."""
+        """Return the newest step in which a member has an event."""
         roll = self.windows[window]
         assert roll is not None
         return max(roll.number_at(e.at) for e in self.events_of(window, member, now))
 
     def fold(self, events: Sequence[Counted]) -> Kept | None:
-        """What events add up to, by the operators."""
+        """Return the entry to which events add up, by the operators."""
         if not events:
             return None
         newest_at = max(event.at for event in events)
@@ -110,8 +110,9 @@ class PlainBoard:
         return Kept(columns, max(event.stamp for event in events), newest_at)
 
     def cells(self, window: int, member: int, now: int) -> dict[int, Row]:
-        """The cells of a member by step: the entry its events alone make, and for best columns
-        only those that no later step beats, each with the steps to its neighbours."""
+        """Return the cells of a member by step. A cell is the entry of the events of its step
+        alone. For best columns there are only cells that no later step beats, each with the steps
+        to its neighbours."""
         roll = self.windows[window]
         assert roll is not None
         by_step: dict[int, list[Counted]] = {}
@@ -133,13 +134,13 @@ class PlainBoard:
         }
 
     def row(self, kept: Kept) -> Row:
-        """The words of an entry or cell."""
+        """Return the words of an entry or cell."""
         stamped = LAST in self.ops and (self.tie == 0 or self.resolution != 1)
         tie = (self.tie * kept.stamp,) if self.tie else ()
         return (*kept.columns, *tie, *((kept.newest_at,) if stamped else ()))
 
     def count(self, event: Event, now: int) -> int:
-        """Count an event in all windows that take it or in none; its status."""
+        """Count an event in all windows that take it or in none; return its status."""
         taking = [i for i, roll in enumerate(self.windows) if not roll or roll.takes(event.at, now)]
         if not taking:
             return UNCHANGED
@@ -154,11 +155,12 @@ class PlainBoard:
         return APPLIED if any(changed) else UNCHANGED
 
     def shown(self, kept: Kept | None) -> tuple[Row, int] | None:
-        """What decides whether an entry has changed."""
+        """Return the values that decide whether an entry has changed."""
         return None if kept is None else (kept.columns, kept.stamp if self.tie else 0)
 
     def relative(self, event: Event, now: int) -> Row:
-        """The values, of an absolute event with its sums as differences to the window `all`."""
+        """Return the values, of an absolute event with its sums as differences to the window
+        `all`."""
         if not event.absolute or None not in self.windows:
             return event.values
         kept = self.kept(list(self.windows).index(None), event.member, now)

@@ -1,4 +1,4 @@
-"""Native windows of a board and plain ones that are told the same."""
+"""Native windows of a board and plain ones that get the same changes."""
 
 from array import array
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ LIMIT = 2**53 - 1
 
 
 def rows(ids: "array[int]", words: "Sequence[array[int]]") -> dict[int, Row]:
-    """Ids and columns of words as rows by id."""
+    """Return ids and columns of words as rows by id."""
     assert len(set(ids)) == len(ids)
     return dict(zip(ids, zip(*words, strict=True), strict=True))
 
@@ -60,7 +60,7 @@ class RollingPair:
         self.rollings = [None if roll is None else self.rolling_set(roll) for roll in windows]
 
     def rolling_set(self, roll: Roll) -> RollingSet:
-        """A set with nothing counted that runs now."""
+        """Return a set in which nothing is counted and whose current step is the present one."""
         bounds = [
             step_bound(low, high, roll.steps)
             for low, high in zip(self.plain.lows, self.plain.highs, strict=True)
@@ -116,7 +116,7 @@ class RollingPair:
     def routes(
         self, events: Sequence[Event]
     ) -> "tuple[list[RankedSet | Tally], list[RollingSet | None], list[int | array[int]]]":
-        """What each window writes each event to, and of which rolling set it is."""
+        """Return what each window writes each event to, and the rolling set to which it belongs."""
         stores: list[RankedSet | Tally] = []
         rollings: list[RollingSet | None] = []
         routes: list[int | array[int]] = []
@@ -169,7 +169,7 @@ class RollingPair:
             self.plain.events.pop(member, None)
 
     def state(self) -> list[object]:
-        """All that is held, word by word, whether or not the pass is complete."""
+        """Return all that is held, word by word, whether or not the pass is complete."""
         held: list[object] = [entries(self.ranking)]
         for rolling in self.rollings:
             if rolling is not None:
@@ -217,11 +217,11 @@ class RollingPair:
         }
         for key, cell in held.items():
             if len(cell) > words and key[0] - cell[words] < rolling.leaving:
-                held[key] = (*cell[:words], 0, cell[-1])  # a step that is gone is none
+                held[key] = (*cell[:words], 0, cell[-1])  # no link to a step that has left
         assert held == made
 
     def expected(self, window: int, now: int) -> dict[int, Row]:
-        """The entries a rolling window's ranking has at a time."""
+        """Return the entries that the ranking of a rolling window has at a time."""
         return {
             self.ids[member]: (*self.plain.row(kept), self.plain.newest(window, member, now))
             for member, kept in self.plain.live(window, now).items()

@@ -1,4 +1,4 @@
-"""Rows put in standing order become whole leaves, and it makes no difference to any answer."""
+"""Rows put in ranking order become whole leaves, and no answer differs because of that."""
 
 from array import array
 from random import Random
@@ -54,7 +54,7 @@ def test_sorted_rows_make_the_same_ranking(dense: bool, size: int, spread: int) 
     random.shuffle(shuffled)
     put(slow, shuffled, 1)
     same(quick, slow, style)
-    # What comes in order once more is there already: it is assigned, and some of it moves.
+    # Rows that come in order again exist already: they are assigned, and some of them move.
     again = in_order(random, spread)[: MEMBERS // 2]
     put(quick, again, size)
     put(slow, again, 1)

@@ -1,4 +1,4 @@
-"""Windows that decay in the fold: against totals added one by one, in rankings of any size."""
+"""Windows that decay in the fold equal totals added one by one, in rankings of any size."""
 
 from array import array
 from random import Random
@@ -26,7 +26,7 @@ def roster_of(count: int) -> Roster:
 
 
 def sets(roster: Roster, tie: int) -> tuple[Shape, RankedSet, RankedSet]:
-    """A shape of one sum, a ranking in whole units and one that decays."""
+    """Return a shape of one sum, a ranking in whole units and one that decays."""
     shape = Shape([SUM], [-LIMIT], [LIMIT], tie)
     whole = RankedSet(roster, columns=1, tie=tie != 0, stamped=False, dense=False)
     return shape, whole, RankedSet(roster, columns=2, tie=tie != 0, stamped=False, dense=True)
@@ -45,7 +45,8 @@ def sets(roster: Roster, tie: int) -> tuple[Shape, RankedSet, RankedSet]:
 def test_totals_are_what_is_added_one_by_one(
     members: int, events: int, tie: int, distinct: bool, scaled: Scaled
 ) -> None:
-    """Those of as many members, in sequence, are visited in another order than they came."""
+    """Events that each have another member, in sequence, are visited in another order than they
+    came."""
     random = Random(members)
     roster = roster_of(members)
     shape, whole, hot = sets(roster, tie)

@@ -19,7 +19,7 @@ STEP_MS = 10
 
 
 class Beside:
-    """An ordinary rolling set and a deferred one, told the same."""
+    """An ordinary rolling set and a deferred one that get the same changes."""
 
     def __init__(
         self,
@@ -54,7 +54,8 @@ class Beside:
         )
 
     def count(self, rng: Random, size: int, journal: Journal | None = None) -> None:
-        """Counts the same events in both; the deferred one tells how it was refreshed last."""
+        """Count the same events in both; the deferred one reports its entries as they were last
+        refreshed."""
         oldest = (self.now // STEP_MS - self.steps + 1) * STEP_MS
         ats = array("q", [rng.randint(oldest, self.now) for _ in range(size)])
         members = array("I", [rng.choice(self.ids) for _ in range(size)])
@@ -91,7 +92,7 @@ class Beside:
         assert entries(self.deferred.live) == shown
 
     def later(self, ms: int) -> None:
-        """Time goes on; what is built of the deferred set is given up with a step."""
+        """Let time pass; what is built of the deferred set is discarded when a step ends."""
         self.now += ms
         running = self.now // STEP_MS
         while self.ordinary.running < running:

@@ -43,7 +43,7 @@ OPS = [
 
 
 class Board:
-    """The native fold and the plain one, told the same."""
+    """The native fold and the plain one, which get the same events."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Board:
         return kept.columns if kept else None
 
     def compare(self) -> None:
-        """Every ranking's members and their words."""
+        """Compare the members of every ranking and their words."""
         for ranking, native in enumerate(self.rankings):
             native.check()
             kept = self.plain.rankings.get(ranking, {})
@@ -201,7 +201,7 @@ def test_a_repeat_of_the_best_is_unchanged() -> None:
 
 
 def test_a_large_ranking(scaled: Scaled) -> None:
-    """Large enough that the fold looks ahead: hot members, new ones, far moves."""
+    """The ranking is so large that the fold looks ahead: hot members, new members, far moves."""
     random = Random(5)
     board = Board([SUM], members=90_000, all_window=0)
     at = 0
@@ -225,7 +225,8 @@ def test_a_large_ranking(scaled: Scaled) -> None:
 
 @pytest.mark.parametrize("ops", [[SUM], pytest.param([LAST, SUM], marks=pytest.mark.torture)])
 def test_members_in_sequence(ops: Sequence[int]) -> None:
-    """Every event of another member: visited in another order than they came, and counted alike."""
+    """Every event has another member: they are visited in another order than they came, and counted
+    alike."""
     random = Random(f"in sequence {ops}")
     board = Board(ops, members=90_000, rankings=2, bound=5_000, all_window=0)
     for count in (70_000, 20_000, 400):
@@ -239,7 +240,7 @@ def test_members_in_sequence(ops: Sequence[int]) -> None:
 
 
 def test_a_stretch_of_members_in_sequence() -> None:
-    """What is counted in another order than it came is reported where it came."""
+    """Events that are counted in another order are reported in the order in which they came."""
     random = Random(8)
     whole, alone = (Board([SUM], members=90_000) for _ in range(2))
     count, start, stop = 90_000, 1_000, 71_000
@@ -328,7 +329,7 @@ def test_columns_that_do_not_fit_together() -> None:
 def rolling_set(
     board: Board, shape: Shape | None = None, roster: Roster | None = None
 ) -> RollingSet:
-    """A window of two steps, of which step 1 runs."""
+    """Return a window of two steps, whose current step is 1."""
     columns = len(board.plain.ops)
     return RollingSet(
         board.roster if roster is None else roster,

@@ -1,4 +1,4 @@
-"""The ranked set through every size: one leaf, branches, several levels of them, and back."""
+"""The ranked set at every size: one leaf, branches, several levels of them, and back again."""
 
 from array import array
 from random import Random
@@ -19,7 +19,7 @@ def members(count: int) -> list[bytes]:
 
 
 def in_order(random: Random, kind: str, count: int) -> list[int]:
-    """The places of all members, in the order in which they enter and leave."""
+    """Return the indexes of all members, in the order in which they enter and leave."""
     places = list(range(count))
     if kind == "falling":
         places.reverse()
@@ -53,7 +53,7 @@ def test_up_and_down_again(kind: str, dense: bool) -> None:
 
 
 def test_a_steady_state_of_moves(scaled: Scaled) -> None:
-    """Members who keep moving far and near, through splits and joins of every kind."""
+    """Members keep moving far and near, through splits and joins of every kind."""
     random = Random(7)
     pair = Pair(members(MEMBERS), columns=2, tie=True, dense=True)
     for step in range(scaled(4, 12)):
@@ -69,7 +69,8 @@ def test_a_steady_state_of_moves(scaled: Scaled) -> None:
 
 
 def test_a_sparse_set_over_a_large_roster() -> None:
-    """Few members of many: the table is hashed; then more of them: parts of it become dense."""
+    """The set has few of many members, so its table is hashed; with more members, parts become
+    dense."""
     random = Random(11)
     pair = Pair(members(MEMBERS), columns=1)
     for share in (2, 20, 60, 98, 30, 3):
@@ -82,7 +83,7 @@ def test_a_sparse_set_over_a_large_roster() -> None:
 
 @pytest.mark.parametrize("leaves", [1, 2, 4, 119, 120, 200, 225, 233, 237, 238, 239, 240, 241])
 def test_a_leap_in_values_at_any_size(leaves: int) -> None:
-    """Entries far off all before them, so that pages of every size are packed anew."""
+    """Entries have values far from all earlier ones, so pages of every size are packed anew."""
     near = min(127 * leaves, MEMBERS - 1_000)
     pair = Pair(members(near + 1_000), columns=1, tie=True)
     pair.put(range(near), [(place, -place) for place in range(near)])
@@ -95,7 +96,7 @@ def test_a_leap_in_values_at_any_size(leaves: int) -> None:
 
 
 def test_away_and_back_to_the_same_key() -> None:
-    """Keys that are edges of pages: the member leaves, and returns to where it was."""
+    """The keys are edges of pages: the member leaves, and returns to its old position."""
     pair = Pair(members(1_000), columns=1)
     pair.put(range(1_000), [(place,) for place in range(1_000)])
     for place in range(1_000):
@@ -105,7 +106,7 @@ def test_away_and_back_to_the_same_key() -> None:
 
 
 def test_moves_between_pages_that_join() -> None:
-    """A batch foresees where entries go; on the way, leaves there are joined."""
+    """A batch predicts where entries go, and leaves there are joined before it is done."""
     random = Random(17)
     pair = Pair(members(300_000))
     pair.put(range(300_000), [(place,) for place in range(300_000)])
@@ -116,7 +117,7 @@ def test_moves_between_pages_that_join() -> None:
 
 
 def test_ids_far_apart() -> None:
-    """Members who are every 64th of the roster: the table's directory grows deep on one side."""
+    """The members are every 64th of the roster: the table's directory grows deep on one side."""
     pair = Pair(members(1_000_000))
     far = range(0, 1_000_000, 64)
     near = range(0, 1_000_000, 17)

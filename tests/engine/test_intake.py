@@ -15,11 +15,11 @@ Row = tuple[bytes, tuple[int, ...], int | None, bytes | None, object]
 
 
 class RefusedError(Exception):
-    """What the rules below raise."""
+    """The error that the rules below raise."""
 
 
 class Rules:
-    """The rules of gathering, stated plainly, and how often they were asked."""
+    """The rules for gathering events in plain form, and how often they were called."""
 
     def __init__(
         self, multipliers: Sequence[int], lows: Sequence[int], highs: Sequence[int]
@@ -39,7 +39,7 @@ class Rules:
         return self.text(member), self.units(given), self.at(at), id and self.text(id), labels
 
     def labelled(self, labels: object) -> int:
-        """The number of labels that are a number."""
+        """Return the number of labels, which are themselves a number here."""
         if labels is None:
             return 7
         if not isinstance(labels, int):
@@ -90,7 +90,7 @@ class Rules:
 
 
 def rows_of(columns: Columns) -> list[Row]:
-    """The events of gathered columns, one by one."""
+    """Return the events of gathered columns, one by one."""
     rows: list[Row] = []
     start = 0
     for i, length in enumerate(columns.lengths):
@@ -218,7 +218,7 @@ def test_an_empty_batch() -> None:
 
 
 def test_errors_are_without_their_frames_from_the_start() -> None:
-    """Also while the batch is still read, where the collector would go through all of them."""
+    """This is so even while the batch is read, when the collector would go through all frames."""
     rules, raised = Rules([1], [0], [10]), list[RefusedError]()
 
     def parse(event: object) -> Row:

@@ -1,4 +1,4 @@
-"""The outline of a body agrees with what a decoder makes of it, and its pieces make the whole."""
+"""The outline of a body agrees with what a decoder makes of it, and its pieces form the whole."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def spaced(random: Random, document: Any) -> bytes:
 
 
 def weight(document: Any) -> int:
-    """How many values there are in a document, as msgpack counts them."""
+    """Return how many values there are in a document, as msgpack counts them."""
     if isinstance(document, list):
         return 1 + sum(map(weight, document))
     if isinstance(document, dict):

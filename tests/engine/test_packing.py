@@ -1,4 +1,5 @@
-"""Columns of integers as few bytes, and what they were before; texts side by side."""
+"""Columns of integers are packed in few bytes and unpacked unchanged; joined texts are split
+again."""
 
 from array import array
 

@@ -1,4 +1,4 @@
-"""The ranked set equals a sorted list, in every shape and through every size."""
+"""The ranked set equals a sorted list, in every shape and at every size."""
 
 from random import Random
 
@@ -26,7 +26,7 @@ CASES = [
 
 
 def some_members(random: Random, count: int) -> list[bytes]:
-    """Distinct members, many of which begin with another one."""
+    """Return distinct members, many of which begin with another one."""
     members: set[bytes] = set()
     while len(members) < count:
         stem = random.choice(["m", "member-", "mm", "é"]) + "0" * random.randint(0, 12)
@@ -42,7 +42,7 @@ def some_row(random: Random, width: int, spread: int) -> Row:
 
 
 def some_keys(random: Random, pair: Pair, spread: int) -> list[Row]:
-    """Keys of each length, of entries and of none."""
+    """Return keys of each length, of entries and of none."""
     ordered = pair.plain.ordered
     rows = [*pair.plain.rows.values()][:20] or [(0,) * pair.plain.width]
     keys = [random.choice(rows)[: random.randint(0, ordered)] for _ in range(6)]

@@ -27,7 +27,7 @@ STEPS = [2, 3, 5, 8, 50]
 
 
 def some_event(random: Random, pair: RollingPair, spread: int, step_ms: int, steps: int) -> Event:
-    """An event of now, or a late one, down to the leaving step and a little beyond it."""
+    """Return an event of now, or a late one, from the leaving step or somewhat before it."""
     at = pair.now
     if random.random() < 0.4:
         at -= random.randrange(step_ms * (steps + 1))
@@ -41,7 +41,8 @@ def some_event(random: Random, pair: RollingPair, spread: int, step_ms: int, ste
 
 
 def some_leap(random: Random, step_ms: int, steps: int) -> int:
-    """How far time goes on: within a step, over one or several, over all."""
+    """Return how far time advances: within a step, over one or several steps, or over all of
+    them."""
     return random.choice(
         [0, 1, step_ms // 3, step_ms // 2, step_ms, random.randrange(step_ms * 3)] * 3
         + [step_ms * random.randint(2, steps), step_ms * random.randint(1, steps + 2)]
@@ -67,7 +68,7 @@ def run(random: Random, pair: RollingPair, roll: Roll, rounds: int, spread: int)
 
 
 def change(random: Random, pair: RollingPair, events: Sequence[Event]) -> None:
-    """Count events; now and then take them back first."""
+    """Count events, and now and then reverse them first."""
     watch = random.randrange(-1, len(pair.rollings))
     if random.random() < 0.2:
         before = pair.state()
@@ -110,7 +111,7 @@ def run_all(random: Random, ops: Sequence[int], tie: int, resolution: int, round
 
 @pytest.mark.parametrize("ops", [(SUM,), (BEST,), (LAST, SUM)])
 def test_many_members(ops: Sequence[int], scaled: Scaled) -> None:
-    """Tallies and rankings of many buckets and leaves, the pass in small bits."""
+    """Tallies and rankings have many buckets and leaves, and the pass is done in small shares."""
     random = Random(f"{ops}")
     roll = Roll(4, 1_000)
     pair = RollingPair(ops, [None, roll], members=2_000)
@@ -131,7 +132,8 @@ def test_many_members(ops: Sequence[int], scaled: Scaled) -> None:
 
 @pytest.mark.parametrize("ops", [[SUM], pytest.param([BEST], marks=pytest.mark.torture)])
 def test_a_large_window(ops: Sequence[int]) -> None:
-    """Large enough that events and pass look ahead: hot members, new ones, far moves."""
+    """The window is so large that events and the pass look ahead: hot members, new members, far
+    moves."""
     random = Random(f"{ops}")
     roll = Roll(3, 1_000)
     pair = RollingPair(ops, [roll], members=86_000)
@@ -156,7 +158,7 @@ def test_a_large_window(ops: Sequence[int]) -> None:
 
 
 def restored(pair: RollingPair, rolling: RollingSet, random: Random) -> RollingSet:
-    """A set made from what another one gives out."""
+    """Return a set made from the data that another one gives out."""
     roll = next(roll for roll in pair.plain.windows if roll is not None)
     new = pair.rolling_set(roll)
     for number in rolling.numbers():
@@ -198,14 +200,14 @@ def test_a_set_can_be_taken_down_and_put_up_at_any_point(
 
 
 def test_a_best_that_leaves_gives_way_to_the_best_of_the_later_steps() -> None:
-    """Signed words: the lesser is the better."""
+    """Words are signed, and the lesser word is the better."""
     pair = RollingPair([BEST, BEST], [Roll(3, 10)])
     for now, tuple_ in [(0, (-9, -1)), (10, (-4, -8)), (20, (-7, -2)), (25, (-1, -99))]:
         pair.go_to(now, Random(0))
         pair.apply([Event(0, tuple_, now)])
     rolling = pair.rollings[0]
     assert rolling is not None
-    assert rolling.numbers() == [0, 2]  # that of step 1 is beaten by a later one
+    assert rolling.numbers() == [0, 2]  # the tuple of step 1 is beaten by a later one
     seen = []
     for now in (29, 39, 49, 50):
         pair.go_to(now, Random(0))
@@ -219,7 +221,7 @@ def test_a_late_best_counts_only_until_its_step_leaves() -> None:
     pair.apply([Event(0, (-3,), 20), Event(0, (-9,), 5), Event(0, (-3,), 15), Event(0, (-2,), 15)])
     rolling = pair.rollings[0]
     assert rolling is not None
-    assert rolling.numbers() == [0, 1, 2]  # an equal tuple of a later step does not beat
+    assert rolling.numbers() == [0, 1, 2]  # an equal tuple of a later step does not beat it
     assert [cells(rolling.tally(n))[0] for n in (0, 1, 2)] == [
         (-9, 5, 0, 1),
         (-3, 15, 1, 1),
@@ -246,7 +248,7 @@ def test_tallies_whose_candidates_were_all_beaten_are_given_up() -> None:
 
 
 def test_an_event_out_of_range_of_its_step_counts_nowhere() -> None:
-    """A window of 3 steps over a column of 0 to 12 units: 4 a step where it may fall as well."""
+    """A window has 3 steps over a column of -12 to 12 units: a step may have 4 units either way."""
     pair = RollingPair([SUM], [None, Roll(3, 10)], low=-12, high=12)
     pair.apply([Event(0, (4,), 0), Event(0, (1,), 0), Event(0, (-9,), 0), Event(0, (-8,), 0)], 1)
     assert entries(pair.ranking) == {0: (-4, 0)}

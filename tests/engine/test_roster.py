@@ -1,4 +1,4 @@
-"""The roster: every member once, for ever, under the same id."""
+"""The roster holds every member once, for ever, under the same id."""
 
 from array import array
 from random import Random

@@ -1,4 +1,4 @@
-"""The type stubs of the engine say what the extensions have."""
+"""The type stubs of the engine agree with the extensions."""
 
 import subprocess
 import sys

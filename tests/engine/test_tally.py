@@ -1,4 +1,5 @@
-"""The tally equals a dict, through every size up and down, and costs little."""
+"""The tally equals a dict while it grows and shrinks through every size, and takes little
+memory."""
 
 from array import array
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ GOLDEN = 0x9E3779B1
 
 
 class TallyPair:
-    """A native tally and a dict that are told the same."""
+    """A native tally and a dict that get the same changes."""
 
     def __init__(self, *, columns: int, tie: bool, stamped: bool, linked: bool) -> None:
         self.native = Tally(columns=columns, tie=tie, stamped=stamped, linked=linked)
@@ -38,7 +39,7 @@ class TallyPair:
         assert self.native.discard(array("I", ids)) == removed
 
     def compare(self, ids: Sequence[int]) -> None:
-        """Everything there is to ask of these members."""
+        """Compare the answers to all queries about these members."""
         self.native.check()
         assert len(self.native) == len(self.plain)
         assert self.native.width == self.width
@@ -50,7 +51,7 @@ class TallyPair:
 
 
 def scanned(tally: Tally, limit: int) -> dict[int, Row]:
-    """All cells, in several calls, none of them twice."""
+    """Return all cells, read in several calls, none of them twice."""
     met: dict[int, Row] = {}
     place = 0
     while place < END:
@@ -87,7 +88,8 @@ def test_random_changes(columns: int, tie: bool, stamped: bool, linked: bool, sp
 
 @pytest.mark.parametrize("kind", ["in order", "shuffled", "sparse"])
 def test_up_and_down_again(kind: str) -> None:
-    """Through splits and doublings up, joins and halvings down, to nothing and its few bytes."""
+    """The tally grows by splits and doublings, and shrinks by joins and halvings to no cells and
+    few bytes."""
     random = Random(kind)
     pair = TallyPair(columns=1, tie=True, stamped=False, linked=True)
     empty = pair.native.nbytes
@@ -112,7 +114,8 @@ def test_up_and_down_again(kind: str) -> None:
 
 
 def test_members_whose_places_crowd_together() -> None:
-    """Ids chosen so that buckets differ much in depth, and join again from the deepest up."""
+    """The ids are chosen so that buckets differ much in depth, and join again from the deepest
+    up."""
     random = Random(3)
     inverse = pow(GOLDEN, -1, END)
     crowds = [random.randrange(END - 2**24) for _ in range(3)]

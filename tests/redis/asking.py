@@ -1,4 +1,4 @@
-"""Connections for tests, each for as long as it is needed, and scripts to send."""
+"""Connections that tests open for as long as they need them, and scripts that tests send."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def connected(url: str, timeout_ms: int = PATIENCE_MS) -> AsyncIterator[Co
 
 
 async def refused(call: Any, code: str = "index_unavailable") -> IndexUnavailable:
-    """The retryable error a call ends with, in time."""
+    """Return the retryable error with which a call ends within the time limit."""
     with pytest.raises(IndexUnavailable) as caught:
         await asyncio.wait_for(call, WITHIN_SECONDS)
     error = caught.value
@@ -47,7 +47,8 @@ async def refused(call: Any, code: str = "index_unavailable") -> IndexUnavailabl
 
 
 async def in_the_end(connection: Connection, key: bytes, seconds: float = WITHIN_SECONDS) -> int:
-    """The answer of COUNT, asked again as long as that is what the errors advise."""
+    """Return the answer of COUNT, which is called again as long as the errors advise a
+    repetition."""
     async with asyncio.timeout(seconds):
         while True:
             try:

@@ -22,14 +22,14 @@ from tests.internals import remote
 
 
 def set_wrong(ahead_seconds: float) -> None:
-    """Has this process believe another time of day."""
+    """Make this process read a wrong time of day from its clock."""
     seconds, nanos = time.time, time.time_ns
     time.time = lambda: seconds() + ahead_seconds
     time.time_ns = lambda: nanos() + int(ahead_seconds * 1e9)
 
 
 def clock_of(lb: laurels.Leaderboards) -> Callable[[], int]:
-    """The time a deployment goes by, in milliseconds."""
+    """Return the function that tells the time that a deployment uses, in milliseconds."""
     service: Any = lb._store
     now_ms: Callable[[], int] = service._clock.now_ms
     return now_ms
@@ -50,7 +50,7 @@ def tell(lb: laurels.Leaderboards, instants: list[float]) -> dict[str, Any]:
 
 
 def write(lb: laurels.Leaderboards, seed: int, batches: int) -> dict[str, Any]:
-    """What was acknowledged: member, value, `at`."""
+    """Return the events that were acknowledged: member, value, `at`."""
     rng, now_ms, counted = Random(seed), clock_of(lb), []
     for _ in range(batches):
         events = [
@@ -63,12 +63,12 @@ def write(lb: laurels.Leaderboards, seed: int, batches: int) -> dict[str, Any]:
             assert receipt.refused_windows == (), receipt
             counted.append(event)
         lb.top("b", window="r", limit=3)
-        time.sleep(0.01)  # so that time passes: boundaries are what this is about
+        time.sleep(0.01)  # time must pass, because the test is about boundaries
     return {"counted": counted}
 
 
 def label(lb: laurels.Leaderboards, seed: int, until: float) -> dict[str, Any]:
-    """How many events were acknowledged, and how much each room earned by them."""
+    """Return how many events were acknowledged, and how much each room earned by them."""
     rng, earned, number = Random(seed), dict.fromkeys("abc", 0), 0
     while not number or time.monotonic() < until:
         events = [
@@ -85,7 +85,7 @@ def label(lb: laurels.Leaderboards, seed: int, until: float) -> dict[str, Any]:
 
 
 def sweep(url: str, now_ms: int, share: int) -> None:
-    """Does what time has made due, until nothing is left."""
+    """Do the work that is due by this time, until none is left."""
     RedisIndex.share = share
     with config.direct(url, laurels.ManualClock(now_ms)) as lb:
         lb.boards()

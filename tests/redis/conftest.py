@@ -1,4 +1,4 @@
-"""An index server for the tests of a file, and a clock that stands still."""
+"""An index server for the tests of a file, and a clock whose time does not advance."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ NOW = 1_795_219_200_000
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """One for all tests of a file."""
+    """Provide one server for all tests of a file."""
     with Server() as running:
         yield running
 
 
 @pytest.fixture
 def emptied(server: Server) -> None:
-    """Has the server without what the tests before left in it."""
+    """Remove from the server what earlier tests left in it."""
     server.call("FLUSHALL")
 
 

@@ -1,4 +1,4 @@
-"""One ranking in the layout with a head, on a server, beside a list of everybody in order."""
+"""One ranking in the layout with a head on a server, and a list of all its members in order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SOURCE = "\n".join(
 
 
 class Layout(NamedTuple):
-    """How the words of a member are stored, and what they are packed by."""
+    """How the words of a member are stored, and the values by which they are packed."""
 
     name: str
     scored: bool
@@ -54,7 +54,7 @@ LAYOUTS = (
 
 
 class View(NamedTuple):
-    """What a ranking says of itself, and of members: position, rank and greatest rank."""
+    """What a ranking returns about itself and about members: position, rank and greatest rank."""
 
     total: int
     certain: int
@@ -115,7 +115,7 @@ class HeadRanking:
                 insort(self.order, self._key(member, words))
 
     def advance(self, limit: int) -> int:
-        """Do a share of what is due; return what is left."""
+        """Do a share of the work that is due, and return how much is left."""
         return int(self._ask("advance", limit=limit))
 
     def view(self, members: Sequence[str]) -> View:
@@ -127,10 +127,11 @@ class HeadRanking:
     def _key(self, member: str, words: Words) -> Key:
         return words[: self._width], member.encode()
 
-    # What must hold
+    # Conditions that must hold
 
     def check_bounds(self, members: Iterable[str]) -> View:
-        """The true rank of every member is within its bounds, and exact where it is certain."""
+        """Check that the true rank of every member is within its bounds, and that certain ranks are
+        exact."""
         some = list(members)
         view = self.view(some)
         assert view.total == len(self.words)
@@ -153,7 +154,7 @@ class HeadRanking:
         return view
 
     def check_list(self) -> None:
-        """The certain positions have the members that belong there."""
+        """Check that the certain positions hold the right members."""
         certain = self.view([]).certain
         found = self._server.call("ZRANGE", f"{BASE}r:all:0", 0, certain - 1) if certain else []
         if not self.layout.scored:
@@ -161,7 +162,8 @@ class HeadRanking:
         assert list(found) == [member for _, member in self.order[:certain]]
 
     def check_structure(self) -> None:
-        """Everybody is in one bucket, and every segment has as many members as it says."""
+        """Check that every member is in one bucket and that every segment records its number of
+        members."""
         state = self._hash("g:all:0")
         if not state:
             return
@@ -189,7 +191,7 @@ class HeadRanking:
             )
 
     def grid(self) -> list[tuple[int, bool]]:
-        """The number of members of each segment, and whether they have one score."""
+        """Return the number of members of each segment, and whether all of them have one score."""
         count = int(self._hash("g:all:0")["edges"])
         edges = self._edges("g", count)
         runs = [
@@ -242,7 +244,7 @@ def _digest(salt: bytes, member: bytes) -> int:
 
 
 class Crowd:
-    """Members whose scores change in one of the ways that hurt."""
+    """Members whose scores change in one of the ways that are hard on the layout."""
 
     def __init__(self, ranking: HeadRanking, way: str, rng: Random, members: int) -> None:
         self.ranking, self.way, self.rng = ranking, way, rng
@@ -250,7 +252,7 @@ class Crowd:
         self.steps = 0
 
     def entries(self) -> dict[str, Words | None]:
-        """What the next step writes."""
+        """Return the entries that the next step writes."""
         rng, ranking = self.rng, self.ranking
         self.steps += 1
         found: dict[str, Words | None] = {}

@@ -1,7 +1,8 @@
-"""The programs of servers: what is on PATH, and what packages bring along that are there for it.
+"""The programs of servers: those on PATH, and those that packages contain.
 
-The packages are looked into and never imported. One of them also puts its server among the scripts
-of the environment, where it would be taken for that of the system: what is there does not count.
+The packages are searched and never imported. One of them also installs its server among the scripts
+of the environment, where it could be mistaken for that of the system, so that folder is not
+searched.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ class Kind(NamedTuple):
     """The package of the system that has it where there is one."""
 
     def found(self) -> str | None:
-        """The program on PATH, or the one of the package."""
+        """Return the program on PATH, or else the one of the package."""
         return on_path(self.program) or self._packaged()
 
     def needed(self) -> str:
-        """The same; skips the test where there is none, and fails where it could be installed."""
+        """Return the program that `found` returns. Skip the test where there is none, and fail
+        where the program could be installed."""
         found = self.found()
         if found is None:
             missing = f"{self.name} is not installed"
@@ -70,12 +72,12 @@ KINDS = (
 
 
 def chosen(kind: Kind) -> dict[str, str]:
-    """The environment in which all tests run a server of this kind."""
+    """Return the environment in which all tests run a server of this kind."""
     return {_CHOICE: kind.name}
 
 
 def need_server() -> str:
-    """The server to run; skips the test where there is none."""
+    """Return the server to run; skip the test where there is none."""
     choice = os.environ.get(_CHOICE)
     if choice is not None:
         return next(kind for kind in KINDS if kind.name == choice).needed()
@@ -83,19 +85,19 @@ def need_server() -> str:
 
 
 def found_server() -> str | None:
-    """The server of the system, or else that of a package."""
+    """Return the server of the system, or else that of a package."""
     return on_path(VALKEY.program) or REDIS.found() or VALKEY.found()
 
 
 def on_path(program: str) -> str | None:
-    """Where a program is, the environment of this Python aside."""
+    """Return the path of a program, which is not searched for in the environment of this Python."""
     own = Path(sysconfig.get_path("scripts"))
     folders = os.get_exec_path()
     return shutil.which(program, path=os.pathsep.join(f for f in folders if Path(f) != own))
 
 
 def skip_or_fail(missing: str) -> NoReturn:
-    """Something is not there: on a laptop that is no fault."""
+    """Fail under CI because something is not installed, and skip the test elsewhere."""
     if os.environ.get("CI") == "true":
         pytest.fail(missing)
     pytest.skip(missing)

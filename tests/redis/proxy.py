@@ -25,7 +25,7 @@ class Listening(Protocol):
 
 
 class Proxy:
-    """Listens on a port of its own, and knows one server."""
+    """A proxy that listens on a port of its own and forwards to one server."""
 
     def __init__(self, server: Listening) -> None:
         self._server = server
@@ -55,21 +55,21 @@ class Proxy:
         return f"redis://127.0.0.1:{self.port}"
 
     def cut_after(self, part: bytes, times: int = 1, *, refuse: bool = False) -> None:
-        """Cuts the connection after so many of the next requests that hold these bytes; and then
-        refuses others, if wanted."""
+        """Cut the connection after each of the next requests that contain these bytes, for this
+        number of requests; then refuse other connections if `refuse` is set."""
         self._doomed, self._times, self._refusing = part, times, False
         self._refuse_then = refuse
 
     def keep_back(self, part: bytes, then: Callable[[], None] = lambda: None) -> None:
-        """Keeps the next request that holds these bytes, does `then`, and cuts its connection."""
+        """Keep the next request that contains these bytes, call `then`, and cut its connection."""
         self._kept, self._then = part, then
 
     def notice(self, part: bytes, then: Callable[[], None]) -> None:
-        """Does `then` before the next request that contains these bytes is passed on."""
+        """Call `then` before the next request that contains these bytes is passed on."""
         self._noticed, self._then = part, then
 
     def hold(self, part: bytes) -> None:
-        """Holds the next request that contains these bytes until `release`."""
+        """Hold the next request that contains these bytes until `release` is called."""
         self._has_held.clear()
         self._released.clear()
         self._held = part
@@ -78,11 +78,11 @@ class Proxy:
         assert self._has_held.wait(seconds), "no request was held"
 
     def release(self) -> None:
-        """Passes the request on that is held."""
+        """Pass on the request that is held."""
         self._released.set()
 
     def deliver_late(self) -> list[bytes]:
-        """Passes on what was kept back; what the server answers to each."""
+        """Pass on the requests that were kept back; return what the server answers to each."""
         answers = []
         for data in self._late:
             with socket.create_connection(("127.0.0.1", self._server.port)) as far:
@@ -154,7 +154,7 @@ class Proxy:
 
 
 class _Link:
-    """The two connections of a caller."""
+    """The connection with a client, and the one with the server on its behalf."""
 
     def __init__(self, near: socket.socket, far: socket.socket) -> None:
         self.near, self.far = near, far

@@ -1,10 +1,11 @@
 """Real servers on free ports of this machine, with an append-only file in a folder of their own.
 
-`Server` is one process, `Cluster` is three primaries and, if wanted, a replica for each. Both run
-from `with` to its end, and whatever a broken test leaves behind ends with this process.
+`Server` is one process. `Cluster` is three primaries with, if wanted, a replica for each. Both run
+until the end of their `with` block, and servers that a broken test leaves running end with this
+process.
 
-Ports come from below the range from which the kernel takes the ports of outgoing connections, and
-leave room for the bus of a cluster, which listens 10,000 above.
+Ports are below the range from which the kernel takes the ports of outgoing connections, and leave
+room for the bus of a cluster, which listens 10,000 above.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _OPTIONS = (
 
 
 def until(said: Callable[[], object], what: str, seconds: float = WITHIN_SECONDS) -> None:
-    """Waits until something is said to be so; a server that does not answer says nothing."""
+    """Wait until the condition is true; an error of the server counts as false."""
     deadline = time.monotonic() + seconds
     while not _is_so(said):
         assert time.monotonic() < deadline, f"after {seconds} s not yet: {what}"
@@ -57,7 +58,7 @@ def _is_so(said: Callable[[], object]) -> bool:
 
 
 def free_port() -> int:
-    """A port on which nobody listens, and nobody 10,000 above."""
+    """Return a port on which nothing listens, and for which nothing listens 10,000 above."""
     for _ in range(1_000):
         port = SystemRandom().choice(_PORTS)
         if _is_free(port) and _is_free(port + _BUS):
@@ -76,7 +77,7 @@ def _is_free(port: int) -> bool:
 
 
 def fields(text: bytes) -> dict[str, str]:
-    """What INFO and CLUSTER INFO say: a name, a colon and a value in each line."""
+    """Return the fields of INFO or CLUSTER INFO: each line has a name, a colon and a value."""
     lines = (line.partition(":") for line in text.decode().splitlines())
     return {name: value for name, _, value in lines}
 
@@ -125,29 +126,31 @@ class Server:
         return f"redis://{user}127.0.0.1:{self.port}"
 
     def call(self, *parts: str | bytes | int) -> Any:
-        """Sends one command past whatever is tested; the answer as the server gives it."""
+        """Send one command directly to the server, and return the answer as the server gives it."""
         return self._plain.execute_command(*parts)  # type: ignore[no-untyped-call]
 
     def info(self, section: str) -> dict[str, str]:
-        """One section of INFO."""
+        """Return one section of INFO."""
         return fields(self.call("INFO", section))
 
     def start(self) -> None:
-        """Starts the server where it was, and waits until it has loaded what it had written."""
+        """Start the server on its port and folder, and wait until it has loaded what it had
+        written."""
         assert not self.runs, "the server runs already"
         self._launch()
         until(self._answers, "the server answers")
         assert self.runs, self._last_words()
 
     def start_loading_slowly(self, micros: int) -> None:
-        """Starts the server, which takes so long for every command it had written; it is still
+        """Start the server so that it takes this long for every command it had written; it is still
         loading when this returns."""
         assert not self.runs, "the server runs already"
         self._launch("--key-load-delay", str(micros))
         until(self.is_loading, "the server loads")
 
     def unread(self) -> int:
-        """Bytes that have come for the server and that it has not taken yet, by the kernel."""
+        """Return how many bytes the server has received and not read yet, according to the
+        kernel."""
         lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
         queues = (line.split() for line in lines)
         ours = (each[4] for each in queues if each[1].endswith(f":{self.port:04X}"))
@@ -157,49 +160,49 @@ class Server:
         return self.info("persistence")["loading"] == "1"
 
     def stop(self) -> None:
-        """Ends the server as an operator would: what it has is written first."""
+        """End the server as an operator would: it writes its data first."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Ends the server by SIGKILL, in the middle of whatever it does."""
+        """End the server by SIGKILL, whatever it is doing."""
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
-        """Kills the server and starts it again on its port and its folder."""
+        """Kill the server and start it again on its port and its folder."""
         self.kill()
         self.start()
 
     def pause(self) -> None:
-        """The server keeps its connections, and answers nothing until it is resumed."""
+        """Pause the server: it keeps its connections, and answers nothing until it is resumed."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
     def with_replica(self) -> Server:
-        """Another server that follows this one and has all it has; it ends with this one."""
+        """Return another server that replicates this one; it ends with this one."""
         replica = Server(*self._options, password=self._password)
         self._replicas.append(replica)
         replica.follow(self)
         return replica
 
     def follow(self, primary: Server) -> None:
-        """Makes the server a replica, and waits until it is in step."""
+        """Make the server a replica, and wait until it is in step."""
         self.call("REPLICAOF", "127.0.0.1", primary.port)
         until(lambda: self.info("replication")["master_link_status"] == "up", "the replica follows")
 
     def wait_until_in_step(self, primary: Server) -> None:
-        """Waits until a replica has all that its primary has by now."""
+        """Wait until a replica has everything that its primary has now."""
         written = int(primary.info("replication")["master_repl_offset"])
         has = "slave_repl_offset"
         until(lambda: int(self.info("replication")[has]) >= written, "the replica is in step")
 
     def promote(self) -> None:
-        """Makes a replica a primary."""
+        """Make a replica a primary."""
         self.call("REPLICAOF", "NO", "ONE")
 
     def close(self) -> None:
-        """Ends the server for good, and removes its folder."""
+        """End the server for good, and remove its folder."""
         atexit.unregister(self.close)
         for replica in self._replicas:
             replica.close()
@@ -207,7 +210,8 @@ class Server:
         self._folder.cleanup()
 
     def _start_on_a_free_port(self) -> None:
-        """Another program may take the port before the server does: then on another one."""
+        """Start the server on a free port, and on another one if another program takes the port
+        first."""
         for _ in range(_ATTEMPTS):
             self.port = free_port()
             self._connect()
@@ -218,7 +222,8 @@ class Server:
         raise OSError(f"the server does not start: {self._last_words()}")
 
     def _connect(self) -> None:
-        """Both connect when they are first used, and again when the server was away."""
+        """Create both clients, which connect at their first use and again after the server was
+        away."""
         self.client = redis.Redis(
             port=self.port, password=self._password, socket_timeout=WITHIN_SECONDS
         )
@@ -227,7 +232,7 @@ class Server:
             password=self._password,
             socket_timeout=WITHIN_SECONDS,
             protocol=2,
-            retry=Retry(NoBackoff(), 1),  # `until` waits
+            retry=Retry(NoBackoff(), 1),  # `until` does the waiting
         )
         self._plain.response_callbacks.clear()
 
@@ -243,7 +248,7 @@ class Server:
         return ["--port", str(self.port), "--dir", self._folder.name]
 
     def _answers(self) -> bool:
-        """Whether the process on the port is this one, and has loaded its file."""
+        """Return whether the process on the port is this one, and has loaded its file."""
         if self.info("server")["process_id"] != str(self.pid):
             return False
         return self.info("persistence")["loading"] == "0"
@@ -282,8 +287,8 @@ class Server:
 class Cluster:
     """Three primaries that share the slots evenly, with a replica for each if wanted.
 
-    `timeout_ms` is after how long a node that says nothing is given up; without replicas nobody
-    takes its place, and its slots are not served until it is back.
+    A node that does not answer for `timeout_ms` is considered failed. Without replicas no other
+    node takes its place, and its slots are not served until it is back.
     """
 
     def __init__(self, *options: str, replicas: bool = False, timeout_ms: int = 5_000) -> None:
@@ -307,7 +312,7 @@ class Cluster:
 
     @staticmethod
     def id_of(node: Server) -> bytes:
-        """The name of a node in its cluster."""
+        """Return the name of a node in its cluster."""
         found: bytes = node.call("CLUSTER", "MYID")
         return found
 
@@ -315,7 +320,7 @@ class Cluster:
         return int(self._any().call("CLUSTER", "KEYSLOT", key))
 
     def owner_of(self, key: bytes) -> Server:
-        """The primary that owns a key, as the running nodes see it now."""
+        """Return the primary that owns a key, as the running nodes see it now."""
         slot = self.slot_of(key)
         for start, end, (_, port, *_), *_ in self._any().call("CLUSTER", "SLOTS"):
             if start <= slot <= end:
@@ -323,31 +328,32 @@ class Cluster:
         raise LookupError(f"nobody owns slot {slot}")
 
     def replica_of(self, primary: Server) -> Server:
-        """The replica that was made for a primary."""
+        """Return the replica that was made for a primary."""
         return self.replicas[self.primaries.index(primary)]
 
     def wait_until_ok(self, seconds: float = WITHIN_SECONDS) -> None:
-        """Waits until every node that runs sees all slots served, and sees the same owners."""
+        """Wait until every running node sees that all slots are served, and sees the same
+        owners."""
         until(lambda: all(self._sees_ok(node) for node in self._running()), "all are ok", seconds)
         until(lambda: len({self._map(node) for node in self._running()}) == 1, "one map", seconds)
         until(lambda: len({self._epoch(node) for node in self._running()}) == 1, "told", seconds)
 
     def wait_until_down(self, seconds: float = WITHIN_SECONDS) -> None:
-        """Waits until every node that runs knows that some slots are not served."""
+        """Wait until every running node has noticed that some slots are not served."""
         until(lambda: not any(self._sees_ok(node) for node in self._running()), "down", seconds)
 
     def begin_migration(self, slot: int, source: Server, target: Server) -> None:
-        """From here on the source sends on (ASK) whoever asks for a key it does not have.
+        """Begin a migration: the source redirects (ASK) requests for a key that it does not have.
 
-        All must have heard of the last migration before: else two may claim the same epoch, and
-        some node believe the wrong one for good.
+        All nodes must have learned of the last migration before. Otherwise two may claim the same
+        epoch, and some node may keep the wrong owner for good.
         """
         self.wait_until_ok()
         target.call("CLUSTER", "SETSLOT", slot, "IMPORTING", self.id_of(source))
         source.call("CLUSTER", "SETSLOT", slot, "MIGRATING", self.id_of(target))
 
     def move_keys(self, slot: int, source: Server, target: Server, limit: int = 1_000) -> int:
-        """Moves up to `limit` keys of a slot; how many there were."""
+        """Move up to `limit` keys of a slot; return how many there were."""
         keys = source.call("CLUSTER", "GETKEYSINSLOT", slot, limit)
         if keys:
             there = ("127.0.0.1", target.port, b"", 0, WITHIN_SECONDS * 1_000, "KEYS")
@@ -355,12 +361,13 @@ class Cluster:
         return len(keys)
 
     def end_migration(self, slot: int, target: Server) -> None:
-        """The target owns the slot; who still asks another node is told so (MOVED)."""
+        """Make the target the owner of the slot; other nodes redirect later requests to it
+        (MOVED)."""
         for node in [target, *(node for node in self._owners() if node is not target)]:
             node.call("CLUSTER", "SETSLOT", slot, "NODE", self.id_of(target))
 
     def migrate(self, slot: int, source: Server, target: Server) -> None:
-        """All of it: begins, moves every key, ends."""
+        """Do a whole migration: begin it, move every key, end it."""
         self.begin_migration(slot, source, target)
         while self.move_keys(slot, source, target):
             pass
@@ -395,7 +402,7 @@ class Cluster:
         return self._running()[0]
 
     def _owners(self) -> list[Server]:
-        """The nodes that are primaries now."""
+        """Return the nodes that are primaries now."""
         return [node for node in self._running() if node.info("replication")["role"] == "master"]
 
     def _knows_all(self, node: Server) -> bool:
@@ -406,7 +413,7 @@ class Cluster:
 
     @staticmethod
     def _map(node: Server) -> tuple[tuple[int, int, int], ...]:
-        """Which port serves which slots."""
+        """Return which port serves which slots."""
         found = node.call("CLUSTER", "SLOTS")
         return tuple(sorted((start, end, owner[1]) for start, end, owner, *_ in found))
 

@@ -1,7 +1,7 @@
 """The same random traffic into the index on a server and into the one in memory, compared.
 
-Boards are made so that every layout comes about. Time runs in leaps across boundaries; passes are
-done by shares of any size, or by nobody.
+Boards are made so that every layout occurs. Time advances in leaps across boundaries. Passes are
+done in shares of any size, or not at all.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class Pair:
 
     @property
     def due(self) -> Due:
-        """What time has made due for the scopes."""
+        """Return what is due for the scopes by now."""
         return due_of(self.number, self.rules, {}, self.now_ms)
 
 
 def some_board(random: Random) -> Board:
-    """A board of any kind: plain, packed or prefixed."""
+    """Return a board of any kind: plain, packed or prefixed."""
     kind = random.choice(["plain", "packed", "packed", "wide", "last", "decay"])
     columns = [_column(random, kind)]
     if kind not in ("plain", "decay") and random.random() < 0.5:
@@ -97,7 +97,7 @@ def some_board(random: Random) -> Board:
 
 
 def some_scopes(random: Random, *, rank_by: bool = True) -> dict[str, Any]:
-    """Scopes and labels to rank by, for a third of the boards."""
+    """Return scopes and the labels to rank by, for a third of the boards."""
     if random.random() < 2 / 3:
         return {}
     scopes = random.sample([[], ["room"], ["zone"], ["zone", "room"]], random.randint(1, 4))
@@ -109,7 +109,7 @@ LABELS = {"room": ["1", "2", "10", "ä,b=c:d%", "a\x1fb"], "zone": ["cn", "us", 
 
 
 def some_labels(random: Random, rules: Rules) -> dict[str, str]:
-    """Labels of an event that some scope counts."""
+    """Return labels for an event that some scope counts."""
     wanted = [*rules.scopes, *[(label,) for label in rules.rank_by]]
     named = {*random.choice(wanted), *random.sample(rules.labels, random.randint(0, 1))}
     return {label: random.choice(LABELS[label]) for label in named}
@@ -130,7 +130,7 @@ def _column(random: Random, kind: str) -> Column:
 
 
 async def play(pair: Pair, steps: int) -> None:
-    """Some traffic, compared after each batch."""
+    """Apply random traffic, and compare the indexes after each batch."""
     for _ in range(steps):
         await _pass_time(pair)
         await _do_something(pair)
@@ -165,7 +165,7 @@ async def _pass_time(pair: Pair) -> None:
 
 
 def advance_memory(pair: Pair) -> None:
-    """Brings all scopes of the index in memory to the present, as a fold does."""
+    """Bring all scopes of the index in memory to the present, as a fold does."""
     oldest_ms = pair.due.oldest_ms
     for scope in scopes_of(pair):
         for window in pair.rules.windows.values():
@@ -177,12 +177,13 @@ def advance_memory(pair: Pair) -> None:
 
 
 def scopes_of(pair: Pair) -> list[str]:
-    """All scopes there are in memory."""
+    """Return all scopes that are in memory."""
     return [scope for _, scope in pair.memory.next_scopes(pair.number, None, 1_000)]
 
 
 async def brought(pair: Pair, ask: Callable[[], Awaitable[T]]) -> T:
-    """What a call says when the scopes that it finds behind have been brought."""
+    """Return the answer of a call, after the scopes that it found outdated have been brought up to
+    date."""
     for _ in range(100):
         try:
             return await ask()
@@ -229,20 +230,20 @@ async def _count(pair: Pair) -> None:
         due_ms=due_ms,
         call=CallId("side by side", pair.calls),
     )
-    if random.random() < 0.7:  # as if no batch before had needed its events told
+    if random.random() < 0.7:  # as if no earlier batch had needed its events reported
         pair.redis._each.clear()
     applied = await brought(pair, count)
     assert await count() == applied, (rules, batch)
     expected = pair.memory.apply(batch, plan, watch)
     assert list(applied.outcomes.codes) == list(expected.codes), (rules, batch)
-    if 7 not in expected.codes:  # what a batch that was rolled back had found is nobody's
+    if 7 not in expected.codes:  # the results of a batch that was rolled back are not returned
         assert _scores(applied.outcomes) == _scores(expected), (rules, batch)
     if applied.ranks_after is not None:
         assert applied.ranks_after == _ranks(pair, batch, plan, watch)
 
 
 def some_batch(random: Random, rules: Rules, board: int, now_ms: int) -> Batch:
-    """A few events of few members, some late, some again, some out of range."""
+    """Return a few events of few members: some are late, some repeated, some out of range."""
     absolute = random.random() < 0.15 and can_set(rules)
     return batch_of(
         EventReader(rules).gather(_events(random, rules, now_ms)),
@@ -297,7 +298,7 @@ def _ranks(pair: Pair, batch: Batch, plan: Any, watch: int) -> array[int]:
 
 
 async def compare(pair: Pair) -> None:
-    """Every ranking, asked from every side."""
+    """Compare every ranking by every kind of query."""
     asks = []
     for window in pair.rules.windows.values():
         period = window.period_at(pair.now_ms)
@@ -322,15 +323,15 @@ async def compare(pair: Pair) -> None:
 
 
 def listing(random: Random, rules: Rules, board: int) -> ReadRequest:
-    """Which scopes of some labels there are."""
+    """Return a request for the existing scopes of some labels."""
     form = ",".join(random.choice(rules.scopes))
     after = random.choice(["", "", "room=1", "zone=cn"]) if form else ""
     return ReadRequest(RankingKey(board, "", 0), scopes=Listing(form, after, random.randrange(8)))
 
 
 def shown(found: ReadResult, width: int) -> list[object]:
-    """What was found, to compare: the words that decide the order, of members that are not there
-    only that they are not."""
+    """Return what was found in a form to compare: the words that decide the order, and only the
+    absence of members that are not there."""
     located = None
     if found.located is not None:
         where = found.located

@@ -1,7 +1,7 @@
-"""Several stores of one process: whichever is closed first, the others go on at once.
+"""Several stores of one process: after any of them is closed, the others continue at once.
 
-A store that nobody reads the answers of raises IndexUnavailable when its time is over, so these
-tests need no stopwatch.
+A store whose answers are not read raises IndexUnavailable after its time limit, so these tests need
+no stopwatch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ async def opened(url: str) -> laurels.AsyncLeaderboards:
 
 
 class Sync:
-    """A store with a loop of its own."""
+    """A store with its own loop."""
 
     def __init__(self, url: str) -> None:
         self._lb = laurels.open(url)
@@ -46,7 +46,7 @@ class Sync:
 
 
 class Async:
-    """A store on the loop of a thread, which ends with it if it is the last one there."""
+    """A store on the loop of a thread, which it ends when the loop is its own."""
 
     def __init__(self, url: str, loop: LoopThread | None = None) -> None:
         self._loop = loop or LoopThread()

@@ -1,4 +1,5 @@
-"""What goes on in a cluster: slots move, nodes die, and the calls go where the keys are."""
+"""Events in a cluster: slots move and nodes die, and calls are sent to the nodes that have the
+keys."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def test_a_flushed_script_is_loaded_on_the_node_that_lacks_it(cluster: Cluster) 
 
 
 def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
-    """Commands at any time, scripts once all their keys are on one node."""
+    """Commands succeed at any time, and scripts succeed once all their keys are on one node."""
 
     async def check() -> None:
         source, target = source_and_target(cluster)
@@ -88,7 +89,7 @@ def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
                 assert await connection.command(b"GET", KEY, key=KEY) == b"%d" % count
                 await refused_as_moving(connection.script(COUNT, KEY, b""))
             calling = asyncio.create_task(patient.script(COUNT, KEY, b""))
-            await asyncio.sleep(0.05)  # most likely it waits for the end of the move by then
+            await asyncio.sleep(0.05)  # by then it most likely waits for the end of the move
             await asyncio.to_thread(cluster.end_migration, slot, target)
             assert int(await calling) == count + 1
             assert int(await connection.script(COUNT, KEY, b"")) == count + 2  # MOVED
@@ -98,7 +99,7 @@ def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
 
 
 def test_a_script_whose_keys_are_half_moved_does_nothing(cluster: Cluster) -> None:
-    """Whichever of them went first: only one of them is declared."""
+    """It does nothing whichever of the keys moved first; the script declares only one of them."""
 
     async def check(first: bytes) -> None:
         source, target = source_and_target(cluster)
@@ -164,7 +165,7 @@ def test_the_replica_of_a_node_that_dies_takes_its_place() -> None:
             primary.kill()
             assert (await refused(connection.script(COUNT, KEY, b""))).may_have_applied
             assert await in_the_end(connection, KEY) in (count + 1, count + 2)
-            await asyncio.to_thread(cluster.wait_until_ok)  # nodes hear of it one by one
+            await asyncio.to_thread(cluster.wait_until_ok)  # nodes learn of it one after another
             assert cluster.owner_of(KEY) is cluster.replica_of(primary)
             await asyncio.to_thread(primary.start)
             await asyncio.to_thread(cluster.wait_until_ok)

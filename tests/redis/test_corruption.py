@@ -1,4 +1,5 @@
-"""Structures changed behind the back of laurels: what a check finds, and a rebuild mends."""
+"""Structures that were changed without laurels: a check finds the damage, and a rebuild repairs
+it."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def keys(server: Server, pattern: str) -> list[bytes]:
 
 
 def corrupt(server: Server, random: Random, kind: str, prefixed: bool) -> None:
-    """Makes one change to a ranking of the windows `all` and `day`."""
+    """Make one change to a ranking of the windows `all` and `day`."""
     name = random.choice(["all:*", "day:*"])
     if kind in {"hash", "no form"}:
         key = random.choice(keys(server, f"k:{name}"))

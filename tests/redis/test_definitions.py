@@ -1,4 +1,5 @@
-"""Definitions that several processes change: what was not read is not replaced."""
+"""Several processes change definitions: a process does not replace a version that it has not
+read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server does to the boards on it when it dies, fills up or forgets: over its whole path."""
+"""Faults of a server, tested from end to end: the server dies, is full or loses its data."""
 
 from __future__ import annotations
 
@@ -74,8 +74,7 @@ def test_a_server_that_stays_away_is_told(server: Server) -> None:
 
 
 def test_a_server_that_is_paused_is_answered_by_one_count(server: Server) -> None:
-    """The first attempt is in the server's hands, and so are its repeats, when the caller is told
-    to wait no longer."""
+    """The server has received the first attempt and its repeats when the caller gets the error."""
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         server.pause()
@@ -92,7 +91,7 @@ def test_a_server_that_is_paused_is_answered_by_one_count(server: Server) -> Non
 def test_a_pause_shorter_than_the_repeats_is_not_noticed(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its first attempt, of two seconds, is over before the server goes on."""
+    """The first attempt times out after two seconds, before the server is resumed."""
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         monkeypatch.setattr(retry, "REPEATS_SECONDS", 60.0)
@@ -171,17 +170,15 @@ def test_a_server_that_is_loading_is_waited_for_or_unavailable(server: Server) -
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         with server.client.pipeline(transaction=False) as pipeline:
-            for i in range(60 * 1_024):  # between each 1,024 of them a loading server answers
+            for i in range(60 * 1_024):  # a loading server answers after each 1,024 of them
                 pipeline.set(f"filler{i}", "x")
             pipeline.execute()
         server.kill()
-        server.start_loading_slowly(micros=100)  # for six seconds at least
+        server.start_loading_slowly(micros=100)  # the loading takes at least six seconds
         with pytest.raises(IndexUnavailable) as caught:
             config.direct(server.url).close()
         assert not caught.value.may_have_applied
-        with suppress(
-            ResponseError
-        ):  # before Redis 7 it is refused, and the loading takes its time
+        with suppress(ResponseError):  # Redis before 7 refuses it, and loads slowly
             server.call("CONFIG", "SET", "key-load-delay", "0")
         while server.is_loading():
             with suppress(IndexUnavailable):

@@ -1,4 +1,4 @@
-"""A connection that is cut when the server has counted and nobody has heard so."""
+"""The connection is cut after the server has counted and before anyone has received the answer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def test_a_write_whose_answer_is_lost_counts_once(proxy: Proxy, times: int) -> N
 
 
 def test_a_write_that_arrives_late_is_not_heard(proxy: Proxy) -> None:
-    """Its repeat, and perhaps the next write, have overtaken it on another connection."""
+    """The repeat of the write, and perhaps the next write, arrived before it on another
+    connection."""
     with opened(proxy.url) as lb:
         lb.submit(BOARD, "a", 5)
         for member in ("first", "second"):

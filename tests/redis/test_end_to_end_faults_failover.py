@@ -1,4 +1,4 @@
-"""A primary that dies and a replica that takes its place: the boards go on, on one of them."""
+"""A primary dies and a replica takes its place: one of them continues to serve the boards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boards whose slot moves to another node of a cluster, key by key, while writers go on."""
+"""The slot of a board moves to another node of a cluster, key by key, while writers continue."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def cluster() -> Iterator[Cluster]:
 
 
 def key_of(lb: laurels.Leaderboards, name: str) -> bytes:
-    """The first key of a new board: boards are numbered from 1."""
+    """Create a board, and return its first key; boards are numbered from 1."""
     lb.create(laurels.Board(name, windows=WINDOWS))
     return b"laurels:{%d.0}:m" % len(lb.boards())
 
 
 def way(cluster: Cluster, key: bytes) -> tuple[int, Server, Server]:
-    """The slot of a key, the node that has it, and another one."""
+    """Return the slot of a key, the node that has it, and another node."""
     source = cluster.owner_of(key)
     return cluster.slot_of(key), source, next(n for n in cluster.primaries if n is not source)
 
 
 def move(cluster: Cluster, key: bytes, pause: float = 0.0, order: int = 0) -> None:
-    """Moves a slot one key after the other, in an order of its own each time."""
+    """Move a slot one key after another, in a random order that `order` determines."""
     slot, source, target = way(cluster, key)
     cluster.begin_migration(slot, source, target)
     keys = source.call("CLUSTER", "GETKEYSINSLOT", slot, 1_000)
@@ -91,7 +91,8 @@ def test_during_a_long_move_calls_are_refused_whole(cluster: Cluster) -> None:
 
 
 def test_batches_are_counted_whole_while_their_slot_moves(cluster: Cluster, scaled: Scaled) -> None:
-    """Each batch gives as much as it takes, so that half a batch would be seen in the sum."""
+    """The values of each batch add up to 0, so the sum would reveal a batch that is half
+    counted."""
     with opened(cluster.url) as lb:
         key = key_of(lb, "pairs")
         rng, acknowledged, refused = Random(1), Counter[str](), 0
@@ -119,8 +120,8 @@ def test_batches_are_counted_whole_while_their_slot_moves(cluster: Cluster, scal
 def test_scopes_agree_with_the_whole_while_their_slot_moves(
     cluster: Cluster, scaled: Scaled
 ) -> None:
-    """Each room takes what it gives, and the scores of a member in all rooms are the one over
-    all."""
+    """The values of each batch in a room add up to 0, and the scores of a member in all rooms add
+    up to its score over all rooms."""
     rooms = ["1", "2", "3"]
     with opened(cluster.url) as lb:
         scopes: list[list[str]] = [[], ["room"]]
@@ -154,7 +155,8 @@ def test_scopes_agree_with_the_whole_while_their_slot_moves(
 
 
 def is_made_of(left: Counter[str], pairs: list[tuple[str, str]]) -> bool:
-    """Whether some of these batches, each whole and once, are what is left."""
+    """Return whether the remainder is the sum of some of these batches, each whole and counted
+    once."""
     if not pairs:
         return not any(left.values())
     (one, other), rest = pairs[0], pairs[1:]

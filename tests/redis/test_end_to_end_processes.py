@@ -1,5 +1,5 @@
-"""Processes over one server: they agree on the time whatever their own clocks say, and all that
-any of them has acknowledged is counted, in its step."""
+"""Several processes use one server. They agree on the time whatever their own clocks show, and
+every event that any of them acknowledged is counted in its step."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BOARD = Definition(
 
 
 class Child:
-    """A process of `child`."""
+    """A process that runs `child`."""
 
     def __init__(self, url: str, ahead: float, what: str, *rest: object) -> None:
         program = [sys.executable, "-m", "tests.redis.child", url, str(ahead), what]
@@ -62,7 +62,7 @@ def test_processes_whose_clocks_differ_have_one_time() -> None:
         one["now_ms"], other["now_ms"], strict=True
     ):
         if max(took, other_took) > 1:
-            continue  # the process was put aside between looking at one clock and the other
+            continue  # the process was suspended while it read the clocks
         assert abs(own - others) <= max(BOUND_MS, doubt + other_doubt + 1)
         compared += 1
     assert compared > 3
@@ -87,13 +87,13 @@ def test_what_two_processes_counted_is_what_the_oracle_says() -> None:
                 now_ms = clock_of(reading)()
                 page = reading.top("b", window="r", limit=1_000)
                 if clock_of(reading)() // 1_000 != now_ms // 1_000:
-                    continue  # a step ended between the question and the clock
+                    continue  # a step ended between the query and the reading of the clock
                 assert_entries(page.entries, oracle.places("b", "r"), BOARD)
                 agreed += 1
             for window in ("all", "day"):
                 whole = lb.top("b", window=window, limit=1_000).entries
                 assert_entries(whole, oracle.places("b", window), BOARD)
-            time.sleep(0.2)  # so that steps end meanwhile, and events leave the window
+            time.sleep(0.2)  # steps end meanwhile, and events leave the window
         assert len(counted) >= 2 * BATCHES
         assert lb.standing("b", "m1", window="all") == beside.standing("b", "m1", window="all")
         lb.check()

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("emptied")
 
 
 class JumpingClock:
-    """A clock that is moved on by what happens to a call, and not by the test's thread."""
+    """A clock that is set when a call reaches some stage, and not by the test's thread."""
 
     def __init__(self, start_ms: int) -> None:
         self.at_ms = start_ms
@@ -48,7 +48,7 @@ def event(board: laurels.Board, member: str) -> tuple[Any, ...]:
 
 
 def counted_yesterday(lb: laurels.Leaderboards, board: laurels.Board) -> set[str]:
-    """The members counted in the day that is over."""
+    """Return the members that were counted in the day that is over."""
     if board is BOARDS["rolling"]:
         return {entry.member for entry in lb.top("b").entries}
     pages = [lb.top("b", window="day", period="2026-11-20")]
@@ -92,8 +92,8 @@ def test_a_call_held_up_past_the_end_of_the_grace_is_planned_again(
 def test_a_repeat_after_the_end_of_the_grace_is_planned_again(
     server: Server, board: laurels.Board
 ) -> None:
-    """The request is lost on its way, and time has gone on when it is made again. Then the lost
-    one arrives after all."""
+    """The request is lost on its way, and its repeat is made after the end of the grace. The lost
+    request arrives after that."""
     clock = JumpingClock(IN_GRACE)
     with Proxy(server) as proxy, laurels.open(proxy.url, clock=clock) as lb:
         lb.create(board)

@@ -1,4 +1,4 @@
-"""Under the server's clock the keys of periods that are over go by themselves."""
+"""Under the server's clock, the keys of periods that are over expire without any call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def events(fields: dict[str, Any], count: int = 12) -> list[tuple[Any, ...]]:
 
 
 def lives(server: Server) -> dict[str, int]:
-    """The seconds that each key of a board has left."""
+    """Return the seconds until each key of a board expires."""
     found = server.call("KEYS", "laurels:{1.?}:*")
     names = [key.decode() for key in found if b"}:a:" not in key]
     return {name: server.call("TTL", name) for name in names}

@@ -1,4 +1,4 @@
-"""What goes wrong with one server: each fault ends in time, as an error that says what to do."""
+"""Faults of one server: each of them ends in time, as an error that says what to do."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MOST = 3
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """A server that loses nothing it acknowledged when it is killed: with `everysec` it may answer
-    before it writes, while its disk is slow."""
+    """Provide a server that loses nothing it acknowledged when it is killed. With `everysec` it may
+    answer before it writes, while its disk is slow."""
     with Server("--appendfsync", "always") as server:
         yield server
 
@@ -37,14 +37,14 @@ def counted(server: Server) -> int:
 
 
 def counted_later(server: Server) -> int:
-    """The count once a paused server has done all it had received."""
+    """Return the count once a paused server has done everything it had received."""
     server.resume()
     until(lambda: counted(server), "the call is carried out")
     return counted(server)
 
 
 async def under_way(server: Server, connection: Connection) -> asyncio.Task[bytes]:
-    """A call that a paused server has received and not begun."""
+    """Return a call that a paused server has received and not begun."""
     server.pause()
     before = server.unread()
     call = asyncio.create_task(connection.script(COUNT, KEY, b""))
@@ -105,7 +105,7 @@ def test_a_call_that_timed_out_may_have_been_carried_out(server: Server) -> None
 
 
 def test_a_call_whose_connection_is_cut_is_not_sent_again(server: Server) -> None:
-    """The server finds the call and, behind it, the order to cut the connection: the call is
+    """The server reads the call and, after it, the command that cuts the connection: the call is
     carried out, and its answer is lost."""
 
     async def check() -> None:
@@ -214,7 +214,7 @@ def test_a_primary_that_became_a_replica_refuses_to_write(server: Server) -> Non
 
 
 def test_a_replica_that_is_promoted_goes_on_from_there(server: Server) -> None:
-    """Clients find the new primary where the old one was, as a name or proxy would have it."""
+    """Clients find the new primary at the address of the old one, as with a name or a proxy."""
 
     async def check() -> None:
         replica = server.with_replica()
@@ -299,8 +299,8 @@ def test_what_a_server_says_is_told_apart(
 def test_more_calls_than_may_be_under_way_are_refused_at_once(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limit is made small: with thousands of calls before a paused server, the library itself
-    gives the connection up, sooner or later than it refuses the last of them."""
+    """The limit is made small: with thousands of calls to a paused server, the client library
+    itself closes the connection before or after it refuses the last of them."""
     monkeypatch.setattr(wire, "_IN_FLIGHT", MOST)
 
     async def check() -> None:

@@ -1,5 +1,6 @@
 """Rankings by a label of a board in several shards: what every shard counted counts there once, in
-the period it was accepted in, whoever brings it there and whoever dies on the way."""
+the period it was accepted in, whichever process brings it there and whichever process dies
+meanwhile."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def rooms(lb: laurels.Leaderboards, **asked: Any) -> dict[str, Any]:
 
 
 def of_members(lb: laurels.Leaderboards, window: str = "all") -> dict[str, int]:
-    """What the members of each room have there, added up."""
+    """Return the sum of the scores of the members of each room, as the rooms have them."""
     found: Counter[str] = Counter()
     for room in lb.scopes("b", "room", limit=1_000):
         for entry in lb.export("b", window=window, labels={"room": room["room"]}):
@@ -71,7 +72,7 @@ def in_room(room: str, *members: str, value: int = 1) -> list[Any]:
 
 
 def unfed(lb: laurels.Leaderboards, board: str, events: list[Any]) -> None:
-    """Has a process count events and end before any ranking by a label has them."""
+    """Make a process count events and end before any ranking by a label has them."""
     with patch.object(BoardCatalog, "feed", _nothing):
         lb.submit_many(board, events)
 
@@ -80,7 +81,7 @@ async def _nothing(*_: object) -> bool:
     return False
 
 
-# The same as in one process
+# The results are the same as in one process
 
 
 BOARDS: list[dict[str, Any]] = [
@@ -198,7 +199,7 @@ def test_what_waits_for_hours_counts_where_it_still_does(
         lb.check()
 
 
-# Whoever comes
+# Any process may bring the events
 
 
 def test_an_answer_has_all_that_was_acknowledged_before(
@@ -285,7 +286,7 @@ def test_who_watches_sees_that_a_ranking_by_a_label_has_come_on(
 def test_who_asks_at_once_shares_a_look(url: str, clock: laurels.ManualClock) -> None:
     async def run() -> None:
         async with await config.direct_async(url, clock) as lb:
-            stop_pacing(lb)  # it looks, too
+            stop_pacing(lb)  # pacing looks, too
             await lb.create(board())
             await lb.submit_many("b", in_room("a", *MEMBERS))
             index: Any = lb._store._catalog.index  # type: ignore[attr-defined]
@@ -299,11 +300,11 @@ def test_who_asks_at_once_shares_a_look(url: str, clock: laurels.ManualClock) ->
     asyncio.run(run())
 
 
-# Whoever dies
+# Any process may die
 
 
 class Dying:
-    """An index that is lost with its `last` call, before or after that is carried out."""
+    """An index that fails at its `last` call, before or after that call is carried out."""
 
     def __init__(self, index: Any, last: int, *, done: bool) -> None:
         self._index, self._left, self._done = index, last, done

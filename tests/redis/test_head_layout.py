@@ -1,5 +1,5 @@
-"""The layout of a ranking with a head: whatever happens, and wherever its passes stand, the rank of
-everybody is within the bounds that are told, and the certain positions are right."""
+"""The layout of a ranking with a head: after any change, and at any stage of its passes, the rank
+of every member is within the bounds that are returned, and the certain positions are right."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_everybody_is_within_the_bounds(
 
 
 def check_at_rest(ranking: HeadRanking) -> None:
-    """With no pass due the head is certain, and right after a grid is made its segments are
-    narrow."""
+    """Check that the head is certain when no pass is due, and that the segments are narrow right
+    after a grid is made."""
     for _ in range(5_000):
         if not ranking.advance(50):
             break

@@ -1,4 +1,4 @@
-"""A member that everybody writes to costs the server few operations, whatever it is among."""
+"""A member that many clients write to costs the server few operations, whatever else is written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRITES = 10_000
 
 
 def _calls(server: Server) -> dict[str, int]:
-    """How often each command was carried out."""
+    """Return how often each command was carried out."""
     lines = server.call("INFO", "commandstats").decode().splitlines()
     counted = (line.partition(":") for line in lines if line.startswith("cmdstat_"))
     return {
@@ -41,7 +41,7 @@ def test_ten_thousand_writes_to_a_member_are_a_few_hundred_operations() -> None:
             counted = _calls(server)
             assert sum(counted.get(name, 0) for name in ("evalsha", "eval")) <= 30
             assert sum(counted.values()) <= 600
-            # Merging changes no verdict: every write has its own score, and the last one stands.
+            # Merging changes no result: every write has its own score, and the last score remains.
             assert sorted(int(str(r.score)) for r in receipts) == list(range(2, WRITES + 2))
             for window in windows:
                 found = await lb.standing("b", "hot", window=window)
@@ -69,7 +69,7 @@ def test_of_batches_that_wait_all_events_of_a_member_are_counted_together() -> N
             server.call("CONFIG", "RESETSTAT")
             receipts = await asyncio.gather(*(lb.submit_many("b", b) for b in batches[1:]))
             counted = _calls(server)
-            # 2,750 members in 3 calls; the hot ones in each stretch of a thousand would be 7.
+            # 2,750 members take 3 calls; with the hot ones in each thousand it would be 7.
             assert sum(counted.get(name, 0) for name in ("evalsha", "eval")) <= 3 + 2
             for at, told in enumerate([await first, *receipts]):
                 assert [receipt.member for receipt in told] == [member for member, _ in batches[at]]

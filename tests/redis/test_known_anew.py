@@ -1,4 +1,4 @@
-"""What one process does to boards is seen by another that knew them otherwise."""
+"""A process sees what another process did to boards of which it has older definitions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Both = tuple[laurels.Leaderboards, laurels.Leaderboards]
 
 @pytest.fixture
 def both(server: Server) -> Iterator[Both]:
-    """Two processes over one server, which both know the board `b`."""
+    """Provide two processes that use one server, and that both have read the board `b`."""
     server.call("FLUSHALL")
     clock = laurels.ManualClock(NOW)
     with (
@@ -94,7 +94,7 @@ def test_what_a_deletion_left_is_taken_away_by_the_next(both: Both, server: Serv
     one, other = both
     one.create(laurels.Board("c"))
     other.submit("c", "ann", 1)
-    # A process that dies between both halves of a deletion: the definition is gone, no more.
+    # A process died between the two halves of a deletion: only the definition is gone.
     body = server.call("HGET", "laurels:{boards}:d", "b")
     server.call("HDEL", "laurels:{boards}:d", "b")
     server.call("HSET", "laurels:{boards}:g", body, "")
@@ -110,7 +110,8 @@ IN_ROOM: Event = ("ann", 1, None, None, {"room": "1"})
 def change_before(
     call: str, both: Both, monkeypatch: pytest.MonkeyPatch, labels: Sequence[str] = ()
 ) -> None:
-    """Has the other add a scope to the board right before the first such call of the one."""
+    """Make the other process add a scope to the board right before the first such call of the
+    one."""
     one, other = both
     scopes = [*one.get("b").scopes, [*labels]]
     catalog: Any = one._store._catalog  # type: ignore[attr-defined]
@@ -127,7 +128,7 @@ def change_before(
 
 @pytest.fixture
 def rooms(both: Both) -> Both:
-    """Rooms with a rolling window, in which there is somebody, whom both know."""
+    """Return rooms with a rolling window that have a member and that both processes have read."""
     one, other = both
     one.change("b", windows=["all", "2h=rolling:2h/1h"], scopes=[[], ["room"]])
     for lb in both:

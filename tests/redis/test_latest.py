@@ -1,4 +1,4 @@
-"""Which boards changed last, as a server keeps it: bounded, and honest about what it lost."""
+"""The list of recently changed boards on a server is bounded, and says when it has lost entries."""
 
 from __future__ import annotations
 

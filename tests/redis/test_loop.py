@@ -1,4 +1,4 @@
-"""A loop in a thread: it serves any number of callers, and outlives what happens to them."""
+"""A loop in a thread serves any number of callers, and continues whatever happens to them."""
 
 from __future__ import annotations
 
@@ -113,5 +113,5 @@ def test_a_fork_is_noticed(loop: LoopThread, monkeypatch: pytest.MonkeyPatch) ->
         child.setattr(forks, "count", forks.count + 1)
         with pytest.raises(Forked):
             loop.run(answer(7))
-        loop.close()  # the parent's, which goes on
+        loop.close()  # this is the loop of the parent, which continues
     assert loop.run(answer(7)) == 7

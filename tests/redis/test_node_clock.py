@@ -1,4 +1,5 @@
-"""One clock: processes agree with the node, and so with each other, whatever their own clocks."""
+"""Processes agree with the clock of the node, and so with each other, whatever their own clocks
+show."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ NO_SCOPE = 3 * SECOND
 
 
 class Node:
-    """A node and the way to it, in a world where time passes only when something is waited for."""
+    """A node and its network, for which time passes only when a call waits."""
 
     def __init__(self, seed: int, trip_ms: tuple[float, float] = (0.1, 2.0)) -> None:
         self.random = Random(seed)
@@ -52,7 +53,7 @@ class Node:
         self.true += int(ms * MS)
 
     def local(self, ahead_ns: int, gains: float) -> Callable[[], int]:
-        """A clock of a process: ahead of the node, and gaining on it by a share."""
+        """Return the clock of a process: it is ahead of the node, and gains on it by a share."""
         start = self.true
         return lambda: start + ahead_ns + int((self.true - start) * (1 + gains))
 
@@ -171,7 +172,8 @@ def test_a_clock_does_not_start_without_its_node() -> None:
 
 
 def processes(connection: Any) -> list[NodeClock]:
-    """The clocks of two processes whose own are 3 s apart, and of one like the node."""
+    """Return the clocks of two processes whose own clocks are 3 s apart, and of one like the
+    node."""
     return [
         NodeClock(connection, KEY, lambda ahead=ahead: time.monotonic_ns() + ahead)  # type: ignore[misc]
         for ahead in (0, NO_SCOPE, -NO_SCOPE)
@@ -226,7 +228,7 @@ def test_a_leap_of_the_node_is_not_followed_at_once() -> None:
         assert abs(leap.by_ms - 3 * 86_400_000) < 1_000
         assert clock.leaps == 1
 
-        node.set_by += 2 * 24 * 3_600 * SECOND  # another leap: its ten minutes begin anew
+        node.set_by += 2 * 24 * 3_600 * SECOND  # a second leap has its own ten minutes
         for _ in range(4 * 60):
             node.pass_ms(2_000)
             await clock.sample()
@@ -258,7 +260,7 @@ def test_a_leap_of_the_node_is_accepted() -> None:
 
 
 class SharedNotes:
-    """Small facts, as the definitions on a server keep them."""
+    """Short notes that are kept as the definitions on a server keep them."""
 
     def __init__(self) -> None:
         self.kept: dict[str, str] = {}
@@ -277,7 +279,7 @@ def test_a_leap_accepted_by_one_process_is_accepted_by_all(days: int) -> None:
         clocks = [NodeClock(node, KEY, node.local(i * SECOND, 0.0), notes=notes) for i in range(3)]
         for clock in clocks:
             await clock.sample()
-        for _ in range(2):  # an acceptance holds for the leap that it was given for, and no other
+        for _ in range(2):  # an acceptance applies only to the leap for which it was given
             node.set_by += days * 24 * 3_600 * SECOND
             node.pass_ms(60_000)
             for clock in clocks:

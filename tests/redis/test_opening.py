@@ -1,4 +1,4 @@
-"""How the boards on an index server are opened and let go of."""
+"""How the boards on an index server are opened and closed."""
 
 from __future__ import annotations
 

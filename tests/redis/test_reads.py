@@ -1,4 +1,5 @@
-"""Questions that come while others are under way go together, and each has its own answer."""
+"""Queries that come while others are in progress are sent together, and each gets its own
+answer."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ BOARD = Opened(1, 1, RULES)
 
 
 class Held:
-    """An index that answers when it is let; each found ranking has as many members as its key's
-    instance says."""
+    """An index that answers when the test allows it; each ranking it returns has as many members as
+    the number of the instance in its key."""
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
@@ -56,13 +57,13 @@ async def told(reading: asyncio.Future[Reading]) -> list[int]:
 
 
 async def turns() -> None:
-    """What is asked is sent, and what was answered is told."""
+    """Let queries be sent, and let answers be delivered."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
 async def occupied(reads: Reads) -> list[asyncio.Future[Reading]]:
-    """Lone questions, 0 and up, until no other call is made."""
+    """Make single queries, numbered from 0, until the most calls are in progress."""
     first = []
     for i in range(CALLS_MOST):
         first.append(asking(reads, ask(i)))
@@ -195,5 +196,5 @@ def test_a_call_that_was_cut_is_made_once_more(monkeypatch: pytest.MonkeyPatch) 
     assert asyncio.run(main(1, sent=True)) == 2
     with pytest.raises(IndexUnavailable):
         asyncio.run(main(2, sent=True))
-    with pytest.raises(IndexUnavailable):  # the connection knows that nothing was sent
+    with pytest.raises(IndexUnavailable):  # the connection reports that nothing was sent
         asyncio.run(main(1, sent=False))

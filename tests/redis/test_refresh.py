@@ -1,4 +1,4 @@
-"""What several processes do of one refresh, share by share, while others write."""
+"""Several processes do shares of one refresh while other processes write."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("emptied")
 
 @pytest.fixture
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No write refreshes anything, and a share is of a few members."""
+    """Make no write refresh anything, and make a share cover a few members."""
     monkeypatch.setattr(upkeep, "_CELLS", 80)
     monkeypatch.setattr(catalog, "MOST_DUE", 0)
 
@@ -47,7 +47,7 @@ def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 def processes(
     server: Server, clock: laurels.ManualClock
 ) -> Iterator[tuple[laurels.Leaderboards, laurels.Leaderboards]]:
-    """Two that share the boards."""
+    """Provide two processes that share the boards."""
     with laurels.open(server.url, clock=clock) as one, laurels.open(server.url, clock=clock) as two:
         yield one, two
 
@@ -64,7 +64,7 @@ def board(**fields: Any) -> Board:
 
 
 def share(lb: laurels.Leaderboards) -> int:
-    """One call for the refresh of the window; what is left."""
+    """Make one call for the refresh of the window, and return how much is left."""
     service: Any = lb._store
     state = service.named("b")
     now_ms = service._catalog.now()
@@ -81,7 +81,7 @@ def share(lb: laurels.Leaderboards) -> int:
 def write(
     lb: laurels.Leaderboards, random: Random, clock: laurels.ManualClock, *, size: int = 1
 ) -> None:
-    """Events of members there are and new ones, in all steps that count."""
+    """Write events of existing and new members, in all steps that count."""
     columns = lb.get("b").columns
     events = []
     for _ in range(size):
@@ -100,7 +100,7 @@ def fill(lb: laurels.Leaderboards, random: Random, clock: laurels.ManualClock) -
 
 
 def refreshed(lb: laurels.Leaderboards) -> int:
-    """How many shares it takes to the end of a refresh."""
+    """Return how many shares a refresh takes until its end."""
     for count in range(1, 5_000):
         if not share(lb):
             return count
@@ -108,7 +108,7 @@ def refreshed(lb: laurels.Leaderboards) -> int:
 
 
 def ensure_as_live(lb: laurels.Leaderboards, **where: Any) -> None:
-    """The refreshed window shows what the live one does."""
+    """Check that the refreshed window shows what the live one does."""
     found, live = (lb.top("b", window=w, limit=1_000, **where) for w in ("r", "live"))
     assert found.entries == live.entries
     assert found.total == live.total

@@ -1,4 +1,4 @@
-"""Scopes on an index server, from the verbs down: what one process says of them, this one says."""
+"""Scopes on an index server, tested through the verbs: every process gives the same answers."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ MEMBERS = [f"m{i}" for i in range(9)]
 
 
 def anything(value: object) -> Any:
-    """Labels as keywords, which a type checker takes for any argument."""
+    """Return labels as keywords, which a type checker accepts for any argument."""
     return value
 
 
 def everything(lb: laurels.Leaderboards, rules: Any) -> list[Any]:
-    """All that is ranked, in every scope there is by now."""
+    """Return all rankings in every scope that exists now."""
     found: list[Any] = []
     top: Any = partial(lb.top, "b")
     for labels in rules.scopes:
@@ -144,7 +144,7 @@ PREFIX = "laurels:{1.0}:"
 
 
 def crowd(lb: laurels.Leaderboards, clock: laurels.ManualClock, rooms: int) -> None:
-    """Members in so many rooms, some of them for hours."""
+    """Write members in this many rooms, some of which get events in two successive hours."""
     for turn in range(2):
         for first in range(0, rooms, 1_000):
             events = [
@@ -158,7 +158,7 @@ def crowd(lb: laurels.Leaderboards, clock: laurels.ManualClock, rooms: int) -> N
 
 
 def behind(server: Server, now_ms: int) -> int:
-    """How many scopes have not been brought to an hour."""
+    """Return how many scopes have not been brought to an hour."""
     count: int = server.call("ZCOUNT", f"{PREFIX}o", "-inf", f"({now_ms}")
     return count
 
@@ -175,7 +175,8 @@ def a_board() -> laurels.Board:
 
 
 def test_figures_tell_the_memory_of_scopes(fresh: Server) -> None:
-    """By ten of them: where there are no more, what the server says of all their rankings."""
+    """The memory is estimated from ten scopes. Where there are no more, it is what the server says
+    of all their rankings."""
     clock = laurels.ManualClock(NOW)
     with laurels.open(fresh.url, clock=clock) as lb:
         lb.create(a_board())
@@ -206,7 +207,7 @@ def test_what_a_change_no_longer_keeps_is_not_listed(fresh: Server) -> None:
 
 
 def test_several_processes_sweep_and_one_dies(fresh: Server) -> None:
-    """What one has left in the midst the other finishes, and nothing is done twice."""
+    """A second process finishes what the first left unfinished, and nothing is done twice."""
     clock, own = laurels.ManualClock(NOW), laurels.ManualClock(NOW)
     rooms = 600
     with laurels.open("memory:", clock=own) as memory, laurels.open(fresh.url, clock=clock) as lb:

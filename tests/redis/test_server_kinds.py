@@ -101,5 +101,5 @@ def test_what_depends_on_the_kind_holds_on_each(kind: Kind, what: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """What this pytest tells itself and its workers is not for another one."""
+    """Return the environment without the variables that pytest sets for itself and its workers."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}

@@ -1,4 +1,4 @@
-"""A board in several shards answers as the same board in one: every ask, from every side."""
+"""A board in several shards answers every kind of query as the same board in one shard does."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Both:
             await self.index.open(board)
 
     async def submit(self, events: Sequence[tuple[Any, ...]]) -> None:
-        """Counts events on both, which must tell the same."""
+        """Count events on both boards, which must return the same receipts."""
         told = []
         for board in (self.whole, self.parts):
             batch = self.batch(board, events)
@@ -75,7 +75,7 @@ class Both:
         assert told[0] == told[1]
 
     async def ask(self, asks: Sequence[ReadRequest]) -> list[ReadResult]:
-        """What both find, which must be the same."""
+        """Return what both boards find, which must be the same."""
         found = []
         for board in (self.whole, self.parts):
             own = [replace(ask, key=ask.key._replace(board=board.number)) for ask in asks]
@@ -106,7 +106,7 @@ def board_of(rng: Random) -> Board:
 
 
 def events_of(rng: Random, rules: Rules, members: int, size: int) -> list[tuple[Any, ...]]:
-    """Events with few values, so that many stand alike, also across shards."""
+    """Return events with few values, so that many members are tied, also across shards."""
     spread = rng.choice([1, 4, 1_000])
     return [
         (
@@ -190,7 +190,8 @@ def test_every_ask_is_answered_as_by_one_shard(
 
 
 def test_a_deep_place_takes_few_entries(server: Server) -> None:
-    """A place in the midst of a large ranking is found by some rounds, not by reading up to it."""
+    """A position in the middle of a large ranking is found in some rounds, without reading all
+    entries before it."""
     rules = Board("b", rank="competition").rules()
 
     async def main() -> None:
@@ -228,7 +229,7 @@ def test_a_deep_place_takes_few_entries(server: Server) -> None:
 
 
 class Counted:
-    """An index that counts what is read of it."""
+    """An index that counts its reads and the entries that are read."""
 
     def __init__(self, index: Any) -> None:
         self._index = index
@@ -247,7 +248,8 @@ class Counted:
 
 
 def test_shards_may_lie_one_behind_the_other(server: Server) -> None:
-    """The members of a shard all lead those of the next: nothing is where it may be expected."""
+    """All members of a shard rank before those of the next, so no entry is at its expected
+    position."""
     rules = Board("b").rules()
 
     async def main() -> None:

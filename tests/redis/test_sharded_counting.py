@@ -1,4 +1,4 @@
-"""A batch for several shards counts once, whatever happens between them."""
+"""A batch for several shards counts once, whatever happens between the calls of the shards."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def lb(server: Server, request: pytest.FixtureRequest) -> Iterator[laurels.Leade
 
 
 def failing(lb: laurels.Leaderboards, failure: Callable[[Opened], Exception | None]) -> None:
-    """Has calls of shards fail from here on."""
+    """Make calls of shards fail from now on."""
     catalog: Any = lb._store._catalog  # type: ignore[attr-defined]
     catalog.index = ShardedIndex(Failing(catalog.index._index, failure))
 

@@ -1,4 +1,4 @@
-"""What is done beside counting goes in shares, whatever there is to do."""
+"""Work beside counting is done in shares, whatever work there is."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("emptied")
 
 class Window:
     """A board whose rolling window has members in the step that leaves and in the one that runs,
-    and nothing prepared: so it shows whom a pass comes to."""
+    and no prepared members: so it shows which members a pass reaches."""
 
     def __init__(
         self, server: Server, lb: laurels.Leaderboards, steps: int, fields: dict[str, Any]
@@ -53,14 +53,14 @@ class Window:
             self.server.call("DEL", f"{BASE}{kind}:r:{(self.run + 1) % 2}")
 
     def prepared(self) -> int:
-        """How many members are prepared."""
+        """Return how many members are prepared."""
         return int(self.server.call("ZCARD", f"{BASE}r:r:{(self.run + 1) % 2}"))
 
     def tally(self, hours_ago: int) -> str:
         return f"{BASE}t:r:{self.run - hours_ago}"
 
     def shares(self) -> list[int]:
-        """How many members each call of the pass comes to, to its end."""
+        """Return how many members each call of the pass reaches, until its end."""
         found = []
         left = 1
         while left:
@@ -70,13 +70,13 @@ class Window:
         return found
 
     def share(self) -> int:
-        """One call; what is left."""
+        """Make one call, and return how much is left."""
         return int(remote(self.lb).work(1)[0])
 
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> int:
-    """As many members in a call."""
+    """Limit a call to this number of members."""
     monkeypatch.setattr(RedisIndex, "share", 20)
     return 20
 
@@ -183,7 +183,7 @@ def test_a_window_that_all_have_left_goes_in_shares(server: Server) -> None:
                 left = len(server.call("KEYS", f"{BASE}t:*"))
                 lengths.append(there - left)
                 there = left
-                # who is late finds nobody, and is in nobody's way
+                # a late process finds no work, and does not disturb the others
                 key = RankingKey(1, "r", run)
                 assert await redis.audit(opened, key, repair=True) == 0
                 await redis.rotate_step(opened, early, NOW + HOUR_MS, 100)

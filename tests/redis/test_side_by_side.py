@@ -1,4 +1,4 @@
-"""The index on a server says what the one in memory says, in every layout."""
+"""The index on a server gives the same answers as the one in memory, in every layout."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from .writing import BOARD, opened
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority, another one, and the certificate of a server on this machine."""
+    """Create an authority, another one, and the certificate of a server on this machine."""
     if shutil.which("openssl") is None:
         skip_or_fail("openssl is not installed: apt-get install -y openssl")
     folder = tmp_path_factory.mktemp("tls")
@@ -46,7 +46,7 @@ def _openssl(folder: Path, said: str) -> None:
 
 @pytest.fixture(scope="module")
 def place(folder: Path) -> Iterator[str]:
-    """Where a server listens for TLS."""
+    """Return the address where a server listens for TLS."""
     port = free_port()
     options = ["--tls-port", port, "--tls-auth-clients", "no"]
     for option, name in (("cert-file", "cert"), ("key-file", "key"), ("ca-cert-file", "ca")):

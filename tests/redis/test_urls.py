@@ -1,4 +1,4 @@
-"""URLs of index servers say where, who, which keys; and never give a password away."""
+"""URLs of index servers give the address, the user and the keys, and never reveal a password."""
 
 from __future__ import annotations
 

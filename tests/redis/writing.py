@@ -1,4 +1,4 @@
-"""Writers under whom a server fails, and what must be there of what they wrote.
+"""Writers that continue while a server fails, and a check of what must be there afterwards.
 
 Every event has a member of its own, so that an event that is lost does not hide one that counts
 twice.
@@ -35,7 +35,7 @@ a busy machine needs longer."""
 
 @contextmanager
 def opened(url: str, *boards: str) -> Iterator[laurels.Leaderboards]:
-    """A deployment with boards of a window each."""
+    """Open a deployment with boards of one window each."""
     with answered(lambda: config.direct(url)) as lb:
         for name in boards or (BOARD,):
             answered(lambda name=name: lb.create(laurels.Board(name), exist_ok=True))  # type: ignore[misc]
@@ -44,8 +44,8 @@ def opened(url: str, *boards: str) -> Iterator[laurels.Leaderboards]:
 
 @contextmanager
 def patient() -> Iterator[None]:
-    """Have calls and their repeats wait for a server for as long as a busy machine may take to
-    bring it back; deployments opened within this keep to it."""
+    """Make calls and their repeats wait for a server for as long as a busy machine may take to
+    bring it back; deployments opened within this context use these limits."""
     with (
         patch.dict(connect.__kwdefaults__, timeout_ms=60_000),
         patch.object(retry, "REPEATS_SECONDS", 60.0),
@@ -58,7 +58,8 @@ def patient() -> Iterator[None]:
 
 @contextmanager
 def hasty() -> Iterator[None]:
-    """Have repeats end soon, where a server stays away and a call fails whenever they end."""
+    """Make repeats end soon, for tests in which a server stays away and every call fails at its
+    limit."""
     with (
         patch.object(retry, "REPEATS_SECONDS", 0.3),
         patch.object(write_queues, "VERB_SECONDS", 1.0),
@@ -69,17 +70,17 @@ def hasty() -> Iterator[None]:
 
 
 def counted(lb: laurels.Leaderboards, board: str = BOARD) -> dict[str, int]:
-    """What a board has counted, member by member."""
+    """Return what a board has counted, member by member."""
     return {entry.member: int(str(entry.score)) for entry in lb.export(board)}
 
 
 def again(lb: laurels.Leaderboards) -> None:
-    """Reads until that is answered."""
+    """Repeat a read until it is answered."""
     answered(lambda: lb.top(BOARD))
 
 
 def answered(call: Callable[[], T], seconds: float = 60) -> T:
-    """The answer of a call that may be repeated, for as long as the server is unavailable."""
+    """Return the answer of a call, which is repeated for as long as the server is unavailable."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -89,7 +90,7 @@ def answered(call: Callable[[], T], seconds: float = 60) -> T:
 
 
 def debugging() -> list[str]:
-    """What lets DEBUG be said: from Redis 7 on it has to be allowed."""
+    """Return the options that allow the command DEBUG, which Redis requires from version 7 on."""
     said = subprocess.run(
         [need_server(), "--version"], capture_output=True, text=True, check=True
     ).stdout
@@ -126,7 +127,7 @@ class Writers:
         ]
 
     def wait_for_more(self, events: int = 50) -> None:
-        """Waits until so many more are acknowledged."""
+        """Wait until this many more events are acknowledged."""
         before = len(self.acknowledged)
         until(
             lambda: self._faults or len(self.acknowledged) >= before + events,
@@ -134,8 +135,9 @@ class Writers:
         )
 
     def check(self, *, since: int = 0) -> None:
-        """What is there is what was acknowledged, and at most once each what may be. Of what was
-        acknowledged before `since`, the server may have lost some."""
+        """Check that every acknowledged event is there, that no event is there twice, and that
+        every other event there is one that may have been applied. The server may have lost some of
+        the events that were acknowledged before `since`."""
         there = counted(self._lb, self._board)
         assert self.acknowledged[since:]
         assert set(there.values()) == {1}

@@ -1,4 +1,4 @@
-"""The cache of encoded answers: bounded in number and in bytes, whatever is asked."""
+"""The cache of encoded answers is bounded in number and in bytes, whatever the queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers as plain values: exact, whole, and what FastAPI makes of each of them."""
+"""Answers as plain values are exact and complete, and FastAPI encodes each of them."""
 
 import json
 from decimal import Decimal
@@ -56,7 +56,7 @@ def answer(request: pytest.FixtureRequest, lb: laurels.Leaderboards) -> Any:
 
 
 def kinds(value: object) -> set[type]:
-    """The types in a tree of plain values."""
+    """Return the types in a tree of plain values."""
     if isinstance(value, dict):
         return {type(value)}.union(*map(kinds, value.values()))
     if isinstance(value, list):

@@ -1,4 +1,5 @@
-"""A definition is taken as people write it, kept in one form, and refused with every fault."""
+"""A definition is accepted in the forms users write, kept in one form, and refused with every
+fault."""
 
 from decimal import Decimal
 from typing import Any

@@ -13,7 +13,7 @@ _ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture
 def modules(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The modules that setup.py describes."""
+    """Return the modules that setup.py describes."""
     described: dict[str, Any] = {}
     monkeypatch.chdir(_ROOT)
     monkeypatch.setattr("setuptools.setup", described.update)

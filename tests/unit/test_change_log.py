@@ -1,4 +1,5 @@
-"""The changes of a folder are the same from memory and from its file, and go when they expire."""
+"""The changes of a folder are the same from memory and from its file, and are removed when they
+expire."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Gathering: one commit at a time, nobody forgotten, all that is there in the next; behind a group
-the next waits for as many, for a while that the group's own time bounds."""
+"""Gathering: there is one commit at a time, every ticket is committed, and all waiting tickets are
+in the next commit. After a group, the next commit waits for as many tickets, for a time that the
+duration of the group bounds."""
 
 import asyncio
 import threading
@@ -27,8 +28,8 @@ class Note:
 
 
 class Desk:
-    """Commits by multiplying by ten; stops at its first group until it is let go. By its clock a
-    commit takes `seconds`."""
+    """A desk that commits by multiplying by ten, and stops at its first group until it is released.
+    By its clock a commit takes `seconds`."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.groups: list[list[int]] = []
@@ -73,7 +74,7 @@ def _until(is_so: Callable[[], bool]) -> None:
 
 
 def _queued(desk: Desk, size: int) -> None:
-    """Returns as soon as that many tickets are in the inbox."""
+    """Return as soon as that many tickets are in the inbox."""
     _until(lambda: desk.committer._inbox.waiting >= size)
 
 
@@ -125,7 +126,7 @@ def test_a_group_is_bounded_and_a_lone_write_stays_alone(desk: Desk) -> None:
 
 
 def _in_threads(desk: Desk, numbers: range) -> list[threading.Thread]:
-    """Each number written by a thread of its own, in this order."""
+    """Write each number in a thread of its own, in this order."""
     threads = []
     for number in numbers:
         there = desk.committer._inbox.waiting
@@ -136,7 +137,7 @@ def _in_threads(desk: Desk, numbers: range) -> list[threading.Thread]:
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """A desk whose commits take an hour, by its clock."""
+    """Provide a desk whose commits take an hour, by its clock."""
     monkeypatch.setattr("laurels.stores.intake.commit.MOST_SECONDS", HOUR)
     made = Desk(HOUR)
     yield made
@@ -253,7 +254,7 @@ def test_a_waiter_that_gives_up_is_committed_and_blocks_nobody(
 def test_a_signal_handler_may_write_and_close_in_the_middle_of_a_write(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, close: bool
 ) -> None:
-    """As one that runs in the thread that writes, before its ticket is counted."""
+    """The handler runs in the thread that writes, before the ticket of that write is counted."""
     desk.release.set()
     inbox = desk.committer._inbox
     count_one = inbox._count_one

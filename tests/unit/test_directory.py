@@ -1,4 +1,4 @@
-"""The directory of scopes: each listed once, in order, read on from anywhere."""
+"""The directory of scopes lists each scope once, in order, and can be read on from any scope."""
 
 from __future__ import annotations
 

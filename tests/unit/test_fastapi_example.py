@@ -1,4 +1,4 @@
-"""The example for FastAPI, run as it stands."""
+"""The example for FastAPI is run without changes."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Keys are read again and again, and a read that fails at the end of a server is no news."""
+"""Keys are read periodically, and a read that fails at the end of a server is not reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from laurels.server.auth.key_upkeep import KeyReader
 
 
 class Closing:
-    """A key store whose connection is closed while it is asked."""
+    """A key store whose connection is closed during a read."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Labels: what events carry becomes scopes, of which no two have one text."""
+"""The labels of events determine scopes, and no two scopes have the same text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ scoped = st.sampled_from(RULES.scopes).flatmap(
 
 
 def gathered(*events: dict[str, str] | None) -> Labels:
-    """The labels of a batch of events."""
+    """Return the labels of a batch of events."""
     columns = READER.gather([("ann", 1, None, None, labels) for labels in events])
     assert not columns.errors
     assert columns.labels is not None

@@ -1,6 +1,6 @@
-"""Who may name concrete parts, and who may ask the world for time or chance.
+"""Which modules may name concrete parts, and which may use time or randomness.
 
-Which folder may import which is declared in pyproject.toml and checked by `make lint`.
+The imports allowed between folders are declared in pyproject.toml and checked by `make lint`.
 """
 
 import ast
@@ -34,8 +34,8 @@ MAY_ASK_THE_WORLD = {
     "laurels.timeline.clock",
     "laurels.server.process.serving",
     "laurels.server.auth.at_rest",
-    "laurels.flows.retries",  # jitter between attempts
-    "laurels.stores.intake.tags",  # which names a record or board gets changes no answer
+    "laurels.flows.retries",  # it uses jitter between attempts
+    "laurels.stores.intake.tags",  # the name that a record or board gets changes no answer
 }
 WORLD_ABOVE = ("laurels.cli.", "laurels.config.")
 CORE_LIBRARIES = {"laurels", "msgspec", "tzdata"}
@@ -49,7 +49,7 @@ def _name(path: Path) -> str:
 
 @cache
 def _imports(path: Path) -> frozenset[str]:
-    """The modules a file imports, written out in full."""
+    """Return the modules a file imports, with their full names."""
     return frozenset(_imported(path))
 
 

@@ -1,4 +1,5 @@
-"""The pages users read are true: their examples print what is shown, their links lead somewhere."""
+"""The pages for users are correct: their examples print what is shown, and their links have
+targets."""
 
 import re
 from pathlib import Path
@@ -55,7 +56,7 @@ one
 
 
 def _slug(heading: str) -> str:
-    """The anchor of a heading."""
+    """Return the anchor of a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 

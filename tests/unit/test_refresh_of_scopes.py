@@ -1,4 +1,5 @@
-"""A refresh of very many scopes takes no longer than one of few: they follow when touched."""
+"""A refresh of very many scopes takes no longer than one of few: scopes follow when they are
+used."""
 
 from __future__ import annotations
 
@@ -35,12 +36,13 @@ WINDOW = "3h=rolling:3h/1h,refresh=30m"
 
 @pytest.fixture(autouse=True)
 def in_shares(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has everything built ahead."""
+    """Make every refresh be built ahead."""
     monkeypatch.setattr(refreshes, "UNBUILT_CELLS", 0)
 
 
 class Rooms:
-    """A board of many rooms whose window is refreshed; time and shares go on when told to."""
+    """A board of many rooms whose window is refreshed; time and shares advance when a test says
+    so."""
 
     def __init__(self, *, rooms_only: bool = False) -> None:
         self.clock = ManualClock(NOON)
@@ -65,12 +67,12 @@ class Rooms:
         return index._boards[1]
 
     def submit(self, rooms: range, score: int = 1) -> None:
-        """An event in each of these rooms, of a member of its own."""
+        """Submit an event in each of these rooms, of a member of its own."""
         events = [(f"m{i}", score, None, None, {"room": str(i)}) for i in rooms]
         self.lb.submit_many("b", events)
 
     def refresh(self) -> None:
-        """Goes on until the record of the next refresh is written, and not further."""
+        """Work until the record of the next refresh is written, and stop there."""
         offset = self.log.offset
         for _ in range(1_000):
             self.service.pace(50)
@@ -79,12 +81,12 @@ class Rooms:
         raise AssertionError("the window was not refreshed")
 
     def refresh_again(self) -> None:
-        """Another refresh, when it is due."""
+        """Do another refresh, when it is due."""
         self.clock.advance(HOUR // 2)
         self.refresh()
 
     def behind(self) -> int:
-        """How many scopes nobody has come to since the last refresh."""
+        """Return how many scopes have not been brought to the last refresh."""
         return sum(part.refreshes < self.held.refreshes for part in self.held.parts.values())
 
     def score(self, room: int) -> object:
@@ -93,19 +95,19 @@ class Rooms:
 
     @contextmanager
     def unwritten(self) -> Iterator[None]:
-        """Has commits write no refresh behind their entries."""
+        """Make commits write no refresh after their entries."""
         with patch.object(self.fold.refreshes, "ready", return_value=[]):
             yield
 
     def build(self) -> None:
-        """Goes on until the next refresh, which is due, could be written; does not write it."""
+        """Work until the next refresh, which is due, could be written; do not write it."""
         self.fold.advance_clock(self.clock.now_ms())
         assert not self.fold.refreshes.ready(self.clock.now_ms()), "it is begun with this"
         while self.service.work(100)[0]:
             pass
 
     def catch_up(self) -> None:
-        """Does shares until nothing is left to do."""
+        """Do shares until no work is left."""
         while self.service.pace(100)[0]:
             pass
 
@@ -169,7 +171,7 @@ def test_scopes_that_a_refresh_empties_are_not_listed(rooms: Rooms) -> None:
 
 
 def waits(rooms: Rooms) -> bool:
-    """Whether another refresh may find anybody."""
+    """Return whether another refresh may find any member."""
     return rooms.fold.boards["b"].refreshed["3h"].waiting
 
 

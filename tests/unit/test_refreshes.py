@@ -1,4 +1,4 @@
-"""A refresh built in shares amid random acts is the one that the log alone would make."""
+"""A refresh that is built in shares during random acts equals the one made from the log alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refused events of a batch leave nothing that waits for the collector."""
+"""Refused events of a batch leave no cycles for the garbage collector."""
 
 import gc
 

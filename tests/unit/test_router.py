@@ -1,4 +1,4 @@
-"""Paths find what answers them."""
+"""The router finds the handler of each path."""
 
 from __future__ import annotations
 

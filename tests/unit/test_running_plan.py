@@ -1,4 +1,4 @@
-"""The plan of events that happen now is made once a period, and never used beyond it."""
+"""The plan of events that happen now is made once per period, and never used after it."""
 
 from array import array
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MIDNIGHT_MS = 20_001 * DAY_MS
 
 @dataclass
 class OneBoard:
-    """A board by itself, as a store knows it."""
+    """A board by itself, in the form in which a store keeps it."""
 
     boards: Boards
     state: BoardState

@@ -1,4 +1,5 @@
-"""The plan of events with labels: each goes to the scopes it has the labels for, and no other."""
+"""The plan of events with labels: each event counts in the scopes whose labels it has, and no
+others."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ Carried = dict[str, str] | None
 
 
 def planned(board: Board, events: Sequence[tuple[int | None, Carried]]) -> tuple[Batch, Plan]:
-    """Events, each so long ago and with these labels."""
+    """Return planned events, each this long ago and with these labels."""
     rules = board.rules()
     timed = any(ago is not None for ago, _ in events)
     rows = [("ann", 1, NOON - (ago or 0) if timed else None, None, each) for ago, each in events]
@@ -37,7 +38,8 @@ def planned(board: Board, events: Sequence[tuple[int | None, Carried]]) -> tuple
 
 
 def scopes_at(plan: Plan, event: int) -> dict[tuple[str, str], str | int]:
-    """By window and kind of scope, the scope in which an event counts, or why it does not."""
+    """Return by window and kind of scope the scope in which an event counts, or why it does not
+    count."""
     found: dict[tuple[str, str], str | int] = {}
     for place, at in enumerate(plan.places):
         index = plan.index_of(place, event)

@@ -1,4 +1,4 @@
-"""Scores are exact: what comes in is what comes out, or is refused whole."""
+"""Scores are exact: a score that is accepted is returned unchanged, and any other is refused."""
 
 import time
 from array import array

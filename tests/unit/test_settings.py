@@ -1,4 +1,4 @@
-"""Settings come from where they should, in their order, and wrong ones are named."""
+"""Settings are read from their sources in a fixed order, and wrong ones are reported by name."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Single events of tasks that wait together are one submission: each is told what a batch of them
-would have told it, and none is harmed by another."""
+"""Single events of tasks that wait together are one submission: each task gets the result that a
+batch of these events would have, and no event affects the result of another."""
 
 import asyncio
 from collections import deque
@@ -44,13 +44,13 @@ async def _opened(
 async def _together(
     boards: AsyncLeaderboards, verbs: Sequence[Coroutine[Any, Any, Any]]
 ) -> list[Any]:
-    """What the verbs answer or raise that were called while a commit was held up."""
+    """Return the results or errors of verbs that were called while a commit was held up."""
     inbox = local(boards)._committer._inbox
     with local(boards).reading():
         first = asyncio.ensure_future(boards.submit("b", "first", 1))
         while not inbox.waiting:
             await asyncio.sleep(0)
-        while inbox.waiting:  # until it is taken
+        while inbox.waiting:  # until the ticket is taken
             await asyncio.sleep(0)
         tasks = [asyncio.ensure_future(verb) for verb in verbs]
         while inbox.waiting < len(verbs):
@@ -60,7 +60,7 @@ async def _together(
 
 
 def _told(answer: object) -> object:
-    """A receipt without its offset; of an error what it says."""
+    """Return a receipt without its offset, or the type and text of an error."""
     if isinstance(answer, Receipt):
         return answer.member, answer.status, answer.score, answer.previous_rank, answer.rank
     assert isinstance(answer, LaurelsError)
@@ -244,8 +244,8 @@ def test_no_more_than_a_group_holds_share_a_ticket() -> None:
 
 
 class _Taking(deque[SharedEvent]):
-    """What comes to a ticket that is taken just when an event is put in: before that is counted
-    in, or, where it is `drained`, together with it."""
+    """The entries of a ticket that is taken just when an event is added: before the event is in the
+    entries, or, with `drained`, right after it."""
 
     def __init__(self, ticket: SharedTicket, drained: bool) -> None:
         super().__init__()
@@ -297,7 +297,7 @@ def test_what_its_caller_changes_later_changes_no_event() -> None:
 
 
 class _Own(int):
-    """A number with code of its own."""
+    """A number of a class with its own code."""
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_only_what_cannot_change_waits_for_others(event: object, plain: bool) ->
 
 
 def test_loops_do_not_share() -> None:
-    """The futures of another loop are not this one's to settle."""
+    """A committer must not settle the futures of another loop."""
     boards = laurels.open("memory:", clock=laurels.ManualClock(NOW_MS))
     boards.create(BOARD)
     committer = local(boards)._committer

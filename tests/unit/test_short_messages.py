@@ -1,4 +1,4 @@
-"""Messages stay short, and cost little, whatever they are about."""
+"""Messages stay short, and take little time to make, whatever values they contain."""
 
 import tracemalloc
 

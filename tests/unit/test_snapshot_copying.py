@@ -1,4 +1,4 @@
-"""A copy taken while everything goes on is the index at one moment, to the last entry."""
+"""A copy made during other work is the index at one moment, up to the last entry."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pieces of a few rows, and rounds until next to nothing is left."""
+    """Make pieces have a few rows, and make rounds continue until almost nothing is left."""
     monkeypatch.setattr(copying, "CHUNK", 9)
     monkeypatch.setattr(copying, "FINISH_MOST", 12)
     monkeypatch.setattr(copying, "MOST_ROUNDS", 5)
@@ -31,7 +31,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounds of few pieces, and many of them, whatever is left."""
+    """Make many rounds of few pieces, whatever is left."""
     monkeypatch.setattr(copying, "CHUNK", 200)
     monkeypatch.setattr(copying, "FINISH_MOST", 0)
     monkeypatch.setattr(copying, "MOST_ROUNDS", 30)
@@ -54,7 +54,7 @@ BUSY = 250
 
 
 def copied_amid_traffic(traffic: Traffic, folder: Path) -> None:
-    """Takes a copy with traffic between any two pieces, and compares it with the log."""
+    """Take a copy with traffic between any two pieces, and compare it with the log."""
     traffic.happen(100)
     pieces = 0
 
@@ -72,7 +72,7 @@ def copied_amid_traffic(traffic: Traffic, folder: Path) -> None:
     loaded = opened(taken.path, MemoryIndex(5))
     assert loaded.offset == taken.offset
     assert_same(loaded, traffic.log, loaded.now_ms)
-    # And from there on the log leads to where the other one is.
+    # From there on, the log brings the copy to the state of the original.
     traffic.happen(60)
     follow(loaded, traffic.log, traffic.log.offset)
     assert_same(loaded, traffic.log, traffic.clock.now_ms())

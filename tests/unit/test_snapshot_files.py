@@ -1,4 +1,5 @@
-"""What bears a snapshot's name was whole once; whatever fails leaves the others as they were."""
+"""A file gets the name of a snapshot only when it is complete; a failure leaves the others
+unchanged."""
 
 from __future__ import annotations
 

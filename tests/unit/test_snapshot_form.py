@@ -1,4 +1,4 @@
-"""Whatever is missing or wrong in a snapshot is found; what reads back is what was written."""
+"""Every missing or wrong part of a snapshot is found, and what is read equals what was written."""
 
 from __future__ import annotations
 

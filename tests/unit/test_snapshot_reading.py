@@ -1,4 +1,4 @@
-"""A snapshot read out of order and by threads is as whole as one that is read through."""
+"""A snapshot that is read out of order and by threads equals one that is read in sequence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def backwards(path: Path) -> list[Section]:
-    """All sections, the last one read first."""
+    """Return all sections, the last one first."""
     with closing(Sections(path)) as sections:
         found = [(place.kind, sections.body(place)) for place in sections.places[::-1]]
     return found[::-1]

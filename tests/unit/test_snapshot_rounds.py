@@ -1,4 +1,4 @@
-"""What is written between the rounds of a copy is in it, and no piece of it is large."""
+"""Entries that are written between the rounds of a copy are in it, and no piece of it is large."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Store:
         return self
 
     def round(self) -> bool:
-        """Takes pieces until one is empty, which ends a round; whether there was any."""
+        """Take pieces until one is empty, which ends a round; return whether there was any."""
         some = False
         while piece := self.copy.step(self.service._fold.describe):
             self.sections += piece
@@ -73,14 +73,14 @@ class Store:
 
 
 def rows(sections: Iterable[Section]) -> int:
-    """Rows of members in sections."""
+    """Return the number of rows of members in sections."""
     found = [msgspec.msgpack.decode(body, type=Rows) for kind, body in sections if kind == ROWS]
     return sum(len(each.ids) // 4 for each in found)
 
 
 @pytest.fixture
 def never_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every round asked for is done."""
+    """Make the copy do every round that is requested."""
     monkeypatch.setattr(copying, "FINISH_MOST", 0)
 
 
@@ -129,7 +129,7 @@ def test_no_piece_is_large_also_where_a_window_turns_in_the_last_round(
     assert turned == 2
     assert max(map(rows, pieces)) <= 200
     assert rows(store.finished) <= 50
-    assert rows(store.sections) > 4_000  # all, the step, and the live ranking three times
+    assert rows(store.sections) > 4_000  # `all`, the step, and three times the live ranking
     assert_same(store.loaded(), store.log, NOON + 2 * HOUR)
 
 

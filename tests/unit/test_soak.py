@@ -1,4 +1,4 @@
-"""The verdict of a soak: a plateau is told from slow growth."""
+"""The verdict of a soak test distinguishes a plateau from slow growth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MINUTES = 64
 
 
 def _samples(rss_at: list[float], descriptors: int = 40) -> list[Sample]:
-    """Samples of a run, one a minute, with this memory in each part."""
+    """Return samples of a run, one per minute, with this memory in each part."""
     return [
         Sample(
             seconds=60.0 * minute,

@@ -1,4 +1,5 @@
-"""The share of a step: a total that was in range when it was written stays so as steps leave."""
+"""The share of a step: a total that was in range when it was written stays in range as steps
+leave."""
 
 from collections import defaultdict
 
@@ -46,7 +47,8 @@ units or, where the last is true, so many fortieths of the range."""
 def totals_as_steps_leave(
     low: int, high: int, steps: int, writes: list[tuple[int, int, int, bool]], bounded: bool
 ) -> list[int]:
-    """The totals of the window at every moment it has an event, when wrong writes are refused."""
+    """Return the totals of the window at every moment it has an event, when wrong writes are
+    refused."""
     first, last = step_bounds(low, high, steps) if bounded else (-(2**99), 2**99)
     tally: dict[int, int] = defaultdict(int)
     seen: list[int] = []

@@ -1,4 +1,4 @@
-"""What events add up to, beside counting them one after another."""
+"""Sums of events, compared with counting the events one after another."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def added_up(
     absolute: bool = False,
     **fields: Any,
 ) -> Sums | None:
-    """What sums are made of the events of a board."""
+    """Return the sums that are made of the events of a board."""
     boards = Boards()
     state = boards.open(laurels.Board("b", **fields), 1, 1, 0)
     batch = whole(state.rules, events, absolute)

@@ -1,4 +1,5 @@
-"""What time alone changes: done in shares, ahead of need, and never under a commit's feet."""
+"""Changes by time alone: they are done in shares, before they are needed, without disturbing
+commits."""
 
 import asyncio
 import threading
@@ -23,7 +24,7 @@ MEMBERS = [f"m{i:04}" for i in range(3_000)]
 
 
 class HeldLog(MemoryLog):
-    """A log whose appends wait for the disk, once it is told to be slow."""
+    """A log whose appends wait until they are released, once the log is made slow."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +44,8 @@ def store(log: MemoryLog, clock: laurels.ManualClock) -> Leaderboards:
 
 
 def filled(lb: Leaderboards) -> None:
-    """A board whose oldest step, which leaves at the next boundary but one, holds everybody."""
+    """Fill a board whose oldest step, which leaves at the next boundary but one, holds all
+    members."""
     lb.create(laurels.Board("b", windows=["r=rolling:3h/1h", "all"]))
     lb.submit_many("b", [(member, 5) for member in MEMBERS])
 
@@ -115,7 +117,8 @@ def test_commits_prepare_the_next_step_and_drop_what_is_over() -> None:
 
 
 def settled(condition: Callable[[], bool]) -> None:
-    """Returns when the commit thread, which works on after its answer, has got there."""
+    """Return when the commit thread, which works on after its answer, has fulfilled the
+    condition."""
     turn = threading.Event()
     for _ in range(TIMEOUT * 1_000):
         if condition():

@@ -1,4 +1,4 @@
-"""The names of windows that were given none: short, and as earlier versions stored them."""
+"""Windows without a given name get short names, the same that earlier versions stored."""
 
 from typing import Any
 

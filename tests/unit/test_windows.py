@@ -1,4 +1,4 @@
-"""Calendar windows: the days, hours and weeks that people get wrong."""
+"""Calendar windows: days, hours and weeks that are often computed wrongly."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -78,7 +78,7 @@ def test_each_unit_has_its_label_and_bounds(unit: Unit, label: str, start: str, 
         ("America/St_Johns", "2010-11-06", "2010-11-06T02:30:00Z", 24),
         ("America/St_Johns", "2010-11-07", "2010-11-07T02:30:00Z", 25),
         ("America/St_Johns", "2010-03-14", "2010-03-14T03:30:00Z", 23),
-        # Across the date line: a day left out, and a day of 47 hours.
+        # Across the date line: a day was left out, and a day had 47 hours.
         ("Pacific/Apia", "2011-12-29", "2011-12-29T10:00:00Z", 24),
         ("Pacific/Apia", "2011-12-31", "2011-12-30T10:00:00Z", 24),
         ("Pacific/Kwajalein", "1993-08-20", "1993-08-20T12:00:00Z", 24),
@@ -243,7 +243,7 @@ def test_a_label_is_text() -> None:
 
 
 def counted_back(kept: Calendar, at_ms: int) -> Period:
-    """The oldest kept period, found one by one."""
+    """Return the oldest kept period, found by counting back one by one."""
     period = kept.period_at(at_ms)
     for _ in range(kept.keep - 1):
         if period.start_ms > MIN_MS:

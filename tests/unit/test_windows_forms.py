@@ -287,7 +287,8 @@ FORMS = st.builds(
 
 @st.composite
 def rolling_forms(draw: st.DrawFn) -> WindowForm:
-    """Rolling windows of every shape: any unit of the step, any of the span that may go with it."""
+    """Rolling windows of every shape: any unit of the step, and any unit of the span that fits
+    it."""
     unit = draw(st.sampled_from(["s", "m", "h", "d"]))
     spanned = draw(st.sampled_from([(unit, 1), *_LARGER[unit]]))
     count, steps = draw(st.integers(1, 400)), draw(st.integers(2, 90))

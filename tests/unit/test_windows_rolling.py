@@ -1,4 +1,4 @@
-"""Rolling windows: where steps begin, what they are called, and how many count together."""
+"""Rolling windows: when steps begin, how they are named, and how many of them count together."""
 
 import sys
 import threading
@@ -17,7 +17,7 @@ HOUR_MS = 3_600_000
 
 
 def window(text: str, tz: str = "UTC") -> Rolling:
-    """The window of a text, on a board of that time zone."""
+    """Return the window of a text, on a board of that time zone."""
     rolling = parse_window(text).window(WindowDefaults(tz, "monday", 2, 0))
     assert isinstance(rolling, Rolling)
     return rolling
@@ -132,8 +132,8 @@ def test_a_date_left_out_is_a_step_without_an_instant() -> None:
     ("text", "label", "start"),
     [
         ("rolling:6d/2d", "2011-12-30", "2011-12-30T10:00:00Z"),  # its first date was left out
-        ("rolling:9d/3d", "2011-12-28", "2011-12-28T10:00:00Z"),  # its last
-        ("rolling:20d/5d", "2011-12-27", "2011-12-27T10:00:00Z"),  # one in its middle
+        ("rolling:9d/3d", "2011-12-28", "2011-12-28T10:00:00Z"),  # its last date was left out
+        ("rolling:20d/5d", "2011-12-27", "2011-12-27T10:00:00Z"),  # a middle date was left out
     ],
 )
 def test_a_step_lasts_a_day_less_where_a_date_was_left_out(

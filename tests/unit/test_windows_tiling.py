@@ -1,4 +1,4 @@
-"""Whatever a zone does to its clocks, periods and steps tile time and are found by their labels."""
+"""Periods and steps cover time without gaps in every time zone, and are found by their labels."""
 
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -75,12 +75,12 @@ def offset(at_ms: int, tz: str) -> timedelta | None:
 
 
 def begun(at_ms: int, tz: str) -> date:
-    """The greatest date the local clock has shown, looking back over two and a half days."""
+    """Return the greatest date the local clock has shown, looking back over two and a half days."""
     return max(local(at_ms - i * 30_000, tz).date() for i in range(60 * 120))
 
 
 def next_change(tz: str, at_ms: int) -> int:
-    """The first change of the offset within two years; their end where there is none."""
+    """Return the first change of the offset within two years, or their end where there is none."""
     for _ in range(24):
         if offset(at_ms, tz) != offset(at_ms + _MONTH_MS, tz):
             low, high = at_ms, at_ms + _MONTH_MS
@@ -102,7 +102,8 @@ AWAY = (
 
 @st.composite
 def moments(draw: st.DrawFn) -> tuple[str, int]:
-    """A zone with an instant: any, one close to a change of its clocks, or to a nasty one."""
+    """Return a zone with an instant: any, one close to a change of its clocks, or one of
+    `NASTY`."""
     kind = draw(st.sampled_from(["any", "change", "nasty", "nasty"]))
     if kind == "nasty":
         tz, at = draw(st.sampled_from(NASTY))

@@ -1,4 +1,4 @@
-"""A disk that refuses writes is logged once a minute, and the first write that works ends it."""
+"""Refused writes of a disk are logged once a minute, until the first write that succeeds."""
 
 from __future__ import annotations
 
