@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import copy_context
+from contextvars import Context
 from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
@@ -25,6 +25,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from laurels.errors import Closed, LaurelsError
+from laurels.model.validation import notation
 
 from .tickets import MAX_WRITES, Accept, SharedEvent, SharedTicket, Ticket
 
@@ -189,8 +190,12 @@ class Committer:
         clock: Callable[[], float],
     ) -> None:
         self._inbox = Inbox()
+        # Messages made by the thread have the notation of whoever opened the store. Later commits
+        # have no use for the rest of that context, such as the progress of opening.
+        context = Context()
+        context.run(notation.set, notation.get())
         self._thread = threading.Thread(
-            target=copy_context().run,  # errors are worded for whoever opened the store
+            target=context.run,
             args=(
                 _run,
                 self._inbox,
