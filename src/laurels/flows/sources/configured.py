@@ -96,8 +96,8 @@ class BackgroundSources:
                     sleep=asyncio.sleep,
                     now_ms=self._now_ms,
                     waiting=lambda error, _seconds: self._report(name, str(error)),
+                    figures=self.figures[name],
                 )
-                runner.figures = self.figures[name]
                 await runner.run()
         finally:
             await reader.close()

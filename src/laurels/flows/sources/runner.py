@@ -60,7 +60,8 @@ _ASKED_SINGLY = 16
 
 
 class SourceRunner:
-    """One run of a source: `run` carries it out, `stop` ends it after the commit in progress."""
+    """One run of a source: `run` carries it out, `stop` ends it after the commit in progress. It
+    adds to `figures`, which may be those of earlier runs."""
 
     def __init__(
         self,
@@ -74,8 +75,9 @@ class SourceRunner:
         now_ms: Callable[[], int],
         waiting: Callable[[LaurelsError, float], None] = lambda _error, _seconds: None,
         progress: Callable[[Figures], None] = lambda _figures: None,
+        figures: Figures | None = None,
     ) -> None:
-        self.figures = Figures()
+        self.figures = Figures() if figures is None else figures
         self._lb = lb
         self._reader = reader
         self._settings = settings
