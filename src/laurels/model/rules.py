@@ -18,7 +18,8 @@ RankStyle = Literal["ordinal", "competition", "dense"]
 
 
 class ColumnRule(Struct, frozen=True):
-    """One column. `low` and `high` are the range that its totals may have, in units of 10^-scale.
+    """One column. `low` and `high` are the range of its values, or of its totals where it adds
+    up, in units of 10^-scale.
 
     A value times `sign` sorts ascending: -1 where more is better, +1 where less is. `measures` are
     the names and weights, in units of 10^-15, of what events may report in place of a value.
