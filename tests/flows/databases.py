@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -37,6 +38,15 @@ def need(name: str, package: str, *more: str) -> str:
     if found is None:
         skip_or_fail(f"{name} is not installed: apt-get install -y {package}")
     return found
+
+
+def _is_running(pid: int) -> bool:
+    """Return whether a process has not ended yet; an ended one may wait for its parent."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
 
 
 class Program(ABC):
@@ -75,8 +85,14 @@ class Program(ABC):
         until(self._answers, f"{self.command()[0]} answers on port {self.port}")
 
     def kill(self) -> None:
-        """End the server at once, as a loss of power ends a process."""
+        """End all processes of the server at once, as a loss of power does. PostgreSQL does not
+        start again while one of them still uses its shared memory."""
+        children = self._pids()[1:]
         self._end(signal.SIGKILL)
+        for pid in children:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        until(lambda: not any(map(_is_running, children)), "the killed server has no process left")
 
     def pause(self) -> None:
         """Stop the processes of the server, which then answer nothing and close no connection."""
@@ -84,6 +100,7 @@ class Program(ABC):
             os.kill(pid, signal.SIGSTOP)
 
     def resume(self) -> None:
+        """Let the processes of the server go on."""
         for pid in self._pids():
             os.kill(pid, signal.SIGCONT)
 
