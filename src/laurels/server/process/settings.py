@@ -4,6 +4,7 @@ Each setting is a field, with its default and its description beside it. A value
 command line, else from `LAURELS_…` in the environment, else from the file, else it is the default.
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -275,5 +276,15 @@ def _named(message: str, values: Mapping[str, Any]) -> str:
     """Return the message of a validation error with the setting and its value instead of a JSON
     path."""
     what, _, path = message.partition(" - at `$.")
-    name = path.rstrip("`").split("[")[0]
+    path = path.rstrip("`")
+    name = re.split(r"[.\[]", path)[0]
+    if name in FILE_ONLY:
+        return _named_without_value(what, path)
     return expectation(what, name, values[name]) if name in values else message
+
+
+def _named_without_value(what: str, path: str) -> str:
+    """Return the message for a table of the file, without its values: some are passwords."""
+    place = path.replace("[...]", ".NAME")
+    what = re.sub(r"^Invalid enum value .*", "unexpected value", what, flags=re.DOTALL)
+    return f"[{place}]: {what[:1].lower()}{what[1:]}"
