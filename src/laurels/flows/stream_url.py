@@ -1,8 +1,20 @@
-"""The URL of a Redis stream: redis://HOST:PORT/DATABASE/KEY."""
+"""The URLs of streams: redis://HOST:PORT/DATABASE/KEY, and texts that look like a URL."""
 
+import re
 from urllib.parse import unquote, urlsplit
 
 from laurels.errors import LaurelsError
+
+_LIKE_URL = re.compile(
+    r"(postgres(ql)?|mysql|mariadb|sqlite|nats|tls|https?|rediss?(\+cluster)?)(:|//)", re.IGNORECASE
+)
+
+
+def ensure_path(text: str, error: type[LaurelsError]) -> None:
+    """Raise `error`, without the text, if a path of a file is a mistyped URL: that may have a
+    password, which messages about the file would show."""
+    if _LIKE_URL.match(text):
+        raise error("expected a file, or a URL with :// after its scheme")
 
 
 def split_stream_url(url: str, error: type[LaurelsError]) -> tuple[str, str]:
@@ -10,8 +22,8 @@ def split_stream_url(url: str, error: type[LaurelsError]) -> tuple[str, str]:
     `error` if the URL has another form."""
     try:
         parts = urlsplit(url)
-    except ValueError as cause:
-        raise error("expected redis://HOST:PORT/DATABASE/KEY, got no valid host") from cause
+    except ValueError:  # its text may have the password
+        raise error("expected redis://HOST:PORT/DATABASE/KEY, got no valid host") from None
     database, _, key = parts.path.removeprefix("/").partition("/")
     if not key or not database.isdecimal():
         raise error("expected redis://HOST:PORT/DATABASE/KEY, got no database or no key")

@@ -15,13 +15,18 @@ SCHEMES = ("postgresql", "postgres", "mysql", "mariadb", "sqlite")
 
 def is_ledger(url: str) -> bool:
     """Return whether a URL is that of a database."""
-    return urlsplit(url).scheme in SCHEMES
+    return url.partition(":")[0].lower() in SCHEMES
 
 
 def dialect_of(url: str) -> tuple[Dialect, str]:
     """Return the database that a URL names, and the prefix of its tables. Raises InvalidTarget,
     MissingDriver."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # its text may have the password
+        raise InvalidTarget(
+            "expected a host, or host:port; an IPv6 address stands in brackets"
+        ) from None
     options = dict(parse_qsl(parts.query))
     prefix = options.pop("prefix", "laurels_")
     if not prefix.isascii() or not prefix.isidentifier() or len(prefix) > 32:

@@ -22,6 +22,10 @@ CHECK_SECONDS = 0.1
 """How often the driver looks after a connection on which nothing happens."""
 
 
+def _is_port(text: str) -> bool:
+    return not text or (text.isdecimal() and text.isascii())
+
+
 class PostgreSQL:
     """PostgreSQL, by psycopg 3."""
 
@@ -34,12 +38,15 @@ class PostgreSQL:
     def __init__(self, url: str, options: dict[str, str]) -> None:
         self._driver = driver("psycopg")
         try:
-            self._driver.conninfo.conninfo_to_dict(url)
+            found = self._driver.conninfo.conninfo_to_dict(url)
         except self._driver.ProgrammingError:  # its text may have the password
+            found = None
+        # A password with an unescaped '/' leaves its beginning as the port.
+        if found is None or not all(map(_is_port, str(found.get("port", "")).split(","))):
             raise InvalidTarget(
                 "expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with '%' as %25 and other "
                 "special characters escaped like it"
-            ) from None
+            )
         self._url = url
         self._options = options
 

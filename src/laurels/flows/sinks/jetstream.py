@@ -67,6 +67,8 @@ class JetStreamTarget:
 
     def __init__(self, url: str, mapping: FieldMapping) -> None:
         parts = urlsplit(url)
+        if "@" in parts.path:  # the end of a password
+            raise InvalidTarget("expected '/' in a user or password as %2F")
         self._subjects = SubjectTemplate(parts.path.lstrip("/"))
         self._server = parts._replace(path="", query="", fragment="").geturl()
         self._mapping = mapping

@@ -10,7 +10,7 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.errors.sinks import InvalidMapping, InvalidTarget
 from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.target import LedgerTarget
-from laurels.flows.stream_url import split_stream_url
+from laurels.flows.stream_url import ensure_path, split_stream_url
 from laurels.stores.redis.connection.urls import is_redis, redis_address
 
 from .jetstream import JetStreamTarget
@@ -77,6 +77,7 @@ def open_target(
         return WebhookTarget(url, mapping, webhook, now_ms)
     if scheme or not url:
         raise InvalidTarget(f"there is no target of the kind {scheme or 'of an empty name'!r}")
+    ensure_path(url, InvalidTarget)
     return LinesTarget(None if url == "-" else Path(url), mapping)
 
 

@@ -60,7 +60,7 @@ class WebhookTarget:
         now_ms: Callable[[], int],
     ) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
             raise InvalidTarget("expected https://HOST/PATH, without a user, for a webhook")
         try:
             self._url = httpx.URL(url)

@@ -351,8 +351,13 @@ def _divided(address: str) -> tuple[str, str, str]:
     try:
         parts = urlsplit(address)
         port = parts.port or 4_222
-    except ValueError as error:
-        raise InvalidStream("expected nats://host:port/STREAM, got no valid port") from error
+    except ValueError:  # its text may have the password
+        raise InvalidStream("expected nats://host:port/STREAM, got no valid port") from None
+    if "@" in parts.path:
+        raise InvalidStream(
+            "expected nats://host:port/STREAM, with '/' in a user or password as %2F and '@' in a "
+            "stream as %40"
+        )
     stream = unquote(parts.path.removeprefix("/"))
     if not parts.hostname or not stream or any(char in stream for char in "./*> \t"):
         raise InvalidStream("expected nats://host:port/STREAM, got no host or no stream")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from laurels.errors.sources import InvalidStream
 from laurels.flows.retries import Sleep
+from laurels.flows.stream_url import ensure_path
 from laurels.stores.redis.connection.urls import is_redis
 
 from .lines import FileReader, PipeReader, is_pipe
@@ -38,6 +39,7 @@ def open_reader(
         raise InvalidStream(f"expected a stream, got an address that begins with {scheme}://")
     if address == STDIN:
         return PipeReader("standard input", stdin, run)
+    ensure_path(address, InvalidStream)
     path = Path(address)
     if is_pipe(path):
         return PipeReader(address, _late_opened(path), run)
