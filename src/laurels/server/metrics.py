@@ -3,7 +3,7 @@ the metrics are read."""
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -283,28 +283,28 @@ class Exposed(Collector):
         )
 
     def _of_boards(self) -> Iterator[Metric]:
-        memory = GaugeMetricFamily(
-            "laurels_board_memory_bytes", "Memory of a board's rankings.", labels=["board"]
+        yield _by_board(
+            GaugeMetricFamily(
+                "laurels_board_memory_bytes", "Memory of a board's rankings.", labels=["board"]
+            ),
+            self._figures.boards,
         )
-        for board, nbytes in self._figures.boards:
-            memory.add_metric([board], nbytes)
-        yield memory
-        lost = CounterMetricFamily(
-            "laurels_board_changes_lost",
-            "Changes removed beyond changes_max before a registered sink had sent them.",
-            labels=["board"],
+        yield _by_board(
+            CounterMetricFamily(
+                "laurels_board_changes_lost",
+                "Changes removed beyond changes_max before a registered sink had sent them.",
+                labels=["board"],
+            ),
+            self._figures.changes_lost,
         )
-        for board, count in self._figures.changes_lost:
-            lost.add_metric([board], count)
-        yield lost
-        used = GaugeMetricFamily(
-            "laurels_board_changes_used_ratio",
-            "Share of changes_max that changes take which a registered sink has not sent.",
-            labels=["board"],
+        yield _by_board(
+            GaugeMetricFamily(
+                "laurels_board_changes_used_ratio",
+                "Share of changes_max that changes take which a registered sink has not sent.",
+                labels=["board"],
+            ),
+            self._figures.changes_used,
         )
-        for board, share in self._figures.changes_used:
-            used.add_metric([board], share)
-        yield used
         scopes = GaugeMetricFamily(
             "laurels_board_scopes",
             "Scopes with members of a board, by their labels.",
@@ -313,14 +313,15 @@ class Exposed(Collector):
         for board, form, count in self._figures.scopes:
             scopes.add_metric([board, form], count)
         yield scopes
-        of_scopes = GaugeMetricFamily(
-            "laurels_board_scopes_memory_bytes",
-            "Memory of a board's scopes, part of the board's memory; estimated for many scopes.",
-            labels=["board"],
+        yield _by_board(
+            GaugeMetricFamily(
+                "laurels_board_scopes_memory_bytes",
+                "Memory of a board's scopes, part of the board's memory; estimated for many "
+                "scopes.",
+                labels=["board"],
+            ),
+            self._figures.scopes_memory,
         )
-        for board, nbytes in self._figures.scopes_memory:
-            of_scopes.add_metric([board], nbytes)
-        yield of_scopes
 
 
 def _of_clock(clock: ClockStatus) -> Iterator[Metric]:
@@ -337,6 +338,15 @@ def _of_clock(clock: ClockStatus) -> Iterator[Metric]:
     yield CounterMetricFamily(
         "laurels_clock_leaps", "Leaps of the clock not followed at once.", value=clock.leaps
     )
+
+
+def _by_board(
+    metric: CounterMetricFamily | GaugeMetricFamily, figures: Iterable[tuple[str, float]]
+) -> Metric:
+    """Return a metric with a value for each board."""
+    for board, value in figures:
+        metric.add_metric([board], value)
+    return metric
 
 
 def _gauge(name: str, help: str, value: float) -> Metric:
