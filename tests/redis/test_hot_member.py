@@ -19,7 +19,7 @@ from .servers import Server
 WRITES = 10_000
 
 
-def _calls(server: Server) -> dict[str, int]:
+def calls_of(server: Server) -> dict[str, int]:
     """Return how often each command was carried out."""
     lines = server.call("INFO", "commandstats").decode().splitlines()
     counted = (line.partition(":") for line in lines if line.startswith("cmdstat_"))
@@ -38,7 +38,7 @@ def test_ten_thousand_writes_to_a_member_are_a_few_hundred_operations() -> None:
             await lb.submit("b", "hot", 1)
             server.call("CONFIG", "RESETSTAT")
             receipts = await asyncio.gather(*(lb.submit("b", "hot", 1) for _ in range(WRITES)))
-            counted = _calls(server)
+            counted = calls_of(server)
             assert sum(counted.get(name, 0) for name in ("evalsha", "eval")) <= 30
             assert sum(counted.values()) <= 600
             # Merging changes no result: every write has its own score, and the last score remains.
@@ -68,7 +68,7 @@ def test_of_batches_that_wait_all_events_of_a_member_are_counted_together() -> N
             await asyncio.sleep(0)
             server.call("CONFIG", "RESETSTAT")
             receipts = await asyncio.gather(*(lb.submit_many("b", b) for b in batches[1:]))
-            counted = _calls(server)
+            counted = calls_of(server)
             # 2,750 members take 3 calls; with the hot ones in each thousand it would be 7.
             assert sum(counted.get(name, 0) for name in ("evalsha", "eval")) <= 3 + 2
             for at, told in enumerate([await first, *receipts]):

@@ -228,6 +228,10 @@ class RemoteIndex(Protocol):
         """Return the newest sequence of changes of any board, and the numbers of the boards with
         changes after `after`; None if that is not known. The answer may be incomplete."""
 
+    async def ensure_current(self, board: Opened) -> None:
+        """Raise DefinitionOutdated unless the board exists with this version of its definition.
+        Called after reads that do not check it themselves."""
+
     async def position(self, board: Opened, source: str) -> str | None:
         """Return the position of a source. Raises ShardsDiffer."""
 

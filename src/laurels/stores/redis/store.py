@@ -226,15 +226,31 @@ class RedisStore(Paced):
 
     def position(self, board: str, source: str) -> str | None:
         """Return the last committed position of a source."""
-        position = read_only(self._catalog.index.position)
-        found: str | None = self.run(position(opened_as(self.newest(board)), source))
+        found: str | None = self.run(self._position(board, source))
         return found
+
+    @read_only
+    async def _position(self, board: str, source: str) -> str | None:
+        async def read(state: BoardState) -> str | None:
+            found: str | None = await self._catalog.index.position(opened_as(state), source)
+            await self._catalog.index.ensure_current(opened_as(state))
+            return found
+
+        return await self._catalog.retry_outdated(board, read)
 
     def positions(self, board: str) -> dict[str, str]:
         """Return the last committed positions of all sources."""
-        positions = read_only(self._catalog.index.positions)
-        found: dict[str, str] = self.run(positions(opened_as(self.newest(board))))
+        found: dict[str, str] = self.run(self._positions(board))
         return {source: found[source] for source in sorted(found) if found[source]}
+
+    @read_only
+    async def _positions(self, board: str) -> dict[str, str]:
+        async def read(state: BoardState) -> dict[str, str]:
+            found: dict[str, str] = await self._catalog.index.positions(opened_as(state))
+            await self._catalog.index.ensure_current(opened_as(state))
+            return found
+
+        return await self._catalog.retry_outdated(board, read)
 
     def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
         """Return the figures of a board."""

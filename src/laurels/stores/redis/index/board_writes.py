@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from laurels.core.changes.blocks import MendBlock, WriteBlock, mend_block
 from laurels.core.lifecycle import Due
 from laurels.core.record import MendRanking
-from laurels.stores.redis.remote import Opened, PositionWrite
+from laurels.stores.redis.remote import DefinitionOutdated, Opened, PositionWrite
 
 from .batches import encode_positions
 from .calls import BEGIN, END
@@ -77,6 +77,13 @@ class BoardWrites(Upkeep):
     async def changes_lost(self, board: Opened) -> int:
         """Return how many changes were removed before a registered sink had confirmed them."""
         return int(await self._command(board, b"HGET", b"m", b"hlost") or 0)
+
+    async def ensure_current(self, board: Opened) -> None:
+        """Raise DefinitionOutdated unless the board exists with this version of its definition.
+        Called after reads that do not check it themselves."""
+        stored = await self._command(board, b"HGET", b"m", b"ver")
+        if stored is None or int(stored) != board.version:
+            raise DefinitionOutdated
 
     async def position(self, board: Opened, source: str) -> str | None:
         found = await self._command(board, b"HGET", b"p", source.encode())

@@ -296,6 +296,10 @@ class ShardedIndex:
         """Return how many changes were removed before a registered sink had confirmed them."""
         return sum(await gather(self._index.changes_lost(shard) for shard in shards(board)))
 
+    async def ensure_current(self, board: Opened) -> None:
+        """Raise DefinitionOutdated unless the board exists with this version of its definition."""
+        await self._index.ensure_current(replace(board, shard=0))
+
     async def position(self, board: Opened, source: str) -> str | None:
         """Return the position of a source. Raises ShardsDiffer where a shard lost writes."""
         if board.rules.shards == 1 or source.startswith(SINK_PREFIX):
