@@ -22,7 +22,7 @@ from tests.counts import rare
 from tests.http.listening import Frame, Known, feed
 from tests.http.process import Process
 from tests.redis.servers import Server, until
-from tests.serving import ADMIN_KEY, JSON
+from tests.serving import ADMIN_KEY, JSON, Served
 
 SOON_SECONDS = 60.0
 """The limit after which a wait fails. Normally a change becomes visible within milliseconds."""
@@ -334,3 +334,30 @@ def test_what_the_server_may_lose_is_told() -> None:
 
 def test_there_is_one_process_unless_more_are_asked_for() -> None:
     assert Settings().workers == 1
+
+
+def test_metrics_show_which_boards_are_about_to_lose_changes() -> None:
+    """The shares of the boards that a caller may see, wherever their sinks run."""
+    with Server() as server, laurels.open(server.url) as lb:
+        lb.create(laurels.Board("b", changes="1h", changes_max=200))
+        lb.create(laurels.Board("c", changes="1h", changes_max=200))
+        lb.create(laurels.Board("plain"))
+        for board in ("b", "c"):
+            start = lb.changes(board, after="now").cursor
+            lb.submit_many(board, [], position=("sink:slow", start))
+            lb.submit_many(board, [(f"m{i}", 1) for i in range(50)])
+        with Served(server.url, admin_key=ADMIN_KEY) as served:
+            text = as_admin(httpx.get)(f"{served.url}/metrics").text
+            assert 'laurels_board_changes_used_ratio{board="b"} 0.25' in text
+            assert 'laurels_board_changes_used_ratio{board="c"} 0.25' in text
+            assert 'board="plain"' not in text
+            key = {"name": "some", "scope": "read", "boards": ["c"]}
+            made = as_admin(httpx.post)(f"{served.url}/v1/keys", json=key).raise_for_status()
+            secret = {"Authorization": f"Bearer {made.json()['key']}"}
+            text = httpx.get(f"{served.url}/metrics", headers=secret).text
+            assert 'laurels_board_changes_used_ratio{board="c"} 0.25' in text
+            assert 'board="b"' not in text
+            for i in range(40):
+                lb.submit_many("b", [(f"m{j}", i) for j in range(50)])
+            text = as_admin(httpx.get)(f"{served.url}/metrics").text
+            assert 'laurels_board_changes_lost_total{board="b"}' in text

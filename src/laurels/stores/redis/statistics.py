@@ -1,5 +1,7 @@
 """Statistics of boards, and checks of rankings against the data they are derived from."""
 
+import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 from laurels.core.board_state import BoardState
@@ -11,7 +13,13 @@ from laurels.core.lifecycle import next_boundary
 from laurels.core.ranking_key import ranking_key
 from laurels.core.requests import ReadRequest
 from laurels.core.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
-from laurels.errors import ChangesExpired, CursorDiverged, InvalidCursor
+from laurels.errors import (
+    ChangesExpired,
+    ChangesNotKept,
+    CursorDiverged,
+    InvalidCursor,
+    UnknownBoard,
+)
 from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog, opened_as
@@ -20,6 +28,12 @@ from .retry import read_only
 
 MEASURED = 10
 """How many scopes of the same labels are sampled to estimate the memory of all of them."""
+
+BOARDS_SHOWN = 1_000
+"""The most boards whose changes have figures in the metrics of a service."""
+
+AT_ONCE = 16
+"""The number of boards whose changes are counted at the same time."""
 
 NAMED = 5
 """The most boards that a sentence of a check names."""
@@ -114,6 +128,35 @@ class BoardStatistics:
             for period in window.kept_periods(state.floors.get(window.name, MIN_MS), now_ms)
         ]
         return sum(sizes)
+
+    async def of_changes(
+        self, is_visible: Callable[[str], bool] | None
+    ) -> list[tuple[str, int, float]]:
+        """Return how many changes each board has lost, and which share of its `changes_max` its
+        slowest registered sink has not sent; of the boards that this process knows to keep changes
+        and that the caller may see, up to BOARDS_SHOWN of them."""
+        names = [
+            name
+            for name in self._board_names()
+            if self._catalog.boards.boards[name].rules.changes_ms
+            and (is_visible is None or is_visible(name))
+        ]
+        found = []
+        for first in range(0, min(len(names), BOARDS_SHOWN), AT_ONCE):
+            share = names[first : min(first + AT_ONCE, BOARDS_SHOWN)]
+            found += await asyncio.gather(*map(self._retention, share))
+        return [each for each in found if each is not None]
+
+    @read_only
+    async def _retention(self, board: str) -> tuple[str, int, float] | None:
+        async def read(state: BoardState) -> tuple[str, int, float]:
+            lost = await self._catalog.index.changes_lost(opened_as(state))
+            unsent = await self._unsent(state) if state.rules.changes_ms else 0
+            return board, lost, unsent / state.rules.changes_max
+
+        with suppress(UnknownBoard, ChangesNotKept):  # deleted or changed meanwhile
+            return await self._catalog.retry_outdated(board, read)
+        return None
 
     @read_only
     async def of_all(self) -> Stats:

@@ -319,16 +319,23 @@ class RedisStore(Paced):
     # For a service over this store
 
     async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
-        """Return how many boards this process knows, and whether the server answers. Figures that
-        the server would have to add up are in `stats`."""
-        if is_visible is not None:
-            return StoreFigures(of_boards_only=True)
+        """Return how many boards this process knows, whether the server answers, and what boards
+        that keep changes have lost or are about to. Figures that the server would have to add up
+        are in `stats`."""
         count = len(self._catalog.boards.boards)
         try:
             await self.ensure_healthy()
+            changes = await self._statistics.of_changes(is_visible)
         except Unavailable:
-            return StoreFigures(count=count, answers=False)
-        return StoreFigures(count=count, answers=True, clock=self.clock_status())
+            return StoreFigures(of_boards_only=is_visible is not None, count=count, answers=False)
+        return StoreFigures(
+            of_boards_only=is_visible is not None,
+            changes_lost=[(board, lost) for board, lost, _ in changes if lost],
+            changes_used=[(board, used) for board, _, used in changes if used],
+            count=count,
+            answers=True,
+            clock=self.clock_status(),
+        )
 
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
         """Call `observer` after each call that counts, with the number of writes gathered in it and
