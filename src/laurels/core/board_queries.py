@@ -62,7 +62,7 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
             return [
                 PeriodInfo(
                     label=period.label,
-                    start_ms=_shown_start(window.counts_from(period), starts_ms, period.end_ms),
+                    start_ms=_begin_ms(window.counts_from(period), starts_ms, period.end_ms),
                     end_ms=period.end_ms,
                     total=result.total,
                     current=period is kept[0],
@@ -76,8 +76,9 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
         return ReadPlan(tuple([ReadRequest(key) for key in keys]), finish)
 
 
-def _shown_start(start_ms: int, starts_ms: int, end_ms: int) -> int:
-    """Return the start of a period on a board that starts at `starts_ms`, if it does so at all."""
+def _begin_ms(start_ms: int, starts_ms: int, end_ms: int) -> int:
+    """Return from when on a period counts events: not before `starts_ms`, the start of the board, if
+    it has one."""
     return min(max(start_ms, starts_ms), end_ms) if starts_ms > MIN_MS else start_ms
 
 

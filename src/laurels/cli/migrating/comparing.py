@@ -102,7 +102,7 @@ class Comparison:
                 self.result.left_out += sum(not isinstance(row, Ranked) for row in judged)
                 self.result.members += len(rows)
                 self._watch(self.result.members + self.result.left_out)
-                self._settle(self._astray(rows.values()))
+                self._settle(self._differing(rows.values()))
 
     def _compare_board(self) -> None:
         sign = self._totals.column.sign
@@ -129,7 +129,7 @@ class Comparison:
             if after is None:
                 return
 
-    def _astray(self, rows: Iterable[Ranked]) -> list[Ranked]:
+    def _differing(self, rows: Iterable[Ranked]) -> list[Ranked]:
         """Return the members whose score or data differs from the board's."""
         rows = list(rows)
         states = self._totals.read([row.member for row in rows])
@@ -150,7 +150,7 @@ class Comparison:
             fresh = self._fresh(rows)
             self._set(fresh)
             left = self._fresh(fresh)
-            again = self._astray(left)
+            again = self._differing(left)
             still = {row.member: row.units for row in fresh}
             stuck = [row for row in again if still[row.member] == row.units]
             for row in stuck:

@@ -23,7 +23,7 @@ class BoardFigures(Struct):
     """The error of the last attempt, None after a success."""
     retention: Retention | None = None
     """The retention of the board, None before the first delivery."""
-    is_held: bool = False
+    is_registered: bool = False
     """Whether the board holds its changes for this sink beyond their time."""
     has_lost: bool = False
     """Whether changes were removed that the sink had not sent, so that it cannot continue."""
@@ -39,7 +39,7 @@ class BoardFigures(Struct):
         if self.waiting_since_ms is None or self.retention is None:
             return 0.0
         age_ms = now_ms - self.waiting_since_ms
-        return self.retention.used(self.waiting, age_ms, is_held=self.is_held)
+        return self.retention.used(self.waiting, age_ms, is_registered=self.is_registered)
 
 
 class SinkFigures(Struct):

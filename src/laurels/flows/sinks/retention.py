@@ -14,12 +14,12 @@ class Retention(Struct, frozen=True):
     keep_ms: int
     most: int
 
-    def used(self, waiting: int, age_ms: int, *, is_held: bool) -> float:
+    def used(self, waiting: int, age_ms: int, *, is_registered: bool) -> float:
         """Return the share of the retention that changes take which a sink has not sent, the oldest
-        of this age; at 1 the board removes changes that were not sent. The board holds the changes
-        of a registered sink beyond their time (`is_held`), so for it only their number counts."""
+        of this age; at 1 the board removes changes that were not sent. The board keeps the changes
+        of a registered sink beyond their time, so for it only their number counts."""
         by_number = waiting / self.most
-        return by_number if is_held else max(by_number, age_ms / self.keep_ms)
+        return by_number if is_registered else max(by_number, age_ms / self.keep_ms)
 
 
 def retention_of(board: Board) -> Retention:

@@ -372,7 +372,7 @@ class _BoardReader:
             figures.waiting_since_ms = changes[0].at_ms
         figures.retention = await self._call(lambda: self._sink._retention(self.board))
         known = self._reported if self._target.keeps_positions else self._stored
-        figures.is_held = known is not None
+        figures.is_registered = known is not None
         self._delivering = page
         self._sink._delivering.add(self)
         self.warn()

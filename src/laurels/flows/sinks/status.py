@@ -81,13 +81,13 @@ async def _status(
     options: SinkOptions,
     now_ms: int,
 ) -> SinkBoardStatus:
-    board, is_held = definition.name, True
+    board, is_registered = definition.name, True
     if target is None:
         position = await boards.position(board, options.source)
     else:
         position = await position_of(boards, target, board, options)
         if target.keeps_positions:
-            is_held = bool(await boards.position(board, options.source))
+            is_registered = bool(await boards.position(board, options.source))
     if position is None:
         return SinkBoardStatus(board, "new", None)
     if position == BEGIN_AGAIN or is_initial(position):
@@ -105,5 +105,5 @@ async def _status(
             return SinkBoardStatus(board, "done", position, 0, 0.0, 0.0)
         after = page.cursor
     count, age_ms = len(waiting) + page.waiting, max(0, now_ms - waiting[0].at_ms)
-    used = retention_of(definition).used(count, age_ms, is_held=is_held)
+    used = retention_of(definition).used(count, age_ms, is_registered=is_registered)
     return SinkBoardStatus(board, "waiting", position, count, age_ms / 1_000, round(used, 4))

@@ -25,7 +25,7 @@ from laurels.errors import CannotRewind, SnapshotDamaged
 from laurels.stores.local.files.clock_file import CLOCK_NAME
 from laurels.stores.local.log.base import RewritableLog
 from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles
-from laurels.stores.local.snapshot.taking import moment_of
+from laurels.stores.local.snapshot.taking import read_head
 
 
 class Rewound(Struct, frozen=True):
@@ -67,10 +67,10 @@ def _snapshots_ahead(folder: Path, log: RewritableLog, until_ms: int) -> list[Sn
     reaches_back = log.first == 1
     for snapshot in SnapshotFiles(folder).newest_first():
         try:
-            moment_ms = moment_of(snapshot.path).now_ms
+            snapshot_ms = read_head(snapshot.path).now_ms
         except SnapshotDamaged:
             continue
-        if moment_ms > until_ms:
+        if snapshot_ms > until_ms:
             ahead.append(snapshot)
         else:
             reaches_back |= snapshot.offset >= log.first - 1

@@ -77,7 +77,7 @@ def take(
             fold.index.end_copy()
 
 
-def moment_of(path: Path) -> Head:
+def read_head(path: Path) -> Head:
     """Return the offset and time of a snapshot. Raises SnapshotDamaged, FormatTooNew."""
     try:
         with closing(Sections(path)) as sections:
@@ -86,7 +86,7 @@ def moment_of(path: Path) -> Head:
                     return head(sections.body(place))
     except msgspec.MsgspecError as error:
         raise SnapshotDamaged(f"{path} does not hold together: {error}") from error
-    raise SnapshotDamaged(f"{path} does not say of which moment it is")
+    raise SnapshotDamaged(f"{path} lacks its offset and time")
 
 
 def opened(path: Path, index: Index) -> Fold:
@@ -115,7 +115,7 @@ def _first_pass(sections: Sections, loading: Load) -> Head:
         elif place.kind in loading.seen:
             loading.see(place.kind, sections.body(place))
     if found is None:
-        raise SnapshotDamaged(f"{sections.path} does not say of which moment it is")
+        raise SnapshotDamaged(f"{sections.path} lacks its offset and time")
     return found
 
 

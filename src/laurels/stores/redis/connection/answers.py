@@ -56,16 +56,16 @@ def hand_over(loop: asyncio.AbstractEventLoop) -> None:
     `loop`."""
     if not _CAN or _state._async_pipe_loop is not loop:
         return
-    heirs = {client._loop for client in list(_state._client_registry.values())} - {None}
-    if loop in heirs or not heirs:
+    loops = {client._loop for client in list(_state._client_registry.values())} - {None}
+    if loop in loops or not loops:
         return
     with _state._async_pipe_lock:
         if _state._async_pipe_loop is not loop:
             return
         _stop_reading(loop, _state._async_pipe_read_fd)
-    for heir in heirs:  # the first one that is running reads for all
+    for other in loops:  # the first one that is running reads for all
         with suppress(RuntimeError):  # the loop is closed
-            heir.call_soon_threadsafe(ensure_read, heir)
+            other.call_soon_threadsafe(ensure_read, other)
 
 
 def _stop_reading(loop: asyncio.AbstractEventLoop, pipe: int) -> None:
