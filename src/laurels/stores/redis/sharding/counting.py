@@ -140,7 +140,7 @@ class Counting:
         if self._batch.position is not None:
             *others, last = await self._assign_positions(*self._batch.position)
             if self._batch.behind:
-                return self._behind_stages(tight=tight)
+                return self._lagging_stages(tight=tight)
             if self._is_counted:
                 return [[last], others]
             if self._batch.atomic:
@@ -159,7 +159,7 @@ class Counting:
             return [[share] for share in self._shares]
         return [self._shares]
 
-    def _behind_stages(self, *, tight: bool) -> list[list[_Share]]:
+    def _lagging_stages(self, *, tight: bool) -> list[list[_Share]]:
         """Return the stages of a batch for shards that lost writes; each counts by itself."""
         if not self._batch.atomic:
             return [[share] for share in self._shares] if tight else [self._shares]
@@ -191,7 +191,7 @@ class Counting:
         order = [shard for shard in shards if shard != stored.keeper] + [stored.keeper]
         self._shares = [_Share(shard, events.get(shard, [])) for shard in order]
         if behind:
-            own = stored.writes_behind(text, follows or "")
+            own = stored.lagging_writes(text, follows or "")
             for share in self._shares:
                 share.positions = own.get(share.shard)
                 share.already_counted = share.positions is None

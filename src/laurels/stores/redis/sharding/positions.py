@@ -122,7 +122,7 @@ class StoredPositions(Struct):
         found[self.keeper] = PositionWrite({self.source: text, claim: ""}, {self.source: follows})
         return found
 
-    def writes_behind(self, text: str, follows: str) -> dict[int, PositionWrite]:
+    def lagging_writes(self, text: str, follows: str) -> dict[int, PositionWrite]:
         """Return what the shards that have the position `follows` store together with their shares
         of a batch up to `text`. The others have counted theirs."""
         shards = [i for i in range(len(self.texts)) if (self.at(i) or "") == follows]

@@ -246,7 +246,7 @@ class ShardedIndex:
         parts = shards(board)
         stored = await stored_positions(self._index, parts, source)
         if write.behind:
-            await self._set_behind(board, stored, text, follows or "", recorded)
+            await self._set_in_lagging(board, stored, text, follows or "", recorded)
             return
         if follows is not None:
             stored.ensure_level()
@@ -266,7 +266,7 @@ class ShardedIndex:
                 raise not_ready(error, source) from error
         await self._index.set_position(parts[stored.keeper], writes[stored.keeper], recorded)
 
-    async def _set_behind(
+    async def _set_in_lagging(
         self,
         board: Opened,
         stored: StoredPositions,
@@ -281,7 +281,7 @@ class ShardedIndex:
                 self._index.set_position(
                     parts[shard], write, recorded if shard == stored.keeper else None
                 )
-                for shard, write in stored.writes_behind(text, follows).items()
+                for shard, write in stored.lagging_writes(text, follows).items()
             )
         except PositionMoved as error:
             raise not_ready(error, source) from error
