@@ -57,7 +57,7 @@ def play(lb: laurels.Leaderboards, defined: laurels.Board, clock: laurels.Manual
 
 
 def present(lb: laurels.Leaderboards) -> list[RankingEntries]:
-    """Return every present entry."""
+    """Return every current entry."""
     found: list[RankingEntries] = []
     for change in _initial(lb):
         (ranking,) = change.rankings

@@ -138,7 +138,7 @@ def _some(board: laurels.Board) -> dict[str, str] | None:
 
 
 def test_a_ledger_begins_anew_when_changes_are_gone(url: str) -> None:
-    """All present entries are written again, and the mark after them removes all others."""
+    """All current entries are written again, and the mark after them removes all others."""
     defined = board(changes="1d")
 
     async def play() -> None:
@@ -156,7 +156,7 @@ def test_a_ledger_begins_anew_when_changes_are_gone(url: str) -> None:
             notes: list[str] = []
             sink = await sent(lb, url, report=notes.append)
             assert sink.figures.boards["b"].restarts == 1
-            assert "all present entries" in notes[0]
+            assert "all current entries" in notes[0]
             assert ledger(url, defined, prefix_of(url)) == rankings(lb.sync, defined)
             assert rows(url, f"SELECT generation FROM {prefix_of(url)}sinks") == [(2,)]
             versions = rows(url, f"SELECT min(version) FROM {prefix_of(url)}scores")

@@ -334,7 +334,7 @@ def test_data_of_members_is_compared_and_mended(kind: str, mend: Side, url: str)
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
             await lb.create(defined)
-            await sent(lb, url)  # present entries omit the data of unranked members
+            await sent(lb, url)  # current entries omit the data of unranked members
             members = [*ODD_MEMBERS, *[f"m{i}" for i in range(8)]]
             events = [(member, 1, None, None, some(defined)) for member in members]
             await lb.submit_many("b", events)

@@ -642,7 +642,7 @@ class Leaderboards:
         cursor, which is the `cursor` of the previous page.
 
         Without a cursor the page begins with the oldest change that is kept, with `after="now"`
-        with future ones. With `initial` it begins with every present entry, in changes of the kind
+        with future ones. With `initial` it begins with every current entry, in changes of the kind
         `initial`, then has an `initial_end`, and continues with the changes since. Each change
         appears once, and has the same id whenever it is read; those of one member are in order.
         Raises ChangesNotKept for a board without `changes`, ChangesExpired if the changes after the

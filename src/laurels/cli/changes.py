@@ -29,7 +29,7 @@ def changes(
     ] = None,
     initial: Annotated[
         bool,
-        typer.Option("--initial", help="Begin with every present entry.", rich_help_panel=READING),
+        typer.Option("--initial", help="Begin with every current entry.", rich_help_panel=READING),
     ] = False,
     limit: Annotated[
         int | None,

@@ -603,7 +603,7 @@ class ChangesExpired(NotFound):
     code = "changes_expired"
     status = 410
     advice = (
-        "start again with `initial`, which reads every present entry and then the changes since, "
+        "start again with `initial`, which reads every current entry and then the changes since, "
         "or continue from the oldest cursor that is kept, without the changes in between"
     )
 
@@ -616,7 +616,7 @@ class CursorDiverged(Conflict):
 
     code = "cursor_diverged"
     advice = (
-        "start again with `initial`, which reads every present entry and then the changes since"
+        "start again with `initial`, which reads every current entry and then the changes since"
     )
 
 

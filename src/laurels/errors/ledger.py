@@ -11,7 +11,7 @@ class InvalidEntry(InvalidInput):
 
 
 class LedgerIncomplete(Conflict):
-    """The ledger does not have every present entry of a board yet."""
+    """The ledger does not have every current entry of a board yet."""
 
     code = "ledger_incomplete"
     advice = "let its sink run until it has sent everything (`laurels sink status NAME`)"

@@ -61,7 +61,7 @@ class SinkBehind(Conflict):
 
     code = "sink_behind"
     advice = (
-        "`laurels sink reset NAME --initial` sends every present entry and then continues; "
+        "`laurels sink reset NAME --initial` sends every current entry and then continues; "
         "`--now` leaves out the missed changes"
     )
 

@@ -149,7 +149,7 @@ class RunOptions(OptionGroup, frozen=True):
 
     initial: Annotated[
         bool,
-        typer.Option("--initial", help="Begin with every present entry.", rich_help_panel=READING),
+        typer.Option("--initial", help="Begin with every current entry.", rich_help_panel=READING),
     ] = False
     until_end: Annotated[
         bool,
@@ -302,13 +302,13 @@ def reset_(
     name: SinkName,
     to: To,
     initial: Annotated[
-        bool, typer.Option("--initial", help="Start over with every present entry.")
+        bool, typer.Option("--initial", help="Start over with every current entry.")
     ] = False,
     now: Annotated[bool, typer.Option("--now", help="Continue with changes from now on.")] = False,
     boards: Boards = None,
     at: Url = DEFAULT_URL,
 ) -> int:
-    """Move a stopped sink: start over with every present entry, or continue from now on.
+    """Move a stopped sink: start over with every current entry, or continue from now on.
 
     \b
     Examples:
@@ -324,7 +324,7 @@ def reset_(
         return await _opened(target, lambda: reset(lb, target, options, initial=initial))
 
     for board in _with_boards(at, put):
-        put_line(f"{board}: {'every present entry' if initial else 'from now on'}")
+        put_line(f"{board}: {'every current entry' if initial else 'from now on'}")
     return 0
 
 

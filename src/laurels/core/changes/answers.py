@@ -72,7 +72,7 @@ class Change(Answer, frozen=True):
 class ChangePage(Answer, frozen=True):
     """Changes in their order, and the cursor after the last one; `more` is whether further changes
     exist already, and `waiting` their number, without those that only report the position of a
-    sink; 0 while all present entries are read. A sequence of its changes."""
+    sink; 0 while all current entries are read. A sequence of its changes."""
 
     changes: list[Change]
     cursor: str

@@ -39,7 +39,7 @@ MAX_STEPS = 100
 """The most rankings without entries that one page skips."""
 
 
-class PresentEntries(Struct, frozen=True):
+class CurrentEntries(Struct, frozen=True):
     """Some entries of a ranking, with the members' data; `next` is the cursor of the next page."""
 
     members: list[str]
@@ -49,7 +49,7 @@ class PresentEntries(Struct, frozen=True):
     now_ms: int
 
 
-class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
+class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=True):
     """The entries of a ranking, with the times that decide between equal scores."""
 
     limit: int = 1_000
@@ -59,7 +59,7 @@ class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
     def size(self) -> int:
         return self.limit
 
-    def plan(self, now: QueryContext) -> ReadPlan[PresentEntries]:
+    def plan(self, now: QueryContext) -> ReadPlan[CurrentEntries]:
         rules = now.state.rules
         if rules.head:
             return self._plan_walk(now)
@@ -69,7 +69,7 @@ class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
         page = view.top(self.limit, 0, False, True)
         labels = dict(self.labels) if rules.scoped else None
 
-        def entries(shown: Page, words: Words, kept: Sequence[int]) -> PresentEntries:
+        def entries(shown: Page, words: Words, kept: Sequence[int]) -> CurrentEntries:
             """Return the entries at the positions `kept`."""
             rankings = [
                 ChangedRanking(
@@ -83,11 +83,11 @@ class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
             ]
             members = [shown.entries[i].member for i in kept]
             data = [shown.entries[i].data for i in kept]
-            return PresentEntries(members, rankings, data, shown.next, now.now_ms)
+            return CurrentEntries(members, rankings, data, shown.next, now.now_ms)
 
         def finish(
             results: Sequence[ReadResult], offset: Offset
-        ) -> PresentEntries | ReadPlan[PresentEntries]:
+        ) -> CurrentEntries | ReadPlan[CurrentEntries]:
             shown = page.finish(results, offset)
             assert not isinstance(shown, ReadPlan)
             words = results[0].slices[0].words
@@ -97,7 +97,7 @@ class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
             # before the others are read follows as a change.
             members = tuple([entry.member for entry in shown.entries])
 
-            def finish_whole(results: Sequence[ReadResult], _: Offset) -> PresentEntries:
+            def finish_whole(results: Sequence[ReadResult], _: Offset) -> CurrentEntries:
                 located = results[0].located
                 assert located is not None
                 kept = [i for i, position in enumerate(located.positions) if position >= 0]
@@ -108,14 +108,14 @@ class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
 
         return ReadPlan(page.requests, finish)
 
-    def _plan_walk(self, now: QueryContext) -> ReadPlan[PresentEntries]:
+    def _plan_walk(self, now: QueryContext) -> ReadPlan[CurrentEntries]:
         """Return the plan for a board with a head, whose other members are unordered."""
         rules, after = now.state.rules, self.after or WALK
         if not after.startswith(WALK):
             raise InvalidCursor("the board has got a head since the cursor was made")
         view = self._view(now)
 
-        def finish(results: Sequence[ReadResult], offset: Offset) -> PresentEntries:
+        def finish(results: Sequence[ReadResult], offset: Offset) -> CurrentEntries:
             result = results[0]
             part = result.slices[0]
             as_of, scores, data = view.walked(result, offset)
@@ -125,7 +125,7 @@ class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
                 for score, of_score in zip(scores, times, strict=True)
             ]
             more = WALK + result.walked if result.walked else None
-            return PresentEntries(part.members, rankings, data, more, now.now_ms)
+            return CurrentEntries(part.members, rankings, data, more, now.now_ms)
 
         return ReadPlan((view.walk(after.removeprefix(WALK), self.limit),), finish)
 
@@ -196,7 +196,7 @@ def page(board: str, uid: str, rules: Rules, cursor: InitialCursor, limit: int) 
             cursor = yield from _next_period(cursor, spec)
             continue
         try:
-            entries: PresentEntries = yield Present(
+            entries: CurrentEntries = yield CurrentEntriesQuery(
                 window=spec.window,
                 period=cursor.period or None,
                 labels=cursor.scope or (),
@@ -236,7 +236,7 @@ def with_positions(page: ChangePage, positions: Mapping[str, str]) -> ChangePage
     return replace(page, changes=[*noted, end])
 
 
-def _changes_of(entries: PresentEntries, board: str, uid: str) -> list[Change]:
+def _changes_of(entries: CurrentEntries, board: str, uid: str) -> list[Change]:
     return [
         Change(
             "/".join(

@@ -169,11 +169,11 @@ class _Board(Struct, frozen=True):
 
 def _cursor(board: LedgerBoard) -> ChangeCursor:
     """Return the position of the sink in the changes of a board. Raises LedgerIncomplete if the
-    sink has not yet written all present entries."""
+    sink has not yet written all current entries."""
     position = board.position
     if position is None or (is_initial(position) and board.generation == 1):
         raise LedgerIncomplete(
-            f"the sink {board.sink!r} has not written every present entry of the board "
+            f"the sink {board.sink!r} has not written every current entry of the board "
             f"{board.definition.name!r}"
         )
     try:

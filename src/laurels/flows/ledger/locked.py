@@ -59,7 +59,7 @@ class LockedRows:
             sink, position, generation = found[0]
             if position is None or is_initial(position):
                 raise LedgerIncomplete(
-                    f"the sink {sink!r} has not written every present entry of {self._board!r}"
+                    f"the sink {sink!r} has not written every current entry of {self._board!r}"
                 )
             return LedgerPlace(sink, position, int(generation))
 

@@ -242,7 +242,7 @@ class LedgerTarget:
         self._upsert("boards", self._tables.boards, 1, [row])
 
     def _drop_older(self, board: str, generation: int) -> None:
-        """Delete the rows of older generations, once all present entries have been written."""
+        """Delete the rows of older generations, once all current entries have been written."""
         for table in ("scores", "member_data"):
             self._execute(
                 f"DELETE FROM {self._tables.name(table)} WHERE board = %s AND version < %s",

@@ -14,7 +14,7 @@ class BoardFigures(Struct):
     """Changes delivered to the target since the sink was started."""
     parked: int = 0
     restarts: int = 0
-    """How many times all present entries were sent again."""
+    """How many times all current entries were sent again."""
     waiting_since_ms: int | None = None
     """The time of the oldest change that is not delivered; None if there is none."""
     waiting: int = 0

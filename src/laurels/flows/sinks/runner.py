@@ -62,7 +62,7 @@ class SinkOptions(Struct, frozen=True):
     boards: Sequence[str] | None = None
     """Patterns of board names; None stands for all boards."""
     initial: bool = False
-    """Begin a board that has no position yet with every present entry."""
+    """Begin a board that has no position yet with every current entry."""
     until_end: bool = False
     """End when every board has been read to its end."""
     tries: int = 5
@@ -352,7 +352,7 @@ class _BoardReader:
         except (ChangesExpired, CursorDiverged) as error:
             if not self._target.takes_state:
                 raise SinkBehind(f"the sink {self._options.name!r}: {error.what}") from error
-            self._sink._report(f"{self.board}: {error.what}; sending all present entries again")
+            self._sink._report(f"{self.board}: {error.what}; sending all current entries again")
             self._after, self._restarts = None, True
             self._figures.restarts += 1
             return None

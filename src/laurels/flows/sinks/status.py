@@ -23,7 +23,7 @@ SAMPLE = 100
 class SinkBoardStatus(Struct, frozen=True):
     """The status of a sink on one board.
 
-    `state` is `new` (not begun), `initial` (sending all present entries), `waiting` (some changes
+    `state` is `new` (not begun), `initial` (sending all current entries), `waiting` (some changes
     are not sent yet), `done`, or `lost` (the changes after its position are no longer kept).
     `lag_changes` is the exact number of changes that are not sent, without the positions of sinks;
     `lag_seconds` is the age of the oldest of them. `used` is the share of what the board keeps that
@@ -57,7 +57,7 @@ async def statuses(
 async def reset(
     boards: AsyncLeaderboards, target: SinkTarget, options: SinkOptions, *, initial: bool
 ) -> list[str]:
-    """Make a sink start over with every present entry, or continue with the changes from now on;
+    """Make a sink start over with every current entry, or continue with the changes from now on;
     return the names of its boards. The sink must not be running."""
     names = [board.name for board in await _boards(boards, options)]
     for name in names:

@@ -9,14 +9,14 @@ from laurels.core.changes.answers import SINK_PREFIX, Change
 
 POSITION_PREFIX = SINK_PREFIX
 BEGIN_AGAIN = "initial"
-"""The position of a sink that has to send every present entry first."""
+"""The position of a sink that has to send every current entry first."""
 
 
 class SinkPage(Struct, frozen=True):
     """Changes of one board in order, with the cursors before and after them.
 
     `before` is the sink's present position, in the target or in the store; None at first. With
-    `restarts` the page is the first of all present entries, which replace everything that the
+    `restarts` the page is the first of all current entries, which replace everything that the
     target has of the board.
     """
 
@@ -37,7 +37,7 @@ class SinkTarget(Protocol):
     @property
     def takes_state(self) -> bool:
         """Whether the target holds the present state of boards, so that a sink that has missed
-        changes may start over with every present entry on its own."""
+        changes may start over with every current entry on its own."""
 
     @property
     def limit(self) -> int:

@@ -14,7 +14,7 @@ ROUTES = Routes()
 
 class ChangesQuery(Struct, forbid_unknown_fields=True):
     """Up to `limit` changes after a cursor. Without a cursor they begin with the oldest that is
-    kept; with `after=now` only future ones follow; with `initial` all present entries come first,
+    kept; with `after=now` only future ones follow; with `initial` all current entries come first,
     then their changes."""
 
     after: str | None = None
