@@ -142,8 +142,8 @@ def test_every_fault_of_every_board_is_named(shell: Shell) -> None:
     assert not [fault for fault in found if fault.startswith(("board a: dedupe", "board b: keep"))]
     assert len(set(found)) == len(found)
     assert error == (
-        f"error [invalid_board]: {len(found)} faults, and nothing was done; "
-        "correct the faults that the message names, and define the board again"
+        f"error [invalid_board]: {len(found)} errors, and nothing was done; "
+        "correct the errors that the message names, and define the board again"
     )
     assert not (shell.directory / "boards").exists()
 

@@ -65,7 +65,7 @@ def test_a_wrong_definition_is_refused_with_every_fault_at_once(lb: laurels.Lead
     }
     with pytest.raises(BoardInvalid) as refused:
         lb.create(wrong)
-    faults = "\n".join(refused.value.faults)
+    faults = "\n".join(refused.value.errors)
     for word in ("mean", "99", "random", "olympic", "fortnight", "Mars", "someday", "apples"):
         assert word in faults
     for field in ("dedupe_max", "keep", "colour"):

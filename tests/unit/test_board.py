@@ -31,7 +31,7 @@ def board(**fields: Any) -> Board:
 def faults(**fields: Any) -> list[str]:
     with pytest.raises(BoardInvalid) as refused:
         board(**fields)
-    return refused.value.faults
+    return refused.value.errors
 
 
 def test_a_name_is_enough() -> None:
@@ -250,7 +250,7 @@ def test_a_definition_wrong_only_in_names_has_the_code_of_names(fields: dict[str
     with pytest.raises(InvalidName) as refused:
         board(**fields)
     assert refused.value.code == "invalid_name"
-    assert len(refused.value.faults) == len(fields)
+    assert len(refused.value.errors) == len(fields)
 
 
 COLUMNS = st.builds(

@@ -158,7 +158,7 @@ def test_every_reason_is_given_at_once() -> None:
 def test_a_change_to_what_is_no_board_names_the_faults() -> None:
     with pytest.raises(BoardInvalid) as refused:
         safe_change(OLD, {"keep": 0, "colour": "red", "tie": "x"})
-    assert len(refused.value.faults) == 3
+    assert len(refused.value.errors) == 3
 
 
 def test_a_decay_window_can_be_added_and_never_change() -> None:

@@ -61,7 +61,7 @@ def test_the_message_says_what_happened_and_what_to_do() -> None:
 
 
 def test_faults_and_reasons_are_there_one_by_one() -> None:
-    assert errors.BoardInvalid("one", "two").faults == ["one", "two"]
+    assert errors.BoardInvalid("one", "two").errors == ["one", "two"]
     assert errors.UnsafeChange("one", "two").reasons == ["one", "two"]
     assert errors.Locked("held", 4711).pid == 4711
 

@@ -19,7 +19,7 @@ from laurels.model.scopes import MAX_PLACES, MAX_SCOPES
 def faults(**fields: Any) -> list[str]:
     with pytest.raises(BoardInvalid) as refused:
         Board("b", **fields)
-    return refused.value.faults
+    return refused.value.errors
 
 
 def test_a_board_counts_all_events_unless_it_says_otherwise() -> None:

@@ -140,7 +140,7 @@ def test_there_is_one_canonical_text(written: Any, text: str) -> None:
 def test_what_is_no_window_is_refused(written: Any, fault: str) -> None:
     with pytest.raises(BoardInvalid) as refused:
         parse_window(written)
-    [found] = refused.value.faults
+    [found] = refused.value.errors
     assert fault in found
 
 
@@ -208,17 +208,17 @@ ROLLING_FAULTS = [
 def test_what_is_no_rolling_window_is_refused_and_says_why(written: Any, fault: str) -> None:
     with pytest.raises(BoardInvalid) as refused:
         parse_window(written)
-    [found] = refused.value.faults
+    [found] = refused.value.errors
     assert re.search(fault, found)
 
 
 def test_every_fault_of_a_rolling_window_is_named() -> None:
     with pytest.raises(BoardInvalid) as refused:
         parse_window("a b=rolling:7h/5h,tz=Asia/Tokyo,keep=2,week_start=monday,colour=red")
-    assert len(refused.value.faults) == 6
+    assert len(refused.value.errors) == 6
     with pytest.raises(BoardInvalid) as refused:
         parse_window("rolling:x/500ms,tz=Nowhere,grace=y")
-    assert len(refused.value.faults) == 4
+    assert len(refused.value.errors) == 4
 
 
 @pytest.mark.parametrize("text", ["rolling:2h/1h", "rolling:7d/1d", "rolling:20000s/2s"])
@@ -252,7 +252,7 @@ def test_the_grace_of_the_board_is_cut_to_what_the_window_may_have(
 def test_every_fault_of_a_window_is_named() -> None:
     with pytest.raises(BoardInvalid) as refused:
         parse_window("a b=day:keep=0,tz=x,grace=y,colour=red,week_start=monday")
-    assert len(refused.value.faults) == 6
+    assert len(refused.value.errors) == 6
 
 
 @pytest.mark.parametrize("name", ["a b", "", "-x", "week", "all", "week:keep=2", "day:keep=02"])
@@ -409,7 +409,7 @@ def test_a_decay_window_has_a_half_life(
 def test_what_is_no_decay_window_is_refused(written: Any, fault: str) -> None:
     with pytest.raises(BoardInvalid) as refused:
         parse_window(written)
-    [found] = refused.value.faults
+    [found] = refused.value.errors
     assert fault in found
 
 

@@ -165,7 +165,7 @@ def plan_batch(
                 _route_scopes(scopes[place.name], batch.labels.each, route, periods, targets)
             )
     late: tuple[int, ...] = ()
-    if routes and all(_has_refusals(route) for route in routes):
+    if routes and all(_refuses_any(route) for route in routes):
         per_event = [_per_event(route, batch.size) for route in routes]
         late = tuple(i for i, routed in enumerate(zip(*per_event, strict=True)) if max(routed) < 0)
     rolls = {
@@ -249,7 +249,7 @@ def has_sum(rules: Rules) -> bool:
     return any(column.adds_up for column in rules.columns)
 
 
-def _has_refusals(route: "int | array[int]") -> bool:
+def _refuses_any(route: "int | array[int]") -> bool:
     """Return whether any event has no target."""
     return route < 0 if isinstance(route, int) else min(route, default=0) < 0
 

@@ -86,14 +86,14 @@ class Fault(LaurelsError):  # noqa: N818 (a family, not an error)
 
 
 class BoardInvalid(InvalidInput):
-    """The definition of a board breaks one or more rules; `faults` has every one."""
+    """The definition of a board breaks one or more rules; `errors` has every one."""
 
     code = "invalid_board"
-    advice = "correct the faults that the message names, and define the board again"
+    advice = "correct the errors that the message names, and define the board again"
 
-    def __init__(self, *faults: str) -> None:
-        super().__init__("; ".join(faults))
-        self.faults = list(faults)
+    def __init__(self, *errors: str) -> None:
+        super().__init__("; ".join(errors))
+        self.errors = list(errors)
 
 
 class InvalidName(BoardInvalid):

@@ -1,6 +1,6 @@
 """Boards: what is ranked and how. A definition is validated here as a whole, before it is used.
 
-`Board` accepts what people write (text, milliseconds, objects), reports all faults at once, and
+`Board` accepts what people write (text, milliseconds, objects), reports all errors at once, and
 stores the canonical form, so that two definitions with the same meaning are equal
 (`board_fields.py`). `Board.rules()` resolves it to integers for counting. `board_change.py` makes
 the changes that do not alter the meaning of what was counted, and refuses the others.

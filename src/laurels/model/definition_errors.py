@@ -24,7 +24,7 @@ class DefinitionErrors:
 
     def add_error(self, error: LaurelsError) -> None:
         """Add the message, or all the messages, of an exception."""
-        errors = error.faults if isinstance(error, BoardInvalid) else [error.what]
+        errors = error.errors if isinstance(error, BoardInvalid) else [error.what]
         self._only_names &= isinstance(error, InvalidName)
         self._found += [self._prefix + each for each in errors]
 

@@ -11,7 +11,7 @@ from laurels.errors import BatchRefused, LaurelsError, by_code
 
 from .answers import BatchAnswer
 
-Refusals = Mapping[int, LaurelsError]
+ErrorsByPosition = Mapping[int, LaurelsError]
 """The errors of events refused before they were sent, by place in the batch."""
 
 
@@ -69,11 +69,11 @@ class RemoteReceipts(Receipts):
         what = (receipt.message or "").removesuffix(f"; {kind.advice}")
         return BatchRefused(what, self) if issubclass(kind, BatchRefused) else kind(what)
 
-    def with_refusals(self, refusals: Refusals, members: Mapping[int, str | None]) -> Receipts:
+    def with_errors(self, errors: ErrorsByPosition, members: Mapping[int, str | None]) -> Receipts:
         """Return the same receipts, with the original errors of events refused before they were
         sent."""
         changed = list(self._receipts)
-        for i, error in refusals.items():
+        for i, error in errors.items():
             changed[i] = replace(
                 changed[i], member=members[i], reason=error.code, message=str(error)
             )

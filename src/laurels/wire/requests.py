@@ -58,10 +58,10 @@ def query_of(raw: str, form: type[Q]) -> Q:
     try:
         return msgspec.convert(parameters, form, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidQuery(_fault(str(error), parameters, form)) from error
+        raise InvalidQuery(_message(str(error), parameters, form)) from error
 
 
-def _fault(message: str, found: Mapping[str, str], form: type[Struct]) -> str:
+def _message(message: str, found: Mapping[str, str], form: type[Struct]) -> str:
     """Return what is wrong with a parameter, with its name."""
     if message.startswith(_UNKNOWN):
         name = message.removeprefix(_UNKNOWN).strip(" `")

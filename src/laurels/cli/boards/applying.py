@@ -66,11 +66,11 @@ def _desired_boards(file: str) -> list[laurels.Board]:
     try:
         return boards_in(file)
     except BoardInvalid as error:
-        if len(error.faults) == 1:
+        if len(error.errors) == 1:
             raise
-        for message in error.faults:
+        for message in error.errors:
             complain(message)
-        raise BoardInvalid(f"{len(error.faults)} faults, and nothing was done") from error
+        raise BoardInvalid(f"{len(error.errors)} errors, and nothing was done") from error
 
 
 def _existing_boards(at: str, clock: str | None) -> list[laurels.Board]:

@@ -240,7 +240,7 @@ def _board_or_errors(fields: Mapping[str, Any]) -> Board | list[str]:
     try:
         return Board.from_json(fields)
     except BoardInvalid as error:
-        return error.faults
+        return error.errors
     except LaurelsError as error:
         return [error.what]
 

@@ -33,7 +33,7 @@ class EventBatch(Struct):
     the members of these."""
 
     events: list[SubmittedEvent | None]
-    refusals: dict[int, LaurelsError]
+    errors: dict[int, LaurelsError]
     members: dict[int, str | None]
 
     @property
@@ -62,7 +62,7 @@ def batch(given: list[Any], key: str | None) -> EventBatch:
             read.events.append(event(*event_fields(each), spare=spare))
         except LaurelsError as error:
             read.events.append(None)
-            read.refusals[i], read.members[i] = error, member_of(each)
+            read.errors[i], read.members[i] = error, member_of(each)
     return read
 
 

@@ -152,7 +152,7 @@ class SubmissionCalls(NamedTuple):
 
     def _judged(self, receipts: RemoteReceipts) -> Receipts:
         read = self.batch
-        return receipts.with_refusals(read.refusals, read.members) if read.refusals else receipts
+        return receipts.with_errors(read.errors, read.members) if read.errors else receipts
 
 
 def batch_calls(command: SubmitMany) -> SubmissionCalls:
