@@ -77,8 +77,8 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
 
 
 def _begin_ms(start_ms: int, starts_ms: int, end_ms: int) -> int:
-    """Return from when on a period counts events: not before `starts_ms`, the start of the board, if
-    it has one."""
+    """Return from when on a period counts events: its start, but not before the start of the board,
+    `starts_ms`, if it has one."""
     return min(max(start_ms, starts_ms), end_ms) if starts_ms > MIN_MS else start_ms
 
 

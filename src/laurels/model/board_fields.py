@@ -38,12 +38,12 @@ _LEAST_DEDUPE_MS = 3_600_000
 """The `dedupe` of a board that does not define it, unless a grace is longer."""
 
 
-def canonical_fields(given: Mapping[str, Any]) -> dict[str, object]:
+def canonical_fields(arguments: Mapping[str, Any]) -> dict[str, object]:
     """Return the fields of a board in canonical form. Raise BoardInvalid with every fault."""
     errors = DefinitionErrors()
 
     def read(field: str, judge: Callable[[object], T], fallback: F) -> T | F:
-        return errors.read(judge, given[field], fallback)
+        return errors.read(judge, arguments[field], fallback)
 
     windows = read("windows", _windows, ())
     fields: dict[str, object] = {
@@ -68,8 +68,8 @@ def canonical_fields(given: Mapping[str, Any]) -> dict[str, object]:
         ),
     }
     if fields["tz"]:
-        fields |= _limits(given, zone(str(fields["tz"])), errors)
-    if given["changes"] != "":
+        fields |= _limits(arguments, zone(str(fields["tz"])), errors)
+    if arguments["changes"] != "":
         changes_ms = read("changes", partial(duration_of, "changes"), 1)
         if changes_ms == 0:
             errors.add("expected changes to be 1ms or longer, or empty for none, got 0")
@@ -77,7 +77,7 @@ def canonical_fields(given: Mapping[str, Any]) -> dict[str, object]:
     durations_ms = {
         field: read(field, partial(duration_of, field), fallback_ms)
         for field, fallback_ms in _DURATIONS.items()
-        if field != "dedupe" or given[field] != ""
+        if field != "dedupe" or arguments[field] != ""
     }
     graces_ms = [form.grace_ms for form in windows if form.grace_ms is not None]
     longest_ms = max([durations_ms["grace"], *graces_ms])
@@ -89,10 +89,12 @@ def canonical_fields(given: Mapping[str, Any]) -> dict[str, object]:
     return fields
 
 
-def _limits(given: Mapping[str, Any], zone: Zone, errors: DefinitionErrors) -> dict[str, object]:
+def _limits(
+    arguments: Mapping[str, Any], zone: Zone, errors: DefinitionErrors
+) -> dict[str, object]:
     """Return when the board starts and ends, in canonical form; add their errors."""
     starts_ms, ends_ms = [
-        errors.read(partial(instant_of, field, zone=zone), given[field], None)
+        errors.read(partial(instant_of, field, zone=zone), arguments[field], None)
         for field in ("starts", "ends")
     ]
     starts, ends = instant_text(starts_ms), instant_text(ends_ms)
@@ -183,14 +185,14 @@ def _shards(value: object) -> int:
     )
 
 
-def _windows(given: object) -> tuple[WindowForm, ...]:
-    if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
-        raise BoardInvalid(f"expected a list of windows, got {safe_repr(given)}")
-    if not 1 <= len(given) <= MAX_WINDOWS:
-        raise BoardInvalid(f"expected 1 to {MAX_WINDOWS} windows, got {len(given)}")
+def _windows(value: object) -> tuple[WindowForm, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        raise BoardInvalid(f"expected a list of windows, got {safe_repr(value)}")
+    if not 1 <= len(value) <= MAX_WINDOWS:
+        raise BoardInvalid(f"expected 1 to {MAX_WINDOWS} windows, got {len(value)}")
     errors = DefinitionErrors()
-    read = [errors.read(parse_window, window, None) for window in given]
-    forms = _told_apart([form for form in read if form])
+    read = [errors.read(parse_window, window, None) for window in value]
+    forms = _with_distinct_names([form for form in read if form])
     for name, count in Counter([form.name for form in forms]).items():
         if count > 1:
             errors.add(f"expected distinct window names, got {quoted(name)} {count} times")
@@ -198,7 +200,7 @@ def _windows(given: object) -> tuple[WindowForm, ...]:
     return tuple(forms)
 
 
-def _told_apart(forms: Sequence[WindowForm]) -> list[WindowForm]:
+def _with_distinct_names(forms: Sequence[WindowForm]) -> list[WindowForm]:
     """Return the forms, named by their whole text if they share their short name with another:
     `day` and `day:tz=Asia/Tokyo` stay different."""
     names = Counter([form.name for form in forms])

@@ -74,16 +74,16 @@ def one_of(value: object, choices: Iterable[T], what: str) -> T:
     raise BoardInvalid(f"expected one of {listed} for {what}, got {safe_repr(value)}")
 
 
-def expectation(what: str, name: str, given: object) -> str:
+def expectation(what: str, name: str, value: object) -> str:
     """Return the message for an invalid field, from msgspec's message such as "Expected `int`, got
     `str`"."""
     kind, _, _ = what.partition(", got ")
     if not kind.startswith("Expected "):
-        return f"{name} is {safe_repr(given)}: {what[:1].lower()}{what[1:]}"
+        return f"{name} is {safe_repr(value)}: {what[:1].lower()}{what[1:]}"
     kind = kind.removeprefix("Expected ").replace(" | null", "")
     for written, called in _KINDS.items():
         kind = kind.replace(written, called)
-    return f"expected {kind} for {name}, got {safe_repr(given)}"
+    return f"expected {kind} for {name}, got {safe_repr(value)}"
 
 
 def safe_repr(value: object, most: int = 60) -> str:

@@ -187,9 +187,9 @@ class WindowForm(Struct, frozen=True):
     def _unnamed(self) -> str:
         grace = None if self.grace_ms is None else duration_text(self.grace_ms)
         refresh = None if self.refresh_ms is None else self._refresh_text(self.refresh_ms)
-        given = (self.keep, self.tz, self.week_start, grace, refresh)
-        said = zip(_OPTIONS[2:7], given, strict=True)
-        options = [f"{option}={value}" for option, value in said if value is not None]
+        values = (self.keep, self.tz, self.week_start, grace, refresh)
+        pairs = zip(_OPTIONS[2:7], values, strict=True)
+        options = [f"{option}={value}" for option, value in pairs if value is not None]
         if self.span:
             options.insert(0, f"{self.span}/{self.step}")
         if self.half_life:

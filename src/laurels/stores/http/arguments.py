@@ -48,14 +48,14 @@ class EventBatch(Struct):
         return [self.events[first : first + size] for first in firsts]
 
 
-def batch(given: list[Any], key: str | None) -> EventBatch:
+def batch(items: list[Any], key: str | None) -> EventBatch:
     """Return the events of a batch; those without an id get one derived from the batch key.
 
     Raises InvalidId, IdEmpty, IdTooLong, IdNotUtf8 for an invalid key.
     """
     id_bytes(key)
     read = EventBatch([], {}, {})
-    for i, each in enumerate(given):
+    for i, each in enumerate(items):
         spare = None if key is None else f"{key}#{i}"
         id_bytes(spare)
         try:

@@ -89,8 +89,8 @@ def _raw(data: Any) -> Any:
 def command_call(command: Command[Any]) -> Call[Any]:
     """Return the request of a command that takes a single one: any command but a batch."""
     match command:
-        case Submit(board, given, window, scope, absolute):
-            sent = event(*given)
+        case Submit(board, event_fields, window, scope, absolute):
+            sent = event(*event_fields)
             verb = "set" if absolute else "scores"
             path = target(board_path(board, verb), window=window, scope=write_label_names(scope))
             has_id = sent.id is not None

@@ -55,16 +55,16 @@ def live(
 
 def events(lines: Iterable[bytes]) -> Iterator[StreamEvent]:
     """Yield the events in the lines of a stream, without one that is incomplete at its end."""
-    said: dict[bytes, bytes] = {}
+    fields: dict[bytes, bytes] = {}
     for ended in lines:
         line = ended.removesuffix(b"\r")
         name, _, value = line.partition(b":")
         if name:
-            said[name] = value.removeprefix(b" ")
-        elif b"data" in said and not line:
-            kind, id = (said.get(each, b"").decode() for each in (b"event", b"id"))
-            yield StreamEvent(kind, id, said[b"data"])
-            said = {}
+            fields[name] = value.removeprefix(b" ")
+        elif b"data" in fields and not line:
+            kind, id = (fields.get(each, b"").decode() for each in (b"event", b"id"))
+            yield StreamEvent(kind, id, fields[b"data"])
+            fields = {}
 
 
 def watched(

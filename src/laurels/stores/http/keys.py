@@ -58,8 +58,8 @@ def create(
 ) -> Call[KeyDescription]:
     """Return the call that makes a key. It is not repeated if the answer is lost: nobody would know
     the secret of the first key."""
-    said = {"name": name, "scope": scope, "boards": boards, "rate": rate, "seconds": seconds}
-    return Call("POST", "/v1/keys", _one, body=to_json.encode(said), repeats=False)
+    fields = {"name": name, "scope": scope, "boards": boards, "rate": rate, "seconds": seconds}
+    return Call("POST", "/v1/keys", _one, body=to_json.encode(fields), repeats=False)
 
 
 def revoke(name: str) -> Call[None]:

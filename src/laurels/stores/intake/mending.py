@@ -100,29 +100,29 @@ class Mending:
         return [self.done]
 
 
-def _prepared(board: BoardState, given: RankingEntries) -> _Prepared:
+def _prepared(board: BoardState, wanted: RankingEntries) -> _Prepared:
     """Check the entries of a ranking. Raises InvalidEntry and the errors of windows, periods,
     labels and values."""
     rules = board.rules
-    window = window_named(rules, given.window)
+    window = window_named(rules, wanted.window)
     if window.steps or window.weighing is not None:
         raise InvalidEntry(f"the entries of the window {quoted(window.name)} change with time")
     instance = window.period_at(0).start_ms
     if window.has_periods:
-        if given.period is None:
+        if wanted.period is None:
             raise InvalidEntry(f"expected the period of the window {quoted(window.name)}")
-        instance = window.instance_of(window.period(given.period))
-    elif given.period:
+        instance = window.instance_of(window.period(wanted.period))
+    elif wanted.period:
         raise InvalidEntry(
-            f"the window {quoted(window.name)} has no periods, got {quoted(given.period)}"
+            f"the window {quoted(window.name)} has no periods, got {quoted(wanted.period)}"
         )
-    columns = entry_columns(given.entries, rules)
+    columns = entry_columns(wanted.entries, rules)
     expected = None
-    if given.expected is not None:
-        if [each.member for each in given.expected] != [each.member for each in given.entries]:
+    if wanted.expected is not None:
+        if [each.member for each in wanted.expected] != [each.member for each in wanted.entries]:
             raise InvalidEntry("expected the same members before and after")
-        expected = entry_rows(given.expected, rules)
-    scope = scope_named(rules, given.labels)
+        expected = entry_rows(wanted.expected, rules)
+    scope = scope_named(rules, wanted.labels)
     return _Prepared(window.name, instance, scope, columns, expected)
 
 
