@@ -23,7 +23,7 @@ PIECE_ROWS = 4_096
 """The number of rows in a piece."""
 
 
-class Shown(Struct, frozen=True, array_like=True):
+class LastRefresh(Struct, frozen=True, array_like=True):
     """The refresh state of a window: the time of its last refresh, None before the first one, and
     whether another refresh may have members to list."""
 
@@ -63,7 +63,7 @@ class Origin(Struct, frozen=True, array_like=True):
     floors: Floors
     positions: dict[str, str]
     running: dict[str, int]
-    shown: dict[str, Shown]
+    shown: dict[str, LastRefresh]
     ends: list[tuple[int, int]]
     state: str = ""
 

@@ -20,7 +20,7 @@ def report(board: str, result: SetResult, *, json: bool) -> None:
 
 
 def _figures(result: SetResult) -> dict[str, Any]:
-    taken = result.overtaken
+    taken = result.takeover
     return {
         "from": result.name,
         "source": result.source,
@@ -42,7 +42,7 @@ def _figures(result: SetResult) -> dict[str, Any]:
 
 
 def _sentence(result: SetResult) -> str:
-    taken = result.overtaken
+    taken = result.takeover
     resumed = f" (resumed after {taken.resumed_after:,})" if taken.resumed_after else ""
     data = f", {taken.data:,} given data" if taken.data else ""
     rate = f"{taken.read / result.seconds:,.0f}/s" if result.seconds > 0 else "at once"
@@ -69,7 +69,7 @@ def _comparison(name: str, compared: Compared) -> str:
 
 def _complain_of(result: SetResult) -> None:
     """Print what went wrong, on standard error."""
-    taken, name = result.overtaken, escaped(result.name)
+    taken, name = result.takeover, escaped(result.name)
     for reject in taken.first_rejects:
         complain(f"{name}, member {reject.line:,}: [{reject.code}] {reject.message}")
     if taken.reasons:

@@ -59,7 +59,7 @@ class SetResult(Struct, frozen=True):
 
     name: str
     source: str
-    overtaken: TakeoverResult
+    takeover: TakeoverResult
     compared: Compared | None
     rejects_file: str | None
     interrupted: bool
@@ -71,7 +71,7 @@ class SetResult(Struct, frozen=True):
         """The exit code, if no error ended the command."""
         if self.interrupted:
             return INTERRUPTED
-        compared, taken = self.compared, self.overtaken
+        compared, taken = self.compared, self.takeover
         left = taken.rejected or taken.data_left or compared is None or compared.left_out
         return NOT_EQUAL if left or compared is None or not compared.agrees else 0
 
@@ -120,7 +120,7 @@ def import_set(
         return SetResult(
             name=name,
             source=source,
-            overtaken=taking.tally,
+            takeover=taking.tally,
             compared=comparison.result if ended is None else None,
             rejects_file=readable(rejects.path) if noted else None,
             interrupted=isinstance(ended, KeyboardInterrupt),

@@ -327,7 +327,7 @@ class _BoardReader:
             if changes:
                 await self._deliver(changes, page)
             self._after = page.cursor
-            await self._tell_store(at_end=not page.more)
+            await self._report_position(at_end=not page.more)
             if page.more:
                 continue
             if self._options.until_end:
@@ -444,7 +444,7 @@ class _BoardReader:
         """Save the position in the store."""
         await move_position(self._sink._boards, self.board, self._options.source, before, cursor)
 
-    async def _tell_store(self, *, at_end: bool) -> None:
+    async def _report_position(self, *, at_end: bool) -> None:
         """Report the position to the store from time to time, if the target keeps it, so that the
         store can show it."""
         if not self._target.keeps_positions or self._stored is None:

@@ -88,7 +88,7 @@ class Leveling:
             first, *others = self._ordered(differ)
             if not others:
                 raise differ
-            await self._bring_up(board, first, others[0], partly=partly)
+            await self._level_next(board, first, others[0], partly=partly)
             try:
                 return await self._boards.commits.learn(board)
             except ShardsDiffer as error:
@@ -104,7 +104,7 @@ class Leveling:
         ]
         return sorted(found, key=lambda each: each.order)
 
-    async def _bring_up(
+    async def _level_next(
         self,
         board: str,
         first: ShardPosition,

@@ -55,7 +55,7 @@ BOARDS_AT_ONCE = 64
 """The number of boards to which events of a batch are submitted at the same time."""
 ON_LOOP = 1_000
 """The most messages that are mapped on the event loop; more are mapped in a thread."""
-_ASKED_SINGLY = 16
+_LOOKED_UP_SINGLY = 16
 """The most unknown boards that are looked up one by one."""
 
 
@@ -253,7 +253,7 @@ class SourceRunner:
         new = [board for board in boards if board not in self._boards.positions]
         if not new:
             return
-        if len(new) > _ASKED_SINGLY:
+        if len(new) > _LOOKED_UP_SINGLY:
             there = {board.name for board in await self._retries.call(self._lb.boards)}
         else:
             there = {board for board in new if await self._is_there(board)}

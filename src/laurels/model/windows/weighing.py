@@ -39,7 +39,7 @@ BITS = 53
 BIAS = 2**40
 """The number added to an exponent to make it positive: see `engine/writing/decay.pxd`."""
 
-_SHOWN = 2 * 10**PLACES
+_HALF_UNITS = 2 * 10**PLACES
 _PRECISION = 127
 _LN2 = 117932881612756647068972071382077242200
 """ln 2 times 2^127, rounded."""
@@ -179,7 +179,7 @@ class DecayedTotals(Struct, frozen=True):
             if mantissa == 0 or shift < -_GONE:
                 found.append(0)
                 continue
-            above, below = mantissa * _SHOWN, divisor
+            above, below = mantissa * _HALF_UNITS, divisor
             if shift >= 0:
                 above <<= shift
             else:
@@ -190,7 +190,7 @@ class DecayedTotals(Struct, frozen=True):
     def least(self, units: int) -> Words:
         """Return the words of the least total that is shown as at least so many units."""
         exponent, factor = weight(self.now_ms, self.half_life_ms)
-        above, below = (2 * units - 1) * factor, _SHOWN
+        above, below = (2 * units - 1) * factor, _HALF_UNITS
         shift = BITS - abs(above).bit_length() + below.bit_length()
         mantissa = _ceiling(above, below, shift)
         if abs(mantissa) >= 2**BITS:

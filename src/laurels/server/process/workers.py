@@ -156,7 +156,7 @@ def work() -> int:
         uvloop.run(_work(order))
     except LaurelsError as error:
         end = msgspec.json.encode(problem(error, error.status, ""))
-        _say(_FAILED + end)
+        _write_line(_FAILED + end)
         return 2
     return 0
 
@@ -175,7 +175,7 @@ async def _work(order: Order) -> None:
         warn_of(backing)
 
     def announce(address: ServingAddress) -> None:
-        _say(_READY + msgspec.json.encode(address))
+        _write_line(_READY + msgspec.json.encode(address))
 
     try:
         settle_collector()
@@ -184,7 +184,7 @@ async def _work(order: Order) -> None:
         watching.cancel()
 
 
-def _say(line: bytes) -> None:
+def _write_line(line: bytes) -> None:
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
 

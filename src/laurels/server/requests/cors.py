@@ -4,7 +4,7 @@ standard)."""
 from collections.abc import Sequence
 
 Headers = list[tuple[str, str]]
-_SHOWN = "X-Request-Id, Traceresponse, Retry-After, Idempotency-Replayed"
+_EXPOSED = "X-Request-Id, Traceresponse, Retry-After, Idempotency-Replayed"
 PREFLIGHT: Headers = [
     ("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE"),
     (
@@ -32,6 +32,6 @@ class Origins:
             return [("vary", "Origin")]
         return [
             ("access-control-allow-origin", origin),
-            ("access-control-expose-headers", _SHOWN),
+            ("access-control-expose-headers", _EXPOSED),
             ("vary", "Origin"),
         ]

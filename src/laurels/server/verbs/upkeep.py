@@ -63,7 +63,7 @@ async def accept_clock(context: RequestContext, _: NoQuery) -> object:
     return await context.lb.accept_clock()
 
 
-class KeyShown(Struct, frozen=True):
+class KeyDescription(Struct, frozen=True):
     """A key without its secret. `made_by` is the name of the key that made it, null if that was the
     operator or the key is gone; `previous_until_ms` is the time until which the secret before its
     rotation is accepted."""
@@ -79,7 +79,7 @@ class KeyShown(Struct, frozen=True):
     previous_until_ms: int | None
 
 
-class KeyMade(KeyShown, frozen=True, kw_only=True):
+class KeyMade(KeyDescription, frozen=True, kw_only=True):
     """A new key; its secret `key` is not shown again."""
 
     key: str
@@ -124,11 +124,11 @@ class TokenMade(Struct, frozen=True):
     expires_ms: int
 
 
-async def _key_answer(context: RequestContext, keys: Sequence[Key]) -> list[KeyShown]:
+async def _key_answer(context: RequestContext, keys: Sequence[Key]) -> list[KeyDescription]:
     used = await asyncio.to_thread(context.server.keys.last_used)
     names = {key.id: key.name for key in context.server.keys.listed(context.caller)}
     return [
-        KeyShown(
+        KeyDescription(
             key.name,
             key.scope,
             key.boards,
@@ -148,7 +148,7 @@ async def _made(context: RequestContext, key: Key, secret: str) -> KeyMade:
     return KeyMade(*msgspec.structs.astuple(answer), key=secret)
 
 
-@ROUTES.row("GET", "/v1/keys", "admin", returns=list[KeyShown])
+@ROUTES.row("GET", "/v1/keys", "admin", returns=list[KeyDescription])
 async def keys(context: RequestContext, _: NoQuery) -> object:
     """The keys that permit no more than this one, without their secrets. If this key is limited to
     some boards, only itself and the keys that it made."""

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from laurels.core import record as records
 from laurels.core.board_state import Boards
-from laurels.core.contents import CopyClock, Origin, Piece, Shown, UnfinishedCopy, encode
+from laurels.core.contents import CopyClock, LastRefresh, Origin, Piece, UnfinishedCopy, encode
 from laurels.core.fold import Fold
 from laurels.core.lifecycle import rolling_state
 from laurels.errors.copies import CopyLost
@@ -59,7 +59,7 @@ class LocalCopies:
                 positions=dict(state.positions),
                 running={roll.ranking.key.window: roll.running for roll in rolls if roll},
                 shown={
-                    window: Shown(each.now_ms, each.waiting)
+                    window: LastRefresh(each.now_ms, each.waiting)
                     for window, each in state.refreshed.items()
                 },
                 ends=[(state.sequence, state.tag)],

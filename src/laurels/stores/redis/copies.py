@@ -15,9 +15,9 @@ from laurels.core.board_record import BoardRecord
 from laurels.core.board_state import BoardState
 from laurels.core.contents import (
     CopyClock,
+    LastRefresh,
     Origin,
     Piece,
-    Shown,
     UnfinishedCopy,
     decode_origin,
     encode,
@@ -144,7 +144,7 @@ class ServerCopies:
             positions={source: text for source, text in positions.items() if text},
             running={roll.ranking.key.window: roll.running for roll in rolls if roll},
             shown={
-                window: Shown(each.now_ms, each.waiting)
+                window: LastRefresh(each.now_ms, each.waiting)
                 for window, each in state.refreshed.items()
                 if each.now_ms is not None or each.waiting
             },

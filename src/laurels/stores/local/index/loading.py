@@ -44,7 +44,7 @@ _NOBODY = 2**32 - 1
 _MOST_EXPECTED = 2**26
 """The most members for which a table is allocated in advance (half a gigabyte); it grows for
 further ones."""
-_APART = -1
+_OTHER_LANE = -1
 """The lane of sections that are not rows: member data and ids of events (see `lane`)."""
 _INTEGERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
 """Sizes of MessagePack integers in bytes, by the byte before them."""
@@ -71,7 +71,7 @@ class Loading:
         """Return the lane of a section: sections of one lane are loaded in order, different lanes
         concurrently. The lane of rows is the number of their structure, with which they begin."""
         if kind != ROWS or len(begins) < 2:
-            return _APART
+            return _OTHER_LANE
         width = _INTEGERS.get(begins[1], 0)
         return int.from_bytes(begins[2 : 2 + width] if width else begins[1:2])
 

@@ -356,8 +356,8 @@ class MemoryIndex(Deferred):
         width = rules.order_words(key.window) + (whole and rules.is_stamped)
         columns = [empty[:] for _ in range(width)]
         if (ranking := self._ranking(key)) is None:
-            nowhere = [-1] * len(members)
-            return Located(nowhere, nowhere, columns)
+            absent = [-1] * len(members)
+            return Located(absent, absent, columns)
         positions = ranking.ranks_of(members, ORDINAL)
         style = _STYLES[rules.rank]
         ranks = positions if style == ORDINAL else ranking.ranks_of(members, style)
