@@ -243,9 +243,9 @@ def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or first) - first + 1
 
 
-def files_of_a_question() -> list[str]:
-    """Return the files that a new question takes: those that the test changes which adds one."""
-    tree = ast.parse((ROOT / "tests" / "growing" / "test_a_question.py").read_text())
+def files_of_a_query() -> list[str]:
+    """Return the files that a new query takes: those that the test changes which adds one."""
+    tree = ast.parse((ROOT / "tests" / "growing" / "test_a_query.py").read_text())
     for node in tree.body:
         if isinstance(node, ast.Assign) and _names(node.targets[0]) == {"CHANGES"}:
             return list(ast.literal_eval(ast.Tuple(getattr(node.value, "keys", []), ast.Load())))
@@ -340,7 +340,7 @@ def run_figures() -> Iterator[tuple[str, object]]:
 def source_figures() -> Iterator[tuple[str, object, list[str]]]:
     """Every figure that is read from the source, with what it counted."""
     yield "files in src/laurels", files_in_root(), []
-    question = files_of_a_question()
+    question = files_of_a_query()
     yield "files that a new question touches", len(question), question
     lines, added = lines_of_code()
     yield "lines of code", f"{lines:,}", []

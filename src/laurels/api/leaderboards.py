@@ -226,7 +226,7 @@ class Leaderboards:
         """Return the positions last committed for all sources of a board, by source."""
         return self._store.positions(board)
 
-    # Questions
+    # Queries
 
     def top(
         self,

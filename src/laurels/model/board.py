@@ -58,7 +58,7 @@ class Board(Plain, Struct, frozen=True):
     `columns` are 1 to 4 components of a score, compared in turn. Among equal scores, `tie` ranks
     higher who reached the score `first`, or `last`, at a resolution of `tie_resolution`, or orders
     by `member` id alone. `rank` numbers equal scores 1,2,3,4 (`ordinal`), 1,2,2,4
-    (`competition`) or 1,2,2,3 (`dense`). `windows` say which events count together; a question
+    (`competition`) or 1,2,2,3 (`dense`). `windows` say which events count together; a query
     that names none means the first. `tz`, `week_start`, `grace` and `keep` hold for every window
     that does not say otherwise; the grace of a rolling one is cut to its span less a step. An
     event id is remembered for `dedupe`, by default an hour or the longest grace, which it is never

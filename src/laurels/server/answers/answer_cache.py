@@ -12,36 +12,38 @@ MOST = 1_000
 MOST_BYTES = 32 << 20
 LARGE = 256 << 10
 
-Question = tuple[str, str, str | None]
+RequestKey = tuple[str, str, str | None]
 """Path, query string, Accept header."""
 ChangeToken = tuple[int, int, int, bool]
 
 
 class AnswerCache:
     """The most recent answers, each with the change token that it was computed for; at most `MOST`
-    of them, of `MOST_BYTES` together with their questions."""
+    of them, of `MOST_BYTES` together with their requests."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[Question, tuple[ChangeToken, Any, int]] = OrderedDict()
+        self._answers: OrderedDict[RequestKey, tuple[ChangeToken, Any, int]] = OrderedDict()
         self.nbytes = 0
 
-    def find(self, question: Question, change_token: ChangeToken) -> Any:
+    def find(self, request: RequestKey, change_token: ChangeToken) -> Any:
         """Return the cached answer, or None if there is none with this token.
 
         Nothing is cached for a board in which a period has ended, since the board has to be
         advanced first, nor for one with decay, since its scores change all the time.
         """
-        found = self._answers.get(question)
+        found = self._answers.get(request)
         return None if found is None or found[0] != change_token or change_token[3] else found[1]
 
-    def keep(self, question: Question, change_token: ChangeToken, answer: Any, nbytes: int) -> None:
+    def keep(
+        self, request: RequestKey, change_token: ChangeToken, answer: Any, nbytes: int
+    ) -> None:
         """Cache an answer; its token must have been read before the answer was computed."""
-        nbytes += sum(len(part) for part in question if part is not None)
+        nbytes += sum(len(part) for part in request if part is not None)
         if nbytes > LARGE:
             return
-        if (replaced := self._answers.pop(question, None)) is not None:
+        if (replaced := self._answers.pop(request, None)) is not None:
             self.nbytes -= replaced[2]
-        self._answers[question] = change_token, answer, nbytes
+        self._answers[request] = change_token, answer, nbytes
         self.nbytes += nbytes
         while len(self._answers) > MOST or self.nbytes > MOST_BYTES:
             _, (_, _, freed) = self._answers.popitem(last=False)

@@ -92,7 +92,7 @@ class Routes(list[Route]):
             audited=audited,
         )
 
-    def question(
+    def query(
         self,
         method: str,
         path: str,

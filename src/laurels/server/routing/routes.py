@@ -11,7 +11,7 @@ from laurels.server.verbs import (
     callers,
     changes,
     copies,
-    questions,
+    queries,
     streams,
     upkeep,
     writes,
@@ -22,7 +22,7 @@ from .route import Route
 ROUTES: list[Route] = [
     *boards.ROUTES,
     *writes.ROUTES,
-    *questions.ROUTES,
+    *queries.ROUTES,
     *streams.ROUTES,
     *changes.ROUTES,
     *callers.ROUTES,

@@ -7,11 +7,11 @@ const GROUPS = [
   ["Boards", (path) => /^\/v1\/boards(\/\{board\})?$/.test(path)],
   ["Live feed and export", (path) => /\/(live|export)$/.test(path)],
   ["Scores", (path, operation) => operation["x-scope"] === "write" || path.endsWith("/position")],
-  ["Questions", (path) => path.startsWith("/v1/boards/")],
+  ["Queries", (path) => path.startsWith("/v1/boards/")],
   ["Keys", (path) => /^\/v1\/(keys|tokens)/.test(path)],
   ["The store", () => true],
 ];
-const ORDER = ["Boards", "Scores", "Questions", "Live feed and export", "Keys", "The store"];
+const ORDER = ["Boards", "Scores", "Queries", "Live feed and export", "Keys", "The store"];
 const BESIDE = [
   ["/openapi.json", "this description, OpenAPI 3.1"],
   ["/healthz", "200 while the process answers"],

@@ -85,7 +85,7 @@ def _definition_in(context: RequestContext) -> dict[str, Any]:
     return {**fields, "name": context.board}
 
 
-@ROUTES.question("GET", "/v1/boards", returns=list[BoardFields])
+@ROUTES.query("GET", "/v1/boards", returns=list[BoardFields])
 async def boards(context: RequestContext, _: NoQuery) -> object:
     """All boards that the key may see, by name."""
     return [
@@ -93,7 +93,7 @@ async def boards(context: RequestContext, _: NoQuery) -> object:
     ]
 
 
-@ROUTES.question("GET", "/v1/boards/{board}", returns=BoardFields)
+@ROUTES.query("GET", "/v1/boards/{board}", returns=BoardFields)
 async def get(context: RequestContext, _: NoQuery) -> object:
     """The definition of a board."""
     return _definition(await context.lb.get(context.board))

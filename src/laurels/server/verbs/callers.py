@@ -25,7 +25,7 @@ class CallerAnswer(Struct, frozen=True):
     member: str | None
 
 
-@ROUTES.question("GET", "/v1/me", returns=CallerAnswer)
+@ROUTES.query("GET", "/v1/me", returns=CallerAnswer)
 async def me(context: RequestContext, _: NoQuery) -> object:
     """The permissions of the caller: the scope of its key or token, and its boards."""
     caller = context.caller

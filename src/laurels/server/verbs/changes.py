@@ -37,7 +37,7 @@ class ChangesStreamQuery(Struct, forbid_unknown_fields=True):
     initial: bool = False
 
 
-@ROUTES.question("GET", "/v1/boards/{board}/changes", query=ChangesQuery, returns=ChangePage)
+@ROUTES.query("GET", "/v1/boards/{board}/changes", query=ChangesQuery, returns=ChangePage)
 async def changes(context: RequestContext, query: ChangesQuery) -> object:
     """A page of changes. `cursor` is the `after` of the next page; `more` is true if that page has
     changes already."""
@@ -47,7 +47,7 @@ async def changes(context: RequestContext, query: ChangesQuery) -> object:
     )
 
 
-@ROUTES.question("GET", "/v1/changes", query=ChangedBoardsQuery, returns=ChangedBoards)
+@ROUTES.query("GET", "/v1/changes", query=ChangedBoardsQuery, returns=ChangedBoards)
 async def changed_boards(context: RequestContext, query: ChangedBoardsQuery) -> object:
     """The boards with changes after a cursor that the key may see; null if that is not known, and
     any board may have some. The answer may be incomplete: read all boards at long intervals,

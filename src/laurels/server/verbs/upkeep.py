@@ -19,7 +19,7 @@ from laurels.wire.keys import Key, Scope
 ROUTES = Routes()
 
 
-@ROUTES.question("GET", "/v1/stats", returns=Stats)
+@ROUTES.query("GET", "/v1/stats", returns=Stats)
 async def stats(context: RequestContext, _: NoQuery) -> object:
     """Figures of the whole store, for a key that is not limited to some boards."""
     context.caller.ensure_unlimited()
@@ -51,7 +51,7 @@ async def snapshot(context: RequestContext, _: NoQuery) -> object:
     return OffsetAnswer(await context.lb.snapshot())
 
 
-@ROUTES.question("GET", "/v1/clock", returns=ClockStatus)
+@ROUTES.query("GET", "/v1/clock", returns=ClockStatus)
 async def clock_status(context: RequestContext, _: NoQuery) -> object:
     """The time that the boards use, and how it differs from the clock of the machine."""
     return await context.lb.clock_status()

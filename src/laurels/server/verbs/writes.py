@@ -341,7 +341,7 @@ class PositionAnswer(Struct, frozen=True):
     position: str | None
 
 
-@ROUTES.question(
+@ROUTES.query(
     "GET",
     "/v1/boards/{board}/position",
     query=SourceQuery,
@@ -358,7 +358,7 @@ class PositionsAnswer(Struct, frozen=True):
     positions: dict[str, str]
 
 
-@ROUTES.question("GET", "/v1/boards/{board}/positions", returns=PositionsAnswer)
+@ROUTES.query("GET", "/v1/boards/{board}/positions", returns=PositionsAnswer)
 async def positions(context: RequestContext, _: NoQuery) -> object:
     """The positions last committed, by name: `sink:NAME` for a sink, `source/NAME` for a source,
     others for imports."""

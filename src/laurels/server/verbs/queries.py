@@ -45,7 +45,7 @@ async def _members(context: RequestContext, name: str) -> list[Any]:
 
 for _kind in QUERIES:
     if _kind.body is None:
-        _put = ROUTES.question(
+        _put = ROUTES.query(
             "GET",
             f"/v1/boards/{{board}}/{_kind.path}",
             query=parameters_of(_kind),
@@ -53,7 +53,7 @@ for _kind in QUERIES:
             shared=_kind.shared,
         )
     else:
-        _put = ROUTES.question(
+        _put = ROUTES.query(
             "POST",
             f"/v1/boards/{{board}}/{_kind.path}",
             query=parameters_of(_kind),
@@ -64,7 +64,7 @@ for _kind in QUERIES:
     _put(_endpoint(_kind))
 
 
-@ROUTES.question("GET", "/v1/boards/{board}/stats", returns=BoardStats)
+@ROUTES.query("GET", "/v1/boards/{board}/stats", returns=BoardStats)
 async def board_stats(context: RequestContext, _: NoQuery) -> object:
     """Figures of a board: its size and memory."""
     return await context.lb.stats(context.board)
