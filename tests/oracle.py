@@ -45,7 +45,7 @@ from tests.oracle_windows import OracleWindow
 AHEAD_MS = 5_000
 MAX_BATCH = 100_000
 
-Asked = tuple[OracleWindow, tuple[str, ...]]
+WindowScope = tuple[OracleWindow, tuple[str, ...]]
 """What verdicts are about: a window, and the labels of a scope."""
 
 
@@ -169,7 +169,7 @@ class Oracle:
         self,
         board: OracleBoard,
         reports: Sequence[Report],
-        asked: Asked,
+        asked: WindowScope,
         ranks: bool,
         whole: bool,
     ) -> list[Verdict]:
@@ -246,7 +246,7 @@ class Oracle:
         self,
         board: OracleBoard,
         timed: dict[int, tuple[int, Accepted]],
-        asked: Asked,
+        asked: WindowScope,
         ranks: bool,
     ) -> dict[int, Verdict]:
         """Fold one record. The scores of a verdict are those before and after each event, the ranks

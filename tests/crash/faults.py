@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.crash.disk import KILL, KILLED, Fault, Stage
-from tests.crash.verdict import Told, judge
+from tests.crash.verdict import StepReports, judge
 
 KINDS: Sequence[Fault] = (
     Fault(number=errno.ENOSPC),
@@ -69,7 +69,9 @@ def _counted(stage: Stage, scene: Scene, base: Path) -> Scene:
     return replace(scene, calls=counts[0], calls_with_reads=counts[1])
 
 
-def _played(stage: Stage, scene: Scene, settings: dict[str, str], folder: Path) -> tuple[int, Told]:
+def _played(
+    stage: Stage, scene: Scene, settings: dict[str, str], folder: Path
+) -> tuple[int, StepReports]:
     """Play a scene in a folder; return the exit code and what was reported."""
     said = folder.with_name(f"{folder.name}.said")
     shutil.rmtree(folder, ignore_errors=True)
@@ -77,7 +79,7 @@ def _played(stage: Stage, scene: Scene, settings: dict[str, str], folder: Path) 
         shutil.copytree(scene.before, folder)
     said.write_bytes(scene.said)
     code = stage.play(scene.part, folder, said, settings)
-    return code, Told.read(said)
+    return code, StepReports.read(said)
 
 
 def survive(stage: Stage, scene: Scene, fault: Fault, folder: Path) -> set[int]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 
 from tests.crash.disk import Fault, Stage
-from tests.crash.verdict import Told, judge
+from tests.crash.verdict import StepReports, judge
 
 SECTOR = 512
 
@@ -191,7 +191,7 @@ def survive_cut(run: Traced, after: int, chance: Random | None, work: Path) -> s
     disk.cut(work, chance)
     said.write_bytes(told)
     try:
-        return judge(work, Told.read(said))
+        return judge(work, StepReports.read(said))
     except BaseException as error:
         error.add_note(f"the power was cut after call {after}")
         raise

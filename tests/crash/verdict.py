@@ -29,7 +29,7 @@ TELLABLE = IN_DOUBT | {"unknown_board"}
 
 
 @dataclass
-class Told:
+class StepReports:
     """What a run reported of its steps: `done` and `failed` by number, and in `ended` the parts
     that reached their end."""
 
@@ -38,7 +38,7 @@ class Told:
     ended: set[int] = field(default_factory=set)
 
     @classmethod
-    def read(cls, said: Path) -> Told:
+    def read(cls, said: Path) -> StepReports:
         """Read a file of reports, whose last line may be cut off. Raise AssertionError where an
         error was not from laurels, was not one of a failing disk, or had no advice."""
         told = cls()
@@ -75,7 +75,7 @@ class Told:
         return step.kept and not made and not counted
 
 
-def judge(folder: Path, told: Told) -> set[int]:
+def judge(folder: Path, told: StepReports) -> set[int]:
     """Open the folder and return which steps in doubt it holds; raise AssertionError where it holds
     anything else than it must, or does not continue to work."""
     clock = ManualClock(END_MS)
@@ -89,7 +89,7 @@ def judge(folder: Path, told: Told) -> set[int]:
     return kept
 
 
-def _matched(held: object, told: Told) -> set[int]:
+def _matched(held: object, told: StepReports) -> set[int]:
     done = {n for n in told.done if STEPS[n].kept}
     for extra in _with_doubts(told):
         answers, state = _replayed(tuple(sorted(done | extra)))
@@ -99,7 +99,7 @@ def _matched(held: object, told: Told) -> set[int]:
     raise AssertionError(f"the folder holds something else than {told} and what is in doubt")
 
 
-def _with_doubts(told: Told) -> Iterator[set[int]]:
+def _with_doubts(told: StepReports) -> Iterator[set[int]]:
     """Return what may be there besides the steps done: nothing, or one step of each part, fewest
     first."""
     extras: list[set[int]] = [set()]

@@ -17,7 +17,7 @@ from laurels.flows.sinks.runner import Parking, SinkOptions, SinkRunner
 from laurels.model.labels import labels_text
 
 NOW_MS = 1_790_000_000_000
-Held = dict[tuple[str, str, str], dict[str, tuple[Any, ...]]]
+Rankings = dict[tuple[str, str, str], dict[str, tuple[Any, ...]]]
 """The scores of members by window, period and scope."""
 
 
@@ -64,11 +64,11 @@ def rows(url: str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         connection.close()
 
 
-def ledger(url: str, board: laurels.Board, prefix: str = "laurels_") -> Held:
+def ledger(url: str, board: laurels.Board, prefix: str = "laurels_") -> Rankings:
     """Return the rankings of a board in a ledger."""
     dialect, _ = dialect_of(url)
     scales = [column.scale for column in board.columns]
-    held: Held = {}
+    held: Rankings = {}
     for window, period, scope, member, *scores in rows(
         url,
         "SELECT window_name, period, scope, member, score_1, score_2, score_3, score_4 "
@@ -85,9 +85,9 @@ def _parts(score: Any) -> tuple[int | Decimal, ...]:
     return score if isinstance(score, tuple) else (score,)
 
 
-def rankings(lb: laurels.Leaderboards, board: laurels.Board) -> Held:
+def rankings(lb: laurels.Leaderboards, board: laurels.Board) -> Rankings:
     """Return the rankings of a board in the store, as the verbs of the store report them."""
-    held: Held = {}
+    held: Rankings = {}
     for window in ("all", "day", "month"):
         if window not in board.windows:
             continue

@@ -26,7 +26,7 @@ NOW_MS = utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC))
 LIMIT = 5
 
 
-class Told:
+class ReceivedList:
     """The list that a watcher builds from the frames it received."""
 
     def __init__(self) -> None:
@@ -74,12 +74,12 @@ class Watched:
 
     async def watch(
         self, last: str | None = None, **what: Any
-    ) -> tuple[AsyncGenerator[bytes, None], Told]:
+    ) -> tuple[AsyncGenerator[bytes, None], ReceivedList]:
         """Start a stream. Return it with the watcher that took its first frame."""
         asked = WatchedList(
             "b", what.get("window"), LIMIT, 20, what.get("member"), to_rank=what.get("to_rank")
         )
-        frames, told = await self.hub.watch(asked, last), Told()
+        frames, told = await self.hub.watch(asked, last), ReceivedList()
         told.take(await anext(frames))
         return frames, told
 

@@ -13,7 +13,7 @@ import msgspec
 WITHIN_SECONDS = 60
 
 
-class Said(NamedTuple):
+class Answered(NamedTuple):
     """An answer of a server."""
 
     status: int
@@ -40,12 +40,12 @@ class Wire:
         self._socket.sendall(raw)
         return self
 
-    def said(self, method: str = "GET") -> Said:
+    def said(self, method: str = "GET") -> Answered:
         """Return the next answer. Raise ConnectionError if the server closed without an answer."""
         answer = HTTPResponse(self._socket, method=method)
         answer.begin()
         headers = {name.lower(): value for name, value in answer.getheaders()}
-        return Said(answer.status, headers, answer.read())
+        return Answered(answer.status, headers, answer.read())
 
     def rest(self) -> bytes:
         """Return all bytes until the server closes the connection."""
@@ -86,7 +86,7 @@ def request(method: str, target: bytes, body: bytes | None = None, headers: byte
 
 def asked(
     url: str, method: str, target: bytes, body: bytes | None = None, headers: bytes = b""
-) -> Said:
+) -> Answered:
     """Send one request on a new connection and return the answer."""
     with Wire(url) as wire:
         return wire.send(request(method, target, body, headers)).said(method)

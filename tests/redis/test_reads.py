@@ -19,7 +19,7 @@ RULES = laurels.Board("b").rules()
 BOARD = Opened(1, 1, RULES)
 
 
-class Held:
+class PausedIndex:
     """An index that answers when the test allows it; each ranking it returns has as many members as
     the number of the instance in its key."""
 
@@ -71,8 +71,8 @@ async def occupied(reads: Reads) -> list[asyncio.Future[Reading]]:
     return first
 
 
-def made() -> tuple[Held, Reads]:
-    held = Held()
+def made() -> tuple[PausedIndex, Reads]:
+    held = PausedIndex()
     return held, Reads(held.read)
 
 

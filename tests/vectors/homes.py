@@ -33,7 +33,7 @@ from tests.redis.servers import Server
 from tests.vectors import plain
 from tests.vectors.cases import NOW_MS, VectorBoard, Words, WriteCase, WriteEvent
 
-Told = tuple[list[str], dict[str, Words | None]]
+Outcome = tuple[list[str], dict[str, Words | None]]
 """The outcome of each event, and the entries by ranking."""
 
 
@@ -56,7 +56,7 @@ def rankings_of(case: WriteCase) -> dict[str, int]:
 # The engine
 
 
-def engine(board: VectorBoard, case: WriteCase) -> Told:
+def engine(board: VectorBoard, case: WriteCase) -> Outcome:
     """Return the outcomes and entries of a story by the engine."""
     shape, places = plain.shaped(board), rankings_of(case)
     roster = Roster(7)
@@ -117,7 +117,7 @@ def ask(server: Server, script: Script, rules: Rules, **arguments: Any) -> Any:
     return msgspec.msgpack.decode(asyncio.run(said()))
 
 
-def scripts(server: Server, board: VectorBoard, cases: Sequence[WriteCase]) -> list[Told]:
+def scripts(server: Server, board: VectorBoard, cases: Sequence[WriteCase]) -> list[Outcome]:
     """Return the outcomes and entries of stories by the scripts' write rule."""
     resolution_ms = plain.shaped(board).resolution_ms
     stories = []

@@ -85,11 +85,13 @@ def day_of(at_ms: int) -> str:
     return span_at(DAY, at_ms).label
 
 
-Given = tuple[tuple[str, ...], int, bool]
+Numbers = tuple[tuple[str, ...], int, bool]
 """Numbers, their time, and whether they set the score."""
 
 
-def told(board: VectorBoard, events: Iterable[Given]) -> tuple[list[str], dict[str, Words | None]]:
+def told(
+    board: VectorBoard, events: Iterable[Numbers]
+) -> tuple[list[str], dict[str, Words | None]]:
     """Return the outcome of each event and the entries afterwards, by the plain fold."""
     shape = shaped(board)
     fold = PlainFold(shape.ops, shape.lows, shape.highs, shape.tie, all_window=0)

@@ -88,7 +88,7 @@ def test_the_vectors_follow_from_the_plain_rules(name: str) -> None:
 # The write rule
 
 
-def told(case: WriteCase) -> homes.Told:
+def told(case: WriteCase) -> homes.Outcome:
     """Return the outcomes and entries that an implementation must have for a story."""
     return [event.outcome for event in case.events], case.entries
 

@@ -184,7 +184,7 @@ def write_cases() -> Iterator[WriteCase]:
     """Return the stories with their outcomes."""
     for name, (board, stories) in BOARDS.items():
         for says, story in stories:
-            given: list[plain.Given] = []
+            given: list[plain.Numbers] = []
             for points, when, *sets in story:
                 parts = points if isinstance(points, tuple) else (points,)
                 value = [as_given(p, c) for p, c in zip(parts, board.columns, strict=True)]
