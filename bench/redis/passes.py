@@ -101,7 +101,7 @@ class _Boundary:
         self._keep("whole pass", 1e3 * cost.seconds)
         with held_ms(self._server) as turn:
             await self._pass_boundary()
-        self._keep("turn to the step", turn[-1])
+        self._keep("step rotation", turn[-1])
         with held_ms(self._server) as unprepared:
             begun = time.perf_counter()
             await self._pass_boundary()

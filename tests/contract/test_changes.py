@@ -537,8 +537,8 @@ def test_the_score_is_that_of_the_first_window_over_all_events(lb: laurels.Leade
 
 
 def test_a_tag_that_the_store_does_not_know_has_diverged(lb: laurels.Leaderboards) -> None:
-    """A cursor has diverged wherever in the changes a store lost its latest ones and continued with
-    others."""
+    """A cursor at any place in the changes is recognized as diverged, if the store has lost its
+    latest changes and continued with others."""
     lb.create(board_of(DEFINITIONS["sum"]))
     for i in range(3):
         lb.submit_many("board", [("ann", i), ("bob", i)])

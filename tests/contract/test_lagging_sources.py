@@ -106,8 +106,8 @@ class Stream:
             self.messages.append(Message(at_ms, at_ms - late, f"m{random.randrange(4)}"))
 
     def commit(self, lb: laurels.Leaderboards, oracle: Oracle, count: int, now_ms: int) -> None:
-        """Count the next messages, each in a commit of its own; if there is none yet, commit the
-        time."""
+        """Count the next messages, each in a commit of its own; if none has arrived yet, commit
+        that the stream has none before `now_ms`."""
         there = [m for m in self.messages[self.at : self.at + count] if m.arrived_ms <= now_ms]
         for message in there:
             self._submit(lb, [message], message.arrived_ms)

@@ -60,7 +60,7 @@ class RollingPair:
         self.rollings = [None if roll is None else self.rolling_set(roll) for roll in windows]
 
     def rolling_set(self, roll: Roll) -> RollingSet:
-        """Return a set in which nothing is counted and whose current step is the present one."""
+        """Return a set in which nothing is counted and at this step."""
         bounds = [
             step_bound(low, high, roll.steps)
             for low, high in zip(self.plain.lows, self.plain.highs, strict=True)

@@ -45,7 +45,7 @@ def sets(roster: Roster, tie: int) -> tuple[Shape, RankedSet, RankedSet]:
 def test_totals_are_what_is_added_one_by_one(
     members: int, events: int, tie: int, distinct: bool, scaled: Scaled
 ) -> None:
-    """Events that each have another member, in sequence, are visited in another order than they
+    """Events that each have a different member, in sequence, are visited in another order than they
     came."""
     random = Random(members)
     roster = roster_of(members)

@@ -225,8 +225,8 @@ def test_a_large_ranking(scaled: Scaled) -> None:
 
 @pytest.mark.parametrize("ops", [[SUM], pytest.param([LAST, SUM], marks=pytest.mark.torture)])
 def test_members_in_sequence(ops: Sequence[int]) -> None:
-    """Every event has another member: they are visited in another order than they came, and counted
-    alike."""
+    """Every event has a different member: they are visited in another order than they came, with
+    the same result."""
     random = Random(f"in sequence {ops}")
     board = Board(ops, members=90_000, rankings=2, bound=5_000, all_window=0)
     for count in (70_000, 20_000, 400):

@@ -76,7 +76,7 @@ def encoded(found: Answers) -> bytes:
 
 
 def write() -> None:
-    """Write the folders of the present format."""
+    """Write the folders of the current format."""
     for name, snapshots in ((f"folder-{NUMBER}", 2), (f"folder-{NUMBER}-log", 0)):
         kept = HERE / name
         shutil.rmtree(kept, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""What extensions need: a question and a window kind in a copy of the source, and a store."""
+"""What extensions need: a query and a window kind in a copy of the source, and a store."""

@@ -1,4 +1,4 @@
-"""A new question needs a type, a verb, and its line in the awaited verbs. No store, no part of the
+"""A new query needs a type, a verb, and its line in the awaited verbs. No store, no part of the
 service and no command has to be changed."""
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ print(json.dumps(found))
 ANSWERS = [[None, None], ["bob", 7], ["ann", 5], ["42", 5]]
 
 
-def test_a_question_takes_three_files(tmp_path: Path) -> None:
+def test_a_query_takes_three_files(tmp_path: Path) -> None:
     assert len(CHANGES) <= 4
     elsewhere = ("stores/", "server/", "cli/", "wire/")
     assert not [name for name in CHANGES if name.startswith(elsewhere)]

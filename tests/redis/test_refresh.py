@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("emptied")
 
 @pytest.fixture
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make no write refresh anything, and make a share cover a few members."""
+    """Keep writes from refreshing windows, and let a share of work cover only a few members."""
     monkeypatch.setattr(upkeep, "_CELLS", 80)
     monkeypatch.setattr(catalog, "MOST_DUE", 0)
 

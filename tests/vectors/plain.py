@@ -71,7 +71,7 @@ def shaped(board: VectorBoard) -> Shaped:
 
 
 def words_of(board: VectorBoard, value: Sequence[str]) -> Words:
-    """Return numbers in the form of words."""
+    """Return a score as words: for each column an integer in the order of ranks."""
     return tuple(
         [
             int(sign(c) * Fraction(part) * 10**c.scale)

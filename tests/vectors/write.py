@@ -174,8 +174,8 @@ BOARDS: dict[str, tuple[VectorBoard, list[Story]]] = {
 }
 
 
-def as_given(points: int, column: ColumnDef) -> str:
-    """Return points as a number in the form in which a caller gives it."""
+def number_text(points: int, column: ColumnDef) -> str:
+    """Return points as the decimal string of an event."""
     units = points if column.order == "desc" else -points
     return f"{Decimal(units).scaleb(-column.scale):f}"
 
@@ -187,7 +187,7 @@ def write_cases() -> Iterator[WriteCase]:
             given: list[plain.Numbers] = []
             for points, when, *sets in story:
                 parts = points if isinstance(points, tuple) else (points,)
-                value = [as_given(p, c) for p, c in zip(parts, board.columns, strict=True)]
+                value = [number_text(p, c) for p, c in zip(parts, board.columns, strict=True)]
                 given.append((tuple(value), TIMES[when], bool(sets)))
             outcomes, entries = plain.told(board, given)
             events = [

@@ -704,7 +704,7 @@ class Leaderboards:
         return self._store.check()
 
     def rebuild(self) -> None:
-        """Rebuild the index from the log, and replace the present one. Writes wait; reads continue
+        """Rebuild the index from the log, and replace the current one. Writes wait; reads continue
         until the replacement."""
         return self._store.rebuild()
 

@@ -67,7 +67,7 @@ class NeededPlan(Struct, frozen=True):
     column: int
     requests: tuple[ReadRequest, ...]
     bounds: tuple[Bounds, ...]
-    """The bounds of the total that each request but the first reads."""
+    """For each request but the first: the bounds of the total that it reads."""
 
     def needed(self, results: Sequence[ReadResult]) -> Needed | None:
         """Return the needed value; None if the member is at the position already. Raises BeyondHead

@@ -340,7 +340,8 @@ def window_named(rules: Rules, name: str | None) -> Window:
 
 
 def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> RankingSpec:
-    """Return the ranking spec of a window for scopes of these labels; None is the board's first."""
+    """Return the ranking spec of a window for scopes of these labels, by default of the board's
+    first window and first labels."""
     if window is None and scope is None:
         return rules.places[0]
     labels = rules.scopes[0] if scope is None else label_names(rules, scope)

@@ -393,7 +393,7 @@ class BoardNotStarted(Conflict):
     """The time of the event is before the start of its board."""
 
     code = "board_not_started"
-    advice = "send events of the time from then on, or let the board start earlier"
+    advice = "send events that are not earlier than the start, or let the board start earlier"
 
 
 class BoardEnded(Conflict):
@@ -520,7 +520,7 @@ class PositionMoved(Conflict):
 
 
 class DataMoved(Conflict):
-    """The member's present data is not the data given as `before`; nothing was changed."""
+    """The member's current data is not the data given as `before`; nothing was changed."""
 
     code = "data_moved"
     advice = "read the data (`entries` with `with_data`), and decide with it whether to write"

@@ -19,7 +19,7 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
 
     Title, `changes`, `changes_max`, `head`, `close_wait`, `starts`, `ends` and `keep` may change,
     `keep` of the board or of a window. Windows, scopes and labels to rank by may be added at the
-    end; they count from then on. A field with its present value is not a change. Raise UnsafeChange
+    end; they count from then on. A field with its current value is not a change. Raise UnsafeChange
     with every reason, or BoardInvalid with every fault.
     """
     new = named_as(Board.from_json({**asdict(old), **changes}), old)

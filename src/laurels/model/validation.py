@@ -87,7 +87,7 @@ def expectation(what: str, name: str, value: object) -> str:
 
 
 def safe_repr(value: object, most: int = 60) -> str:
-    """Return any value in the present notation, short enough for a message."""
+    """Return any value in the current notation, short enough for a message."""
     if isinstance(value, int) and value.bit_length() > 200:
         return "an integer of more than 60 digits"
     try:
@@ -102,7 +102,7 @@ def safe_repr(value: object, most: int = 60) -> str:
 
 
 def quoted(name: str | None) -> str:
-    """Return a name, an id or another text of limited length in the present notation, uncut."""
+    """Return a name, an id or another text of limited length in the current notation, uncut."""
     return notation.get()(name)
 
 

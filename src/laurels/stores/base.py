@@ -121,7 +121,7 @@ class BoardCopies(BoardContents, Protocol):
         """Begin to copy a board into this store. Raises NameTaken, CopyRefused."""
 
     def put(self, board: str, pieces: Sequence[Piece]) -> None:
-        """Write pieces of an unfinished copy; again has no effect. Raises CopyLost."""
+        """Write pieces of an unfinished copy. Writing them again has no effect. Raises CopyLost."""
 
     def finish(self, board: str) -> None:
         """Make a copied board known to readers and writers. Raises CopyLost."""

@@ -1,11 +1,11 @@
-"""Comparing a board with the present state of the sorted set it was imported from.
+"""Comparing a board with the current state of the sorted set it was imported from.
 
 It takes two passes: every member of the set is compared with the board, and every member of the
 board, in the order of its ranking, with the set. If both find nothing, every member of the set has
 its score on the board, the board has no other members, and nobody ranks above a member with a
 better score in the set. So both agree in every position, up to the order of equal scores.
 
-A member that differs is read again from the set and set to its present score. If it agrees then,
+A member that differs is read again from the set and set to its current score. If it agrees then,
 the set (or the board) changed after the member was first read. If it still differs while the set
 does not change, the import has failed for it, or the board keeps a better score.
 """
@@ -143,7 +143,7 @@ class Comparison:
         ]
 
     def _settle(self, rows: Sequence[Ranked]) -> None:
-        """Set differing members to their present values, and record those that still differ."""
+        """Set differing members to their current values, and record those that still differ."""
         for _ in range(_ROUNDS):
             if not rows:
                 return
@@ -166,7 +166,7 @@ class Comparison:
             _keep(self.result.first_changed, row.member)
 
     def _fresh(self, rows: Sequence[Ranked]) -> list[Ranked]:
-        """Return the same members with their present scores, without those no longer in the set."""
+        """Return the same members with their current scores, without those no longer in the set."""
         scores = self._source.scores([row.member for row in rows])
         rows_now = [
             None if score is None else self._row(row.member, score)

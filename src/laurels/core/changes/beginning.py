@@ -175,7 +175,7 @@ def cursor_of(after: str | None, end_of_changes: Callable[[], str]) -> InitialCu
     if after is not None and is_initial(after):
         return decode(after)
     if after is not None:
-        raise InvalidCursor("expected no cursor to begin with what is present, got one of changes")
+        raise InvalidCursor("expected no cursor or one of current entries, got one of changes")
     return InitialCursor(end_of_changes())
 
 

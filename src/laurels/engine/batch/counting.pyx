@@ -14,7 +14,7 @@ the range, and the entry reported is that of the last refresh.
 member's place, then its leaf, then the leaf that the entry will move to. So the loop prefetches
 each of them some events before it is needed. For the last one it drafts the event twice: once
 ahead, from the current entries, to find that leaf, and again when it is counted. If each event is
-of another member, they are visited in an order that leads from neighbour to neighbour
+of a different member, they are visited in an order that leads from neighbour to neighbour
 (`visiting.pyx`).
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t

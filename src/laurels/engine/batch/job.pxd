@@ -61,7 +61,7 @@ cdef struct Job:
     int64_t *after[COLUMNS_MOST]
     int traced                  # the number of traced windows
     Trace traces[WINDOWS_MOST]
-    int64_t *added[COLUMNS_MOST]        # what absolute events added, or NULL
+    int64_t *added[COLUMNS_MOST]        # by how much `set` changed each total, or NULL
     const uint32_t *places      # each event's position in the caller's columns, or NULL: the same
 
 cdef inline int score_words(const Job *job, int window) noexcept nogil:

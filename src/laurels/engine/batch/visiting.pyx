@@ -3,7 +3,7 @@
 
 The branches above the leaves of a large ranking do not fit into the nearest cache, and a search
 waits for several of their cache lines, each of which is known only from the one before. If every
-event is of another member, as when members are loaded, the events do not affect each other, so they
+event is of a different member, as when members are loaded, the events do not affect each other, so they
 can be counted in any order. In the order of their first values, successive new members go to the
 same or the next branch, which is still in the cache from the event before.
 
@@ -74,7 +74,7 @@ cdef const Visit *sort_visits(Visit *visits, Visit *spare, Py_ssize_t count) noe
 
 
 cdef bint are_members_distinct(const Job *job) noexcept nogil:
-    """Return whether every event is certainly of another member, in all windows."""
+    """Return whether every event is certainly of a different member, in all windows."""
     cdef int window
     for window in range(job.windows):
         if job.ids[window] != job.ids[0]:

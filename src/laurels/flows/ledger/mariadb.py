@@ -21,7 +21,7 @@ from .dialects import (
 
 _json = msgspec.json.Encoder()
 _ROOM_BYTES = 1 << 16
-"""The part of a packet that is left for a statement and its single values."""
+"""The bytes of a packet that are reserved for all but the rows sent as JSON."""
 
 
 class MariaDB:

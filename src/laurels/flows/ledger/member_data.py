@@ -56,7 +56,7 @@ class DataReconciling:
         self._window = spec.window
         self._labels = dict.fromkeys(spec.labels, "-")
         self.compared = 0
-        """How many members with data the two sides were asked for."""
+        """The number of members with data in the ledger."""
         self.differing: dict[str, DataDifference] = {}
         self.mended: set[str] = set()
 

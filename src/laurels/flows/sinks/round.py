@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 ROUND_SECONDS = 60.0
-"""The time in which every board is read although the store does not name it."""
+"""The time in which every board is read at least once, even if the store names no changes of it."""
 BOARDS_A_SECOND = 100
-"""The most boards that are read so in a second: with more than 6,000 boards a round is longer."""
+"""The most boards that a round reads in a second: with more than 6,000 boards a round is longer."""
 
 
 class BoardRound:
-    """Deals out the names of boards, as many as fall to the time that has passed."""
+    """Returns the names of boards in portions that are in proportion to the time passed."""
 
     def __init__(self) -> None:
         self.begin(())
@@ -23,7 +23,7 @@ class BoardRound:
 
     @property
     def is_over(self) -> bool:
-        """Whether all boards were dealt out, and the time of the round has passed."""
+        """Whether all boards were returned, and the time of the round has passed."""
         return self._passed >= self._seconds
 
     def after(self, seconds: float) -> Sequence[str]:

@@ -15,7 +15,7 @@ BEGIN_AGAIN = "initial"
 class SinkPage(Struct, frozen=True):
     """Changes of one board in order, with the cursors before and after them.
 
-    `before` is the sink's present position, in the target or in the store; None at first. With
+    `before` is the sink's current position, in the target or in the store; None at first. With
     `restarts` the page is the first of all current entries, which replace everything that the
     target has of the board.
     """
@@ -36,7 +36,7 @@ class SinkTarget(Protocol):
 
     @property
     def takes_state(self) -> bool:
-        """Whether the target holds the present state of boards, so that a sink that has missed
+        """Whether the target holds the current state of boards, so that a sink that has missed
         changes may start over with every current entry on its own."""
 
     @property

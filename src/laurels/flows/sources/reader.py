@@ -56,7 +56,7 @@ class Message(Struct, frozen=True, gc=False):
 
 
 class StreamState(Struct, frozen=True):
-    """The present state of a stream.
+    """The current state of a stream.
 
     `identity` names the stream and its creation. `oldest` is the position before the oldest message
     that is kept, `newest` that of the newest message there ever was. `is_whole` tells that it is
@@ -111,7 +111,7 @@ class StreamReader(Protocol):
         """Whether there will be no further message."""
 
     async def open(self) -> StreamState:
-        """Return the present state of the stream, as often as it is called; positions are compared
+        """Return the current state of the stream, as often as it is called; positions are compared
         with it. Raises StreamMissing, SourceUnreadable."""
 
     def stored(self, position: StreamPosition) -> StoredPosition:
@@ -132,7 +132,7 @@ class StreamReader(Protocol):
         """
 
     async def time_ms(self) -> int | None:
-        """Return the stream's present time, None if it has no times. Messages that only a later
+        """Return the stream's current time, None if it has no times. Messages that only a later
         `read` returns were taken after it."""
 
     async def close(self) -> None:

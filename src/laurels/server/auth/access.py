@@ -160,7 +160,7 @@ class Keys:
         return caller
 
     def _holder(self, claims: Claims) -> Caller:
-        """Return the caller that presents a token. The present permissions of its issuing key limit
+        """Return the caller that presents a token. The current permissions of its issuing key limit
         it."""
         issuer = self._issuer(claims.iss)
         level = LEVEL["read" if claims.submission is None else "write"]
@@ -341,7 +341,7 @@ class Keys:
         patterns = parse_patterns(boards)
         if not covers_all(caller.boards, patterns):
             raise Forbidden(
-                f"{quoted(caller.name)} does not reach all boards {safe_repr(list(patterns))}"
+                f"{quoted(caller.name)} lacks access to some boards of {safe_repr(list(patterns))}"
             )
         if submission is not None:
             caller.ensure(LEVEL["write"], None)

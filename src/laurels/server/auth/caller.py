@@ -69,7 +69,7 @@ class Caller(Struct, frozen=True):
             needed = next(scope for scope, other in LEVEL.items() if other == level)
             raise Forbidden(f"{quoted(self.name)} lacks the scope {needed}")
         if board is not None and not self.sees(board):
-            raise Forbidden(f"{quoted(self.name)} does not reach the board {quoted(board)}")
+            raise Forbidden(f"{quoted(self.name)} lacks access to the board {quoted(board)}")
 
     def ensure_submits(self, board: str | None) -> None:
         """Raise Forbidden unless the call submits to one of the caller's boards, as a token for one

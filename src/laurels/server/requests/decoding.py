@@ -77,7 +77,7 @@ class Decoder:
         return await self._run(_document, raw, kind, most_values)
 
     def close(self) -> None:
-        """Let the thread end after its present piece."""
+        """Let the thread end after its current piece."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, do: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

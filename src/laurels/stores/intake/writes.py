@@ -283,9 +283,9 @@ def removal(board: BoardState, member: bytes) -> Single:
 
 
 class DataChange(Single):
-    """A write that sets the JSON data of a member, or removes it. With `before` it has a commit of
-    its own and raises DataMoved where the member has other data; an index server compares
-    itself."""
+    """A write that sets the JSON data of a member, or removes it. With `before` it is committed
+    alone and raises DataMoved if the member has other data; an index server makes this
+    comparison itself."""
 
     def __init__(
         self,

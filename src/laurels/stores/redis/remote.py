@@ -277,7 +277,7 @@ class RemoteIndex(Protocol):
         """Forget a share of the ids that are no longer remembered at `now_ms`."""
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
-        """Set when rankings of periods expire by themselves, once they are neither read nor
+        """Set when the server removes rankings of periods that are neither read nor
         written. Has no effect unless the boards use the clock of the server."""
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:

@@ -27,7 +27,7 @@ class LatestChanges:
 
     def since(self, after: int | None, offset: int) -> Collection[int] | None:
         """Return the numbers of the boards with changes after an offset; None if that is not known.
-        `offset` is the present one. O(boards returned)."""
+        `offset` is the current one. O(boards returned)."""
         for board in self._noted:
             self._offsets.pop(board, None)
             self._offsets[board] = offset

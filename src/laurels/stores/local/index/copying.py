@@ -253,8 +253,8 @@ class Copying:
             yield [name]
 
     def _scopes_of(self, boards: Sequence[int]) -> Iterator[Unit]:
-        """Yield the current scopes of boards, without those that are copied and have followed the
-        last refresh."""
+        """Yield the scopes of boards that are not copied yet or have not followed the last
+        refresh."""
         for board in boards:
             place: tuple[str, str] | None = None
             while (store := self._store_of(board)) is not None:

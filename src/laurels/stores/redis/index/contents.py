@@ -180,7 +180,7 @@ class ShardContents(ShardCalls):
     # Writing
 
     async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None:
-        """Write a piece of a shard; again has no effect."""
+        """Write a piece of a shard. Writing it again has no effect."""
         match piece:
             case RankingRows():
                 for first in range(0, piece.size, _WRITTEN):

@@ -65,7 +65,7 @@ class PeriodExpiry(ShardCalls):
         return sum(sizes[: len(others)]) + int(undivided * level)
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
-        """Set when rankings of periods expire, if the server's clock is used."""
+        """Set the expiry of the rankings of periods, if the server's clock is used."""
         if self._expires:
             await self._expire(board, keys, {"now": now_ms})
 

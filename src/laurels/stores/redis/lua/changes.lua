@@ -2,16 +2,18 @@
 --
 --   P h         stream: a block with the id <sequence>-0 has its tag, the tag of the block before it
 --               (before), the number of its changes (count), its time (now), the block as the caller
---               encoded it before the call (begun), the result of the call (result), and hsent at its end
---               (sent)
+--               encoded it before the call (begun), the result of the call (result), and hsent after the
+--               call (sent)
 --   P hx        list: sequence:tag:count:now of each block, so that trimming need not read the stream;
 --               this count is of the changes that sinks send
 --   P m hseq    the sequence of the newest block; its tag is htag
 --   P m hfloor  sequence:tag of the newest block that was removed
 --   P m hcount  the number of changes in the stream that sinks send
---   P m hsent   the same of all blocks that there ever were, so that a difference tells what follows a block
---   P hs        hash: registered sink -> sequence of the newest block it has confirmed. What a sink has
---               not confirmed stays, up to the most changes; P m hlost counts what was removed all the same
+--   P m hsent   the number of changes that sinks send in all blocks ever added; minus `sent` of a block,
+--               it is the number of those after the block
+--   P hs        hash: registered sink -> sequence of the newest block it has confirmed. Blocks
+--               that a sink has not confirmed stay, up to `most` changes; P m hlost counts the
+--               changes that were removed unconfirmed
 -- A call to be recorded has A.changes: tag, block, count (of changes other than events), unsent (those of
 -- them that sinks do not send), keep (milliseconds), most (changes); for a batch also windows (places in
 -- A.windows) and absolute.

@@ -56,8 +56,8 @@ do
     end
   end
 
-  -- Sets again when the keys of a ranking expire, for a share of its buckets; returns whether that is done.
-  -- The expiry of the state is set last.
+  -- Renews the expiry of a ranking's keys, for a share of its buckets; returns whether all are renewed.
+  -- That of the state is renewed last.
   function head.expire(ranked, lives)
     local s, at = head.state(ranked), expiry_of(ranked.window, ranked.instance, lives)
     if not at or not differs(call('TTL', ranked.g), at) then return true end

@@ -136,7 +136,7 @@ local function expire_periods()
   return {'done', #A.names}
 end
 
--- Removes rankings; returns how many, from the first one on.
+-- Removes rankings in their order; returns how many it removed. The caller goes on with the others.
 local function drop()
   for i, ranked in ipairs(rankings_of(A.names)) do
     if not unlink_ranking(ranked) then return {'done', i - 1} end

@@ -205,8 +205,8 @@ class Counting:
 
     @property
     def _is_counted(self) -> bool:
-        """Whether the keeper has the position of a batch that follows another: the call is repeated
-        and gets its first answer again, or comes too late."""
+        """Whether the keeper has the position of this batch, which follows another one. Then the
+        call is a repetition: it gets its first answer again as long as that is remembered."""
         if self._stored is None or self._batch.position is None or self._batch.follows is None:
             return False
         return self._stored.before == self._batch.position[1]

@@ -123,8 +123,9 @@ class StoredPositions(Struct):
         return found
 
     def lagging_writes(self, text: str, follows: str) -> dict[int, PositionWrite]:
-        """Return what the shards that have the position `follows` store together with their shares
-        of a batch up to `text`. The others have counted theirs."""
+        """Return, for a batch up to `text`, what is stored in the shards that lost writes, so that
+        they are still at the position `follows`, together with their shares of the batch. The other
+        shards have already counted theirs."""
         shards = [i for i in range(len(self.texts)) if (self.at(i) or "") == follows]
         pair = encode_pair((follows or None, text))
         found = {
@@ -168,9 +169,9 @@ class StoredPositions(Struct):
 async def stored_positions(
     index: ShardIndex, shards: Sequence[Opened], source: str
 ) -> StoredPositions:
-    """Read what the shards of a board store of a source. What seems to differ is read again until
-    it does not change meanwhile, as the shards are not read at one instant. Raises NotReady where
-    it keeps changing."""
+    """Return the positions of a source that the shards of a board store. As the shards are not
+    read at one instant, they are read again if they differ, until two reads agree. Raises
+    NotReady if they keep changing."""
     found = await _read(index, shards, source)
     for _ in range(READS):
         if not found.differ:

@@ -227,8 +227,8 @@ class ShardedIndex:
         recorded: WriteBlock | None = None,
         before: bytes | UnsetType | None = UNSET,
     ) -> None:
-        """Set the data of a member in its shard, and in the label replica, where a label's value
-        may have the same name."""
+        """Set the data of a member in its shard, and in the label replica if the board has one:
+        there the id may be a label's value."""
         await self._index.set_data(home(board, member), member, data, recorded, before)
         if board.rules.has_label_replica:
             await self._index.set_data(label_replica(board), member, data)
@@ -274,7 +274,8 @@ class ShardedIndex:
         follows: str,
         recorded: WriteBlock | None,
     ) -> None:
-        """Set the position in the shards that have the one before it."""
+        """Set the position in the shards that lost writes, so that they are still at the position
+        before it."""
         parts, source = shards(board), stored.source
         try:
             await gather(
@@ -335,7 +336,7 @@ class ShardedIndex:
         return list(dict.fromkeys(key for keys in found for key in keys))
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
-        """Set when rankings of periods expire, if the server's clock is used."""
+        """Set the expiry of the rankings of periods, if the server's clock is used."""
         await gather(self._index.expire(shard, keys, now_ms) for shard in shards(board))
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
