@@ -12,7 +12,7 @@ from laurels.model.durations import duration_of
 from laurels.server.auth.access import Keys
 from laurels.server.auth.at_rest import keys_of
 from laurels.stores.http import keys as calls
-from laurels.stores.http.keys import KeyDescription
+from laurels.stores.http.keys import KeyDetails
 
 from .failures import Usage
 from .option_groups import command
@@ -41,7 +41,7 @@ KeyName = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.")]
 class KeyRing(Protocol):
     """The keys of a store, as the commands use them."""
 
-    def listed(self) -> list[KeyDescription]: ...
+    def listed(self) -> list[KeyDetails]: ...
 
     def create(
         self,
@@ -50,9 +50,9 @@ class KeyRing(Protocol):
         boards: Sequence[str],
         rate: float | None,
         seconds: int | None,
-    ) -> KeyDescription: ...
+    ) -> KeyDetails: ...
 
-    def rotate(self, name: str, grace_seconds: int) -> KeyDescription: ...
+    def rotate(self, name: str, grace_seconds: int) -> KeyDetails: ...
 
     def rotate_signing(self) -> None: ...
 
@@ -66,7 +66,7 @@ class _OfFolder:
         self._keys = keys
         self._record = record
 
-    def listed(self) -> list[KeyDescription]:
+    def listed(self) -> list[KeyDetails]:
         used = self._keys.last_used()
         return [
             calls.describe_key(key, last_used_ms=used.get(key.id)) for key in self._keys.listed()
@@ -79,12 +79,12 @@ class _OfFolder:
         boards: Sequence[str],
         rate: float | None,
         seconds: int | None,
-    ) -> KeyDescription:
+    ) -> KeyDetails:
         fields = {"scope": scope, "boards": boards, "rate": rate, "seconds": seconds}
         with self._record.call("create_key", target=name, request=fields):
             return calls.describe_key(*self._keys.create(name, scope, boards, rate, seconds))
 
-    def rotate(self, name: str, grace_seconds: int) -> KeyDescription:
+    def rotate(self, name: str, grace_seconds: int) -> KeyDetails:
         fields = {"grace_seconds": grace_seconds}
         with self._record.call("rotate_key", target=name, request=fields):
             return calls.describe_key(*self._keys.rotate(name, grace_seconds))
@@ -104,7 +104,7 @@ class _OfServer:
     def __init__(self, url: str) -> None:
         self._wire = config.remote_wire(url)
 
-    def listed(self) -> list[KeyDescription]:
+    def listed(self) -> list[KeyDetails]:
         return self._wire.answer(calls.listed())
 
     def create(
@@ -114,10 +114,10 @@ class _OfServer:
         boards: Sequence[str],
         rate: float | None,
         seconds: int | None,
-    ) -> KeyDescription:
+    ) -> KeyDetails:
         return self._wire.answer(calls.create(name, scope, boards, rate, seconds))
 
-    def rotate(self, name: str, grace_seconds: int) -> KeyDescription:
+    def rotate(self, name: str, grace_seconds: int) -> KeyDetails:
         return self._wire.answer(calls.rotate(name, grace_seconds))
 
     def rotate_signing(self) -> None:

@@ -15,7 +15,7 @@ from laurels.wire.keys import Key, Scope
 from .call import Call, nothing
 
 
-class KeyDescription(Struct, frozen=True, omit_defaults=True):
+class KeyDetails(Struct, frozen=True, omit_defaults=True):
     """A key as it is shown; `key` is its secret, present only if it was just made or rotated."""
 
     name: str
@@ -29,13 +29,13 @@ class KeyDescription(Struct, frozen=True, omit_defaults=True):
     previous_until_ms: int | None = None
 
 
-_one: Any = msgspec.json.Decoder(KeyDescription).decode
-_many: Any = msgspec.json.Decoder(list[KeyDescription]).decode
+_one: Any = msgspec.json.Decoder(KeyDetails).decode
+_many: Any = msgspec.json.Decoder(list[KeyDetails]).decode
 
 
-def describe_key(key: Key, secret: str = "", last_used_ms: int | None = None) -> KeyDescription:
+def describe_key(key: Key, secret: str = "", last_used_ms: int | None = None) -> KeyDetails:
     """Return a key in the form in which it is shown."""
-    return KeyDescription(
+    return KeyDetails(
         key.name,
         key.scope,
         key.boards,
@@ -48,14 +48,14 @@ def describe_key(key: Key, secret: str = "", last_used_ms: int | None = None) ->
     )
 
 
-def listed() -> Call[list[KeyDescription]]:
+def listed() -> Call[list[KeyDetails]]:
     """Return the call that lists all keys, without their secrets."""
     return Call("GET", "/v1/keys", _many)
 
 
 def create(
     name: str, scope: str, boards: Sequence[str], rate: float | None, seconds: int | None
-) -> Call[KeyDescription]:
+) -> Call[KeyDetails]:
     """Return the call that makes a key. It is not repeated if the answer is lost: nobody would know
     the secret of the first key."""
     fields = {"name": name, "scope": scope, "boards": boards, "rate": rate, "seconds": seconds}
@@ -69,7 +69,7 @@ def revoke(name: str) -> Call[None]:
     return Call("DELETE", f"/v1/keys/{quote(name)}", nothing, keyed=True)
 
 
-def rotate(name: str, grace_seconds: int) -> Call[KeyDescription]:
+def rotate(name: str, grace_seconds: int) -> Call[KeyDetails]:
     """Return the call that gives a key a new secret. When sent, it raises UnknownKey."""
     if not is_name(name):
         raise UnknownKey(f"there is no key {name!r}")
