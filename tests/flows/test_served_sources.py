@@ -64,7 +64,7 @@ def test_who_sees_some_boards_alone_sees_no_sources(tmp_path: Path) -> None:
         ('[sources.a]\nfrom = "x"\nurl = 1', "url"),
         ('[sources.a]\nfrom = "x"\nbatch = 0', "batch"),
         ('[sources.a]\nfrom = "x"\nbegin = "end"', "begin"),
-        ('[sources."a/b"]\nfrom = "x"', "sources"),
+        ('[sources."a/b"]\nfrom = "x"', r"expected a name in \[sources\.NAME\], got 'a/b'"),
         ("sources = 1", "sources"),
     ],
 )

@@ -63,7 +63,7 @@ def test_sinks_and_sources_are_listed(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("a name", "--from", "events"), "usage"),
+        (("a name", "--from", "events"), "invalid_name"),
         (("s", "--from", "events", "--begin", "never"), "usage"),
         (("s", "--from", "nothing"), "source_unreadable"),
         (("s", "--from", "."), "source_unreadable"),

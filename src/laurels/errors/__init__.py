@@ -97,7 +97,7 @@ class BoardInvalid(InvalidInput):
 
 
 class InvalidName(BoardInvalid):
-    """The name of a board, column or window is not well-formed."""
+    """The name of a board, column, window, sink or source is not well-formed."""
 
     code = "invalid_name"
     advice = (

@@ -19,7 +19,7 @@ from laurels.flows.ledger.views import drop_view, make_view
 from laurels.flows.listing import listed
 from laurels.flows.sinks.opening import DeliveryOptions, open_target, webhook_secret
 from laurels.flows.sinks.parking import ParkingFile
-from laurels.flows.sinks.positions import forget
+from laurels.flows.sinks.positions import ensure_sink_name, forget
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.status import SinkBoardStatus, reset, statuses
 from laurels.flows.sinks.target import POSITION_PREFIX, SinkTarget
@@ -197,6 +197,7 @@ def run(
     parking = ParkingFile(_parked(running.parked, name), name)
 
     async def sink(lb: AsyncLeaderboards) -> SinkRunner:
+        await ensure_sink_name(lb, name)
         target = open_target(to, name, sending.target(), lb, clock.now_ms)
         runner = SinkRunner(
             lb, target, options, now_ms=clock.now_ms, parking=parking, report=complain

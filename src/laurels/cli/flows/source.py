@@ -3,7 +3,6 @@
 import asyncio
 import io
 import os
-import re
 import secrets
 import signal
 import sys
@@ -22,7 +21,7 @@ from laurels.cli.failures import OutputFailed, Usage, one_line
 from laurels.cli.option_groups import OptionGroup, command
 from laurels.cli.options import DEFAULT_URL, OUTPUT, READING, AsJson, Url
 from laurels.cli.show import Side, complain, put_json, put_line, put_table
-from laurels.errors import LaurelsError, ShardsDiffer
+from laurels.errors import InvalidName, LaurelsError, ShardsDiffer
 from laurels.errors.sources import SourceUnreadable
 from laurels.flows.listing import listed
 from laurels.flows.retries import FlowRetryPolicy
@@ -34,6 +33,7 @@ from laurels.flows.sources.rejects import JsonRejects
 from laurels.flows.sources.retiring import retire
 from laurels.flows.sources.runner import SourceRunner
 from laurels.flows.sources.settings import POSITION_PREFIX, SourceSettings
+from laurels.model.validation import is_name, safe_repr
 
 from .listing import put_listed
 
@@ -47,7 +47,6 @@ _POSITION_COLUMNS: Sequence[tuple[str, Side]] = (
     ("position", "right"),
     ("counted until", "left"),
 )
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 app = typer.Typer(help="Streams of events that feed boards.", rich_markup_mode=None)
 
@@ -273,8 +272,8 @@ def retire_(
 
 
 def _settings(name: str, boards: str | None, running: RunningOptions) -> SourceSettings:
-    if _NAME.fullmatch(name) is None:
-        raise Usage(f"expected 1 to 64 letters, digits, '_', '.' and '-' as NAME, got {name!r}")
+    if not is_name(name):
+        raise InvalidName(f"expected a name for a source, got {safe_repr(name)}")
     if running.begin not in (None, "start", "now"):
         raise Usage(f"expected start or now for --begin, got {running.begin!r}")
     return SourceSettings(

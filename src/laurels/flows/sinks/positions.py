@@ -1,12 +1,33 @@
 """The position of a sink in the store."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
-from laurels.errors import PositionDiffers, PositionMoved
+from laurels.errors import InvalidName, PositionDiffers, PositionMoved, UnknownBoard
 from laurels.errors.sinks import SinkOvertaken
 from laurels.model.board_patterns import reaches
+from laurels.model.validation import is_name, is_unicode, safe_repr
+
+from .target import POSITION_PREFIX
+
+MOST_CHARACTERS = 4_096
+"""The length of the longest name of a position that a store accepts."""
+
+
+async def ensure_sink_name(boards: AsyncLeaderboards, name: str) -> None:
+    """Raise InvalidName for a name that is not well-formed, unless a board has a position of that
+    sink: earlier versions accepted any name, and such a sink continues."""
+    if is_name(name):
+        return
+    source = POSITION_PREFIX + name
+    if is_unicode(name) and len(source) <= MOST_CHARACTERS:
+        for board in await boards.boards():
+            with suppress(UnknownBoard):  # deleted meanwhile
+                if await boards.position(board.name, source):
+                    return
+    raise InvalidName(f"expected a name for a sink, got {safe_repr(name)}")
 
 
 async def move_position(

@@ -19,6 +19,7 @@ from msgspec import Struct
 from laurels import config
 from laurels.api.aio import AsyncLeaderboards
 from laurels.flows.sinks.configured import BackgroundSinks
+from laurels.flows.sinks.positions import ensure_sink_name
 from laurels.flows.sources.configured import BackgroundSources
 from laurels.model.validation import notation
 from laurels.server.admission.client_address import ClientAddresses
@@ -145,6 +146,8 @@ async def run(
         auditor = Auditor(backing.store.audit_log, _now_ms)
         served = _Served(settings, lb, backing.store, keys, reader, auditor, order)
         if settings.sinks and (order is None or order.number == 1):
+            for name in settings.sinks:
+                await ensure_sink_name(lb, name)
             sinks = BackgroundSinks(settings.sinks, lb, _now_ms, _log_sink)
             served.metrics.sinks = sinks.figures
             upkeep.append(asyncio.create_task(sinks.go_on()))

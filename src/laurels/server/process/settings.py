@@ -18,7 +18,7 @@ from laurels.config import KEY_VARIABLE
 from laurels.errors.service import InvalidSettings
 from laurels.flows.sinks.configured import SinkSettings
 from laurels.flows.sources.configured import ConfiguredSource, SourceName
-from laurels.model.validation import expectation
+from laurels.model.validation import expectation, is_name, safe_repr
 
 PREFIX = "LAURELS_"
 ADMIN_KEY = "LAURELS_ADMIN_KEY"
@@ -275,6 +275,10 @@ def _judged(values: Mapping[str, Any], where: str) -> Settings:
 def _named(message: str, values: Mapping[str, Any]) -> str:
     """Return the message of a validation error with the setting and its value instead of a JSON
     path."""
+    for table in FILE_ONLY:
+        if message.endswith(f" - at `key` in `$.{table}`"):
+            wrong = next(name for name in values[table] if not is_name(name))
+            return f"expected a name in [{table}.NAME], got {safe_repr(wrong)}"
     what, _, path = message.partition(" - at `$.")
     path = path.rstrip("`")
     name = re.split(r"[.\[]", path)[0]
