@@ -241,7 +241,7 @@ def test_a_server_shows_no_password_whatever_the_state_of_its_sinks_and_sources(
                 "the others send",
             )
             paths = (
-                *("/metrics", "/readyz", "/v1/stats", "/v1/boards", "/v1/audit", "/openapi.json"),
+                *("/metrics", "/readyz", "/v1/stats", "/v1/boards", "/v1/audit", "/v1/sinks"),
                 *("/v1/boards/b/positions", "/v1/boards/b/changes", "/v1/boards/b/stats"),
             )
             for path in paths:

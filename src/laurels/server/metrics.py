@@ -213,6 +213,11 @@ class Exposed(Collector):
             "Boards with changes that were removed before a sink had sent them.",
             labels=["sink"],
         )
+        failing = GaugeMetricFamily(
+            "laurels_sink_failing_seconds",
+            "Seconds since a sink, or one of its boards, has sent nothing as every attempt failed.",
+            labels=["sink"],
+        )
         restarts = CounterMetricFamily(
             "laurels_sink_restarts",
             "How many times all entries of a board were sent again, as changes were missing.",
@@ -221,12 +226,13 @@ class Exposed(Collector):
         for name, figures in sinks.items():
             used.add_metric([name], figures.used(now_ms))
             lost.add_metric([name], figures.lost)
+            failing.add_metric([name], figures.failing_seconds(now_ms))
             restarts.add_metric([name], figures.restarts)
             delivered.add_metric([name], figures.delivered)
             parked.add_metric([name], figures.parked)
             waiting.add_metric([name], figures.waiting)
             lag.add_metric([name], figures.lag_seconds(now_ms))
-        yield from (delivered, parked, waiting, lag, used, lost, restarts)
+        yield from (delivered, parked, waiting, lag, failing, used, lost, restarts)
 
     def _of_sources(self) -> Iterator[Metric]:
         sources = self._metrics.sources

@@ -3,17 +3,22 @@
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
 import laurels
+from laurels import config
 from laurels.api.aio import AsyncLeaderboards
 from laurels.cli.option_groups import OptionGroup, command
 from laurels.cli.options import CONNECTION, DEFAULT_URL, READING, AsJson, Url
 from laurels.cli.show import Side, complain, put_json, put_line, put_table
+from laurels.errors import LaurelsError
+from laurels.errors.service import Forbidden, NoSuchPath
+from laurels.errors.sinks import TargetRefused, TargetUnavailable
 from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.views import drop_view, make_view
 from laurels.flows.listing import listed
@@ -21,9 +26,12 @@ from laurels.flows.sinks.opening import DeliveryOptions, open_target, webhook_se
 from laurels.flows.sinks.parking import ParkingFile
 from laurels.flows.sinks.positions import ensure_sink_name, forget
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
-from laurels.flows.sinks.status import SinkBoardStatus, reset, statuses
+from laurels.flows.sinks.status import SinkBoardStatus, reset, statuses, with_waits
 from laurels.flows.sinks.target import POSITION_PREFIX, SinkTarget
+from laurels.model.validation import names_in_short
+from laurels.stores.http.calls import sinks
 from laurels.timeline.clock import SystemClock
+from laurels.wire.sinks import SinkReport, SinkWait
 
 from .listing import put_listed
 
@@ -228,10 +236,11 @@ def status(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Show a sink's position on each board, and how far it is behind.
+    """Show a sink's position on each board, how far it is behind, and why it waits.
 
-    Warns where changes that are not sent take half of what the board keeps or more. Exits with 1 if
-    the changes after a position are no longer kept.
+    The service at --at tells why a sink that it runs waits. With --to, the target is tried. Warns
+    where changes that are not sent take half of what the board keeps or more. Exits with 1 if the
+    changes after a position are no longer kept, with 2 if the target fails.
 
     \b
     Examples:
@@ -239,14 +248,19 @@ def status(
       laurels sink status ledger --to postgresql://postgres@localhost/boards --json
     """
     options, clock = SinkOptions(name, boards), SystemClock()
+    failed: LaurelsError | None = None
 
     async def ask(lb: AsyncLeaderboards) -> list[SinkBoardStatus]:
-        if to is None:
-            return await statuses(lb, None, options, clock.now_ms())
-        target = open_target(to, name, DeliveryOptions(), lb, clock.now_ms)
-        return await _opened(target, lambda: statuses(lb, target, options, clock.now_ms()))
+        nonlocal failed
+        if to is not None:
+            target = open_target(to, name, DeliveryOptions(), lb, clock.now_ms)
+            try:
+                return await _opened(target, lambda: statuses(lb, target, options, clock.now_ms()))
+            except (TargetUnavailable, TargetRefused) as error:
+                failed = error
+        return await statuses(lb, None, options, clock.now_ms())
 
-    found = _with_boards(at, ask)
+    found = with_waits(_with_boards(at, ask), _report_of(name, at))
     if json:
         put_json(found)
     else:
@@ -259,6 +273,9 @@ def status(
             )
         if each.code is not None:
             complain(f"{each.board}: {name} has lost changes ({each.code})")
+    _complain_of_waits(name, found, clock.now_ms())
+    if failed is not None:
+        raise failed
     return NO if any(each.state == "lost" for each in found) else 0
 
 
@@ -407,6 +424,39 @@ def resend(
 
     put_line(f"sent {_with_boards(at, send):,} changes")
     return 0
+
+
+def _report_of(name: str, at: str) -> SinkReport | None:
+    """Return the state of a sink that the service at a URL runs; None if no service runs it, or the
+    caller may not know."""
+    if not config.is_remote(at):
+        return None
+    with closing(config.remote_wire(at)) as wire:
+        try:
+            found = wire.answer(sinks())
+        except (Forbidden, NoSuchPath):  # a key for some boards, or a service without that path
+            return None
+    report = next((each for each in found if each.name == name), None)
+    if report is not None and report.elsewhere:
+        complain(f"another process of the service runs {name} and knows why it waits: ask again")
+    return report
+
+
+def _complain_of_waits(name: str, found: Sequence[SinkBoardStatus], now_ms: int) -> None:
+    """Print why boards wait, once for each reason."""
+    reasons: dict[str, tuple[SinkWait, list[str]]] = {}
+    for each in found:
+        if each.wait is not None:
+            reasons.setdefault(each.wait.error, (each.wait, []))[1].append(each.board)
+    for wait, names in reasons.values():
+        since = datetime.fromtimestamp(wait.since_ms / 1_000, UTC).isoformat(timespec="seconds")
+        again = "no further attempt by itself"
+        if wait.next_ms is not None:
+            again = f"next attempt in {max(0, wait.next_ms - now_ms) / 1_000:.0f} s"
+        complain(
+            f"{names_in_short(names)}: {name} has sent nothing since {since} ({wait.attempts:,} "
+            f"attempts, {again}) [{wait.code}]: {' '.join(wait.error.split())}"
+        )
 
 
 def _parked(file: Path | None, name: str) -> Path:

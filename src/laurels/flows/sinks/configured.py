@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.errors import LaurelsError
+from laurels.flows.retries import Sleep
 
 from .figures import SinkFigures
 from .opening import DeliveryOptions, open_target, webhook_secret
@@ -43,11 +44,13 @@ class BackgroundSinks:
         lb: AsyncLeaderboards,
         now_ms: Callable[[], int],
         report: Callable[[str, str], None],
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._settings = settings
         self._lb = lb
         self._now_ms = now_ms
         self._report = report
+        self._sleep = sleep
         self.figures: dict[str, SinkFigures] = {}
         for name in settings:
             self._runner(name)
@@ -57,16 +60,20 @@ class BackgroundSinks:
         await asyncio.gather(*[self._keep(name) for name in self._settings])
 
     async def _keep(self, name: str) -> None:
+        figures = SinkFigures({})
         while True:
+            ended_by = figures.wait
             try:
                 runner = self._runner(name)
-                self.figures[name] = runner.figures
+                figures = self.figures[name] = runner.figures
+                figures.wait = ended_by
                 await runner.run()
-            except LaurelsError as error:
-                self._report(name, str(error))
             except Exception as error:  # must not end other sinks or the service
-                self._report(name, repr(error))
-            await asyncio.sleep(AGAIN_SECONDS)
+                self._report(name, str(error) if isinstance(error, LaurelsError) else repr(error))
+                if not figures.delivered:
+                    figures.wait = ended_by  # every attempt failed since then
+                figures.fail(error, self._now_ms(), AGAIN_SECONDS)
+            await self._sleep(AGAIN_SECONDS)
 
     def _runner(self, name: str) -> SinkRunner:
         """Return a sink that is not running yet. Raises InvalidTarget, MissingDriver."""
@@ -82,4 +89,5 @@ class BackgroundSinks:
             now_ms=self._now_ms,
             parking=ParkingFile(path, name),
             report=lambda text: self._report(name, text),
+            sleep=self._sleep,
         )

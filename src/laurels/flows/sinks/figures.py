@@ -4,10 +4,41 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from laurels.errors import LaurelsError
+from laurels.wire.sinks import SinkReport, SinkWait
+
 from .retention import WARNED_AT, Retention
 
+BOARDS_SHOWN = 1_000
+"""The most boards whose errors a report has."""
 
-class BoardFigures(Struct):
+
+class Attempts(Struct, kw_only=True):
+    """The failed attempts since the last one that succeeded."""
+
+    wait: SinkWait | None = None
+    """Why nothing is sent, None after a success."""
+
+    @property
+    def error(self) -> str | None:
+        """The error of the last attempt, None after a success."""
+        return None if self.wait is None else self.wait.error
+
+    def fail(self, error: Exception, now_ms: int, seconds: float | None = None) -> None:
+        """Note a failed attempt; the next one is made after some seconds, or never by itself."""
+        next_ms = None if seconds is None else now_ms + int(seconds * 1_000)
+        code, text = "internal", repr(error)
+        if isinstance(error, LaurelsError):
+            code, text = error.code, str(error)
+        before = self.wait or SinkWait(code, text, now_ms, 0)
+        self.wait = SinkWait(code, text, before.since_ms, before.attempts + 1, next_ms)
+
+    def succeed(self) -> None:
+        """Note an attempt that succeeded."""
+        self.wait = None
+
+
+class BoardFigures(Attempts):
     """The progress of a sink on one board."""
 
     delivered: int = 0
@@ -19,8 +50,6 @@ class BoardFigures(Struct):
     """The time of the oldest change that is not delivered; None if there is none."""
     waiting: int = 0
     """The number of changes that are not delivered."""
-    error: str | None = None
-    """The error of the last attempt, None after a success."""
     retention: Retention | None = None
     """The retention of the board, None before the first delivery."""
     is_registered: bool = False
@@ -42,8 +71,9 @@ class BoardFigures(Struct):
         return self.retention.used(self.waiting, age_ms, is_registered=self.is_registered)
 
 
-class SinkFigures(Struct):
-    """The figures of a sink, by board."""
+class SinkFigures(Attempts):
+    """The figures of a sink, by board. Its own attempts are those that concern no single board,
+    such as to connect."""
 
     boards: dict[str, BoardFigures]
 
@@ -71,6 +101,29 @@ class SinkFigures(Struct):
     def lost(self) -> int:
         """The number of boards on which the sink has lost changes."""
         return sum(board.has_lost for board in self.boards.values())
+
+    @property
+    def reason(self) -> SinkWait | None:
+        """Why the sink or one of its boards sends nothing; the reason that holds longest."""
+        found = [self.wait, *(board.wait for board in self.boards.values())]
+        return min((each for each in found if each), key=lambda wait: wait.since_ms, default=None)
+
+    def failing_seconds(self, now_ms: int) -> float:
+        """Return for how long every attempt of the sink, or on one of its boards, has failed."""
+        return 0.0 if self.reason is None else max(0, now_ms - self.reason.since_ms) / 1_000
+
+    def report(self, name: str, now_ms: int) -> SinkReport:
+        """Return the state of the sink for an answer."""
+        failing = [(board, each.wait) for board, each in self.boards.items() if each.wait]
+        return SinkReport(
+            name,
+            self.delivered,
+            self.parked,
+            self.waiting,
+            self.lag_seconds(now_ms),
+            self.wait,
+            dict(failing[:BOARDS_SHOWN]),
+        )
 
     def used(self, now_ms: int) -> float:
         """Return the largest share of a board's retention that waiting changes take."""

@@ -31,7 +31,7 @@ from laurels.errors.sinks import SinkBehind, TargetRefused
 from laurels.flows.retries import Backoff, FlowRetryPolicy, Sleep
 from laurels.model.board_patterns import reaches
 
-from .figures import BoardFigures, SinkFigures
+from .figures import Attempts, SinkFigures
 from .positions import move_position
 from .retention import WARNED_AT, Retention, retention_of
 from .round import BoardRound
@@ -128,7 +128,7 @@ class SinkRunner:
         errors of the target and the store; those of a single board are recorded in `failed`
         instead."""
         try:
-            await self._patiently(self._target.open, None)
+            await self._patiently(self._target.open, self.figures)
             if self._options.until_end:
                 self._begin(await self._found())
                 await asyncio.gather(*self._tasks)
@@ -164,7 +164,7 @@ class SinkRunner:
             changed = await self._changed(changed.cursor)
 
     async def _changed(self, cursor: str | None) -> ChangedBoards:
-        return await self._patiently(lambda: self._boards.changed_boards(cursor), None)
+        return await self._patiently(lambda: self._boards.changed_boards(cursor), self.figures)
 
     async def _wait(self, seconds: float) -> None:
         """Wait for some seconds. Raises the error of a reader that fails meanwhile."""
@@ -230,7 +230,7 @@ class SinkRunner:
 
     async def _found(self) -> list[str]:
         """Return the names of all boards that the sink reads."""
-        boards = await self._patiently(self._boards.boards, None)
+        boards = await self._patiently(self._boards.boards, self.figures)
         kept = [
             each for each in boards if each.changes and reaches(self._options.boards, each.name)
         ]
@@ -257,25 +257,24 @@ class SinkRunner:
         except (SinkBehind, TargetRefused) as error:
             self.failed[board] = error
             figures = self.figures.of(board)
-            figures.error, figures.has_lost = str(error), isinstance(error, SinkBehind)
+            figures.has_lost = isinstance(error, SinkBehind)
+            figures.fail(error, self._now_ms())
             self._delivering.discard(reader)
             self._report(f"{board}: {error}")
 
-    async def _patiently(self, call: Callable[[], Awaitable[T]], figures: BoardFigures | None) -> T:
+    async def _patiently(self, call: Callable[[], Awaitable[T]], attempts: Attempts) -> T:
         """Return the result of a call; repeat it while its error may be temporary."""
         has_failed = False
 
-        def waiting(error: LaurelsError, _seconds: float) -> None:
+        def waiting(error: LaurelsError, seconds: float) -> None:
             nonlocal has_failed
-            if figures is not None:
-                figures.error = str(error)
+            attempts.fail(error, self._now_ms(), seconds)
             if not has_failed:
                 self._report(str(error))
             has_failed = True
 
         result = await FlowRetryPolicy(self._sleep, waiting).call(call)
-        if figures is not None:
-            figures.error = None
+        attempts.succeed()
         return result
 
 
@@ -424,17 +423,19 @@ class _BoardReader:
             try:
                 await self._call(lambda: self._once(page))
             except TargetRefused as error:
-                self._figures.error = str(error)
                 parking = self._sink._parking
                 if self._target.keeps_positions or parking is None:
                     raise
                 if backoff.failures + 1 < self._options.tries:
-                    await backoff.wait()
+                    await backoff.wait(waiting=partial(self._note_refusal, error))
                     continue
                 await parking.park(page, error)
                 self._sink._report(f"{page.board}: parked {len(page.changes)} changes: {error}")
                 return False
             return True
+
+    def _note_refusal(self, error: TargetRefused, seconds: float) -> None:
+        self._figures.fail(error, self._sink._now_ms(), seconds)
 
     async def _once(self, page: SinkPage) -> None:
         async with self._sink._turn:

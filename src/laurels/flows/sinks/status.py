@@ -1,6 +1,9 @@
 """The position of a sink in the changes of its boards, and moving it elsewhere."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.changes.answers import is_own
@@ -10,6 +13,7 @@ from laurels.errors import ChangesExpired, CursorDiverged
 from laurels.errors.sinks import SinkBehind
 from laurels.model.board import Board
 from laurels.model.board_patterns import reaches
+from laurels.wire.sinks import SinkReport, SinkWait
 
 from .positions import set_position
 from .retention import WARNED_AT, retention_of
@@ -28,7 +32,8 @@ class SinkBoardStatus(Struct, frozen=True):
     `lag_changes` is the exact number of changes that are not sent, without the positions of sinks;
     `lag_seconds` is the age of the oldest of them. `used` is the share of what the board keeps that
     they take: at 1 the board removes changes that were not sent. `code` is `sink_behind` if it has
-    (`lost`).
+    (`lost`). `wait` tells why changes are not sent, if that is known: only the process that runs
+    the sink knows it.
     """
 
     board: str
@@ -38,6 +43,7 @@ class SinkBoardStatus(Struct, frozen=True):
     lag_seconds: float | None = None
     used: float | None = None
     code: str | None = None
+    wait: SinkWait | None = None
 
     @property
     def is_nearly_lost(self) -> bool:
@@ -52,6 +58,20 @@ async def statuses(
     to the store."""
     kept = await _boards(boards, options)
     return [await _status(boards, target, board, options, now_ms) for board in kept]
+
+
+def with_waits(
+    statuses: Iterable[SinkBoardStatus], report: SinkReport | None
+) -> list[SinkBoardStatus]:
+    """Return the status of each board with the reason why its changes are not sent, from the report
+    of the service that runs the sink."""
+    found = []
+    for status in statuses:
+        wait = None
+        if report is not None and status.state != "done":
+            wait = report.boards.get(status.board) or report.wait
+        found.append(replace(status, wait=wait))
+    return found
 
 
 async def reset(

@@ -12,6 +12,7 @@ from laurels.server.verbs import (
     changes,
     copies,
     queries,
+    sinks,
     streams,
     upkeep,
     writes,
@@ -27,6 +28,7 @@ ROUTES: list[Route] = [
     *changes.ROUTES,
     *callers.ROUTES,
     *upkeep.ROUTES,
+    *sinks.ROUTES,
     *copies.ROUTES,
     *audit.ROUTES,
 ]

@@ -39,6 +39,7 @@ from laurels.wire.parameters import board_path, target, write_label_names
 from laurels.wire.queries import query_target
 from laurels.wire.receipts import RemoteReceipts, joined
 from laurels.wire.requests import MAX_BATCH, BatchTooLong
+from laurels.wire.sinks import SinkReport
 
 from .arguments import EventBatch, batch, event, member_text
 from .call import Call, decoder, nothing, then
@@ -56,6 +57,7 @@ _positions = then(decoder(dict[str, dict[str, str]]), lambda found: found["posit
 _changes = decoder(ChangePage)
 _changed_boards = decoder(ChangedBoards)
 _audit = decoder(AuditPage)
+_sinks = decoder(list[SinkReport])
 _stats = decoder(Stats)
 _board_stats = decoder(BoardStats)
 _report = decoder(CheckReport)
@@ -212,6 +214,11 @@ def changes(board: str, after: str | None, limit: int, *, initial: bool) -> Call
 
 def changed_boards(after: str | None) -> Call[ChangedBoards]:
     return Call("GET", target("/v1/changes", after=after), _changed_boards)
+
+
+def sinks() -> Call[list[SinkReport]]:
+    """Return the call for the state of the sinks that the service runs."""
+    return Call("GET", "/v1/sinks", _sinks)
 
 
 def audit(board: str | None, before: str | None, limit: int) -> Call[AuditPage]:
