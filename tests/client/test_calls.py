@@ -37,6 +37,7 @@ from laurels.errors import (
 from laurels.errors.service import (
     Overloaded,
     ServerUnreachable,
+    ServiceOutdated,
     TooManyRequests,
     Unauthorized,
     UnknownAnswer,
@@ -362,3 +363,15 @@ def test_a_member_in_no_window_has_a_card_without_standings(tmp_path: Path) -> N
     with Served(tmp_path / "boards") as served, laurels.open(served.url) as lb:
         lb.create(laurels.Board("b", windows=["all", "day"]))
         assert lb.card("b", "nobody") == {"all": None, "day": None}
+
+
+def test_an_older_service_that_cannot_name_changed_boards_is_named() -> None:
+    """Reading every board instead, as often as a sink asks, would load the service."""
+    script = Script(refusal(404, "not_found", "there is no /v1/changes"))
+    with pytest.raises(ServiceOutdated, match=r"GET /v1/changes.*; upgrade the service") as caught:
+        script.open().changed_boards()
+    assert not caught.value.retryable, "a sink ends with it, rather than to wait for an upgrade"
+    script = Script(refusal(403, "forbidden"))
+    with pytest.raises(LaurelsError) as other:
+        script.open().changed_boards()
+    assert other.value.code == "forbidden"

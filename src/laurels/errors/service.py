@@ -305,3 +305,11 @@ class UnknownAnswer(Fault):
     code = "unknown_answer"
     status = 502
     advice = "check the address, and any proxy between client and server"
+
+
+class ServiceOutdated(Fault):
+    """The service is older than its client, and lacks an endpoint that the client needs."""
+
+    code = "service_outdated"
+    status = 501
+    advice = "upgrade the service before its clients and sinks"

@@ -9,6 +9,8 @@ from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command, SubmitMany
 from laurels.core.query import Query
 from laurels.core.stats import BoardStats, CheckReport, Stats
+from laurels.errors import LaurelsError
+from laurels.errors.service import NoSuchPath, ServiceOutdated
 from laurels.model.board import Board
 from laurels.stores.intake.commands import is_long
 from laurels.wire.audit_page import AuditPage
@@ -61,7 +63,14 @@ class RemoteStore:
         return self.wire.answer(calls.changes(board, after, limit, initial=initial))
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
-        return self.wire.answer(calls.changed_boards(after))
+        try:
+            return self.wire.answer(calls.changed_boards(after))
+        except LaurelsError as error:
+            if error.code != NoSuchPath.code:
+                raise
+            raise ServiceOutdated(
+                "the service has no GET /v1/changes, which names the boards with new changes"
+            ) from error
 
     def position(self, board: str, source: str) -> str | None:
         return self.wire.answer(calls.position(board, source))
