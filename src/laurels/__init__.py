@@ -105,7 +105,7 @@ def open(
         return config.direct(
             url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
         )
-    return Leaderboards(
+    return config.recorded_verbs(
         config.connect(url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step)
     )
 
@@ -140,7 +140,7 @@ class _Opening:
             log_keep=log_keep,
             max_clock_step=max_clock_step,
         )
-        return AsyncLeaderboards(service)
+        return config.recorded_verbs_async(service)
 
     def __await__(self) -> Generator[Any, None, AsyncLeaderboards]:
         return self._open().__await__()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import httpx
 import msgspec
 import pytest
 
+import laurels
+from laurels.errors import Forked, NotInAuditLog
 from laurels.stores.local.files.audit import NAME
 from laurels.wire.audit_entry import AuditEntry
 from tests.redis.servers import Server
@@ -18,7 +22,8 @@ from tests.serving import ADMIN_KEY, JSON, Served
 
 from .running import Shell
 
-WHO = f"the command line (user {pwd.getpwuid(os.getuid()).pw_name})"
+USER = pwd.getpwuid(os.getuid()).pw_name
+WHO = f"the command line (user {USER})"
 
 
 def administer(shell: Shell) -> None:
@@ -77,7 +82,7 @@ def test_each_administrative_command_on_a_folder_is_one_entry(shell: Shell) -> N
     assert {entry.by for entry in found} == {WHO}
     assert {entry.status for entry in found} == {200}
     assert found[1].request == {"title": "Gifts"}
-    assert found[2].request == {"title": "", "windows": ["all", "day"]}
+    assert found[2].request["windows"] == ["all", "day"], "the whole definition of the file"
     assert brief(audited(shell, "gifts")) == EXPECTED[:3]
     assert brief(audited(shell, "--limit", "1")) == EXPECTED[-1:]
     assert (shell.directory / "boards" / NAME).stat().st_mode & 0o777 == 0o600
@@ -133,6 +138,47 @@ def test_an_audit_log_that_cannot_be_written_is_a_warning(shell: Shell) -> None:
     ran = shell.ok("board", "create", "more")
     assert ran.err.startswith("warning: `create` is not in the audit log: ")
     assert shell("audit").err.startswith("error [storage_failed]")
+
+
+def test_a_program_is_recorded_in_its_own_name(shell: Shell) -> None:
+    with laurels.open(shell.directory / "boards") as lb:
+        lb.create(laurels.Board("gifts"))
+    shell.ok("board", "delete", "gifts", "--yes")
+    assert [entry.by for entry in audited(shell)] == [f"a program (user {USER})", WHO]
+
+
+def test_an_entry_that_a_program_cannot_write_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(b"no database " * 1_000)
+
+    async def tasks() -> None:
+        async with laurels.open_async(tmp_path) as lb:
+            await asyncio.gather(*[lb.set("gifts", f"m{n}", n) for n in range(3)])
+
+    with laurels.open(tmp_path) as lb:
+        with pytest.warns(NotInAuditLog, match="`create` is not in the audit log: ") as warned:
+            lb.create(laurels.Board("gifts"))
+        assert warned[0].filename == __file__
+        with warnings.catch_warnings(action="error"), pytest.raises(NotInAuditLog):
+            lb.set("gifts", "ann", 1)
+    with pytest.warns(NotInAuditLog, match="`set`"):
+        asyncio.run(tasks())
+    with laurels.open(tmp_path) as lb:
+        assert lb.top("gifts").total == 4, "what could not be recorded was carried out"
+
+
+def test_a_child_of_the_process_writes_no_entries(tmp_path: Path) -> None:
+    with laurels.open(tmp_path) as lb:
+        lb.create(laurels.Board("gifts"))
+        child = os.fork()
+        if child == 0:
+            try:
+                lb.delete("gifts")
+            except Forked:
+                os._exit(7)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert [entry.verb for entry in lb.audit()] == ["create"]
 
 
 def test_a_folder_without_entries_is_only_looked_at(shell: Shell, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.errors import InvalidCursor, InvalidLimit
+from laurels.core.mending import RankingEntries, StoredEntry
+from laurels.errors import BoardExists, InvalidCursor, InvalidLimit, MemberEmpty
 from tests.contract.deployments import Deployment
 
 
@@ -28,6 +29,56 @@ def test_a_page_has_1_to_1000_entries(lb: laurels.Leaderboards, limit: Any) -> N
 def test_a_page_goes_on_from_the_next_of_another(lb: laurels.Leaderboards, before: str) -> None:
     with pytest.raises(InvalidCursor, match="expected the `next` of an answer for before"):
         lb.audit(before=before)
+
+
+def administer(lb: laurels.Leaderboards) -> None:
+    """Call each verb that administers, some that do not, and some that are refused."""
+    lb.create(laurels.Board("gifts", title="Gifts"))
+    lb.change("gifts", title="More")
+    with pytest.raises(BoardExists):
+        lb.create(laurels.Board("gifts"))
+    lb.submit("gifts", "ann", 1)
+    lb.set("gifts", "ann", 5, id="e1")
+    with pytest.raises(MemberEmpty):
+        lb.set("gifts", "", 5)
+    lb.set_data("gifts", "ann", {"name": "Ann"})
+    lb.mend("gifts", [RankingEntries("all", None, None, [StoredEntry("ann")])])
+    lb.remove("gifts", "ann")
+    lb.rebuild()
+    lb.delete("gifts")
+
+
+ADMINISTERED = ["create", "change", "set", "mend", "remove", "rebuild", "delete"]
+
+
+def test_each_call_that_administers_is_one_entry(lb: laurels.Leaderboards) -> None:
+    administer(lb)
+    entries = lb.audit().entries[::-1]
+    assert [entry.verb for entry in entries] == ADMINISTERED
+    assert [entry.board for entry in entries] == [
+        None if verb == "rebuild" else "gifts" for verb in ADMINISTERED
+    ]
+    requests = {entry.verb: entry.request for entry in entries}
+    assert requests["change"] == {"title": "More"}
+    assert requests["set"] == {"member": "ann", "value": 5, "id": "e1"}
+    assert requests["remove"] == {"member": "ann"}
+    assert requests["create"]["title"] == "Gifts"
+    assert {entry.status for entry in entries} <= {200, 201, 204}
+    assert len({entry.by for entry in entries}) == 1
+
+
+def test_tasks_of_an_event_loop_are_recorded_alike(deployment: Deployment) -> None:
+    async def main() -> laurels.AuditPage:
+        async with deployment.opened_async() as lb:
+            await lb.create(laurels.Board("gifts"))
+            await asyncio.gather(*[lb.set("gifts", f"m{n}", n) for n in range(8)])
+            await lb.remove("gifts", "m0")
+            await asyncio.to_thread(lb.sync.remove, "gifts", "m1")
+            await lb.rebuild()
+            return await lb.audit()
+
+    verbs = [entry.verb for entry in asyncio.run(main()).entries[::-1]]
+    assert verbs == ["create", *["set"] * 8, "remove", "remove", "rebuild"]
 
 
 def test_event_loops_have_the_same_verb(deployment: Deployment) -> None:

@@ -29,6 +29,7 @@ from laurels.stores.base import AsyncStore
 from laurels.stores.intake.accept import warn_if_all_refused
 
 from .leaderboards import EXPORT_CHUNK, POLL_SECONDS, Leaderboards, listed_whole
+from .recording import AsyncRecorded, Recorded, Recorder
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -118,10 +119,18 @@ class AsyncLeaderboards:
     object, for threads beside the loop.
     """
 
-    def __init__(self, store: AsyncStore) -> None:
-        self.sync = Leaderboards(store)
+    def __init__(self, store: AsyncStore, recorder: Recorder | None = None) -> None:
+        """Make the verbs over a store; `recorder` records those that administer."""
         over: Any = _Awaited(store)
-        self._verbs = Leaderboards(over)
+        self._recorded: AsyncRecorded | None = None
+        if recorder is None:
+            self.sync = Leaderboards(store)
+            self._verbs = Leaderboards(over)
+        else:
+            self.sync = Leaderboards(store, Recorded(store, recorder))
+            recorded: Any = AsyncRecorded(store, recorder)
+            self._recorded = recorded
+            self._verbs = Leaderboards(over, recorded)
         self._store = store
         store.start()
 
@@ -232,6 +241,8 @@ class AsyncLeaderboards:
                 await asyncio.sleep(poll_seconds)
 
     async def close(self) -> None:
+        if self._recorded is not None:
+            await self._recorded.close()
         await self._store.close_async()
 
     async def __aenter__(self) -> Self:

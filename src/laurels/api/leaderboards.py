@@ -53,6 +53,8 @@ from laurels.stores.base import Store
 from laurels.stores.intake.accept import warn_if_all_refused
 from laurels.wire.audit_page import AuditPage
 
+from .recording import Administration
+
 EXPORT_CHUNK = 1_000
 POLL_SECONDS = 0.1
 """How often changes are polled after none were found."""
@@ -72,8 +74,11 @@ class Leaderboards:
     label: `lb.top("gifts", by="room")`. UnknownScope is raised if the board has no such scope.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, administration: Administration | None = None) -> None:
+        """Make the verbs over a store; those that administer go through `administration`, which
+        may record them, by default to the store itself."""
         self._store = store
+        self._administration = store if administration is None else administration
         self._ask = store.ask
         self._cached_view = store.cached_view
 
@@ -86,7 +91,7 @@ class Leaderboards:
         fault), BoardExists.
         """
         defined = board if isinstance(board, Board) else Board.from_json(board)
-        return self._store.write(CreateBoard(defined, exist_ok))
+        return self._administration.write(CreateBoard(defined, exist_ok))
 
     def change(self, name: str, /, **changes: Any) -> Board:
         """Change a board's `title`, `keep`, `changes` or `head`, or add `windows`, `scopes` or
@@ -94,7 +99,7 @@ class Leaderboards:
 
         Any other change, and removing one of these, raises UnsafeChange with the reasons.
         """
-        return self._store.write(ChangeBoard(name, changes))
+        return self._administration.write(ChangeBoard(name, changes))
 
     def get(self, name: str) -> Board:
         """Return the definition of a board."""
@@ -106,7 +111,7 @@ class Leaderboards:
 
     def delete(self, name: str) -> None:
         """Delete a board and all it contains."""
-        return self._store.write(DeleteBoard(name))
+        return self._administration.write(DeleteBoard(name))
 
     # Writes
 
@@ -188,7 +193,7 @@ class Leaderboards:
         except in event time.
         """
         event = member, value, at, id, labels
-        return self._store.write(Submit(board, event, window, scope, absolute=True))
+        return self._administration.write(Submit(board, event, window, scope, absolute=True))
 
     def set_data(self, board: str, member: str, data: Any, *, before: Any = UNSET) -> None:
         """Set the data of a member, JSON of up to 1 KiB (a name, an avatar); None removes it. With
@@ -204,7 +209,7 @@ class Leaderboards:
 
         The ids of its events stay remembered.
         """
-        return self._store.write(RemoveMember(board, member))
+        return self._administration.write(RemoveMember(board, member))
 
     def mend(self, board: str, rankings: Sequence[RankingEntries], *, at: Any = None) -> int:
         """Replace entries of rankings as a whole, with the times that decide between equal scores;
@@ -215,7 +220,7 @@ class Leaderboards:
         that are no longer kept are left out. In event time `at` is the board's time from then on,
         if that is later. Raises InvalidEntry, and for windows that change with time as well.
         """
-        return self._store.write(Mend(board, rankings, at_ms(at)))
+        return self._administration.write(Mend(board, rankings, at_ms(at)))
 
     def position(self, board: str, source: str) -> str | None:
         """Return the position last committed for a source imported into a board, or None. Raises
@@ -706,7 +711,7 @@ class Leaderboards:
     def rebuild(self) -> None:
         """Rebuild the index from the log, and replace the current one. Writes wait; reads continue
         until the replacement."""
-        return self._store.rebuild()
+        return self._administration.rebuild()
 
     def snapshot(self) -> int:
         """Take a snapshot of everything, so that opening need not read the log before it; return
@@ -723,7 +728,7 @@ class Leaderboards:
         """Follow the system's clock from now on, however far it has jumped; return the status
         afterwards. Time does not go back: if the clock is behind the newest record, time stands
         still. Raises InvalidClock if the store uses another clock."""
-        return self._store.accept_clock()
+        return self._administration.accept_clock()
 
     def audit(
         self, board: str | None = None, *, before: str | None = None, limit: int = 100

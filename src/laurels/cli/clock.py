@@ -7,13 +7,13 @@ import typer
 
 import laurels
 from laurels import config
+from laurels.api.recording import AdministrativeCall
 from laurels.core.clock_status import ClockStatus
 from laurels.stores.local.recovery.rewind import Rewound
 from laurels.timeline.zones import zone
 
 from .option_groups import command
 from .options import DEFAULT_URL, AsJson, Url
-from .recording import Recorder
 from .show import put_json, put_line
 from .times import time_reader
 
@@ -48,11 +48,7 @@ def accept(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
       laurels clock accept
       laurels clock accept --at http://localhost:8080
     """
-    with (
-        Recorder(at) as record,
-        laurels.open(at, create=False) as lb,
-        record.call("accept_clock"),
-    ):
+    with laurels.open(at, create=False) as lb:
         status = lb.accept_clock()
     _put(status, json=json)
     return 0
@@ -83,7 +79,8 @@ def rewind(
     """
     until_ms = None if to is None else time_reader("iso", zone("UTC"))(to)
     if yes:
-        with Recorder(at) as record, record.call("rewind_clock", request={"to": to}):
+        call = AdministrativeCall("rewind_clock", request={"to": to})
+        with config.recorder_of(at) as record, record.call(call):
             rewound = config.rewind(at, until_ms, dry_run=False)
     else:
         rewound = config.rewind(at, until_ms, dry_run=True)

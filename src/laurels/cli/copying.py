@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels import config
+from laurels.api.recording import AdministrativeCall
 from laurels.errors import LaurelsError, UnknownBoard
 from laurels.flows.copying.comparing import CopyCheck
 from laurels.flows.copying.copying import CopiedBoard, copy_board
@@ -22,7 +23,6 @@ from laurels.stores.base import BoardContents, BoardCopies
 from .failures import Usage, one_line
 from .options import AsJson
 from .progress import progress_bar
-from .recording import Recorder
 from .show import complain_of, escaped, put_json, put_line
 
 DIFFERS = 1
@@ -85,12 +85,12 @@ def copy(
       laurels copy postgresql://app@localhost/boards redis://localhost
     """
     results: list[CopiedBoard | Failed] = []
-    with _opened(source, target) as (there, here), Recorder(target) as record:
+    with _opened(source, target) as (there, here), config.recorder_of(target) as record:
         for name in _chosen(there.boards, board):
             with _bar(not json, name) as report:
                 try:
                     request = {"from": config.without_login(source)}
-                    with record.call("copy", board=name, request=request):
+                    with record.call(AdministrativeCall("copy", name, request=request)):
                         copied = copy_board(there.contents, here, name, report)
                         results.append(_noted(copied, there.missing(name)))
                 except LaurelsError as error:

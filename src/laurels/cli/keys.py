@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Protocol
 import typer
 
 from laurels import config
+from laurels.api.recording import AdministrativeCall, Recorder
 from laurels.model.durations import duration_of
 from laurels.server.auth.access import Keys
 from laurels.server.auth.at_rest import keys_of
@@ -17,7 +18,6 @@ from laurels.stores.http.keys import KeyDetails
 from .failures import Usage
 from .option_groups import command
 from .options import DEFAULT_URL, AsJson, Url
-from .recording import Recorder
 from .show import Side, complain, put_json, put_line, put_table
 
 app = typer.Typer(help="Keys: access to a server and its boards.", rich_markup_mode=None)
@@ -81,20 +81,20 @@ class _OfFolder:
         seconds: int | None,
     ) -> KeyDetails:
         fields = {"scope": scope, "boards": boards, "rate": rate, "seconds": seconds}
-        with self._record.call("create_key", target=name, request=fields):
+        with self._record.call(AdministrativeCall("create_key", target=name, request=fields)):
             return calls.describe_key(*self._keys.create(name, scope, boards, rate, seconds))
 
     def rotate(self, name: str, grace_seconds: int) -> KeyDetails:
         fields = {"grace_seconds": grace_seconds}
-        with self._record.call("rotate_key", target=name, request=fields):
+        with self._record.call(AdministrativeCall("rotate_key", target=name, request=fields)):
             return calls.describe_key(*self._keys.rotate(name, grace_seconds))
 
     def rotate_signing(self) -> None:
-        with self._record.call("rotate_signing"):
+        with self._record.call(AdministrativeCall("rotate_signing")):
             self._keys.rotate_signing()
 
     def revoke(self, name: str) -> None:
-        with self._record.call("revoke_key", target=name):
+        with self._record.call(AdministrativeCall("revoke_key", target=name)):
             self._keys.revoke(name)
 
 
@@ -141,7 +141,7 @@ def _ring(url: str) -> Iterator[KeyRing]:
     else:
         with (
             keys_of(url, lambda warning: complain(f"warning: {warning}")) as keys,
-            Recorder(url) as record,
+            config.recorder_of(url) as record,
         ):
             yield _OfFolder(keys, record)
 

@@ -17,12 +17,13 @@ from typing import Annotated, Any
 import typer
 
 import laurels
-from laurels.errors import CheckFailed, LaurelsError, LaurelsWarning
+from laurels import config
+from laurels.errors import CheckFailed, LaurelsError, LaurelsWarning, NotInAuditLog
 
 from .failures import OutputFailed, Usage
 from .opening_bar import opening_bar
 from .option_groups import command
-from .show import complain_of, put_line, readable
+from .show import complain, complain_of, put_line, readable
 
 NO = 1
 WRONG = 2
@@ -168,12 +169,24 @@ def _invoked(arguments: list[str]) -> int:
         with (
             opening_bar(time.monotonic),
             warnings.catch_warnings(action="ignore", category=LaurelsWarning),  # commands report
+            config.recorded_as("the command line"),
             parser.make_context("laurels", arguments or ["--help"]) as context,
         ):
+            _put_warnings(NotInAuditLog)
             code: int = parser.invoke(context)
     except typer.Exit as ended:
         return ended.exit_code
     return code
+
+
+def _put_warnings(category: type[LaurelsWarning]) -> None:
+    """Print warnings of this category, as lines on standard error."""
+
+    def put(message: Warning | str, *_: object, **_named: object) -> None:
+        complain(f"warning: {message}")
+
+    warnings.simplefilter("always", category)
+    warnings.showwarning = put
 
 
 def _failed(error: LaurelsError, code: int) -> int:

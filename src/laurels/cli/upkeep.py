@@ -8,6 +8,7 @@ import typer
 
 import laurels
 from laurels import config
+from laurels.api.recording import AdministrativeCall
 from laurels.errors import CheckFailed, LogDamaged, SnapshotDamaged
 from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reading import LedgerReader
@@ -16,7 +17,6 @@ from laurels.flows.ledger.rebuild import sentence
 
 from .options import DEFAULT_URL, READING, AsJson, Url
 from .progress import bytes_bar
-from .recording import Recorder
 from .show import complain, complain_of, put_json, put_line, readable
 
 FAULTY = 1
@@ -99,9 +99,8 @@ def rebuild(
         return _rebuild_from(source, boards, clock, at, json=json)
     if boards or clock:
         raise typer.BadParameter("--boards and --clock go with --from")
-    with Recorder(at) as record, laurels.open(at, create=False) as lb:
-        with record.call("rebuild"):
-            lb.rebuild()
+    with laurels.open(at, create=False) as lb:
+        lb.rebuild()
         stats = lb.stats()
     if json:
         put_json(stats)
@@ -127,8 +126,10 @@ def _rebuild_from(
         ledger.open()
         with (
             closing(config.portable(at, clock, create=True)) as store,
-            Recorder(at) as record,
-            record.call("rebuild", request={"from": config.without_login(source)}),
+            config.recorder_of(at) as record,
+            record.call(
+                AdministrativeCall("rebuild", request={"from": config.without_login(source)})
+            ),
         ):
             made = rebuild_from(ledger, store.copies, boards, progress)
     if json:

@@ -7,12 +7,13 @@ with the boards on an index server: `direct`. `http://…` and `https://…` nam
 `connect` does not open: `remote` returns the verbs over it.
 """
 
-from .audit import audit_log_of
+from .audit import audit_log_of, recorder_of
 from .backing import key_store_of, servable
 from .folders import announced, back_up, restore, rewind
 from .index_server import direct, direct_async, direct_beside, direct_here
 from .local import connect
 from .portable import portable
+from .recording import recorded_as, recorded_verbs, recorded_verbs_async
 from .service import KEY_VARIABLE, remote, remote_async, remote_wire
 from .urls import DEFAULT_URL, folder_of, is_direct, is_remote, without_login
 
@@ -32,6 +33,10 @@ __all__ = [
     "is_remote",
     "key_store_of",
     "portable",
+    "recorded_as",
+    "recorded_verbs",
+    "recorded_verbs_async",
+    "recorder_of",
     "remote",
     "remote_async",
     "remote_wire",

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+from laurels.api.recording import Recorder
 from laurels.errors import FolderMissing
 from laurels.stores.local.files.audit import FolderAudit
 from laurels.wire.audit_entry import AuditStore, MemoryAudit
 
 from .index_server import direct_beside
-from .urls import folder_of, is_direct
+from .recording import recorder
+from .urls import folder_of, is_direct, is_remote
 
 
 @contextmanager
@@ -27,3 +29,14 @@ def audit_log_of(url: str) -> Iterator[AuditStore]:
         raise FolderMissing(f"there are no boards at {folder}")
     with closing(MemoryAudit() if folder is None else FolderAudit(folder)) as log:
         yield log
+
+
+@contextmanager
+def recorder_of(url: str) -> Iterator[Recorder]:
+    """Open a recorder of calls that are no verbs of boards, such as those of keys. A service
+    records its calls itself, so for its URL nothing is recorded. Raises as `audit_log_of`."""
+    if is_remote(url):
+        yield recorder(None)
+        return
+    with audit_log_of(url) as log:
+        yield recorder(log)

@@ -15,6 +15,7 @@ from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.clock_guard import ClockGuard
 
 from .clocks import CLOCKS, boot_ns, parse_max_step
+from .recording import recorded_verbs, recorded_verbs_async
 
 if TYPE_CHECKING:
     from laurels.stores.redis.connection.connection import Connection
@@ -41,7 +42,7 @@ def direct(
         url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
     )
     _warn_of(service)
-    return Leaderboards(service)
+    return recorded_verbs(service)
 
 
 async def direct_async(
@@ -57,7 +58,7 @@ async def direct_async(
         url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
     )
     _warn_of(service)
-    return AsyncLeaderboards(service)
+    return recorded_verbs_async(service)
 
 
 def direct_beside(

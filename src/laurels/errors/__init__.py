@@ -45,6 +45,11 @@ class AllEventsRefused(LaurelsWarning):
     """Every event of a batch was refused; the warning has the reason of the first."""
 
 
+class NotInAuditLog(LaurelsWarning):
+    """An administrative call was carried out, but could not be written to the audit log; the
+    warning has the reason."""
+
+
 class InvalidInput(LaurelsError):  # noqa: N818 (a family, not an error)
     """The arguments are not well-formed; the same call is refused again."""
 

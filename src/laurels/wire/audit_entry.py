@@ -21,9 +21,9 @@ MAX_REQUEST_BYTES = 2_048
 class AuditEntry(Answer, frozen=True, kw_only=True):
     """One administrative call.
 
-    `by` is the name of the key, or the command line with its user; `verb` is the operation,
-    `request` its arguments. A `status` of 500 or more means that the call may have been carried
-    out.
+    `by` is the name of the key, or of the command line or another program with its user; `verb` is
+    the operation, `request` its arguments. A `status` of 500 or more means that the call may have
+    been carried out.
     """
 
     id: str = ""

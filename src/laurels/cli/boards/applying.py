@@ -9,12 +9,11 @@ import laurels
 from laurels.cli.option_groups import command
 from laurels.cli.options import DEFAULT_URL, AsJson, Url
 from laurels.cli.progress import count_bar
-from laurels.cli.recording import Recorder
 from laurels.cli.show import complain, put_json, put_line, put_table
 from laurels.errors import BoardInvalid, FolderMissing, LaurelsError
 
 from .board_file import boards_in
-from .board_plan import ApplyPlan, Step, carry_out, plan_of, written
+from .board_plan import ApplyPlan, Step, carry_out, plan_of
 from .commands import Clock, app, summary
 
 REFUSED = 1
@@ -56,8 +55,7 @@ def apply(
         plan = plan_of(lb.boards(), desired)
         if not json:
             _put_plan(plan)
-        with Recorder(at) as record:
-            _carry_out(lb, plan, record, json=json)
+        _carry_out(lb, plan, json=json)
     return REFUSED if plan.of("refused") else 0
 
 
@@ -82,28 +80,20 @@ def _existing_boards(at: str, clock: str | None) -> list[laurels.Board]:
         return []
 
 
-def _carry_out(lb: laurels.Leaderboards, plan: ApplyPlan, record: Recorder, *, json: bool) -> None:
+def _carry_out(lb: laurels.Leaderboards, plan: ApplyPlan, *, json: bool) -> None:
     """Carry out the plan board by board. Print what was done, even if an error ends it early."""
     done: list[Step] = []
     try:
         many = len(plan.to_do) > _FEW
         with count_bar(many and not json, "boards", len(plan.to_do), "boards") as report_done:
             for step in plan.to_do:
-                with record.call(step.action, board=step.board.name, request=_written_by(step)):
-                    carry_out(lb, step)
+                carry_out(lb, step)
                 done.append(step)
                 report_done(len(done))
     except (LaurelsError, KeyboardInterrupt) as error:
         _put_result(plan, done, json=json, stopped_by=error)
         raise
     _put_result(plan, done, json=json)
-
-
-def _written_by(step: Step) -> dict[str, Any]:
-    """Return the fields of a definition that a step writes."""
-    if step.action == "create":
-        return written(step.board)
-    return {each.field: each.after for each in step.differences}
 
 
 def _put_result(

@@ -11,10 +11,8 @@ import laurels
 from laurels.cli.failures import Usage
 from laurels.cli.option_groups import command
 from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, BoardName, Url
-from laurels.cli.recording import Recorder
 from laurels.cli.show import put_json, put_line, put_pairs, put_table
 
-from .board_plan import written
 from .definition_options import DEFINITION, ChangeOptions, DefinitionOptions
 from .scoping import form_text, scopes_text
 
@@ -63,11 +61,7 @@ def create(
       laurels board create millions --head 1000
     """
     defined = laurels.Board.from_json(definition.fields() | {"name": name})
-    with (
-        Recorder(at) as record,
-        laurels.open(at, clock=clock, create=True) as lb,
-        record.call("create", board=name, request=written(defined)),
-    ):
+    with laurels.open(at, clock=clock, create=True) as lb:
         board = lb.create(defined, exist_ok=exist_ok)
     if json:
         put_json(msgspec.Raw(board.to_json()))
@@ -154,10 +148,8 @@ def change(
       laurels board change gifts --window hours=hour:keep=72
       laurels board change gifts --scope room --rank-by room
     """
-    with Recorder(at) as record, laurels.open(at, create=False) as lb:
-        fields = options.fields(lb.get(name))
-        with record.call("change", board=name, request=fields):
-            board = lb.change(name, **fields)
+    with laurels.open(at, create=False) as lb:
+        board = lb.change(name, **options.fields(lb.get(name)))
     if json:
         put_json(msgspec.Raw(board.to_json()))
     else:
@@ -180,13 +172,12 @@ def delete(
     Example:
       laurels board delete gifts --yes
     """
-    with Recorder(at) as record, laurels.open(at, create=False) as lb:
+    with laurels.open(at, create=False) as lb:
         lb.get(name)
         if not (yes or _confirmed(name)):
             put_json({"deleted": None}) if json else put_line(f"{name} stays")
             return NOT_DELETED
-        with record.call("delete", board=name):
-            lb.delete(name)
+        lb.delete(name)
     if json:
         put_json({"deleted": name})
     else:

@@ -7,9 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 import laurels
-from laurels import config
 from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, BoardName, Url
-from laurels.cli.recording import Recorder
 from laurels.cli.show import Side, put_json, put_line, put_table
 from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reconcile import EntryDifference, Reconciled, Reconciling, sentence
@@ -61,13 +59,7 @@ def reconcile(
         async with laurels.open_async(at, create=False) as lb:
             return await Reconciling(lb, dialect, prefix, mend).run(board)
 
-    with Recorder(at) as record:
-        if mend is None:
-            result = asyncio.run(run())
-        else:
-            request = {"with": config.without_login(ledger), "mend": mend}
-            with record.call("reconcile", board=board, request=request):
-                result = asyncio.run(run())
+    result = asyncio.run(run())
     if json:
         put_json(result)
     else:

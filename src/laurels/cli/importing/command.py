@@ -94,7 +94,7 @@ def import_(
     results: list[FileResult] = []
     with ExitStack() as stack:
         lb = stack.enter_context(laurels.open(target.at, clock=times.clock, create=target.create))
-        definition = board_named(lb, board, at=target.at, create=target.create)
+        definition = board_named(lb, board, create=target.create)
         request = _request(
             definition, file_format, columns, times, counting, target.at, _replay_command(context)
         )

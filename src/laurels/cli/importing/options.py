@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import laurels
 from laurels.cli.boards.scoping import parse_labels
 from laurels.cli.failures import Usage
-from laurels.cli.recording import Recorder
 from laurels.cli.times import time_reader
 from laurels.errors import InvalidAt, UnknownBoard, UnknownLabel
 from laurels.model.labels import label_value
@@ -22,15 +21,14 @@ def ensure_batch(batch: int) -> None:
         raise Usage(f"expected an integer from 1 to {MAX_BATCH:,} for --batch, got {batch:,}")
 
 
-def board_named(lb: laurels.Leaderboards, name: str, *, at: str, create: bool) -> laurels.Board:
+def board_named(lb: laurels.Leaderboards, name: str, *, create: bool) -> laurels.Board:
     """Return the board of an import, created if it is missing and `create` is set."""
     try:
         return lb.get(name)
     except UnknownBoard:
         if not create:
             raise
-        with Recorder(at) as record, record.call("create", board=name):
-            return lb.create(laurels.Board(name))
+        return lb.create(laurels.Board(name))
 
 
 def zone_named(name: str) -> Zone:

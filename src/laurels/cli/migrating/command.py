@@ -77,7 +77,7 @@ def import_from(
     interrupts = Interrupts()
     with ExitStack() as stack:
         lb = stack.enter_context(laurels.open(target.at, create=target.create))
-        definition = board_named(lb, board, at=target.at, create=target.create)
+        definition = board_named(lb, board, create=target.create)
         request = SetRequest(
             url=url,
             key=sorted_set.key,

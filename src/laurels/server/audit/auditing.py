@@ -1,7 +1,7 @@
 """Which calls are written to the audit log, and how they are written in batches."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -10,6 +10,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
+from laurels.api.recording import BatchedAudit
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
 from laurels.server.auth.caller import Caller
@@ -88,43 +89,22 @@ def _request(raw: bytes, media_type: str) -> Any:
 class Auditor:
     """The audit log of a server.
 
-    Calls that are answered at the same time share one write, so recording a `set` costs no more
-    than its own commit. An entry that cannot be stored goes to the log of the server instead; its
-    call has been carried out, and is answered as usual.
+    Calls that are answered at the same time share one write. An entry that cannot be stored goes to
+    the log of the server instead; its call has been carried out, and is answered as usual.
     """
 
     def __init__(self, store: AuditStore, now_ms: Callable[[], int]) -> None:
         self._store = store
+        self._batched = BatchedAudit(store, self._report)
         self._now_ms = now_ms
-        self._waiting: list[AuditEntry] = []
-        self._writing: asyncio.Task[None] | None = None
-        self._written: asyncio.Future[None] | None = None
         self.lost = 0
         """The number of entries that could not be stored."""
 
     async def add(self, call: AuditedCall) -> None:
         """Write the entry of a call; it is durable when this returns, unless it is lost."""
-        self._waiting.append(entry_of(call, self._now_ms()))
-        loop = asyncio.get_running_loop()
-        if self._written is None:
-            self._written = loop.create_future()
-        written = self._written
-        if self._writing is None or self._writing.done():
-            self._writing = loop.create_task(self._write())
-        await asyncio.shield(written)
+        await self._batched.add(entry_of(call, self._now_ms()))
 
-    async def _write(self) -> None:
-        while self._waiting:
-            entries, self._waiting = self._waiting, []
-            written, self._written = self._written, None
-            try:
-                await asyncio.to_thread(self._store.add, entries)
-            except Exception as error:
-                self._report(entries, error)
-            if written is not None:
-                written.set_result(None)
-
-    def _report(self, entries: list[AuditEntry], error: Exception) -> None:
+    def _report(self, entries: Sequence[AuditEntry], error: Exception) -> None:
         self.lost += len(entries)
         for entry in entries:
             _log.error(
@@ -156,8 +136,7 @@ class Auditor:
 
     async def close(self) -> None:
         """Write the waiting entries."""
-        if self._writing is not None:
-            await self._writing
+        await self._batched.close()
 
 
 def _may_see(caller: Caller, entry: AuditEntry) -> bool:

@@ -1,0 +1,273 @@
+"""Recording administrative calls in the audit log of a store.
+
+A service writes the entries of its calls itself, with the keys of the callers. A program that holds
+the boards itself passes its administrative verbs through a `Recorded` store, so that each of them
+is recorded. `call_of` is the list of them, besides `rebuild` and `accept_clock`.
+"""
+
+import asyncio
+import warnings
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from laurels.core.clock_status import ClockStatus
+from laurels.core.commands import (
+    ChangeBoard,
+    Command,
+    CreateBoard,
+    DeleteBoard,
+    Mend,
+    RemoveMember,
+    Submit,
+)
+from laurels.errors import Closed, Forked, LaurelsError, NotInAuditLog
+from laurels.model.board import Board
+from laurels.stores.base import AsyncStore, Store
+from laurels.wire.audit_entry import MAX_REQUEST_BYTES, AuditEntry, AuditStore, is_recorded
+
+T = TypeVar("T")
+
+DONE, MAYBE_DONE = 200, 500
+_EVENT_FIELDS = ("member", "value", "at", "id", "labels")
+
+
+class AdministrativeCall(Struct, frozen=True):
+    """A call to be recorded: its verb, the board or other name that it is about, and its
+    arguments."""
+
+    verb: str
+    board: str | None = None
+    target: str | None = None
+    request: Any = None
+
+
+def call_of(command: Command[Any]) -> AdministrativeCall | None:
+    """Return how a command is recorded, with the arguments that a service would get in the body;
+    None for a command that is not recorded."""
+    match command:
+        case Submit(board, event, absolute=True):
+            fields = zip(_EVENT_FIELDS, event, strict=True)
+            request = {name: value for name, value in fields if value is not None}
+            return AdministrativeCall("set", board, request=request)
+        case RemoveMember(board, member):
+            return AdministrativeCall("remove", board, request={"member": member})
+        case Mend(board, rankings, at_ms):
+            return AdministrativeCall("mend", board, request={"rankings": rankings, "at_ms": at_ms})
+        case CreateBoard(defined):
+            return AdministrativeCall("create", defined.name, request=defined)
+        case ChangeBoard(name, changes):
+            return AdministrativeCall("change", name, request=changes)
+        case DeleteBoard(name):
+            return AdministrativeCall("delete", name)
+    return None
+
+
+_REBUILD = AdministrativeCall("rebuild")
+_ACCEPT_CLOCK = AdministrativeCall("accept_clock")
+
+
+class Recorder:
+    """Writes entries to an audit log in the name of this program; to none if `log` is None.
+
+    `by` names the program, and `now_ms` is the clock of the machine. A call that was refused is not
+    recorded. An entry that cannot be written is the warning NotInAuditLog, since the call itself
+    has been carried out.
+    """
+
+    def __init__(self, log: AuditStore | None, by: str, now_ms: Callable[[], int]) -> None:
+        self.log = log
+        self._by = by
+        self._now_ms = now_ms
+
+    @contextmanager
+    def call(self, call: AdministrativeCall) -> Iterator[None]:
+        """Record the action of this block; the entry is durable when it ends."""
+        try:
+            yield
+        except BaseException as error:
+            self._add(call, error)
+            raise
+        self._add(call, None)
+
+    def _add(self, call: AdministrativeCall, error: BaseException | None) -> None:
+        entry = self.entry(call, error)
+        if self.log is None or entry is None:
+            return
+        try:
+            self.log.add([entry])
+        except LaurelsError as failed:
+            warn_of_missing([entry], failed)
+
+    def entry(self, call: AdministrativeCall, error: BaseException | None) -> AuditEntry | None:
+        """Return the entry of a call that ended with this error or with none; None if the call was
+        certainly not carried out."""
+        status = _status(error)
+        if not is_recorded(status):
+            return None
+        return AuditEntry(
+            at_ms=self._now_ms(),
+            by=self._by,
+            verb=call.verb,
+            board=call.board,
+            target=call.target,
+            status=status,
+            request=_bounded(call.request),
+        )
+
+
+def _status(error: BaseException | None) -> int:
+    """Return the status of a call that ended with this error. In a child of the process that opened
+    the store nothing is carried out, and its files must not be touched."""
+    if error is None:
+        return DONE
+    if isinstance(error, Forked):
+        return Closed.status
+    return error.status if isinstance(error, LaurelsError) else MAYBE_DONE
+
+
+def _bounded(request: Any) -> Any:
+    """Return the arguments of a call as a document, or their length if they are long."""
+    if request is None:
+        return None
+    try:
+        if isinstance(request, Board):
+            written = request.to_json()
+        else:
+            written = msgspec.json.encode(request, enc_hook=str)
+    except (TypeError, ValueError, RecursionError):  # of a call that may not have read them
+        return None
+    if len(written) > MAX_REQUEST_BYTES:
+        return {"bytes": len(written)}
+    return msgspec.json.decode(written)
+
+
+def warn_of_missing(entries: Sequence[AuditEntry], error: Exception) -> None:
+    """Warn that entries could not be written."""
+    for entry in entries:
+        what = " ".join(str(error).split())
+        warnings.warn(
+            f"`{entry.verb}` is not in the audit log: {what}", NotInAuditLog, stacklevel=7
+        )
+
+
+class BatchedAudit:
+    """An audit log for the tasks of an event loop. Entries that are added at the same time share
+    one write, so recording a `set` costs no more than its own commit.
+
+    Entries that could not be stored are passed to `failed` with the error.
+    """
+
+    def __init__(
+        self, store: AuditStore, failed: Callable[[Sequence[AuditEntry], Exception], None]
+    ) -> None:
+        self._store = store
+        self._failed = failed
+        self._waiting: list[AuditEntry] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._written: asyncio.Future[None] | None = None
+
+    async def add(self, entry: AuditEntry) -> None:
+        """Write an entry; it is durable when this returns, or was passed to `failed`."""
+        self._waiting.append(entry)
+        loop = asyncio.get_running_loop()
+        if self._written is None:
+            self._written = loop.create_future()
+        written = self._written
+        if self._writing is None or self._writing.done():
+            self._writing = loop.create_task(self._write())
+        await asyncio.shield(written)
+
+    async def _write(self) -> None:
+        while self._waiting:
+            entries, self._waiting = self._waiting, []
+            written, self._written = self._written, None
+            try:
+                await asyncio.to_thread(self._store.add, entries)
+            except Exception as error:
+                # Called by the loop: an error in it must not keep the callers waiting.
+                asyncio.get_running_loop().call_soon(self._failed, entries, error)
+            if written is not None:
+                written.set_result(None)
+
+    async def close(self) -> None:
+        """Write the waiting entries."""
+        if self._writing is not None:
+            await self._writing
+
+
+class Administration(Protocol):
+    """The methods of a store that can be recorded."""
+
+    def write(self, command: Command[T]) -> T: ...
+
+    def rebuild(self) -> None: ...
+
+    def accept_clock(self) -> ClockStatus: ...
+
+
+class Recorded:
+    """Implementation of `Administration` that records the calls of a store."""
+
+    def __init__(self, store: Store, recorder: Recorder) -> None:
+        self._store = store
+        self._recorder = recorder
+
+    def write(self, command: Command[T]) -> T:
+        call = call_of(command)
+        if call is None:
+            return self._store.write(command)
+        with self._recorder.call(call):
+            return self._store.write(command)
+
+    def rebuild(self) -> None:
+        with self._recorder.call(_REBUILD):
+            self._store.rebuild()
+
+    def accept_clock(self) -> ClockStatus:
+        with self._recorder.call(_ACCEPT_CLOCK):
+            return self._store.accept_clock()
+
+
+class AsyncRecorded:
+    """The same for tasks of an event loop: its methods return awaitables."""
+
+    def __init__(self, store: AsyncStore, recorder: Recorder) -> None:
+        self._store = store
+        self._recorder = recorder
+        log = recorder.log
+        self._log = None if log is None else BatchedAudit(log, warn_of_missing)
+
+    def write(self, command: Command[T]) -> Awaitable[T]:
+        call = call_of(command)
+        if call is None:
+            return self._store.write_async(command)
+        return self._recorded(call, lambda: self._store.write_async(command))
+
+    def rebuild(self) -> Awaitable[None]:
+        return self._recorded(_REBUILD, lambda: asyncio.to_thread(self._store.rebuild))
+
+    def accept_clock(self) -> Awaitable[ClockStatus]:
+        return self._recorded(_ACCEPT_CLOCK, lambda: asyncio.to_thread(self._store.accept_clock))
+
+    async def _recorded(self, call: AdministrativeCall, act: Callable[[], Awaitable[T]]) -> T:
+        try:
+            result = await act()
+        except (Exception, asyncio.CancelledError) as error:
+            await self._add(call, error)
+            raise
+        await self._add(call, None)
+        return result
+
+    async def _add(self, call: AdministrativeCall, error: BaseException | None) -> None:
+        entry = self._recorder.entry(call, error)
+        if self._log is not None and entry is not None:
+            await self._log.add(entry)
+
+    async def close(self) -> None:
+        """Write the waiting entries."""
+        if self._log is not None:
+            await self._log.close()

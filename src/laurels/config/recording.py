@@ -1,0 +1,55 @@
+"""Recording what programs on this machine administer: in whose name, and by which clock."""
+
+import os
+import pwd
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from laurels.api.aio import AsyncLeaderboards
+from laurels.api.leaderboards import Leaderboards
+from laurels.api.recording import Recorded, Recorder
+from laurels.stores.base import Servable
+from laurels.wire.audit_entry import AuditStore
+
+_program: ContextVar[str] = ContextVar("laurels program", default="a program")
+
+
+@contextmanager
+def recorded_as(program: str) -> Iterator[None]:
+    """Return a context manager in which stores are opened by a program of this name, which
+    distinguishes the command line from other programs in the audit log."""
+    token = _program.set(program)
+    try:
+        yield
+    finally:
+        _program.reset(token)
+
+
+def recorded_verbs(store: Servable) -> Leaderboards:
+    """Return the verbs over a store in this process, recorded in its audit log."""
+    return Leaderboards(store, Recorded(store, recorder(store.audit_log)))
+
+
+def recorded_verbs_async(store: Servable) -> AsyncLeaderboards:
+    """Return the same for the running event loop."""
+    return AsyncLeaderboards(store, recorder(store.audit_log))
+
+
+def recorder(log: AuditStore | None) -> Recorder:
+    """Return a recorder of the calls of this process in an audit log; None records nothing."""
+    return Recorder(log, f"{_program.get()} (user {_user()})", _now_ms)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _user() -> str:
+    """Return the user of this process by its id, which no environment variable can change."""
+    number = os.getuid()
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # for example in a container
+        return str(number)
