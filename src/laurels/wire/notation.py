@@ -5,6 +5,9 @@ from math import isfinite
 
 import msgspec
 
+from laurels.model.validation import shorten
+
+MOST_ESCAPED = 1_000
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -12,7 +15,8 @@ def json_notation(value: object) -> str:
     """Return a value as JSON, with characters that cannot be printed escaped.
 
     What JSON cannot hold, such as NaN or bytes in a body of msgpack, is written as Python does.
-    Raises RecursionError if the value is nested too deeply. O(size of the value).
+    Of a text with such characters only the first MOST_ESCAPED are returned, since escaping takes
+    about a microsecond a character. Raises RecursionError if the value is nested too deeply.
     """
     if isinstance(value, bytes) or (isinstance(value, float) and not isfinite(value)):
         return repr(value)
@@ -24,4 +28,5 @@ def json_notation(value: object) -> str:
         return repr(value)
     if text.isprintable():
         return text
-    return "".join([c if c.isprintable() else json.dumps(c)[1:-1] for c in text])
+    cut = shorten(text, MOST_ESCAPED)
+    return "".join([c if c.isprintable() else json.dumps(c)[1:-1] for c in cut])

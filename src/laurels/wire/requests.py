@@ -32,11 +32,13 @@ from laurels.errors.service import (
     UnsupportedMediaType,
 )
 from laurels.model.exact_json import exact
-from laurels.model.validation import expectation, names_in_short, safe_repr
+from laurels.model.validation import expectation, names_in_short, safe_repr, shorten
 
 from .parameters import read_parameters
 
 MAX_BATCH = 10_000
+MOST_FAULT = 300
+"""The most characters of a fault in a body, which may name a field of any length."""
 _UNKNOWN = "Object contains unknown field"
 _NOT_UTF8 = "\N{REPLACEMENT CHARACTER}"
 JSON, NDJSON, MSGPACK = "application/json", "application/x-ndjson", "application/msgpack"
@@ -235,7 +237,7 @@ def typed(read: Any, form: type[Q]) -> Q:
     try:
         return msgspec.convert(read, form)
     except msgspec.ValidationError as error:
-        raise InvalidBody(str(error)) from error
+        raise InvalidBody(shorten(str(error), MOST_FAULT)) from error
 
 
 def plain(value: Any) -> Any:
