@@ -11,6 +11,7 @@ import pytest
 from laurels.engine.batch.outline import (
     MALFORMED,
     TOO_DEEP,
+    TOO_MANY_IN_ALL,
     TOO_MANY_VALUES,
     WHOLE,
     outline_json,
@@ -98,6 +99,17 @@ def test_json_counts_what_stands_before_each_value(n: int) -> None:
     raw = msgspec.json.encode([["[,"] * n, 1])
     assert outline_json(raw, n, 100)[0] == WHOLE
     assert outline_json(raw, n - 1, 100)[0] == TOO_MANY_VALUES
+
+
+@pytest.mark.parametrize("n", [1, 2, 100])
+def test_the_values_of_all_elements_are_counted(n: int) -> None:
+    raw = msgspec.json.encode([[1, 2]] * n)
+    for document, lines in ((raw, False), (b"[1,2]\n" * n, True)):
+        assert outline_json(document, MANY, 7, lines, 2 * n)[0] == WHOLE
+        assert outline_json(document, MANY, 7, lines, 2 * n - 1)[0] == TOO_MANY_IN_ALL
+    packed = msgspec.msgpack.encode([[1, 2]] * n)
+    assert outline_msgpack(packed, MANY, 7, 3 * n)[0] == WHOLE
+    assert outline_msgpack(packed, MANY, 7, 3 * n - 1)[0] == TOO_MANY_IN_ALL
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ import msgspec
 import pytest
 
 from laurels.engine.batch.outline import outline_json
+from laurels.model.exact_json import MAX_DIGITS
 from laurels.server.requests.bodies import SMALL
-from laurels.server.requests.decoding import EVENT_VALUES, PIECE_BYTES
+from laurels.server.requests.decoding import BODY_VALUES, EVENT_VALUES, PIECE_BYTES
 from laurels.wire import requests
 from tests.serving import Served
 
@@ -130,9 +131,40 @@ EXPANDING = {
         b"\x91\xdd\x00\x10\x00\x00" + b"\x90" * MIB,
         "too_many_values",
     ),
+    "events of many": (
+        SCORES,
+        JSON,
+        b"[" + b",".join([b'["a",[' + b"1," * 900 + b"1]]"] * 600) + b"]",
+        "too_many_values",
+    ),
+    "lines of many": (SCORES, NDJSON, (b"[" + b"[]," * 900 + b"1]\n") * 600, "too_many_values"),
+    "packed events of many": (
+        SCORES,
+        MSGPACK,
+        b"\xdc" + (8_000).to_bytes(2, "big") + (b"\xdc\x03\xe7" + b"\x90" * 999) * 8_000,
+        "too_many_values",
+    ),
+    "events of boards of many": (
+        "/v1/scores",
+        JSON,
+        b"[" + b",".join([b"[" + b"[]," * 900 + b"1]"] * 600) + b"]",
+        "too_many_values",
+    ),
     "deep": (SCORES, JSON, b"[" * (8 * MIB), "json_too_deep"),
     "of boards": ("/v1/scores", JSON, b"[" + b"[]," * MIB + b"[]]", "batch_too_long"),
     "members": (MEMBERS, JSON, b"[" + b'"",' * MIB + b'""]', "too_many_values"),
+    "entries": (
+        "/v1/boards/b/mend",
+        JSON,
+        b'{"rankings":[' + b"1.5," * 100_000 + b"1.5]}",
+        "too_many_values",
+    ),
+    "packed entries": (
+        "/v1/boards/b/mend",
+        MSGPACK,
+        b"\xdd\x00\x00\xea\x60" + b"\x92\x90\x90" * 60_000,
+        "too_many_values",
+    ),
     "members of lists": (MEMBERS, JSON, b'{"members":[' + b"[]," * MIB + b"1]}", "too_many_values"),
 }
 
@@ -215,5 +247,16 @@ def test_an_event_may_have_all_the_values_it_needs() -> None:
         "id": "i",
         "labels": {f"label{i}": "v" for i in range(16)},
     }
-    outlined = outline_json(json.dumps([event]).encode(), EVENT_VALUES, PIECE_BYTES)
-    assert outlined[0] == 0
+    batch = json.dumps([event] * requests.MAX_BATCH).encode()
+    assert outline_json(batch, EVENT_VALUES, PIECE_BYTES, most_in_all=BODY_VALUES)[0] == 0
+
+
+@pytest.mark.parametrize(("length", "status"), [(MAX_DIGITS, 200), (MAX_DIGITS + 1, 400)])
+def test_a_number_is_read_up_to_a_length(http: httpx.Client, length: int, status: int) -> None:
+    number = b"1." + b"1" * (length - 2)
+    answer = post(http, SCORES, b'[{"member":"long","value":%b}]' % number)
+    assert answer.status_code == status
+    if status == 400:
+        assert answer.json()["code"] == "value_out_of_range"
+    else:
+        assert answer.json()["refused"] == 1, "the board judges it"

@@ -6,9 +6,16 @@ import msgspec
 
 from laurels.errors import InvalidJson, JsonTooDeep, ValueOutOfRange
 
+MAX_DIGITS = 4_300
+"""The longest number in characters, which is also the limit that msgspec has for integers."""
+
 
 def exact(text: str) -> Decimal:
-    """Return a JSON number that is not an integer; an exponent too large stays out of range."""
+    """Return a JSON number that is not an integer; an exponent too large stays out of range. Raise
+    msgspec.ValidationError if it is longer than MAX_DIGITS: reading it takes time that grows with
+    its length, during which no other thread runs."""
+    if len(text) > MAX_DIGITS:
+        raise msgspec.ValidationError("Number out of range")
     try:
         return Decimal(text)
     except InvalidOperation:

@@ -4,7 +4,8 @@
 Decoding holds the GIL for its whole duration, and can allocate up to 70 times the bytes it reads
 (8 MiB of empty msgpack arrays become 580 MiB). So a large body is outlined first: one pass over its
 bytes, without the GIL, counts the elements of its list, cuts it into pieces between elements, and
-finds any element with too many values. Then the pieces are decoded one after another.
+finds any element with too many values, and too many values in all. Then the pieces are decoded one
+after another.
 
 Values are counted, not checked. In JSON every value but the first follows one of `[ { , :`, so
 these are counted, outside strings; in msgpack every value has a header. Inside a piece only the
@@ -17,18 +18,22 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memchr
 
+cdef extern from "Python.h":
+    const Py_ssize_t PY_SSIZE_T_MAX
+
 WHOLE = 0
 MALFORMED = 1
 TOO_MANY_VALUES = 2
 TOO_DEEP = 3
+TOO_MANY_IN_ALL = 4
 
 cdef enum:
     C_WHOLE = 0
     C_MALFORMED = 1
     C_TOO_MANY_VALUES = 2
     C_TOO_DEEP = 3
+    C_TOO_MANY_IN_ALL = 4
     DEEP = 200                  # the depth from which an element with too many values is TOO_DEEP
-TOO_DEEP = 3
 
 cdef struct Cut:
     Py_ssize_t start
@@ -40,35 +45,51 @@ cdef struct Walk:
     Py_ssize_t size
     Py_ssize_t at
     Py_ssize_t most_values
+    Py_ssize_t most_in_all
     Py_ssize_t piece
     bint is_list
     Py_ssize_t count            # complete elements
     Py_ssize_t values           # values of the current element
+    Py_ssize_t total            # values of all elements
     Py_ssize_t start            # where the current piece begins
     Py_ssize_t counted          # elements in the previous pieces
     Cut *cuts
     Py_ssize_t n_cuts
 
 
-def outline_json(bytes raw not None, Py_ssize_t most_values, Py_ssize_t piece, bint lines=False):
+def outline_json(
+    bytes raw not None,
+    Py_ssize_t most_values,
+    Py_ssize_t piece,
+    bint lines=False,
+    Py_ssize_t most_in_all=PY_SSIZE_T_MAX,
+):
     """Outline a JSON document, or with `lines` one document a line.
 
     Return (verdict, place, is_list, count, pieces). `pieces` are (start, end, count) of at least
     `piece` bytes each, except the last, without the separators between them. If the document is not
     a list, `count` is 1. The verdict is WHOLE, or, with the position `place` in bytes, MALFORMED,
     TOO_MANY_VALUES if element `count` has more than `most_values`, TOO_DEEP if it has these in
-    deeply nested lists. O(bytes), without the GIL.
+    deeply nested lists, TOO_MANY_IN_ALL if all elements together have more than `most_in_all`.
+    O(bytes), without the GIL.
     """
-    return _outlined(raw, most_values, piece, 2 if lines else 1)
+    return _outlined(raw, most_values, most_in_all, piece, 2 if lines else 1)
 
 
-def outline_msgpack(bytes raw not None, Py_ssize_t most_values, Py_ssize_t piece):
+def outline_msgpack(
+    bytes raw not None,
+    Py_ssize_t most_values,
+    Py_ssize_t piece,
+    Py_ssize_t most_in_all=PY_SSIZE_T_MAX,
+):
     """Outline a msgpack document, like `outline_json`; the pieces do not include the list's
     header."""
-    return _outlined(raw, most_values, piece, 0)
+    return _outlined(raw, most_values, most_in_all, piece, 0)
 
 
-cdef object _outlined(bytes raw, Py_ssize_t most_values, Py_ssize_t piece, int form):
+cdef object _outlined(
+    bytes raw, Py_ssize_t most_values, Py_ssize_t most_in_all, Py_ssize_t piece, int form
+):
     cdef Walk walk
     cdef int verdict
     cdef Py_ssize_t i
@@ -76,8 +97,10 @@ cdef object _outlined(bytes raw, Py_ssize_t most_values, Py_ssize_t piece, int f
         raise ValueError("a piece has at least one byte")
     walk.raw = <const unsigned char *>PyBytes_AS_STRING(raw)
     walk.size = PyBytes_GET_SIZE(raw)
-    walk.at = walk.count = walk.values = walk.start = walk.counted = walk.n_cuts = 0
+    walk.at = walk.count = walk.values = walk.total = 0
+    walk.start = walk.counted = walk.n_cuts = 0
     walk.most_values = most_values
+    walk.most_in_all = most_in_all
     walk.piece = piece
     walk.is_list = False
     walk.cuts = <Cut *>malloc((walk.size // piece + 2) * sizeof(Cut))
@@ -154,9 +177,13 @@ cdef int _walk_values(Walk *walk, unsigned char separator, Py_ssize_t base) noex
         elif c == c'[' or c == c'{' or c == c',' or c == c':':
             is_begun = True
             walk.values += 1
+            walk.total += 1
             if walk.values > walk.most_values:
                 walk.at = i
                 return C_TOO_DEEP if depth - base > DEEP else C_TOO_MANY_VALUES
+            if walk.total > walk.most_in_all:
+                walk.at = i
+                return C_TOO_MANY_IN_ALL
             if c == c'[' or c == c'{':
                 depth += 1
         elif c == c']' or c == c'}':
@@ -238,9 +265,12 @@ cdef int _walk_value(Walk *walk) noexcept nogil:
         if verdict != C_WHOLE:
             return verdict
         walk.values += 1
+        walk.total += 1
         depth = depth + 1 if inside else 0
         if walk.values > walk.most_values:
             return C_TOO_DEEP if depth > DEEP else C_TOO_MANY_VALUES
+        if walk.total > walk.most_in_all:
+            return C_TOO_MANY_IN_ALL
         left += inside - 1
     return C_WHOLE
 

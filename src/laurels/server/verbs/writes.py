@@ -34,8 +34,9 @@ ON_LOOP = 1_000
 encoded in a thread."""
 
 
-MEND_VALUES, MEND_BYTES = 1_000_000, 8 << 20
-"""The most values and bytes of a body with entries."""
+MEND_VALUES, MEND_BYTES = 100_000, 8 << 20
+"""The most values and bytes of a body with entries, which is decoded at once: 100,000 decimals take
+about 30 ms. An entry of four columns has 13 values."""
 
 
 class ScoresQuery(Struct, forbid_unknown_fields=True):
