@@ -1,12 +1,13 @@
 """A board changes only where what was counted keeps its meaning."""
 
+import re
 from typing import Any
 
 import pytest
 
 from laurels.errors import BoardInvalid, UnsafeChange
 from laurels.model.board import Board, Column
-from laurels.model.board_change import safe_change
+from laurels.model.board_change import _STAYS, safe_change
 from laurels.model.windows.calendar import Calendar
 from laurels.model.windows.kinds import Window
 from laurels.model.windows.rolling import Rolling
@@ -148,6 +149,15 @@ def test_any_other_field_stays(field: str, value: object) -> None:
 def test_windows_neither_go_nor_turn_into_others(windows: list[str], said: str) -> None:
     [reason] = reasons(windows=windows)
     assert said in reason
+
+
+def test_the_advice_names_each_field_that_may_change() -> None:
+    named = re.findall(r"\w+", UnsafeChange.advice)
+    for field in Board.__struct_fields__:
+        assert (field in named) == (field not in _STAYS), field
+    added = named.index("add")
+    for field in ("windows", "scopes", "rank_by"):
+        assert named.index(field) > added
 
 
 def test_every_reason_is_given_at_once() -> None:

@@ -94,8 +94,9 @@ class Leaderboards:
         return self._administration.write(CreateBoard(defined, exist_ok))
 
     def change(self, name: str, /, **changes: Any) -> Board:
-        """Change a board's `title`, `keep`, `changes` or `head`, or add `windows`, `scopes` or
-        labels to `rank_by`, which count from now on.
+        """Change a board's `title`, `labels`, `keep`, `changes`, `changes_max`, `close_wait`,
+        `head`, `starts` or `ends`, or add `windows`, `scopes` or labels to `rank_by`, which count
+        from now on.
 
         Any other change, and removing one of these, raises UnsafeChange with the reasons.
         """

@@ -132,9 +132,8 @@ class UnsafeChange(Conflict):
 
     code = "unsafe_change"
     advice = (
-        "change only title, keep, changes, close_wait and head, or add windows, scopes and labels "
-        "at the end; "
-        "else create a new board"
+        "change only title, labels, keep, changes, changes_max, close_wait, head, starts and ends, "
+        "or add windows, scopes and rank_by at the end; else create a new board"
     )
 
     def __init__(self, *reasons: str) -> None:
@@ -391,7 +390,10 @@ class TooLate(Conflict):
     """Every window of the board refused the event: its period no longer takes events."""
 
     code = "too_late"
-    advice = "send events within the windows' grace; the window all takes events of any age"
+    advice = (
+        "send events within the windows' grace; the window all takes events of any age, but "
+        "none once the board's end and its grace have passed"
+    )
 
 
 class BoardNotStarted(Conflict):

@@ -137,8 +137,9 @@ async def _existing(context: RequestContext) -> Board | None:
     most_body=DEFINITION_BYTES,
 )
 async def change(context: RequestContext, _: NoQuery) -> object:
-    """Change the fields of a board that may change: `title`, `keep`, `changes`, `head`, `starts`,
-    `ends`, and `windows`, `scopes` and `rank_by` (only to add some)."""
+    """Change the fields of a board that may change: `title`, `labels`, `keep`, `changes`,
+    `changes_max`, `close_wait`, `head`, `starts`, `ends`, and `windows`, `scopes` and `rank_by`
+    (only to add some)."""
     fields = requests.document(context.raw, context.media_type)
     if not isinstance(fields, dict) or not all(isinstance(name, str) for name in fields):
         raise InvalidBody(
