@@ -1,13 +1,14 @@
 """Messages stay short, and take little time to make, whatever values they contain."""
 
 import tracemalloc
+from typing import Any, cast
 
 import pytest
 
 from laurels.errors import InvalidEvent
 from laurels.errors.service import InvalidBody
 from laurels.model.event import event_fields
-from laurels.model.validation import safe_repr
+from laurels.model.validation import notation, safe_repr
 from laurels.wire import requests
 
 LONG = "x" * (4 << 20)
@@ -27,6 +28,39 @@ def test_a_long_text_is_not_represented_as_a_whole() -> None:
     finally:
         tracemalloc.stop()
     assert most < len(LONG) / 100
+
+
+def size(value: object) -> int:
+    """Return the number of values and characters in a value."""
+    if isinstance(value, dict):
+        return 1 + sum(map(size, value)) + sum(map(size, value.values()))
+    return len(value) if isinstance(value, str) else 1 + sum(map(size, cast("list[Any]", value)))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [["x"]] * 100_000,
+        {LONG: [LONG]},
+        {f"k{i}": {"a": ["x" * 99]} for i in range(10_000)},
+        [[["x" * 99]] * 100] * 100,
+    ],
+    ids=["items", "texts", "mappings", "nested"],
+)
+def test_only_the_beginning_of_a_value_is_represented(value: object) -> None:
+    represented: list[object] = []
+    whole = repr(value)[:59] + "…"
+
+    def repr_of(value: object) -> str:
+        represented.append(value)
+        return repr(value)
+
+    token = notation.set(repr_of)
+    try:
+        assert safe_repr(value) == whole
+    finally:
+        notation.reset(token)
+    assert sum(map(size, represented)) < 61 * 61
 
 
 def test_unknown_fields_are_named_in_short() -> None:

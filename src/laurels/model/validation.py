@@ -1,8 +1,9 @@
 """Validation of values that definitions have in common."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
+from itertools import takewhile
 from operator import index
 from typing import Any, TypeGuard, TypeVar
 
@@ -87,18 +88,41 @@ def expectation(what: str, name: str, value: object) -> str:
 
 
 def safe_repr(value: object, most: int = 60) -> str:
-    """Return any value in the current notation, short enough for a message."""
+    """Return any value in the current notation, short enough for a message. O(most), whatever the
+    size of a list, a mapping or a text."""
     if isinstance(value, int) and value.bit_length() > 200:
         return "an integer of more than 60 digits"
     try:
-        if isinstance(value, (str, bytes)) and len(value) > most:
-            value = value[:most]
-        text = notation.get()(value)
+        text = notation.get()(_beginning(value, most))
     except Exception:  # nested too deeply, an int too long to print, a class of the caller's own
         text = f"an object of type {type(value).__name__}"
     if not isinstance(value, str):
         text = _DECIMAL.sub(r"\1", text)
     return shorten(text, most)
+
+
+def _beginning(value: object, most: int) -> object:
+    """Return a part of a value that has the same first `most` characters in any notation: each item
+    has at least one."""
+    left = most
+
+    def first(items: Iterable[object]) -> Iterator[object]:
+        return takewhile(lambda _: left > 0, items)
+
+    def cut(part: object) -> object:
+        nonlocal left
+        left -= 1
+        if isinstance(part, (str, bytes)):
+            return part[:most] if len(part) > most else part
+        if type(part) is list:
+            return [cut(item) for item in first(part)]
+        if type(part) is tuple:
+            return tuple([cut(item) for item in first(part)])
+        if type(part) is dict:
+            return {cut(key): cut(part[key]) for key in first(part)}
+        return part
+
+    return cut(value)
 
 
 def quoted(name: str | None) -> str:
