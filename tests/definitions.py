@@ -10,11 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 LIMIT = 2**53 - 1
 
 Score = tuple[int, ...]
+
+
+class Unchanging:
+    """What is never changed after it is made, so that a copy of it is itself."""
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
 
 class DecayedScore(Score):
@@ -156,7 +163,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Scope:
+class Scope(Unchanging):
     """A ranking of a window: of the events with these labels, or of the values of a label; without
     either, of all events."""
 
@@ -189,7 +196,7 @@ class Accepted:
 
 
 @dataclass(frozen=True)
-class Counted:
+class Counted(Unchanging):
     """An event as a window counts it, in some scopes: for `set` with the difference in place of the
     value. `decay` is the half-life of a window with decay, and the time of the question."""
 
@@ -258,7 +265,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Changed:
+class Changed(Unchanging):
     """The change that an event or another write made to a member: `values` is what was added or
     stored, and `entries` has the member's row after it by window, period and labels, with the time
     of its newest event."""

@@ -265,15 +265,16 @@ class Oracle:
             if scope is not None and window.takes(record[i].at_ms, nows[i])
         }
 
-        def counted(i: int) -> list[Counted]:
-            ranked = window.events(window.label(record[i].at_ms, nows[i]), nows[i])
-            return board.within(ranked, taken[i])
+        def ranked(i: int) -> list[Counted]:
+            return window.events(window.label(record[i].at_ms, nows[i]), nows[i])
 
         def row(i: int) -> Row | None:
-            return board.row(counted(i), record[i].member) if i in taken else None
+            if i not in taken:
+                return None
+            return board.row(board.own(ranked(i), taken[i], record[i].member))
 
         def rank(i: int) -> int | None:
-            places = board.ranking(counted(i)) if row(i) else []
+            places = board.ranking(board.within(ranked(i), taken[i])) if row(i) else []
             return next((place.rank for place in places if place.member == record[i].member), None)
 
         ranks_before = {i: rank(i) for i in record} if ranks else {}

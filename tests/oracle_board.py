@@ -103,6 +103,12 @@ class OracleBoard:
         ranks."""
         return [self._in_scope(event, scope) for event in counted if scope in event.scopes]
 
+    def own(self, counted: Iterable[Counted], scope: Scope, member: str) -> list[Counted]:
+        """Return those of the events within a scope that are of one member of it."""
+        by = scope.by
+        named = [e for e in counted if (dict(e.labels).get(by) if by else e.member) == member]
+        return self.within(named, scope)
+
     def _in_scope(self, event: Counted, scope: Scope) -> Counted:
         return event if scope.by is None else replace(event, member=dict(event.labels)[scope.by])
 
@@ -137,9 +143,8 @@ class OracleBoard:
         turned = -1 if self.definition.columns[0].order == "desc" else 1
         return turned * row.place[0], turned * row.place[1]
 
-    def row(self, counted: Iterable[Counted], member: str) -> Row | None:
-        """Return the row of a member by these events, None if none of them is the member's."""
-        own = [event for event in counted if event.member == member]
+    def row(self, own: Sequence[Counted]) -> Row | None:
+        """Return the row of a member by its own events, None if there are none."""
         return self._row(own) if own else None
 
     def _row(self, own: Iterable[Counted]) -> Row:
@@ -278,9 +283,9 @@ class OracleBoard:
             ranked = window.judged(event.at_ms, now_ms)
             for scope in scopes:
                 own = self._in_scope(counted, scope)
-                events = self.within(ranked, scope)
-                before.append(self.row(events, own.member))
-                after.append(self.row([*events, window.seen(own, now_ms)], own.member))
+                events = self.own(ranked, scope, own.member)
+                before.append(self.row(events))
+                after.append(self.row([*events, window.seen(own, now_ms)]))
                 full = full or self._overfills(window, own, scope)
         if full or any(row is None or self._outside(row) for row in after):
             return verdict("refused", "total_out_of_range")
@@ -302,11 +307,10 @@ class OracleBoard:
                 continue
             instance = window.instance(event.at_ms)
             for scope in counted.scopes:
-                row = self.row(self.within(window.counted[instance], scope), event.member)
-                if scope.by is None and row is not None:
-                    own = self.within(window.counted[instance], scope)
-                    newest_ms = max(each.at_ms for each in own if each.member == event.member)
-                    entries[names[id(window)], instance, scope.labels] = row, newest_ms
+                if scope.by is None:
+                    own = self.own(window.counted[instance], scope, event.member)
+                    newest_ms = max(each.at_ms for each in own)
+                    entries[names[id(window)], instance, scope.labels] = self._row(own), newest_ms
         kind = "set" if event.absolute else "event"
         return Changed(
             kind, event.member, event.at_ms, event.id, event.labels, counted.values, entries
@@ -316,7 +320,7 @@ class OracleBoard:
         if not event.absolute or all(column.op != "sum" for column in self.definition.columns):
             return event.values
         every = next(w.called for w in self.definition.windows if w.unit == "all")
-        row = self.row(self.within(self.windows[every].counted.get(None, []), ALL), event.member)
+        row = self.row(self.own(self.windows[every].counted.get(None, []), ALL, event.member))
         return tuple(
             target - row.score[i] if row and column.op == "sum" else target
             for i, (target, column) in enumerate(
@@ -334,8 +338,7 @@ class OracleBoard:
         if isinstance(window, DecayWindow):
             return False
         step = window.counted.get(window.instance(event.at_ms), [])
-        own = [event, *self.within(step, scope)]
-        row = self.row(own, event.member)
+        row = self.row([event, *self.own(step, scope, event.member)])
         if row is None or self.definition.best:
             return False
         for part, column in zip(row.score, self.definition.columns, strict=True):
