@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -23,17 +21,15 @@ from laurels.errors import (
     InvalidLimit,
     LaurelsError,
 )
+from tests.changes import all_changes, assert_changes
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import Deployment, Implementation
 from tests.definitions import (
-    Changed,
     ColumnDef,
     Definition,
     Refusal,
     Report,
-    Score,
     WindowDef,
-    duration_ms,
 )
 from tests.oracle import Oracle
 
@@ -77,107 +73,6 @@ def board_of(definition: Definition, **fields: Any) -> laurels.Board:
         rank_by=definition.rank_by,
         **({"changes": "7d"} | fields),
     )
-
-
-def score_of(score: Score, columns: tuple[ColumnDef, ...]) -> Any:
-    parts = [
-        Decimal(part).scaleb(-column.scale) if column.scale else part
-        for part, column in zip(score, columns, strict=True)
-    ]
-    return parts[0] if len(parts) == 1 else tuple(parts)
-
-
-def expected(changed: Changed, definition: Definition) -> dict[str, Any]:
-    """Return the fields of a change without its id, as plain values."""
-    all_window = next((w.called for w in definition.windows if w.unit == "all"), None)
-    columns = definition.columns
-    sums = [column.op == "sum" for column in columns]
-    delta: Any = None
-    if changed.values is not None and any(sums):
-        exact = score_of(changed.values, columns)
-        parts = exact if isinstance(exact, tuple) else (exact,)
-        kept = tuple(part if is_sum else None for part, is_sum in zip(parts, sums, strict=True))
-        delta = kept[0] if len(kept) == 1 else kept
-    resolution_ms = duration_ms(definition.tie_resolution)
-    has_last = any(column.op == "last" for column in columns)
-    rankings = {}
-    for (window, period, labels), (row, newest_ms) in changed.entries.items():
-        rankings[window, period, labels] = (
-            score_of(row.score, columns),
-            None if definition.tie == "member" else row.stamp * resolution_ms,
-            newest_ms if has_last else None,
-        )
-    totals = [
-        score
-        for (name, _, labels), (score, _, _) in rankings.items()
-        if name == all_window and not labels
-    ]
-    return {
-        "kind": changed.kind,
-        "at_ms": changed.at_ms,
-        "event_id": changed.id,
-        "labels": dict(changed.labels),
-        "delta": delta,
-        "score": totals[0] if totals else None,
-        "rankings": rankings,
-        "data": changed.data,
-    }
-
-
-def told(change: Change) -> dict[str, Any]:
-    rankings = {
-        (each.window, each.period, tuple(sorted((each.labels or {}).items()))): (
-            each.score,
-            each.reached_ms,
-            each.last_ms,
-        )
-        for each in change.rankings
-    }
-    assert len(rankings) == len(change.rankings)
-    return {
-        "kind": change.kind,
-        "at_ms": change.at_ms,
-        "event_id": change.event_id,
-        "labels": change.labels,
-        "delta": change.delta,
-        "score": change.score,
-        "rankings": rankings,
-        "data": change.data,
-    }
-
-
-def by_member(changes: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    """Return changes by member: changes of a member are in order, but those of a board in several
-    shards have no common order."""
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for member, change in changes:
-        found[member].append(change)
-    return dict(found)
-
-
-def all_changes(
-    lb: laurels.Leaderboards, board: str, limit: int = 7, **begin: Any
-) -> Iterator[Change]:
-    """Return all changes, read in small pages."""
-    page = lb.changes(board, limit=limit, **begin)
-    while True:
-        assert len(page) <= limit
-        yield from page
-        if not page.more:
-            return
-        page = lb.changes(board, after=page.cursor, limit=limit)
-
-
-def assert_changes(
-    lb: laurels.Leaderboards, oracle: Oracle, board: str, limit: int = 7
-) -> list[Change]:
-    """Compare the changes of members of a board with the oracle's; return them."""
-    found = [c for c in all_changes(lb, board, limit) if c.kind not in ("create", "change")]
-    listed = oracle.boards[board]
-    wanted = [(each.member, expected(each, listed.definition)) for each in listed.changes]
-    shown = [(str(change.member), told(change)) for change in found]
-    assert by_member(shown) == by_member(wanted)
-    return found
 
 
 class History:
