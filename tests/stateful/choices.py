@@ -71,6 +71,10 @@ STARTS = (
 """Time zones and instants in UTC, shortly before an irregularity of their clocks or calendars."""
 
 
+CHANGES = "36500d"
+"""A retention within which no episode loses a change, however far its clock moves."""
+
+
 def definition(
     rng: Random,
     name: str,
@@ -103,6 +107,7 @@ def definition(
         keep=rng.choice([1, 2, 3]),
         scopes=scopes,
         rank_by=rank_by,
+        changes=rng.choice(["", CHANGES]),
     )
 
 

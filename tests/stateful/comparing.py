@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 import laurels
+from tests.changes import assert_changes
 from tests.comparison import assert_entries, assert_refused, attempt, board_of, told
 from tests.definitions import Refusal, Scope
 from tests.oracle import Oracle
@@ -39,6 +40,11 @@ class Comparison:
                     for label in self._periods(lb, name, window, scope):
                         Questions(lb, self.oracle, name, window, label, scope).whole(rng)
                         self.rankings += 1
+
+    def changes(self, lb: laurels.Leaderboards, name: str, rng: Random) -> None:
+        """Compare the changes of a board that keeps them with those of the oracle's list."""
+        if self.oracle.boards[name].definition.changes:
+            assert_changes(lb, self.oracle, name, limit=rng.choice([1, 7, 1_000]))
 
     def _listing(self, lb: laurels.Leaderboards, name: str, rng: Random) -> None:
         """Compare the list of the scopes that have members, read as one page or two."""

@@ -72,6 +72,8 @@ def finish(world: World, rng: Random) -> None:
     if world.deployment.lasting:
         assert everything(world.deployment.reopen()) == before
     world.comparison.compare(world.lb, rng)
+    for name in world.oracle.boards:
+        world.comparison.changes(world.lb, name, rng)
     clock = laurels.ManualClock(world.journal[0].now_ms)
     with laurels.open("memory:", clock=clock) as other:
         replay(regrouped(world.journal, rng), other, clock)

@@ -148,6 +148,11 @@ def read_on_anyway(world: World, rng: Random) -> None:
     world.comparison.read_on(world.lb, rng)
 
 
+def read_changes(world: World, rng: Random) -> None:
+    """Read all changes of a board, in pages of some size."""
+    world.comparison.changes(world.lb, pick(world, rng), rng)
+
+
 def remove(world: World, rng: Random) -> None:
     world.remove(pick(world, rng), rng.choice(choices.MEMBERS))
 
@@ -254,6 +259,7 @@ RULES: tuple[tuple[Rule, int], ...] = (
     (ask_amiss, 3),
     (read_on, 8),
     (read_on_anyway, 3),
+    (read_changes, 5),
     (remove, 3),
     (set_data, 2),
     (restart, 2),
