@@ -123,6 +123,7 @@ class Definition:
     head: int = 0
     starts: int | str = ""
     ends: int | str = ""
+    retain: int | str = ""
 
     @property
     def labels(self) -> set[str]:
@@ -144,6 +145,12 @@ class Definition:
         if isinstance(self.starts, int) and at_ms < self.starts:
             return "board_not_started"
         return "board_ended" if isinstance(self.ends, int) and at_ms >= self.ends else None
+
+    def is_gone(self, now_ms: int) -> bool:
+        """Return whether the board has been removed because its end was long enough ago."""
+        if not isinstance(self.ends, int) or not isinstance(self.retain, int):
+            return False
+        return now_ms - self.ends >= self.retain
 
     @property
     def best(self) -> bool:

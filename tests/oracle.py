@@ -68,13 +68,22 @@ class Oracle:
         return board.latest_ms if self.clock is None else self.now_ms()
 
     def board(self, name: str) -> OracleBoard:
+        self.drop_gone()
         if name not in self.boards:
             raise Refusal("unknown_board")
         return self.boards[name]
 
+    def drop_gone(self) -> None:
+        """Remove the boards that are retained no longer."""
+        now_ms = self.now_ms()
+        gone = [name for name, board in self.boards.items() if board.definition.is_gone(now_ms)]
+        for name in gone:
+            del self.boards[name]
+
     # Boards and members
 
     def create(self, definition: Definition) -> None:
+        self.drop_gone()
         if definition.name in self.boards:
             raise Refusal("board_exists")
         self.latest_ms = self.now_ms()

@@ -101,6 +101,12 @@ def test_start_and_end(shell: Shell) -> None:
     assert ran.code != 0
     later = shell.json("board", "change", "b", "--ends", "2999-01-01", "--starts", "")
     assert later["ends"] == "2998-12-31T16:00:00Z"
+    assert shell.json("board", "change", "b", "--retain", "30d")["retain"] == "30d"
+    assert "30d after the end" in shell.ok("board", "show", "b").out
+    assert "retain" not in shell.json("board", "change", "b", "--retain", "")
+    made = shell.json("board", "create", "c", "--ends", "2999-12-24", "--retain", "1h")
+    assert made["retain"] == "1h"
+    assert "expected ends beside retain" in shell("board", "create", "d", "--retain", "1h").err
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def folders() -> list[Path]:
     return sorted(path for path in HERE.iterdir() if path.name.startswith("folder-"))
 
 
-ADDED = {"labels", "changes", "changes_max", "head", "close_wait", "starts", "ends"}
+ADDED = {"labels", "changes", "changes_max", "head", "close_wait", "starts", "ends", "retain"}
 """Fields of a definition that did not exist when a folder was written."""
 
 

@@ -198,6 +198,23 @@ def test_a_board_that_goes_ends_its_feeds_once(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+def test_a_board_that_is_retained_no_longer_ends_its_feeds(tmp_path: Path) -> None:
+    clock = laurels.ManualClock(NOW_MS)
+    board = {"ends": NOW_MS + HOUR, "retain": "1h"}
+
+    async def scenario(http: httpx.AsyncClient, server: Served) -> None:
+        async with feed(server.url, LIVE) as opened, feed(server.url, f"{LIVE}&member=a") as of_one:
+            for each in (opened, of_one):
+                await each.next()
+            clock.set(NOW_MS + 2 * HOUR)
+            for each in (opened, of_one):
+                assert (await each.rest()).count(END) == 1
+        found = await http.get("/v1/boards/b/top")
+        assert (found.status_code, found.json()["code"]) == (404, "unknown_board")
+
+    play(tmp_path, scenario, clock, board=board)
+
+
 def test_a_thousand_readers_hear_of_a_change(tmp_path: Path) -> None:
     readers = 1_000
 

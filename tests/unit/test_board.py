@@ -309,7 +309,7 @@ def test_a_board_goes_through_json_and_back(given_board: Board) -> None:
 def test_json_says_every_field_and_its_format() -> None:
     fields = msgspec.json.decode(Board("b").to_json())
     assert fields.pop("format") == 1
-    later = {"labels", "changes", "changes_max", "head", "close_wait", "starts", "ends"}
+    later = {"labels", "changes", "changes_max", "head", "close_wait", "starts", "ends", "retain"}
     assert set(fields) == set(Board.__struct_fields__) - later
     board = Board(
         "b",
@@ -320,6 +320,7 @@ def test_json_says_every_field_and_its_format() -> None:
         close_wait="2h",
         starts="2026-12-01",
         ends="2026-12-24",
+        retain="30d",
     )
     assert set(msgspec.json.decode(board.to_json())) == {"format", *Board.__struct_fields__}
 

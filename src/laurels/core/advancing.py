@@ -50,11 +50,27 @@ class AdvancedBoards(Boards):
         self._stale_from: dict[int, tuple[str, str] | None] = {}
 
     def advance_clock(self, now_ms: int) -> None:
-        """Move the time of all boards forward. O(1): each board follows when it is advanced."""
+        """Move the time of all boards forward, and remove those that are retained no longer. O(1)
+        beyond these: each board follows when it is advanced."""
         if now_ms > self.clock_ms:
             self.clock_ms = now_ms
             if now_ms > self.now_ms:
                 self.now_ms = now_ms
+            if self._removals and self._removals[0][0] <= now_ms and not self._advancing:
+                self._remove_gone()
+
+    def _remove_gone(self) -> None:
+        for state in self.take_gone(self.clock_ms):
+            self.remove_board(state.number)
+
+    def remove_board(self, number: int) -> None:
+        """Remove a board with all its data."""
+        self.forget(number)
+        self.index.close_board(number)
+        self._stale_from.pop(number, None)
+        self.refreshes.forget(number)
+        for each in [each for each in self._passes if each[0] == number]:
+            del self._passes[each]
 
     def move_time(self, state: BoardState, now_ms: int) -> None:
         """Move the time of one board forward."""
@@ -208,9 +224,9 @@ class AdvancedBoards(Boards):
 
     @property
     def next_due_ms(self) -> int:
-        """The next known end of a period or step of any board. It has no meaning in event
-        time, where the writes to a board advance it."""
-        return self._due[0][0] if self._due else MAX_MS
+        """The next known end of a period or step of any board, or the removal of one. It has no
+        meaning in event time, where the writes to a board advance it."""
+        return min(self._due[0][0] if self._due else MAX_MS, self.next_removal_ms)
 
     def work_left(self) -> int:
         """Return about how many members the current passes have left, over all boards; 0 if

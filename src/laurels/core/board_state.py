@@ -3,6 +3,7 @@
 The fold fills them from the log, the store on an index server from that server.
 """
 
+import heapq
 from typing import Any
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from laurels.model.labels import ALL, is_by
 from laurels.model.rules import Rules
 from laurels.model.validation import quoted, safe_repr
 from laurels.model.windows.kinds import Window
-from laurels.timeline.instants import MIN_MS
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .board_record import BoardRecord
 from .lifecycle import NEVER, Floors, Refreshed, floors_at, next_boundary
@@ -96,13 +97,14 @@ class Boards:
         self.next_number = 1
         self.offset = 0
         self._by_number: dict[int, BoardState] = {}
+        self._removals: list[tuple[int, int]] = []
 
     def named(self, name: str) -> BoardState:
         """Return the board of that name."""
         try:
             return self.boards[name]
         except (KeyError, TypeError):
-            raise UnknownBoard(f"there is no board {safe_repr(name)}") from None
+            raise unknown_board(name) from None
 
     def find_by_number(self, number: int) -> BoardState | None:
         """Return the board of that number, None if it was deleted."""
@@ -162,10 +164,36 @@ class Boards:
     def register(self, state: BoardState) -> None:
         """Make a board known by its name and number."""
         self.boards[state.board.name] = self._by_number[state.number] = state
+        self.watch_removal(state)
+
+    def watch_removal(self, state: BoardState) -> None:
+        """Note when a board is removed, as its rules say now."""
+        if state.rules.gone_ms < MAX_MS:
+            heapq.heappush(self._removals, (state.rules.gone_ms, state.number))
+
+    def take_gone(self, now_ms: int) -> list[BoardState]:
+        """Return the boards that are retained no longer at `now_ms`; each is returned once. O(1)
+        if there are none. In event time boards stay."""
+        found = []
+        while self._removals and self._removals[0][0] <= now_ms and not self.event_time:
+            state = self._by_number.get(heapq.heappop(self._removals)[1])
+            if state is not None and state.rules.is_gone(now_ms) and state not in found:
+                found.append(state)
+        return found
+
+    @property
+    def next_removal_ms(self) -> int:
+        """The next instant at which a board may be removed; MAX_MS if none may."""
+        return self._removals[0][0] if self._removals and not self.event_time else MAX_MS
 
     def forget(self, number: int) -> None:
         """Remove a board from the registered ones."""
         del self.boards[self._by_number.pop(number).board.name]
+
+
+def unknown_board(name: str) -> UnknownBoard:
+    """Return the error for a name that no board has."""
+    return UnknownBoard(f"there is no board {safe_repr(name)}")
 
 
 def new_state(

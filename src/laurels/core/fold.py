@@ -81,7 +81,7 @@ class Fold(AdvancedBoards):
             case records.Redefine():
                 self._change(record)
             case records.Delete():
-                self._delete(record)
+                self.remove_board(record.board)
             case records.Remove():
                 scan = ScopeScan(record.board, record.member)
                 while not scan.search_share(self.index):
@@ -137,12 +137,14 @@ class Fold(AdvancedBoards):
                 self.unfinished.restore(record)
             case records.Adopted():
                 state = self.unfinished.finish(record, self.entry)
+                self._free_name(state.board.name, record.now_ms)
                 self.register(state)
                 self._opened(state)
                 state.changes += 1
                 self.now_ms = max(self.now_ms, state.now_ms)
                 if state.rules.changes_ms and self.recorder is not None:
                     self.recorder.restart(state)
+                self._remove_gone()
             case records.Delete():
                 self.unfinished.give_up(record.board)
 
@@ -252,6 +254,7 @@ class Fold(AdvancedBoards):
 
     def _create(self, record: records.Create) -> None:
         board = Board.from_json(record.definition)
+        self._free_name(board.name, record.now_ms)
         state = self.open(board, record.board, record.version, record.now_ms, record.uid)
         self.next_number = record.board + 1
         self._watch_boundary(state)
@@ -262,6 +265,7 @@ class Fold(AdvancedBoards):
         self.advance(state)
         kept_changes, ends_ms = state.rules.changes_ms > 0, state.rules.ends_ms
         redefine(state, Board.from_json(record.definition), record.version, self.time_of(state))
+        self.watch_removal(state)
         self.index.open_board(record.board, state.rules)
         if state.rules.ends_ms != ends_ms:  # windows that stood still go on
             self._advance_scope(state, ALL, None)
@@ -275,12 +279,15 @@ class Fold(AdvancedBoards):
                 self.recorder.restart(state)
         self._record(state, write_block(record, "change", None, record.definition))
 
-    def _delete(self, record: records.Delete) -> None:
-        self.forget(record.board)
-        self.index.close_board(record.board)
-        self._stale_from.pop(record.board, None)
-        self.refreshes.forget(record.board)
+    def remove_board(self, number: int) -> None:
+        """Remove a board with all its data and its changes."""
+        super().remove_board(number)
         if self.recorder is not None:
-            self.recorder.forget(record.board)
-        for each in [each for each in self._passes if each[0] == record.board]:
-            del self._passes[each]
+            self.recorder.forget(number)
+
+    def _free_name(self, name: str, now_ms: int) -> None:
+        """Remove the board of a name that was retained no longer when the log used the name again:
+        while the log is folded, no clock runs that would have removed it."""
+        state = self.boards.get(name)
+        if state is not None and state.rules.is_gone(now_ms):
+            self.remove_board(state.number)

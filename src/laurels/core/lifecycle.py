@@ -29,9 +29,10 @@ increased."""
 
 def next_boundary(rules: Rules, now_ms: int) -> int:
     """Return the next instant at which a period or step of any window of the board ends, or the
-    board starts or ends; MAX_MS after its end, as nothing changes with time any more."""
+    board starts or ends; after its end that at which it is removed, or MAX_MS if it stays, as
+    nothing else changes with time any more."""
     if rules.has_ended(now_ms):
-        return MAX_MS
+        return rules.gone_ms if now_ms < rules.gone_ms else MAX_MS
     ends_ms = min((w.period_at(now_ms).end_ms for w in rules.windows.values()), default=MAX_MS)
     return min(ends_ms, rules.starts_ms) if now_ms < rules.starts_ms else ends_ms
 

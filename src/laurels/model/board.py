@@ -82,7 +82,8 @@ class Board(Plain, Struct, frozen=True):
 
     With `starts` and `ends`, times, the board counts only events from the one to just before the
     other; others are refused. At the end every window stands still, its current period or step is
-    cut there, and answers stay as they are when the grace is over.
+    cut there, and answers stay as they are when the grace is over. With `retain`, a duration, the
+    board is removed with all its data that long after its end; empty, it stays.
 
     A window without a name of its own goes by its text without the options: `month:keep=12` is
     called `month`.
@@ -117,6 +118,7 @@ class Board(Plain, Struct, frozen=True):
     close_wait: str = CLOSE_WAIT_DEFAULT
     starts: str = ""
     ends: str = ""
+    retain: str = ""
 
     if TYPE_CHECKING:  # the accepted types are wider than the stored ones
 
@@ -146,6 +148,7 @@ class Board(Plain, Struct, frozen=True):
             close_wait: str | int = CLOSE_WAIT_DEFAULT,
             starts: str | datetime | int | None = "",
             ends: str | datetime | int | None = "",
+            retain: str | int = "",
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -184,6 +187,7 @@ class Board(Plain, Struct, frozen=True):
             close_wait_ms=duration_ms(self.close_wait),
             starts_ms=MIN_MS if starts_ms is None else starts_ms,
             ends_ms=defaults.ends_ms,
+            gone_ms=_gone_ms(defaults.ends_ms, self.retain),
         )
 
     def to_json(self) -> bytes:
@@ -239,8 +243,14 @@ _LATER_FIELDS = {
     "close_wait": CLOSE_WAIT_DEFAULT,
     "starts": "",
     "ends": "",
+    "retain": "",
 }
 """The fields that earlier versions did not know, with their defaults."""
+
+
+def _gone_ms(ends_ms: int, retain: str) -> int:
+    """Return the instant at which a board is removed; MAX_MS if it stays."""
+    return min(ends_ms + duration_ms(retain), MAX_MS) if retain else MAX_MS
 
 
 def _stored_column(column: Column) -> dict[str, Any]:

@@ -17,10 +17,10 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
     """Return the board with these fields changed, if the meaning of what was counted stays the
     same.
 
-    Title, `labels`, `changes`, `changes_max`, `head`, `close_wait`, `starts`, `ends` and `keep` may
-    change, `keep` of the board or of a window. Windows, scopes and labels to rank by may be added
-    at the end; they count from then on. A field with its current value is not a change. Raise
-    UnsafeChange with every reason, or BoardInvalid with every fault.
+    Title, `labels`, `changes`, `changes_max`, `head`, `close_wait`, `starts`, `ends`, `retain` and
+    `keep` may change, `keep` of the board or of a window. Windows, scopes and labels to rank by may
+    be added at the end; they count from then on. A field with its current value is not a change.
+    Raise UnsafeChange with every reason, or BoardInvalid with every fault.
     """
     new = named_as(Board.from_json({**asdict(old), **changes}), old)
     reasons = [
@@ -45,6 +45,12 @@ def ensure_end_to_come(old: Board, new: Board, now_ms: int) -> None:
     if new.ends != old.ends and ends_ms <= now_ms:
         raise UnsafeChange(
             f"expected ends to be later than now, {instant_text(now_ms)}, got {new.ends}"
+        )
+    changed = (new.ends, new.retain) != (old.ends, old.retain)
+    if changed and new.rules().is_gone(now_ms):
+        raise UnsafeChange(
+            f"the board would be removed at once: {new.retain} after {new.ends} is before now, "
+            f"{instant_text(now_ms)}; delete it instead"
         )
 
 

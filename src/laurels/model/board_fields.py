@@ -12,7 +12,7 @@ from laurels.timeline.zones import Zone, zone
 from .board_times import instant_of, instant_text
 from .column import judged_columns
 from .definition_errors import DefinitionErrors
-from .durations import MAX_DURATION_MS, duration_of, duration_text
+from .durations import MAX_DURATION_MS, duration_ms, duration_of, duration_text
 from .head import head_errors, head_of
 from .rules import RankStyle
 from .scopes import judged_rank_by, judged_scopes, place_errors
@@ -61,6 +61,7 @@ def canonical_fields(arguments: Mapping[str, Any]) -> dict[str, object]:
         "scopes": read("scopes", judged_scopes, ((),)),
         "rank_by": read("rank_by", judged_rank_by, ()),
         "changes": "",
+        "retain": "",
         "changes_max": read("changes_max", _changes_max, MAX_CHANGES_DEFAULT),
         "head": read("head", head_of, 0),
         "labels": read(
@@ -74,6 +75,9 @@ def canonical_fields(arguments: Mapping[str, Any]) -> dict[str, object]:
         if changes_ms == 0:
             errors.add("expected changes to be 1ms or longer, or empty for none, got 0")
         fields["changes"] = duration_text(changes_ms)
+    if arguments["retain"] != "":
+        retain_ms = read("retain", partial(duration_of, "retain"), MAX_DURATION_MS)
+        fields["retain"] = duration_text(retain_ms)
     durations_ms = {
         field: read(field, partial(duration_of, field), fallback_ms)
         for field, fallback_ms in _DURATIONS.items()
@@ -124,9 +128,21 @@ def _errors_between_fields(
     if fields["head"]:
         yield from head_errors(windows, fields["rank"], scopes, rank_by)
     yield from place_errors(len(windows), len(scopes), len(rank_by))
+    if fields["retain"]:
+        yield from _retain_errors(fields, longest_ms)
     if durations_ms["dedupe"] < longest_ms:
         longest, got = duration_text(longest_ms), duration_text(durations_ms["dedupe"])
         yield f"expected dedupe to be at least the longest grace, {longest}, got {got}"
+
+
+def _retain_errors(fields: Mapping[str, object], longest_ms: int) -> Iterator[str]:
+    """Yield why a board cannot be retained for that long."""
+    retain = str(fields["retain"])
+    if fields.get("ends") == "":
+        yield f"retain counts from the end of the board: expected ends beside retain {retain}"
+    if duration_ms(retain) < longest_ms:
+        longest = duration_text(longest_ms)
+        yield f"expected retain to be at least the longest grace, {longest}, got {retain}"
 
 
 def _decay_errors(windows: Sequence[WindowForm], columns: object) -> Iterator[str]:

@@ -65,7 +65,8 @@ class Rules(Struct, frozen=True, dict=True):
     are left out rather than refused. `shards` is over how many an index server divides the members.
     Changes are kept for `changes_ms` (0: none are), at most `changes_max` of them. Only the first
     `head` positions are listed (0: all). The end of a period waits for sources that lag for at most
-    `close_wait_ms`. Only events from `starts_ms` to just before `ends_ms` are counted.
+    `close_wait_ms`. Only events from `starts_ms` to just before `ends_ms` are counted. At `gone_ms`
+    the board is removed.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -86,6 +87,7 @@ class Rules(Struct, frozen=True, dict=True):
     close_wait_ms: int = 0
     starts_ms: int = MIN_MS
     ends_ms: int = MAX_MS
+    gone_ms: int = MAX_MS
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -128,6 +130,10 @@ class Rules(Struct, frozen=True, dict=True):
     def has_ended(self, now_ms: int) -> bool:
         """Return whether the end of the board has passed."""
         return now_ms >= self.ends_ms
+
+    def is_gone(self, now_ms: int) -> bool:
+        """Return whether the board is retained no longer."""
+        return self.gone_ms <= now_ms < MAX_MS
 
     @cached_property
     def scoped(self) -> bool:

@@ -78,7 +78,7 @@ def _step(old: Board | None, new: Board) -> Step:
     return Step(new, "change", differences)
 
 
-_OMITTED = ("labels", "changes", "changes_max", "head", "close_wait", "starts", "ends")
+_OMITTED = ("labels", "changes", "changes_max", "head", "close_wait", "starts", "ends", "retain")
 """The fields that JSON omits if they have their default."""
 
 

@@ -210,6 +210,7 @@ def _put_definition(board: laurels.Board) -> None:
         ("close wait", "" if board.close_wait == "1d" else board.close_wait),
         ("starts", board.starts),
         ("ends", board.ends),
+        ("retained", f"{board.retain} after the end" if board.retain else ""),
         ("dedupe", f"{board.dedupe}, at most {board.dedupe_max:,} ids"),
         ("keep", str(board.keep)),
         ("shards", str(board.shards) if board.shards > 1 else ""),

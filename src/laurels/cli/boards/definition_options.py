@@ -89,6 +89,15 @@ Ends = Annotated[
         rich_help_panel=DEFINITION,
     ),
 ]
+Retain = Annotated[
+    str | None,
+    typer.Option(
+        "--retain",
+        metavar="DURATION",
+        help="How long after its end the board is removed with all its data; '' for never.",
+        rich_help_panel=DEFINITION,
+    ),
+]
 
 
 class DefinitionOptions(OptionGroup, frozen=True):
@@ -197,6 +206,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
     close_wait: CloseWait = None
     starts: Starts = None
     ends: Ends = None
+    retain: Retain = None
     head: Head = None
     file: Annotated[
         str | None,
@@ -232,6 +242,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
             "close_wait": self.close_wait,
             "starts": self.starts,
             "ends": self.ends,
+            "retain": self.retain,
             "head": self.head,
         }
         in_file = {} if self.file is None else definition_in(self.file)
@@ -252,6 +263,7 @@ class ChangeOptions(OptionGroup, frozen=True):
     close_wait: CloseWait = None
     starts: Starts = None
     ends: Ends = None
+    retain: Retain = None
     head: Head = None
 
     def fields(self, board: Board) -> dict[str, Any]:
@@ -266,6 +278,7 @@ class ChangeOptions(OptionGroup, frozen=True):
             "close_wait": self.close_wait,
             "starts": self.starts,
             "ends": self.ends,
+            "retain": self.retain,
             "head": self.head,
         }
         fields: dict[str, Any] = {
@@ -278,6 +291,6 @@ class ChangeOptions(OptionGroup, frozen=True):
         if not fields:
             raise Usage(
                 "give what is to change: --title, --keep, --changes, --close-wait, --starts, "
-                "--ends, --head, --window, --scope or --rank-by"
+                "--ends, --retain, --head, --window, --scope or --rank-by"
             )
         return fields

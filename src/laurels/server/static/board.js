@@ -122,7 +122,7 @@ class BoardView {
     const ends = isShown && [shown.current && !shown.final ? "Ends" : "Ended", instantText(shown.end_ms, this.window.zone)];
     const waited = isShown && this.past && shown.waits_for.join(", ");
     const here = isShown && `${instantText(shown.end_ms)} by the clock of this browser`;
-    const { starts, ends: last } = this.board;
+    const { starts, ends: last, retain } = this.board;
     const limit = (name, text) =>
       text ? el("div", {}, el("dt", {}, name), el("dd", {}, instantText(Date.parse(text), this.window.zone))) : null;
     return el(
@@ -135,6 +135,7 @@ class BoardView {
       waited ? el("div", {}, el("dt", {}, "Waits for"), el("dd", {}, waited)) : null,
       limit("Board starts", starts),
       limit("Board ends", last),
+      retain ? el("div", {}, el("dt", {}, "Removed"), el("dd", {}, `${retain} after the end`)) : null,
     );
   }
 

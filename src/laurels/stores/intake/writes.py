@@ -13,9 +13,10 @@ from laurels.core import record
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.fold import Fold
 from laurels.core.scope_scan import ScopeScan
-from laurels.errors import BoardExists, DataMoved
+from laurels.errors import BoardExists, BoardInvalid, DataMoved
 from laurels.model.board import Board
 from laurels.model.board_change import ensure_end_to_come, named_as, safe_change
+from laurels.model.board_times import instant_text
 from laurels.model.validation import quoted
 
 from .tags import new_tag, new_uid
@@ -232,6 +233,11 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
                 return None
             differs = "" if is_equal else " with another definition"
             raise BoardExists(f"there is a board {quoted(board.name)} already{differs}")
+        if not boards.event_time and board.rules().is_gone(now_ms):
+            raise BoardInvalid(
+                f"the board would be removed at once: {board.retain} after {board.ends} is before "
+                f"now, {instant_text(now_ms)}"
+            )
         return record.Create(boards.next_number, 1, now_ms, board.to_json(), new_uid(), new_tag())
 
     return Single(propose, exclusive=True)

@@ -67,6 +67,7 @@ class LocalCommits(LocalReads):
         began = 0.0 if self._observed is None else self._observed[1]()
         with self._lock:
             self._committing_ms = self._now()
+            self._advance_clock()
         try:
             for group in successive(tickets):
                 accepted, logged = self._draft(self._committing_ms, group)

@@ -57,7 +57,7 @@ class LocalReads(LocalState):
     def positions(self, board: str) -> dict[str, str]:
         """Return the last committed positions of all sources."""
         with self.reading():
-            stored = self._fold.named(board).positions
+            stored = self.named(board).positions
             return {source: stored[source] for source in sorted(stored) if stored[source]}
 
     async def follow(self, boards: Collection[str]) -> None:
@@ -80,7 +80,8 @@ class LocalReads(LocalState):
     def definitions(self) -> list[Board]:
         """Return all definitions, in the order of their names."""
         with self.reading():
-            return [self._fold.boards[name].board for name in sorted(self._fold.boards)]
+            boards = self.advanced_fold().boards
+            return [boards[name].board for name in sorted(boards)]
 
     def ask(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query about a board, made from a single state of it.
@@ -161,16 +162,16 @@ class LocalReads(LocalState):
             if not beginning.is_last(page):
                 return page
             with self.reading():
-                return beginning.with_positions(page, self._fold.named(board).positions)
+                return beginning.with_positions(page, self.named(board).positions)
         with self.reading():
-            read = self._changes.read(self._fold.named(board), after, limit)
+            read = self._changes.read(self.named(board), after, limit)
         return read.page()
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
         """Return the boards with changes after a cursor, which is an offset of the log."""
         seen = None if after is None else decode_latest(after)
         with self.reading():
-            fold = self._fold
+            fold = self.advanced_fold()
             numbers = self._changes.latest.since(seen, fold.offset)
             if numbers is None:
                 return ChangedBoards(None, str(fold.offset))
@@ -221,14 +222,15 @@ class LocalReads(LocalState):
     def stats(self) -> Stats:
         """Return the statistics of the whole store."""
         with self.reading():
+            self._advance_clock()
             kept = self._snapshot_scheduler.recovery_start(self._log.first, self._log.doubt)
             return store_stats(self._fold, self._log.nbytes(), self.clock_status(), kept)
 
     def _advanced(self, board: str) -> BoardState:
         """Return a board, advanced to its current time by a share of work. Raises NotReady if more
         is needed."""
-        state = self._fold.named(board)
         self._advance_clock()
+        state = self._fold.named(board)
         if not self._fold.advance(state, SHARE):
             raise NotReady(f"a step of the board {quoted(board)} has begun that is being prepared")
         return state

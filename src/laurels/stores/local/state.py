@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from laurels.core.board_state import BoardState
+from laurels.core.board_state import BoardState, unknown_board
 from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
 from laurels.core.index import Index
 from laurels.errors import (
@@ -127,9 +127,14 @@ class LocalState(Paced):
             raise Closed(self._unusable_reason)
 
     def named(self, board: str) -> BoardState:
-        """Return the board of that name, as of the newest commit. Takes no lock."""
+        """Return the board of that name, as of the newest commit, unless it is retained no longer.
+        Takes no lock."""
         self.ensure_usable()
-        return self._fold.named(board)
+        state = self._fold.named(board)
+        may_go = state.rules.gone_ms < MAX_MS and not self._event_time
+        if may_go and state.rules.is_gone(self._now()):
+            raise unknown_board(board)
+        return state
 
     def audit(self, board: str | None, before: str | None, limit: int) -> AuditPage:
         """Return a page of the audit log."""

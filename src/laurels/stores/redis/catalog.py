@@ -35,7 +35,7 @@ from laurels.model.validation import quoted
 from laurels.stores.intake.shares import MOST, SHARE
 from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.clock import Clock, EventClock
-from laurels.timeline.instants import MIN_MS
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .refreshing import Place, refreshed_of
 from .registry import Registry
@@ -89,9 +89,32 @@ class BoardCatalog:
 
     async def find_board(self, board: str) -> BoardState:
         """Return the board of that name, reading the definitions again if it is unknown."""
+        self.set_gone()
         if board not in self.boards.boards:
-            await self.registry.load()
+            await self.load()
         return self.boards.named(board)
+
+    async def load(self) -> bool:
+        """Read the definitions; return whether any has changed since they were last read."""
+        changed = await self.registry.load()
+        self.set_gone()
+        return changed
+
+    def set_gone(self) -> None:
+        """Take the boards that are retained no longer out of this process's copy."""
+        if self.boards.next_removal_ms < MAX_MS:
+            self.registry.set_gone(self.now())
+
+    async def remove_gone(self) -> None:
+        """Remove the boards that are retained no longer, with their data, unless another process
+        has."""
+        self.set_gone()
+        if not self.registry.gone:
+            return
+        for name, state in list(self.registry.gone.items()):
+            if self.registry.gone.get(name) is state:
+                await self.registry.delete(state)
+        await self.remove_deleted()
 
     async def reload_board(self, state: BoardState) -> None:
         """Read the definitions again, and register this board on the server if it still exists."""
@@ -115,13 +138,14 @@ class BoardCatalog:
         update it and call `action` again."""
         reread = False
         for _ in range(ATTEMPTS):
+            self.set_gone()
             state = self.boards.boards.get(board) or await self.find_board(board)
             try:
                 if self.event_time:
                     await self.read_time(state)
                 return await action(state)
             except (UnknownWindow, UnknownScope):
-                if reread or not await self.registry.load():
+                if reread or not await self.load():
                     raise
                 reread = True
             except DefinitionOutdated:
@@ -203,6 +227,7 @@ class BoardCatalog:
         """Do a share of the work that is due; return what is left, and the milliseconds until more
         work falls due."""
         left = 0
+        await self.remove_gone()
         for state in list(self.boards.boards.values()):
             now_ms = self.time_of(state)
             try:
@@ -223,6 +248,7 @@ class BoardCatalog:
         left += await self._refresh_due_windows(AT_ONCE)
         now_ms = self.now()
         due = [state.due_ms for state in self.boards.boards.values()]
+        due.append(self.boards.next_removal_ms)
         if (next_ms := refreshing.next_ms()) > now_ms:
             due.append(next_ms)
         until_ms = max(0, min(due, default=now_ms) - now_ms)

@@ -41,7 +41,7 @@ class ChangeReader:
         state = await self._catalog.find_board(board)
         cursor = None if after in (None, NOW) else decode_cursor(after)
         if not state.rules.changes_ms or (cursor is not None and cursor.uid != state.uid):
-            await self._catalog.registry.load()
+            await self._catalog.load()
             state = self._catalog.boards.named(board)
         ensure_kept(state)
         count = state.rules.shards
@@ -76,7 +76,7 @@ class ChangeReader:
             return ChangedBoards(None, str(newest))
         boards = self._catalog.boards
         if any(boards.find_by_number(number) is None for number in numbers):
-            await self._catalog.registry.load()
+            await self._catalog.load()
         found = map(boards.find_by_number, numbers)
         names = [state.board.name for state in found if state is not None]
         return ChangedBoards(names, str(newest))

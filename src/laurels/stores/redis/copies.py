@@ -111,7 +111,7 @@ class ServerCopies:
 
     async def _origin(self, board: str) -> Origin:
         with ends_in(inf, anew=True):
-            await self._catalog.registry.load()
+            await self._catalog.load()
             self._catalog.boards.named(board)
             return await self._catalog.retry_outdated(board, self._read_origin)
 
@@ -171,7 +171,7 @@ class ServerCopies:
         ensure_head_layout(board)
         name = board.name
         with ends_in(inf, anew=True):
-            await self._catalog.registry.load()
+            await self._catalog.load()
             ensure_taken_over(origin, self._catalog.now(), event_time=self._catalog.event_time)
             if name in self._catalog.boards.boards or await self._unfinished(name) is not None:
                 raise taken(name)
@@ -208,6 +208,7 @@ class ServerCopies:
                 due_ms=MIN_MS,
                 uid=origin.uid,
             )
+            await self._catalog.remove_gone()
             if not await self._catalog.registry.adopt(record, board):
                 raise taken(board)
             await self._catalog.registry.clear_note(_key(board))

@@ -24,6 +24,7 @@ class Follower:
         """Return a token that changes whenever the board's lists may have changed. It consists of
         the board's number and offset, the end of the periods and steps that it was advanced for,
         and whether that has passed. O(1). Raises UnknownBoard."""
+        self._catalog.set_gone()
         state = self._catalog.boards.named(board)
         offset = self._offsets.get(state.number, -1)
         return (state.number, offset, *time_token(state, self._catalog.time_of(state)))
@@ -31,16 +32,17 @@ class Follower:
     @read_only
     async def poll(self, boards: Collection[str]) -> None:
         """Read the offsets of boards concurrently."""
+        self._catalog.set_gone()
         names = self._catalog.boards.boards
         if any(board not in names for board in boards):
-            await self._catalog.registry.load()
+            await self._catalog.load()
         states = [names[board] for board in boards if board in names]
         await asyncio.gather(*map(self._poll, states))
 
     async def _poll(self, state: BoardState) -> None:
         offset = await self._catalog.index.changes(opened_as(state))
         if offset < self._offsets.get(state.number, 0):  # another process deleted the board
-            await self._catalog.registry.load()
+            await self._catalog.load()
         if self._catalog.boards.find_by_number(state.number) is None:
             self._offsets.pop(state.number, None)
         else:

@@ -161,7 +161,7 @@ class BoardStatistics:
     @read_only
     async def of_all(self) -> Stats:
         """Return the figures of all boards."""
-        await self._catalog.registry.load()
+        await self._catalog.load()
         boards = [
             await self._catalog.retry_outdated(name, self._board_stats)
             for name in self._board_names()
@@ -184,7 +184,7 @@ class BoardStatistics:
 
     async def audit(self, *, repair: bool) -> CheckReport:
         """Compare every ranking with the data it is derived from, and with `repair` correct it."""
-        await self._catalog.registry.load()
+        await self._catalog.load()
         rankings = entries = offset = 0
         unverified: dict[str, list[str]] = {}
 
@@ -209,6 +209,7 @@ class BoardStatistics:
         return CheckReport(len(names), rankings, entries, offset, problems)
 
     def _board_names(self) -> list[str]:
+        self._catalog.set_gone()
         return sorted(self._catalog.boards.boards)
 
 

@@ -177,14 +177,15 @@ class RedisStore(Paced):
 
     def named(self, board: str) -> BoardState:
         """Return the board of that name."""
+        self._catalog.set_gone()
         if board not in self._catalog.boards.boards:
-            self.run(self._catalog.registry.load())
+            self.run(self._catalog.load())
         return self._catalog.boards.named(board)
 
     def newest(self, board: str) -> BoardState:
         """Return the board of that name as the server has it now, including changes by other
         processes."""
-        self.run(self._catalog.registry.load())
+        self.run(self._catalog.load())
         return self._catalog.boards.named(board)
 
     def definition(self, name: str) -> Board:
@@ -193,7 +194,7 @@ class RedisStore(Paced):
 
     def definitions(self) -> list[Board]:
         """Return all definitions as the server has them now, in the order of their names."""
-        self.run(self._catalog.registry.load())
+        self.run(self._catalog.load())
         boards = self._catalog.boards.boards
         return [boards[name].board for name in sorted(boards)]
 
@@ -375,7 +376,7 @@ class RedisStore(Paced):
     async def newest_async(self, board: str) -> BoardState:
         """Return the board as the server has it now; see `newest`."""
         self.ensure_usable()
-        await self._catalog.registry.load()
+        await self._catalog.load()
         return self._catalog.boards.named(board)
 
     async def find_board(self, board: str) -> BoardState:

@@ -89,6 +89,7 @@ class Writer:
         if not self.paced:
             with suppress(LaurelsError):
                 await self._share(write.board)
+                await self._catalog.remove_gone()
         if write.batches or write.position_record is not None:
             await self._catalog.refresh_due_windows(paced=self.paced)
 
@@ -146,6 +147,7 @@ class Writer:
     async def _ensure_there(self, write: Submission) -> None:
         """Raise UnknownBoard if the board was deleted, NotReady if another process has created it
         again, since the events were checked against the old definition."""
+        self._catalog.set_gone()
         if self._catalog.boards.find_by_number(write.board.number) is not None:
             return
         name = write.board.board.name
@@ -217,6 +219,7 @@ class Writer:
             if self._catalog.event_time:
                 await self._catalog.read_time(self._catalog.boards.named(write.name))
             write.done = 0
+            self._catalog.set_gone()
             try:
                 for record in write.mends(self._catalog.boards, self._catalog.now()):
                     state = self._catalog.boards.by_number(record.board)
@@ -226,7 +229,7 @@ class Writer:
                     for part in parts_of_mend(record, CALL_MOST):
                         write.done += await self._catalog.index.mend(opened_as(state), part, due)
             except DefinitionOutdated:
-                await self._catalog.registry.load()
+                await self._catalog.load()
             else:
                 return
         raise NotReady(
@@ -239,16 +242,17 @@ class Writer:
         outdated, the write is checked again with the current ones."""
         reread = False
         for _ in range(ATTEMPTS):
+            self._catalog.set_gone()
             try:
                 proposed = write.records(self._catalog.boards, self._catalog.now())
                 if not proposed or await self._done(write, proposed[0]):
                     return bool(proposed)
             except DefinitionOutdated:
-                await self._catalog.registry.load()
+                await self._catalog.load()
             except Unavailable:
                 raise
             except LaurelsError:
-                if reread or not await self._catalog.registry.load():
+                if reread or not await self._catalog.load():
                     raise
                 reread = True
         raise NotReady("the definitions of boards kept changing during this write")
@@ -289,6 +293,7 @@ class Writer:
     async def _create(self, record: records.Create) -> bool:
         board = Board.from_json(record.definition)
         ensure_head_layout(board)
+        await self._catalog.remove_gone()
         kept = BoardRecord(
             number=record.board,
             definition=record.definition,
