@@ -156,3 +156,97 @@ def test_a_period_lives_for_as_long_as_it_is_read(unit: str, tz: str, keep: int)
             last = window.period_at(last.end_ms)
         needed = last.end_ms - period.start_ms
         assert needed <= window.lives_ms <= needed * 1.25 + 3 * DAY_MS
+
+
+REMOVED: dict[str, dict[str, Any]] = {
+    **LAYOUTS,
+    "head": {"head": 100, "windows": ["all", "hour=hour:keep=3"]},
+    "best": {
+        "columns": [laurels.Column("score", op="best")],
+        "windows": ["all", "r=rolling:3h/1h"],
+    },
+    "decay": {"windows": ["decay:1h", "f=rolling:3h/1h,refresh=10m"]},
+    "changes": {"changes": "1h"},
+}
+removed = pytest.mark.parametrize("fields", REMOVED.values(), ids=REMOVED)
+
+
+def fill(lb: laurels.Leaderboards, fields: dict[str, Any]) -> None:
+    lb.submit_many("b", events(fields), position=("source", "1"))
+    lb.set_data("b", "m1", {"a": 1})
+
+
+def removed_after(server: Server, ms: int) -> None:
+    """Assert that each key of the board expires at a time from now, and a day later because of the
+    margin; those of changes may expire earlier."""
+    found = lives(server)
+    expected = (ms + EXPIRY_MARGIN_MS) // 1_000
+    wrong = {name: ttl for name, ttl in found.items() if not expected - 100 < ttl <= expected + 1}
+    assert not {name for name in wrong if not name.endswith(("}:h", "}:hx"))}, (wrong, expected)
+    assert len(found) > 4
+
+
+@removed
+def test_every_key_of_a_board_that_is_removed_expires_with_it(
+    server: Server, fields: dict[str, Any]
+) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    with laurels.open(server.url) as lb:
+        limits = {"ends": now_ms + 9 * HOUR_MS, "retain": "1d"}
+        lb.create(laurels.Board("b", **{"windows": WINDOWS, **limits, **fields}))
+        fill(lb, fields)
+        removed_after(server, 33 * HOUR_MS)
+        lb.remove("b", "m2")
+        lb.submit_many("b", [(m, v + 1, None, None, labels) for m, v, *_, labels in events(fields)])
+        removed_after(server, 33 * HOUR_MS)
+
+
+@removed
+def test_keys_expire_later_or_earlier_when_the_removal_changes(
+    server: Server, fields: dict[str, Any]
+) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    with laurels.open(server.url) as lb:
+        lb.create(
+            laurels.Board("b", **{"windows": WINDOWS, "ends": now_ms + 9 * HOUR_MS, **fields})
+        )
+        fill(lb, fields)
+        for hours in (48, 24, 72):
+            lb.change("b", retain=hours * HOUR_MS)
+            removed_after(server, (9 + hours) * HOUR_MS)
+        lb.change("b", ends=now_ms + 19 * HOUR_MS)
+        removed_after(server, 91 * HOUR_MS)
+        lb.change("b", retain="")
+        found = {name: ttl for name, ttl in lives(server).items() if "}:h" not in name}
+        assert all(ttl == NONE or ttl > 20_000 * DAY_MS // 1_000 for ttl in found.values())
+        fill(lb, fields)
+
+
+def test_a_board_that_nobody_touches_is_gone_from_the_server(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coding, "EXPIRY_MARGIN_MS", 0)
+    ends_ms = time.time_ns() // 1_000_000 + 2_000
+    with laurels.open(server.url) as lb:
+        fields: dict[str, Any] = {"scopes": [[], ["room"]]}
+        lb.create(laurels.Board("b", windows=WINDOWS, ends=ends_ms, grace=0, retain=0, **fields))
+        fill(lb, fields)
+        assert lives(server)
+    until(lambda: not lives(server), "its keys are gone", 60)
+
+
+def test_one_process_removes_what_another_one_made(server: Server) -> None:
+    clock, other = laurels.ManualClock(0), laurels.ManualClock(0)
+    with laurels.open(server.url, clock=clock) as lb, laurels.open(server.url, clock=other) as two:
+        lb.create(laurels.Board("b", windows=WINDOWS, ends=HOUR_MS, retain="1d"))
+        lb.create(laurels.Board("other"))
+        lb.submit("b", "ann", 1)
+        assert two.rank("b", "ann") == 1
+        clock.set(HOUR_MS + DAY_MS)
+        other.set(HOUR_MS + DAY_MS)
+        lb.submit("other", "ann", 1)
+        assert not lives(server)
+        with pytest.raises(laurels.errors.UnknownBoard):
+            two.rank("b", "ann")
+        two.create(laurels.Board("b"))
+        assert lb.standing("b", "ann") is None

@@ -383,6 +383,9 @@ class BoardCatalog:
             kept = [key for key in periods if key not in gone]
             await self.index.expire(opened_as(state), kept, now_ms)
             await self.index.forget(opened_as(state), now_ms)
+            if state.rules.has_ended(now_ms) and state.rules.gone_ms < MAX_MS:
+                # A process that changed the board may have failed before it had set all of them.
+                await self.index.expire_all(opened_as(state), now_ms)
         except DefinitionOutdated:
             await self.reload_board(state)
         state.due_ms = next_boundary(state.rules, now_ms)

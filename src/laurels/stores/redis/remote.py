@@ -281,8 +281,11 @@ class RemoteIndex(Protocol):
         written. Has no effect unless the boards use the clock of the server."""
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Extend the expiry of the rankings of periods to what these rules need, before the rules
-        take effect."""
+        """Extend the expiry of all keys to what these rules need, before the rules take effect."""
+
+    async def expire_all(self, board: Opened, now_ms: int) -> None:
+        """Set when all keys of a board expire: when it is removed, or very late if it stays. Has no
+        effect unless the boards use the clock of the server."""
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None: ...
 

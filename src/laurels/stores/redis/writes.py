@@ -331,6 +331,8 @@ class Writer:
         await self._catalog.index.open(
             opened_as(changed), block, restart_tag=record.tag if restarts else 0
         )
+        if changed.rules.gone_ms != state.rules.gone_ms:
+            await self._catalog.index.expire_all(opened_as(changed), now_ms)
         if board.head != state.rules.head:
             self._catalog.note_passes_due(changed)
             await self._catalog.advance_head(changed, MOST)

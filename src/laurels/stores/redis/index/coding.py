@@ -23,6 +23,7 @@ from laurels.model.rules import Rules
 from laurels.model.score import word_bounds
 from laurels.model.windows.kinds import Window
 from laurels.stores.redis.remote import Applied, Opened, RefreshStates
+from laurels.timeline.instants import MAX_MS
 
 from .head import HEAD_SIZES, HeadSizes
 from .layout import Layout, layout_of
@@ -58,6 +59,13 @@ def lifetimes(rules: Rules) -> dict[str, int]:
     return {name: ms + EXPIRY_MARGIN_MS for name, ms in lives.items() if ms is not None}
 
 
+def gone_seconds(rules: Rules) -> int | None:
+    """Return when the keys of a board expire, in seconds since 1970; None if it stays."""
+    if rules.gone_ms == MAX_MS:
+        return None
+    return -(-(rules.gone_ms + EXPIRY_MARGIN_MS) // 1_000)
+
+
 def board_encoding(
     board: Opened, *, expires: bool = False, head_sizes: HeadSizes = HEAD_SIZES
 ) -> BoardEncoding:
@@ -81,6 +89,7 @@ def board_encoding(
         "lows": layout.lows,
         "units": layout.units,
         "lives": (expires and lifetimes(rules)) or False,
+        "gone": (expires and gone_seconds(rules)) or False,
         "refreshed": dict.fromkeys(rules.refreshed, True) or False,
         "head": head_sizes.encode(rules.head) if rules.head else False,
         "decays": {n: True for n in rules.windows if rules.weighing(n)} or False,

@@ -4,17 +4,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from laurels.core.ranking_key import RankingKey
+from laurels.model.durations import MAX_DURATION_MS
 from laurels.model.rules import Rules
 from laurels.stores.redis.remote import Opened
 
 from .calls import BEGIN, END, ShardCalls
-from .coding import lifetimes
+from .coding import gone_seconds, lifetimes
 from .names import key_of, name_of
 
 _BUCKETS = 20
 """The number of buckets of a ranking with a head that are measured."""
 _DROP = 100
 """Maximum number of rankings that one call drops."""
+
+
+def _longer(lives: dict[str, int], others: dict[str, int]) -> dict[str, int]:
+    """Return the longer of two lifetimes for each window that has both."""
+    return {name: max(ms, others[name]) for name, ms in lives.items() if name in others}
 
 
 class PeriodExpiry(ShardCalls):
@@ -70,10 +76,12 @@ class PeriodExpiry(ShardCalls):
             await self._expire(board, keys, {"now": now_ms})
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Extend the expiry of all rankings of periods to what these rules need, before the rules
-        take effect."""
+        """Extend the expiry of all keys to what these rules need, before the rules take effect."""
         lives = lifetimes(rules) if self._expires else {}
         before = lifetimes(board.rules)
+        if self._expires and rules.gone_ms > board.rules.gone_ms:
+            await self._expire_all(board, rules, {**lives, **_longer(before, lives)}, now_ms)
+            return
         longer = {name: ms for name, ms in lives.items() if ms > before.get(name, ms)}
         if not longer:
             return
@@ -83,6 +91,25 @@ class PeriodExpiry(ShardCalls):
         cursor = BEGIN if board.rules.scoped else END
         while cursor != END:
             cursor = await self._operate("expire_scopes", board, cursor=cursor, **arguments)
+
+    async def expire_all(self, board: Opened, now_ms: int) -> None:
+        """Set when all keys of a board expire: when it is removed, or very late if it stays."""
+        if self._expires:
+            await self._expire_all(board, board.rules, lifetimes(board.rules), now_ms)
+
+    async def _expire_all(
+        self, board: Opened, rules: Rules, lives: dict[str, int], now_ms: int
+    ) -> None:
+        gone = gone_seconds(rules) or (now_ms + MAX_DURATION_MS) // 1_000
+        arguments = {"lives": lives, "gone": gone, "now": now_ms}
+        keys = await self.keys(board, empty=True)
+        periods = [key for key in keys if not board.rules.windows[key.window].steps]
+        await self._expire(board, periods, arguments)
+        cursor = BEGIN if board.rules.scoped else END
+        while cursor != END:
+            cursor = await self._operate("expire_scopes", board, cursor=cursor, **arguments)
+        forms = list(dict.fromkeys(place.name for place in board.rules.places if place.name))
+        await self._operate("expire_board", board, forms=forms, **arguments)
 
     async def _expire(
         self, board: Opened, keys: Sequence[RankingKey], arguments: dict[str, Any]

@@ -185,7 +185,7 @@ do
   function head.expire_key(ranked, key)
     local at = B.lives and expiry_of(ranked.window, ranked.instance)
     A.now = A.now or tonumber(call('HGET', KEYS[1], 'now') or '0')
-    if at and at > floor(A.now / 1000) and call('TTL', key) == -1 then
+    if at and at > floor(A.now / 1000) and (at ~= gone and gone or call('TTL', key) == -1) then
       call('EXPIREAT', key, text(at))
     end
   end

@@ -7,7 +7,8 @@
 --   advance_head (limit); walk (name, cursor, limit);
 --   set_data (member, text or false, follows: {text or false} or nil); set_position (position, follows: as
 --   in batch.lua); confirm (sink, sequence or false); keys (cursor, empty: include rankings without
---   members); drop (names); expire (names, lives or nil); forget (before); for others see scopes.lua,
+--   members); drop (names); expire (names, lives or nil);
+--   expire_board (forms, gone); forget (before); for others see scopes.lua,
 --   refresh.lua, mend.lua and restore.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether it was the
 -- last one.
@@ -136,6 +137,17 @@ local function expire_periods()
   return {'done', #A.names}
 end
 
+-- Sets the keys to expire with the board that belong to all of it, and those of its rolling windows over all
+-- events.
+local function expire_board()
+  for _, each in ipairs(open_windows()) do expire_window(each) end
+  local names = {'m', 'i', 'q', 'x', 'p', 's', 'f', 'o', 'gd', 'hs'}
+  for _, form in ipairs(A.forms) do names[#names + 1] = 'l:' .. form end
+  if call('EXISTS', P .. 'hs') == 1 then names[#names + 1], names[#names + 2] = 'h', 'hx' end
+  for _, name in ipairs(names) do call('EXPIREAT', P .. name, text(gone)) end
+  return {'done'}
+end
+
 -- Removes rankings in their order; returns how many it removed. The caller goes on with the others.
 local function drop()
   for i, ranked in ipairs(rankings_of(A.names)) do
@@ -173,7 +185,7 @@ local ops = {
   open = open, close = close, rotate_step = rotate_step, advance_pass = advance_pass,
   remove_member = remove_member, set_data = set_data, set_position = set_position,
   confirm = confirm, keys = keys,
-  drop = drop, expire = expire_periods, forget = forget, sweep = sweep,
+  drop = drop, expire = expire_periods, expire_board = expire_board, forget = forget, sweep = sweep,
   advance_scopes = advance_scopes, remove_from_scopes = remove_from_scopes,
   advance_head = advance_head, walk = walk,
   keys_of_scopes = keys_of_scopes, expire_scopes = expire_scopes, refresh = refresh,

@@ -129,6 +129,16 @@ local function unlink_window(rolling)
   return true
 end
 
+-- Sets the keys of a window to expire with the board.
+local function expire_window(rolling)
+  local keys = {P .. 'e:' .. rolling.name, P .. 'c:' .. rolling.name}
+  for _, ranked in ipairs({rolling.live, rolling.prepared}) do
+    expire(ranked, ranked.window, ranked.instance, {})
+  end
+  for step = rolling.oldest_step - 1, rolling.running_step do keys[#keys + 1] = tally(rolling.name, step) end
+  for _, key in ipairs(keys) do call('EXPIREAT', key, text(gone)) end
+end
+
 local function begin_step(name, step)
   call('HSET', KEYS[1], 'run:' .. name, text(step), 'phase:' .. name, '0', 'place:' .. name, '0')
 end

@@ -253,13 +253,19 @@ end
 
 -- All scopes
 
--- Sets when the rankings of a share of the scopes expire, by `lives`; returns the next cursor.
+-- Sets when the rankings of a share of the scopes expire, by `lives`, and their other keys, by `gone`;
+-- returns the next cursor.
 local function expire_scopes()
   local names, next_cursor = scan_share('ZSCAN', P .. 'o', A.cursor, SCOPES_MOST, SCOPES_MOST)
   for _, scope in ipairs(names) do
     for _, ranked in ipairs(rankings_of(call('HKEYS', P .. 'i:' .. scope))) do
       expire(ranked, ranked.window, ranked.instance, A.lives)
     end
+    for _, w in ipairs(gone and windows_in(scope) or {}) do
+      local rolling = rolling_window(w)
+      if rolling then expire_window(rolling) end
+    end
+    if gone then call('EXPIREAT', P .. 'i:' .. scope, text(gone)) end
   end
   return {'done', next_cursor}
 end

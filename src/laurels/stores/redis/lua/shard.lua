@@ -52,6 +52,27 @@ local head = {}                        -- the functions of the layout with a hea
 
 local function text(number) return string.format('%.17g', number) end
 
+-- On a board that is removed at some time, every key expires, also if no process is left to remove it: at
+-- `gone`, in seconds. A key gets its expiry when it is made.
+local gone = A.gone or B.gone
+if gone then
+  local plain, dated = call, {}
+  local makes, takes = {}, {}
+  for name in string.gmatch('ZADD HSET HSETNX HINCRBY SADD XADD RPUSH SET SETRANGE APPEND BITFIELD INCR PERSIST',
+                            '%a+') do makes[name] = true end
+  for name in string.gmatch('ZREM ZREMRANGEBYRANK HDEL SREM SPOP XDEL XTRIM LPOP DEL UNLINK RENAME SET PERSIST',
+                            '%a+') do takes[name] = true end
+  call = function(command, key, ...)
+    local answer = plain(command, key, ...)
+    if takes[command] then dated = {} end
+    if makes[command] and not dated[key] then
+      if plain('TTL', key) == -1 then plain('EXPIREAT', key, text(gone)) end
+      dated[key] = true
+    end
+    return answer
+  end
+end
+
 -- Forms
 
 local function encode_word(word)
@@ -276,14 +297,17 @@ local function replace_forms(ranked, names, olds, news)
 end
 
 -- Expiry: if the server's clock is used, the keys of a period expire by themselves once it is neither
--- read nor written. That holds only for rankings of calendar windows: all other keys are needed later.
+-- read nor written. That holds only for rankings of calendar windows: all other keys are needed later, or
+-- until the board is removed.
 
 local SLACK = 3600  -- seconds by which an expiry may differ from its due time
 
 -- Returns when the keys of a ranking expire, in seconds: as `lives` or, without it, the definition says.
 local function expiry_of(window, instance, lives)
   local own = (lives or B.lives or {})[window_of(window)]
-  return own and math.ceil((instance + own) / 1000)
+  local at = own and math.ceil((instance + own) / 1000)
+  if gone then return at and math.min(at, gone) or gone end
+  return at
 end
 
 -- Whether a key with this time to live has to be set to expire at another time.

@@ -340,8 +340,12 @@ class ShardedIndex:
         await gather(self._index.expire(shard, keys, now_ms) for shard in shards(board))
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Extend the expiry of all rankings of periods to what these rules need."""
+        """Extend the expiry of all keys to what these rules need."""
         await gather(self._index.outlive(part, rules, now_ms) for part in parts_of(board))
+
+    async def expire_all(self, board: Opened, now_ms: int) -> None:
+        """Set when all keys of a board expire: when it is removed, or very late if it stays."""
+        await gather(self._index.expire_all(part, now_ms) for part in parts_of(board))
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
         await gather(self._index.drop(shard, keys) for shard in shards(board))
