@@ -61,7 +61,7 @@ class Pair:
         places = self.places(window, period)
         asked: dict[str, Any] = {"window": window, "period": period}
         self._lists(places, asked)
-        members = [place.member for place in rng.sample(places, min(12, len(places)))]
+        members = [place.member for place in rng.sample(places, min(8, len(places)))]
         members += [place.member for place in places[self.head - 2 : self.head + 2]]
         for member in members:
             place = next(each for each in places if each.member == member)
