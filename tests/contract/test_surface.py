@@ -161,7 +161,7 @@ def test_a_long_past_period_is_exported_whole(
     assert asyncio.run(main()) == [f"m{i:04}" for i in range(2_500)]
 
 
-EACH = 4
+EACH = 2
 """The number of rounds of a task."""
 
 
