@@ -100,8 +100,8 @@ def _matched(held: object, told: StepReports) -> set[int]:
 
 
 def _with_doubts(told: StepReports) -> Iterator[set[int]]:
-    """Return what may be there besides the steps done: nothing, or one step of each part, fewest
-    first."""
+    """Yield each set of steps without a report of success that the folder may hold besides those
+    with one: at most one step of each part. The smallest sets come first."""
     extras: list[set[int]] = [set()]
     for part in PARTS.values():
         extras += [

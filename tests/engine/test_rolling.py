@@ -200,7 +200,7 @@ def test_a_set_can_be_taken_down_and_put_up_at_any_point(
 
 
 def test_a_best_that_leaves_gives_way_to_the_best_of_the_later_steps() -> None:
-    """Words are signed, and the lesser word is the better."""
+    """Scores are stored so that the lesser is the better one: (-9, -1) is better than (-7, -2)."""
     pair = RollingPair([BEST, BEST], [Roll(3, 10)])
     for now, tuple_ in [(0, (-9, -1)), (10, (-4, -8)), (20, (-7, -2)), (25, (-1, -99))]:
         pair.go_to(now, Random(0))

@@ -54,7 +54,7 @@ def by_parser(template: str, message: Message) -> object:
 
 @st.composite
 def raw_messages(draw: st.DrawFn) -> bytes:
-    """Draw JSON objects with valid and invalid parts of an event, some of them twice."""
+    """Draw JSON texts whose fields have valid and invalid values; some fields occur twice."""
     texts = st.sampled_from(['"m"', '""', '"ä\\u0000"', '"\\ud800"', "null", "7", "true", "[]"])
     numbers = st.sampled_from(
         ["1", "-0", "0", "1.5", "1.0", '"1"', "1e3", "null", "NaN", "true", "9" * 30, "9" * 5_000]

@@ -47,8 +47,8 @@ units or, where the last is true, so many fortieths of the range."""
 def totals_as_steps_leave(
     low: int, high: int, steps: int, writes: list[tuple[int, int, int, bool]], bounded: bool
 ) -> list[int]:
-    """Return the totals of the window at every moment it has an event, when wrong writes are
-    refused."""
+    """Refuse every write that would take the total, or with `bounded` the step, out of its range.
+    Return the total of the window after each accepted write and each step, while it has events."""
     first, last = step_bounds(low, high, steps) if bounded else (-(2**99), 2**99)
     tally: dict[int, int] = defaultdict(int)
     seen: list[int] = []

@@ -56,7 +56,8 @@ def sign(column: ColumnDef) -> int:
 
 
 def shaped(board: VectorBoard) -> Shaped:
-    """Return the properties of a board, with its ranges as those of words."""
+    """Return what the write rule uses of a board, with ranges as they are stored: negated where the
+    higher value is better."""
     ends = [sorted((sign(c) * c.low, sign(c) * c.high)) for c in board.columns]
     tie, resolution_ms = TIES[board.tie], duration_ms(board.tie_resolution)
     last = any(column.op == "last" for column in board.columns)

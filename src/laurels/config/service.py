@@ -71,7 +71,7 @@ def _ensure_unset(clock: object, log_keep: object, max_clock_step: object) -> No
     for name, value in settings:
         if value is not None:
             raise InvalidClock(
-                f"{name} is {safe_repr(value)}, but a server decides on its own {name}"
+                f"{name} is {safe_repr(value)}, but the server has its own {name}; leave it out"
             )
 
 

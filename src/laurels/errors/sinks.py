@@ -57,7 +57,8 @@ class SinkOvertaken(Conflict):
 
 
 class SinkBehind(Conflict):
-    """The changes after a sink's position are no longer kept, or not those of the board now."""
+    """The changes after a sink's position are no longer kept, or its position is not one of the
+    board's changes, as after the board was deleted and created again."""
 
     code = "sink_behind"
     advice = (

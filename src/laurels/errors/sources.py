@@ -94,7 +94,7 @@ class SourceExpired(NotFound):
     status = 410
     advice = (
         "run the source once with --begin start, which continues with the oldest message that is "
-        "kept, without the messages in between"
+        "kept; the messages lost before it are not counted"
     )
 
 
@@ -105,8 +105,8 @@ class SourceShardExpired(NotFound):
     status = 410
     advice = (
         "rebuild the board from its ledger (laurels rebuild --from LEDGER --boards BOARD), or run "
-        "the source once with --begin start, which counts there what the stream still keeps, "
-        "without the messages in between"
+        "the source once with --begin start, which continues that shard with the oldest message "
+        "that the stream keeps; the messages lost before it are not counted"
     )
 
 

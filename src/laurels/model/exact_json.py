@@ -11,9 +11,10 @@ MAX_DIGITS = 4_300
 
 
 def exact(text: str) -> Decimal:
-    """Return a JSON number that is not an integer; an exponent too large stays out of range. Raise
-    msgspec.ValidationError if it is longer than MAX_DIGITS: reading it takes time that grows with
-    its length, during which no other thread runs."""
+    """Return a JSON number that is not an integer. One whose exponent is too large for a Decimal
+    becomes one that every check of a range refuses. Raise msgspec.ValidationError if it is longer
+    than MAX_DIGITS: reading it takes time that grows with its length, during which no other thread
+    runs."""
     if len(text) > MAX_DIGITS:
         raise msgspec.ValidationError("Number out of range")
     try:

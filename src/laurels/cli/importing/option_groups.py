@@ -146,7 +146,7 @@ class TimeOptions(OptionGroup, frozen=True):
         typer.Option(
             "--until",
             metavar="TIME",
-            help="With --clock event: pause after the events up to this time; repeat to continue.",
+            help="With --clock event: end after the events up to this time; repeat to continue.",
             rich_help_panel=TIME_ORDER,
         ),
     ] = None

@@ -37,10 +37,10 @@ class RejectsFile:
         self._file: TextIO | None = None
 
     def keep_to(self, line: int) -> None:
-        """Drop the rejects of an earlier run of this import for lines after `line`.
+        """Remove the rejects that an earlier run of this import wrote for lines after `line`.
 
-        Raises OutputFailed if the file could not be written later, or if another kind of file has
-        its name; that file is left unchanged.
+        Raises OutputFailed if the file cannot be written to, before any reject has to be, or if
+        another kind of file has its name; that file is left unchanged.
         """
         with _writable(self.path):
             if self.path.is_file():

@@ -85,7 +85,7 @@ def import_set(
 ) -> SetResult:
     """Import a sorted set, and compare it; Ctrl-C ends it between two commits.
 
-    Raises an error before the first member; a later one is in the result.
+    An error before the first member is raised; one that occurs later is in the result.
     """
     address = redis_address(request.url)
     name = f"{address} {readable(request.key)}"

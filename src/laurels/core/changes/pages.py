@@ -225,7 +225,7 @@ def ensure_cursor(
     for place, floor, end in zip(cursor.places, floors, newest, strict=True):
         if place.sequence > end.sequence:
             raise CursorDiverged(
-                f"the cursor stands behind block {place.sequence} of {quoted(name)}, whose "
+                f"the cursor is ahead of {quoted(name)}: it is at block {place.sequence}, and the "
                 f"newest is {end.sequence}"
             )
         if place.sequence < floor.sequence:

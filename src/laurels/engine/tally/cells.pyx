@@ -302,7 +302,7 @@ cdef bint remove_cell(Cells *cells, uint32_t member) noexcept nogil:
 
 
 cdef uint64_t bucket_end(const Cells *cells, uint64_t place) noexcept nogil:
-    """Return the place after the last one of the bucket at a place."""
+    """Return the first place in hash order after the bucket that contains `place`."""
     cdef Leaf *leaf = cells.directory[place >> cells.shift]
     cdef int bits = cells.shift if leaf == NULL else 32 - leaf.slot
     return ((place >> bits) + 1) << bits

@@ -167,8 +167,9 @@ cdef bint are_columns_equal(Tree *tree, const Spot *left, const Spot *right) noe
 
 cdef void ranks_in_order(Tree *tree, uint64_t start, uint64_t count, int style,
                          int64_t *ranks) noexcept nogil:
-    """Compute the ranks of consecutive entries: their positions, or by one search and then a step
-    from each entry to the next."""
+    """Compute the ranks of `count` consecutive entries from position `start`. Style 0 is the
+    positions themselves. In the others only the first rank is searched for, and each further one
+    follows from whether an entry is tied with the one before it."""
     cdef uint64_t i
     cdef Spot spot, before
     if style == 0:

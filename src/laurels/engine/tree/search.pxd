@@ -84,8 +84,8 @@ cdef inline int order_to_member(const Names *names, Key *key, uint32_t member) n
 
 cdef inline int bound_members(const Names *names, const uint32_t *members, int low, int high,
                               Key *key, bint right) noexcept nogil:
-    """Return how many of the first `high` members are before the key's, with `right` before or at
-    it.
+    """Return how many of the first `high` members sort before the key's. If `right` is set, one that
+    equals it is counted, too.
 
     Each comparison waits for a member's bytes. Members are often added in the order of their names,
     each after all others, so the last one is compared first.

@@ -15,9 +15,10 @@ class Retention(Struct, frozen=True):
     most: int
 
     def used(self, waiting: int, age_ms: int, *, is_registered: bool) -> float:
-        """Return the share of the retention that changes take which a sink has not sent, the oldest
-        of this age; at 1 the board removes changes that were not sent. The board keeps the changes
-        of a registered sink beyond their time, so for it only their number counts."""
+        """Return how much of the retention is used by the changes that a sink has not sent:
+        `waiting` is their number, `age_ms` the age of the oldest. From 1 on the board removes
+        changes that were not sent. It keeps those of a registered sink beyond their time, so for
+        such a sink only the number counts."""
         by_number = waiting / self.most
         return by_number if is_registered else max(by_number, age_ms / self.keep_ms)
 

@@ -45,7 +45,8 @@ REPORT_SECONDS = 10.0
 """The time between two reports to the store by a sink whose target keeps its position."""
 
 MEASURED_AT_ONCE = 100
-"""On how many boards that are being delivered the changes that wait are counted in a second."""
+"""The number of boards whose waiting changes are counted in one second, of those that are being
+delivered."""
 
 
 class Parking(Protocol):

@@ -124,7 +124,8 @@ class BoardFeed:
         self.windows.forget(board)
 
     async def _finish(self, board: str, error: PositionDiffers) -> StreamPosition:
-        """Send a batch that some shards of a board have counted again, divided as before."""
+        """Send again a batch that only some shards of a board have counted, with the same last
+        message as before (`error.ends_at`)."""
         if error.ends_at is None:
             raise error
         await self._ahead.drop()

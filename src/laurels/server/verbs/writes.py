@@ -41,11 +41,12 @@ about 30 ms. An entry of four columns has 13 values."""
 
 class ScoresQuery(Struct, forbid_unknown_fields=True):
     """`receipts`: which receipts of a batch to list. They have the score and rank in the scope by
-    the labels in `scope` (`zone,gender`), by default the board's first. A `position` is committed
-    with the batch; with `position_before`, only if that text is stored for the source now (empty:
-    none). With `position_behind`, shards of the board that have stored another text skip their
-    events (see `shards_differ`). `arrived_ms` is when the stream that the events come from took
-    them: whether they are late is judged by that."""
+    the labels in `scope` (`zone,gender`), by default the board's first. `position`: the progress of
+    the source, committed together with the batch. `position_before`: the batch counts only if this
+    text is stored for the source now (empty: nothing is stored). `position_behind`: shards of the
+    board that have stored another text skip their events, instead of refusing the batch (see
+    `shards_differ`). `arrived_ms`: the time at which the stream received the events, which decides
+    whether they are late."""
 
     window: str | None = None
     ranks: bool = False

@@ -200,9 +200,9 @@ def successive(tickets: Iterable[Ticket]) -> list[list[Ticket]]:
 
 
 def ensure_position(position: SourcePosition | None, arrived_ms: int | None = None) -> None:
-    """Raise InvalidPosition unless a position is None or a tuple of a source, a text and optionally
-    the text that must be stored before (None for none), each of up to 4,096 characters, and
-    "behind". Events with an arrival need the position that must be stored before, which shows how
+    """Raise InvalidPosition unless a position is None, (source, text), (source, text, before) or
+    (source, text, before, "behind"), each text of up to 4,096 characters. `before` is what must be
+    stored for the source now, None for nothing. Events with an arrival need it, since it shows how
     far the stream has been counted."""
     if position is None and arrived_ms is None:
         return

@@ -98,8 +98,8 @@ class Counting:
         self._remembered = [0] * count
         self._capacity: int | None = None
         self._remeasures = False
-        """Whether ids may be forgotten between the shares, so that the free capacity is determined
-        again for each."""
+        """Whether remembered ids can expire between the calls for two parts of the batch, so that
+        the free capacity is determined again before each call."""
 
     async def apply(self, ranks: Ranks | None, due_ms: int) -> Applied:
         """Count the batch; see `RemoteIndex.apply`."""
