@@ -18,7 +18,7 @@ from tests.serving import Served
 from .sourcing import FOUR_FIELDS, SourceProcess, four_fields, scores, written
 from .test_source_kills import TELLING
 
-MEMBERS, EACH = 12, 60
+MEMBERS, EACH = 12, 20
 BOARDS = ("gifts", "gold")
 
 
@@ -48,7 +48,7 @@ def test_a_run_that_was_overtaken_counts_nothing_more(
     events = [four_fields(board, f"m{i}", 1) for i in range(MEMBERS) for board in BOARDS]
     source = ("source", "--at", at, "--map", FOUR_FIELDS)
     for number in range(scaled(1, 40)):
-        file = written(tmp_path / f"events{number}", events * 30)
+        file = written(tmp_path / f"events{number}", events * 10)
         how = (f"s{number}", *source[1:], "--from", str(file))
         with SourceProcess(tmp_path, *how, "--batch", "5", prelude=TELLING) as paused:
             paused.wait_for_batches(rng.randrange(1, 20))
@@ -60,7 +60,7 @@ def test_a_run_that_was_overtaken_counts_nothing_more(
             code, _, err = paused.ended()
             assert (code, "source_overtaken" in err) == (2, True), err
         for board in BOARDS:
-            assert scores(at, board) == {f"m{i}": 30 * (number + 1) for i in range(MEMBERS)}
+            assert scores(at, board) == {f"m{i}": 10 * (number + 1) for i in range(MEMBERS)}
 
 
 def test_two_runs_at_once_count_once(at: str, tmp_path: Path) -> None:
