@@ -84,11 +84,11 @@ class MemoryReader:
 
 
 class BusyReader(MemoryReader):
-    """A stream that takes a message every second and always has one to read."""
+    """A stream that takes a message every five seconds and always has one to read."""
 
     async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
         await asyncio.sleep(0)
-        self.clock.advance(SECOND)
+        self.clock.advance(5 * SECOND)
         self.take()
         return self.messages[after.major :]
 
