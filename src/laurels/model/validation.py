@@ -101,28 +101,30 @@ def safe_repr(value: object, most: int = 60) -> str:
     return shorten(text, most)
 
 
-def _beginning(value: object, most: int) -> object:
+def _beginning(value: object, most: int, left: list[int] | None = None) -> object:
     """Return a part of a value that has the same first `most` characters in any notation: each item
-    has at least one."""
-    left = most
+    has at least one. `left` counts down how many items the part may still get."""
+    # Not by inner functions: one that calls itself is a cycle for each call.
+    if left is None:
+        left = [most]
+    left[0] -= 1
+    if isinstance(value, (str, bytes)):
+        return value[:most] if len(value) > most else value
+    if type(value) is list:
+        return [_beginning(item, most, left) for item in _first(value, left)]
+    if type(value) is tuple:
+        return tuple([_beginning(item, most, left) for item in _first(value, left)])
+    if type(value) is dict:
+        return {
+            _beginning(key, most, left): _beginning(value[key], most, left)
+            for key in _first(value, left)
+        }
+    return value
 
-    def first(items: Iterable[object]) -> Iterator[object]:
-        return takewhile(lambda _: left > 0, items)
 
-    def cut(part: object) -> object:
-        nonlocal left
-        left -= 1
-        if isinstance(part, (str, bytes)):
-            return part[:most] if len(part) > most else part
-        if type(part) is list:
-            return [cut(item) for item in first(part)]
-        if type(part) is tuple:
-            return tuple([cut(item) for item in first(part)])
-        if type(part) is dict:
-            return {cut(key): cut(part[key]) for key in first(part)}
-        return part
-
-    return cut(value)
+def _first(items: Iterable[object], left: list[int]) -> Iterator[object]:
+    """Yield items while some are left."""
+    return takewhile(lambda _: left[0] > 0, items)
 
 
 def quoted(name: str | None) -> str:
