@@ -225,11 +225,22 @@ class MariaDB(Program):
         install = need("mariadb-install-db", "mariadb-server")
         self._server = need("mariadbd", "mariadb-server")
         self._data = self.folder / "data"
+        self._own(self.folder)
+        try:
+            self._install(install)
+        except AssertionError as error:
+            if "Segmentation fault" not in str(error):
+                raise
+            # MariaDB 10.11 itself crashes here, rarely.
+            shutil.rmtree(self._data)
+            self._install(install)
+
+    def _install(self, program: str) -> None:
+        """Create the system tables in an empty folder."""
         self._data.mkdir()
         self._own(self._data)
-        self._own(self.folder)
         self.run(
-            *(install, "--no-defaults", f"--datadir={self._data}", "--skip-test-db"),
+            *(program, "--no-defaults", f"--datadir={self._data}", "--skip-test-db"),
             *("--auth-root-authentication-method=normal", "--innodb-log-file-size=8M"),
         )
 
