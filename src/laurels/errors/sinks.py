@@ -57,8 +57,7 @@ class SinkOvertaken(Conflict):
 
 
 class SinkBehind(Conflict):
-    """The changes after a sink's position are no longer kept, or its position is not one of the
-    board's changes, as after the board was deleted and created again."""
+    """The changes after a sink's position are no longer kept, or the board was created again."""
 
     code = "sink_behind"
     advice = (
