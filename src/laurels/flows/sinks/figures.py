@@ -13,7 +13,7 @@ BOARDS_SHOWN = 1_000
 """The most boards whose errors a report has."""
 
 
-class Attempts(Struct, kw_only=True):
+class SinkAttempts(Struct, kw_only=True):
     """The failed attempts since the last one that succeeded."""
 
     wait: SinkWait | None = None
@@ -38,7 +38,7 @@ class Attempts(Struct, kw_only=True):
         self.wait = None
 
 
-class BoardFigures(Attempts):
+class BoardFigures(SinkAttempts):
     """The progress of a sink on one board."""
 
     delivered: int = 0
@@ -71,7 +71,7 @@ class BoardFigures(Attempts):
         return self.retention.used(self.waiting, age_ms, is_registered=self.is_registered)
 
 
-class SinkFigures(Attempts):
+class SinkFigures(SinkAttempts):
     """The figures of a sink, by board. Its own attempts are those that concern no single board,
     such as to connect."""
 

@@ -31,7 +31,7 @@ from laurels.errors.sinks import SinkBehind, TargetRefused
 from laurels.flows.retries import Backoff, FlowRetryPolicy, Sleep
 from laurels.model.board_patterns import reaches
 
-from .figures import Attempts, SinkFigures
+from .figures import SinkAttempts, SinkFigures
 from .positions import move_position
 from .retention import WARNED_AT, Retention, retention_of
 from .round import BoardRound
@@ -263,7 +263,7 @@ class SinkRunner:
             self._delivering.discard(reader)
             self._report(f"{board}: {error}")
 
-    async def _patiently(self, call: Callable[[], Awaitable[T]], attempts: Attempts) -> T:
+    async def _patiently(self, call: Callable[[], Awaitable[T]], attempts: SinkAttempts) -> T:
         """Return the result of a call; repeat it while its error may be temporary."""
         has_failed = False
 
