@@ -28,14 +28,14 @@ def reports_of(
 ) -> list[SinkReport]:
     """Return the state of each sink of the settings; this process may run none of them."""
     return [
-        _shown(running[name].report(name, now_ms))
+        _report_without_paths(running[name].report(name, now_ms))
         if name in running
         else SinkReport(name, elsewhere=True)
         for name in settings.sinks
     ]
 
 
-def _shown(report: SinkReport) -> SinkReport:
+def _report_without_paths(report: SinkReport) -> SinkReport:
     """Return a report without the folders of the server's files."""
     boards = {board: _without_paths(wait) for board, wait in report.boards.items()}
     wait = None if report.wait is None else _without_paths(report.wait)
