@@ -1,8 +1,8 @@
-"""Calendar periods found in the simplest way, by reading the local clock minute by minute.
+"""Find calendar periods in the simplest way, by reading the local clock minute by minute.
 
 The oracle knows time zones only from this file. It reads the pinned tzdata package through the
-standard zoneinfo and scans. It shares no code with the code under test. It assumes that zones are a
-whole number of minutes from UTC, which is true of every zone since 1972.
+standard zoneinfo and scans. It shares no code with the code under test. It assumes that the offset
+of every zone from UTC is a whole number of minutes, which is true of all zones since 1972.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Calendar:
-    """The settings by which time is divided into periods."""
+    """The settings that divide time into periods."""
 
     unit: str
     tz: str
@@ -49,7 +49,7 @@ class Calendar:
 
 @cache
 def zone(key: str) -> ZoneInfo:
-    """Return a zone of the pinned tzdata package, never of the host."""
+    """Return a zone of the pinned tzdata package, never of the operating system."""
     path = resources.files("tzdata").joinpath("zoneinfo", *key.split("/"))
     with path.open("rb") as stream:
         return ZoneInfo.from_file(stream, key=key)
@@ -61,14 +61,14 @@ def local(at_ms: int, tz: str) -> datetime:
 
 
 def utc_ms(wall: datetime) -> int:
-    """Return a naive date and time, read as UTC, in ms."""
+    """Return the ms of a naive date and time, read as UTC."""
     return (wall.replace(tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
 
 
 @lru_cache(maxsize=65536)
 def day_start(day: date, tz: str) -> int:
-    """Return the first instant whose local time is midnight of this date or, if midnight is
-    skipped, later."""
+    """Return the first instant of a date: local midnight or, if the zone skips it, the first later
+    time."""
     midnight = datetime(day.year, day.month, day.day)  # noqa: DTZ001
     first = utc_ms(midnight) - 16 * HOUR
     return next(
@@ -79,7 +79,7 @@ def day_start(day: date, tz: str) -> int:
 
 
 def day_of(at_ms: int, tz: str) -> date:
-    """Return the greatest date that exists in the zone and has begun."""
+    """Return the latest date that has begun at an instant and that the zone did not skip."""
     day = local(at_ms, tz).date() + timedelta(days=2)
     while day_start(day, tz) > at_ms or day_start(day, tz) == day_start(day + ONE_DAY, tz):
         day -= ONE_DAY
@@ -87,7 +87,8 @@ def day_of(at_ms: int, tz: str) -> date:
 
 
 def hour_span(at_ms: int, tz: str) -> Span:
-    """Return the longest interval around an instant with one local date, hour and UTC offset."""
+    """Return the longest interval around an instant in which the local date, the hour and the UTC
+    offset stay the same."""
 
     def same(other_ms: int) -> bool:
         there = local(other_ms, tz)
@@ -116,7 +117,7 @@ def first_date(day: date, calendar: Calendar) -> date:
 
 
 def date_after(first: date, calendar: Calendar) -> date:
-    """Return the first date of the period after the one that begins at `first`."""
+    """Return the first date of the next period after the one that begins at `first`."""
     days = {"day": 1, "week": 7}.get(calendar.unit)
     if days is not None:
         return first + timedelta(days=days)

@@ -81,8 +81,8 @@ def told(change: Change) -> dict[str, Any]:
 
 
 def by_member(changes: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    """Return changes by member: changes of a member are in order, but those of a board in several
-    shards have no common order."""
+    """Return the changes of each member, in their order. Changes of different members have no
+    common order if the board has several shards."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for member, change in changes:
         found[member].append(change)
@@ -92,7 +92,7 @@ def by_member(changes: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, list[d
 def all_changes(
     lb: laurels.Leaderboards, board: str, limit: int = 7, **begin: Any
 ) -> Iterator[Change]:
-    """Return all changes, read in small pages."""
+    """Yield all changes, read in small pages."""
     page = lb.changes(board, limit=limit, **begin)
     while True:
         assert len(page) <= limit
@@ -105,7 +105,7 @@ def all_changes(
 def assert_changes(
     lb: laurels.Leaderboards, oracle: Oracle, board: str, limit: int = 7
 ) -> list[Change]:
-    """Compare the changes of members of a board with the oracle's; return them."""
+    """Assert that the changes of a board's members equal the oracle's; return them."""
     found = [c for c in all_changes(lb, board, limit) if c.kind not in ("create", "change")]
     listed = oracle.boards[board]
     wanted = [(each.member, expected(each, listed.definition)) for each in listed.changes]

@@ -32,8 +32,8 @@ def board_of(definition: Definition) -> laurels.Board:
 
 
 def shown(score: Score | None, definition: Definition) -> Any:
-    """Return a score as laurels returns it: ints at scale 0, else Decimals. A score of one column
-    is a number, and one of several columns is a tuple."""
+    """Return a score as laurels returns it: an int at scale 0, else a Decimal, and a tuple of these
+    for several columns."""
     if score is None:
         return None
     if isinstance(score, DecayedScore):
@@ -46,7 +46,7 @@ def shown(score: Score | None, definition: Definition) -> Any:
 
 
 def typed(score: object) -> object:
-    """Return a score with the types of its parts, so that 1 and Decimal(1) differ."""
+    """Return the columns of a score with their types, so that 1 and Decimal(1) differ."""
     parts = score if isinstance(score, tuple) else (score,)
     return [(type(part), part) for part in parts]
 
@@ -54,7 +54,7 @@ def typed(score: object) -> object:
 def assert_entries(
     entries: Iterable[laurels.Entry], places: Sequence[Place], definition: Definition
 ) -> None:
-    """Assert that a list of entries equals the oracle's places."""
+    """Assert that a list of entries equals a list of the oracle's places."""
     found = [(entry.member, entry.rank, typed(entry.score)) for entry in entries]
     expected = [
         (place.member, place.rank, typed(shown(place.score, definition))) for place in places
@@ -84,7 +84,7 @@ def assert_neighbour(
     expected: tuple[Place, Score] | None,
     definition: Definition,
 ) -> None:
-    """Assert that a neighbour is at this place and this gap."""
+    """Assert that a neighbour has the expected place and gap."""
     if neighbour is None or expected is None:
         assert neighbour is None
         assert expected is None
@@ -98,8 +98,7 @@ def assert_neighbour(
 def assert_receipt(
     receipt: laurels.Receipt, verdict: Verdict, window: str, definition: Definition
 ) -> None:
-    """Assert that a receipt equals the oracle's verdict; of an event with an invalid form only the
-    reason is compared."""
+    """Assert that a receipt equals the oracle's verdict, in all fields except the message."""
     assert (receipt.status, receipt.reason) == (verdict.status, verdict.reason)
     assert receipt.window == window
     assert (receipt.message is None) == (verdict.reason is None)
@@ -126,7 +125,7 @@ def assert_receipt(
 
 
 def everything(lb: laurels.Leaderboards) -> Everything:
-    """Return all rankings of all boards in all scopes and periods, entry by entry."""
+    """Return every ranking of all boards, scopes and periods as a list of its entries."""
     return {
         (board.name, window, period.label or None, _words(scope)): [
             (entry.member, entry.rank, entry.score, entry.data)
@@ -142,15 +141,15 @@ def everything(lb: laurels.Leaderboards) -> Everything:
 
 
 def _words(scope: dict[str, Any]) -> tuple[str, ...]:
-    """Return the scope as named in a question: by its labels, or by the label whose values are
-    ranked."""
+    """Return the scope of a query as texts: its labels with their values, or the label whose values
+    are ranked."""
     named: dict[str, str] = scope.get("labels", scope)
     return tuple(f"{name}={value}" for name, value in named.items())
 
 
 def scopes_of(lb: laurels.Leaderboards, board: laurels.Board) -> list[dict[str, Any]]:
-    """Return every ranking of a board as a question names it: its scopes with members, that of all
-    events, and the labels it ranks by."""
+    """Return the scope arguments of a query for every ranking of a board: the scopes that have
+    members, all events together, and the labels whose values are ranked."""
     found: list[dict[str, Any]] = [{"by": by} for by in board.rank_by]
     for labels in board.scopes:
         found.extend({"labels": each} for each in lb.scopes(board.name, *labels) if labels)
@@ -167,7 +166,7 @@ def attempt(ask: Callable[[], object]) -> object:
 
 
 def told(ask: Callable[[], T]) -> T | Refusal:
-    """Return the answer of the oracle, or its refusal."""
+    """Return the answer of the oracle, or the error that it raised."""
     try:
         return ask()
     except Refusal as refusal:
@@ -175,6 +174,6 @@ def told(ask: Callable[[], T]) -> T | Refusal:
 
 
 def assert_refused(found: object, refusal: Refusal) -> None:
-    """Assert that a deployment refuses for the reason that the oracle gives."""
-    assert isinstance(found, LaurelsError), f"{found!r} instead of {refusal.code}"
+    """Assert that a deployment refused with the error code of the oracle."""
+    assert isinstance(found, LaurelsError), f"expected {refusal.code}, got {found!r}"
     assert found.code == refusal.code

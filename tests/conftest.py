@@ -69,7 +69,7 @@ pytest.register_assert_rewrite(
 )
 
 
-# A busy machine is slow at random, so the time of an example says nothing about the code.
+# A busy machine is slow at random, so the duration of an example says nothing about the code.
 for profile, examples in (("test", 50), ("torture", 2_000)):
     settings.register_profile(
         profile,
@@ -81,27 +81,27 @@ for profile, examples in (("test", 50), ("torture", 2_000)):
 settings.load_profile("test")
 
 
-# Otherwise each client would read the certificates of this machine, which takes longer than most
-# tests.
+# Cached, because each client would read the certificates of this machine, which takes longer than
+# most tests.
 TLS = "create_ssl_context"
 setattr(default, TLS, cache(getattr(default, TLS)))
 
 
-# The default of 5 s would be a deadline, too.
+# The default time limit of 5 s would be a deadline, too.
 for phase in ("connect", "read", "write", "pool"):
     setattr(DEFAULT_TIMEOUT_CONFIG, phase, 60.0)
 
 
 class Scaled(Protocol):
-    """Return the count for this run: few cases in `make test`, many in `make torture`."""
+    """A function that returns `few` in `make test`, and `many` in `make torture`."""
 
     def __call__(self, few: int, many: int) -> int: ...
 
 
 @pytest.fixture(scope="session")
 def scaled(request: pytest.FixtureRequest) -> Scaled:
-    """Return a function for the number of cases to try. A test that uses it also runs in `make
-    torture`."""
+    """Return a function that chooses the number of cases to try. A test that uses it also runs in
+    `make torture`."""
     torture = bool(request.config.getoption("torture"))
     return lambda few, many: many if torture else few
 
@@ -117,9 +117,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Make a worker report the result of a test, and its setup and teardown only if they failed.
-    Transferring a report takes as long as most tests, and there are three for each of ten thousand.
-    `--durations` needs all of them."""
+    """Make a worker report only the result of each test, and its setup and teardown only if they
+    failed. Transferring a report takes as long as most tests, and each of the ten thousand tests
+    would have three. `--durations` needs all of them."""
     if not hasattr(item.config, "workerinput") or item.config.getoption("durations") is not None:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -150,21 +150,21 @@ ENOUGH_BYTES = 2**31
 
 
 def _keep_files_in_memory() -> None:
-    """Put the temporary files of all tests, and of the programs they start, into memory. Otherwise
-    thousands of tests wait for a disk to flush data that is never read from it: a killed process
-    leaves the same files in both. `TMPDIR` chooses another place."""
+    """Put the temporary files of all tests, and of the programs they start, into memory. On a disk,
+    thousands of tests would wait for flushes that make no difference: a killed process leaves the
+    same files in both. `TMPDIR` chooses another folder."""
     if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK):
         return
     if shutil.disk_usage(MEMORY).free >= ENOUGH_BYTES:
         os.environ["TMPDIR"] = str(MEMORY)
-        tempfile.tempdir = None  # determined again
+        tempfile.tempdir = None  # computed again at the next use
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--torture",
         action="store_true",
-        help="run only the tests that have long counts, with these counts",
+        help="run only the tests that have more cases in `make torture`, with all of them",
     )
 
 
@@ -174,14 +174,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the ten thousand tests from garbage collection."""
+    """Exclude the objects of ten thousand collected tests from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Select the tests of this run: all except the cases marked `torture`, or all cases of the
-    tests that have a long count."""
+    """Select the tests of this run: without `--torture` all except the cases marked `torture`; with
+    it all cases of the tests that have a long count."""
     torture = bool(config.getoption("torture"))
     long = {_test_of(item) for item in items if _has_long_count(item)}
     kept, others = list[pytest.Item](), list[pytest.Item]()
@@ -194,8 +194,8 @@ def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def _has_long_count(item: pytest.Item) -> bool:
-    """Return whether a test has cases that only `make torture` runs, takes its count from `scaled`,
-    or is a property with more examples there."""
+    """Return whether a test has more cases in `make torture`: cases marked `torture`, a count from
+    `scaled`, or the examples of a property."""
     is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
     return _is_torture(item) or is_property or "scaled" in getattr(item, "fixturenames", ())
 
@@ -205,7 +205,7 @@ def _is_torture(item: pytest.Item) -> bool:
 
 
 def _test_of(item: pytest.Item) -> Hashable:
-    """Return the test to which an item belongs."""
+    """Return what identifies the test that an item is a case of."""
     return item.path, getattr(item, "cls", None), getattr(item, "originalname", item.name)
 
 

@@ -1,4 +1,4 @@
-"""Cases for `parametrize`, of which `make test` runs few and `make torture` all."""
+"""Cases for `parametrize`: `make test` runs a few of them, and `make torture` all."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from _pytest.mark import ParameterSet
 
 
 def some(few: int, cases: Sequence[object]) -> list[object]:
-    """Return all cases, of which `make test` runs the first `few`: `some(2, range(8))`."""
+    """Return all cases; `make test` runs only the first `few`. For example `some(2, range(8))`."""
     return [*cases[:few], *rare(*cases[few:])]
 
 
 def covering(*values: Sequence[object]) -> list[object]:
-    """Return all combinations of the values of several names. `make test` runs as many as the
-    longest list has values, so that each value occurs in one."""
+    """Return all combinations of the values of several parameters. `make test` runs only as many as
+    the longest list has values, so that each value occurs at least once."""
     chosen = [tuple(each[i % len(each)] for each in values) for i in range(max(map(len, values)))]
     return [*chosen, *rare(*(case for case in product(*values) if case not in chosen))]
 
 
 def rare(*cases: object) -> list[ParameterSet]:
-    """Return cases that only `make torture` runs; a tuple has a value for each of several names."""
+    """Return cases that only `make torture` runs. For several parameters, each case is a tuple."""
     return [_rare(case) for case in cases]
 
 

@@ -18,14 +18,14 @@ Score = tuple[int, ...]
 
 
 class Unchanging:
-    """What is never changed after it is made, so that a copy of it is itself."""
+    """A value that never changes, so that a deep copy of it is the value itself."""
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
 
 class DecayedScore(Score):
-    """A decayed score, in units of six decimal places more than the column has."""
+    """A decayed score, in units with six more decimal places than the column has."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class ColumnDef:
 
 @dataclass(frozen=True)
 class WindowDef:
-    """A window; a field that is None has the board's value. A rolling window has a `span` and a
-    `step`, a window with decay a `half_life`. A rolling window that is refreshed has a `refresh`.
-    """
+    """A window; a field that is None takes the board's value. A rolling window has a `span` and a
+    `step`, a window with decay has a `half_life`, and a rolling window that is refreshed has a
+    `refresh`."""
 
     unit: str = "all"
     name: str | None = None
@@ -68,7 +68,7 @@ class WindowDef:
 
     @property
     def text(self) -> str:
-        """Return the text form without the window's own name."""
+        """Return the text form of the window without its own name."""
         if self.half_life:
             return self._kind
         given = [
@@ -141,13 +141,13 @@ class Definition:
         return (*found, *(Scope(by=by) for by in self.rank_by if by in carried))
 
     def misses(self, at_ms: int) -> str | None:
-        """Return the reason why an event of that time is not of this board, None if it is."""
+        """Return the error code for an event of that time, None if the board takes it."""
         if isinstance(self.starts, int) and at_ms < self.starts:
             return "board_not_started"
         return "board_ended" if isinstance(self.ends, int) and at_ms >= self.ends else None
 
     def is_gone(self, now_ms: int) -> bool:
-        """Return whether the board has been removed because its end was long enough ago."""
+        """Return whether the board has been removed, because `retain` has passed since its end."""
         if not isinstance(self.ends, int) or not isinstance(self.retain, int):
             return False
         return now_ms - self.ends >= self.retain
@@ -159,7 +159,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class Report:
-    """An event as a caller sends it; `absolute` for the verb `set`."""
+    """An event as a caller sends it; `absolute` is true for the verb `set`."""
 
     member: object
     value: object
@@ -171,15 +171,15 @@ class Report:
 
 @dataclass(frozen=True)
 class Scope(Unchanging):
-    """A ranking of a window: of the events with these labels, or of the values of a label; without
-    either, of all events."""
+    """A ranking of a window: of the events with these labels, or of the values of the label `by`.
+    Without either it is the ranking of all events."""
 
     labels: tuple[tuple[str, str], ...] = ()
     by: str | None = None
 
     @property
     def asked(self) -> dict[str, Any]:
-        """Return the arguments that name it in a question."""
+        """Return the arguments by which a query names this scope."""
         return {"labels": dict(self.labels)} if self.by is None else {"by": self.by}
 
     @property
@@ -204,8 +204,8 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Counted(Unchanging):
-    """An event as a window counts it, in some scopes: for `set` with the difference in place of the
-    value. `decay` is the half-life of a window with decay, and the time of the question."""
+    """An event as a window counts it, in some scopes. For `set`, `values` is the difference to the
+    previous total. `decay` has the half-life of a window with decay and the time of the query."""
 
     member: str
     values: Score
@@ -218,8 +218,8 @@ class Counted(Unchanging):
 
 @dataclass(frozen=True)
 class Row:
-    """A member in a ranking: its score, and the time, in units of the tie resolution, at which it
-    reached it. In a window with decay, `place` ascends with the stored totals."""
+    """A member in a ranking: its score, and the time at which it reached the score, in units of the
+    tie resolution. In a window with decay, `place` orders rows by their stored totals."""
 
     member: str
     score: Score
@@ -273,9 +273,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Changed(Unchanging):
-    """The change that an event or another write made to a member: `values` is what was added or
-    stored, and `entries` has the member's row after it by window, period and labels, with the time
-    of its newest event."""
+    """The change that an event or another write made to a member. `values` is what was added or
+    stored. `entries` has the member's row after the change by window, period and labels, with the
+    time of its newest event."""
 
     kind: str
     member: str

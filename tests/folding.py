@@ -1,4 +1,4 @@
-"""Folding a log again, for comparisons."""
+"""Compute the state of a store by folding its log again, for comparisons."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from laurels.stores.local.recovery.verify import compare
 
 
 def folded(log: MemoryLog, until: int, now_ms: int) -> Fold:
-    """Return the result of folding the log up to an offset."""
+    """Return the fold of the log up to an offset, advanced to `now_ms`."""
     fold = Fold(MemoryIndex(99))
     follow(fold, log, until)
     fold.advance_clock(now_ms)
@@ -29,7 +29,8 @@ def follow(fold: Fold, log: MemoryLog, until: int) -> None:
 
 
 def assert_same(fold: Fold, log: MemoryLog, now_ms: int) -> None:
-    """Assert that the loaded state equals the folded log and its structures are consistent."""
+    """Assert that a fold equals the result of folding its log again, and that its structures are
+    consistent."""
     fold.advance_clock(now_ms)
     fold.advance_all()
     fold.index.check()

@@ -1,4 +1,4 @@
-"""Access to the stores below the verbs, for tests of their internals."""
+"""Access to the store behind `Leaderboards`, for tests of its internals."""
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
@@ -12,32 +12,32 @@ Verbs = Leaderboards | AsyncLeaderboards
 
 
 def local(lb: Verbs) -> Service:
-    """Return the store of boards in this process."""
+    """Return the store, which must be one in this process."""
     assert isinstance(lb._store, Service)
     return lb._store
 
 
 def remote(lb: Verbs) -> RedisStore:
-    """Return the store of boards on an index server."""
+    """Return the store, which must be on an index server."""
     assert isinstance(lb._store, RedisStore)
     return lb._store
 
 
 def wire_of(lb: Verbs) -> Wire:
-    """Return the client's store, which has the connection to the service."""
+    """Return the transport of a client's store, which has the connection to the service."""
     assert isinstance(lb._store, RemoteStore)
     return lb._store.wire
 
 
 def stop_pacing(lb: AsyncLeaderboards) -> None:
-    """Disable the task that does due work, since how often it runs depends on the duration of a
-    test."""
+    """Stop the task that does due work. Otherwise, how often it runs would depend on the duration
+    of a test."""
     pacing = remote(lb)._pacing
     assert pacing is not None
     pacing.cancel()
 
 
 def copies_of(lb: Verbs) -> BoardCopies:
-    """Return a store's interface for copying whole boards, if it has one."""
+    """Return a store's interface for copying whole boards."""
     assert isinstance(lb._store, Service | RedisStore | RemoteStore)
     return lb._store.copies

@@ -1,13 +1,12 @@
 """The semantics of laurels in the plainest Python: lists of events, sorting, integers.
 
-This file is written from the design, not from the code, and shares nothing with the code: neither
-this file nor the files it imports import a laurels module. The oracle keeps every event that a
-window counted, and answers each question by going through all of them again. The terms are those of
-the design.
+This file is written from the design, not from the code. Neither it nor the files it imports import
+a laurels module. The oracle keeps every event that a window counted, and goes through all of them
+again for each answer. The terms are those of the design.
 
-An `Oracle` is a deployment with a clock, `OracleBoard` is one board of it, and `OracleWindow` is
-one window of a board: `all`, a calendar window or a rolling one. A refusal raises `Refusal` with
-the stable error code.
+An `Oracle` is a deployment with a clock, an `OracleBoard` is one of its boards, and an
+`OracleWindow` is one window of a board: `all`, a calendar window or a rolling one. A refused
+operation raises `Refusal` with the stable error code.
 """
 
 from __future__ import annotations
@@ -46,11 +45,12 @@ AHEAD_MS = 5_000
 MAX_BATCH = 100_000
 
 WindowScope = tuple[OracleWindow, tuple[str, ...]]
-"""What verdicts are about: a window, and the labels of a scope."""
+"""The ranking that verdicts describe: a window, and the label names of a scope."""
 
 
 class Oracle:
-    """A deployment: boards and a clock; without a clock each board has the time of its events."""
+    """A deployment: boards and a clock. Without a clock, the time of each board is that of its
+    events."""
 
     def __init__(self, clock: Callable[[], int] | None) -> None:
         self.clock = clock
@@ -74,7 +74,7 @@ class Oracle:
         return self.boards[name]
 
     def drop_gone(self) -> None:
-        """Remove the boards that are retained no longer."""
+        """Remove the boards whose `retain` has passed since their end."""
         now_ms = self.now_ms()
         gone = [name for name, board in self.boards.items() if board.definition.is_gone(now_ms)]
         for name in gone:
@@ -91,13 +91,13 @@ class Oracle:
         self.refresh()
 
     def refresh(self) -> None:
-        """Do what a commit does after its own record: refresh the windows of all boards."""
+        """Refresh the windows of all boards, as a commit does after its own record."""
         for board in self.boards.values():
             for window in board.windows.values():
                 self.refreshes += window.refresh(self.time(board))
 
     def change(self, definition: Definition) -> None:
-        """Give the board of that name this definition; tests request only safe changes."""
+        """Replace the definition of a board; tests request only safe changes."""
         self.latest_ms = self.now_ms()
         board = self.board(definition.name)
         changes = board.definition != definition
@@ -153,8 +153,9 @@ class Oracle:
         all_or_nothing: bool = False,
         scope: Sequence[str] | None = None,
     ) -> list[Verdict]:
-        """Submit a batch; raise if it is all or nothing and an event of it is refused. The verdicts
-        are about a window, and about the scope of each event by these labels."""
+        """Submit a batch; raise if it is all-or-nothing and one of its events is refused. The
+        verdicts describe one window, and in it the scope that each event has for these label names.
+        """
         board = self.board(name)
         watched = board.definition.scopes[0] if scope is None else tuple(sorted(scope))
         if watched not in board.definition.scopes:
@@ -199,7 +200,7 @@ class Oracle:
         return [verdicts[i] for i in range(len(reports))]
 
     def accept(self, definition: Definition, report: Report, now_ms: int) -> Accepted:
-        """Check everything about an event that does not depend on other events."""
+        """Return an event after all checks that do not depend on other events."""
         member = text_of(report.member, "member")
         ensure_numbers(report.value)
         at_ms = at_of(report.at)
@@ -230,10 +231,13 @@ class Oracle:
     def records(
         self, board: OracleBoard, accepted: dict[int, Accepted], whole: bool
     ) -> list[dict[int, tuple[int, Accepted]]]:
-        """Return the log records of a batch, each event with the time at which it is judged. In
-        event time that is the latest `at` up to the event. A batch is cut where any window begins
-        another period or step, or stops taking events of an earlier one. A batch that is all or
-        nothing is judged at its latest `at`."""
+        """Return the log records of a batch: by the index of each event, the time at which it is
+        judged, and the event.
+
+        With a clock there is one record. In event time, an event is judged at the latest `at` so
+        far, and a new record begins where any window begins another period or step, or stops taking
+        events of an earlier one. An all-or-nothing batch is one record, judged at its latest `at`.
+        """
         now_ms = max(self.time(board), board.latest_ms)
         if self.clock is not None:
             return [{i: (now_ms, event) for i, event in accepted.items()}] if accepted else []
@@ -258,11 +262,11 @@ class Oracle:
         asked: WindowScope,
         ranks: bool,
     ) -> dict[int, Verdict]:
-        """Fold one record. The scores of a verdict are those before and after each event, the ranks
-        those before and after the record.
+        """Fold one record and return its verdicts. The scores of a verdict are those before and
+        after its event, and the ranks those before and after the whole record.
 
-        If the window asked for refuses an event, or the event lacks the labels asked for, its
-        verdict has none of these.
+        A verdict has no scores and ranks if the requested window refuses the event, or if the event
+        lacks a label of the requested scope.
         """
         record = {i: event for i, (_, event) in timed.items()}
         nows = {i: now_ms for i, (now_ms, _) in timed.items()}
@@ -303,7 +307,7 @@ class Oracle:
             verdicts[i] = replace(verdicts[i], previous_rank=previous_rank, rank=rank(i))
         return verdicts
 
-    # Questions
+    # Queries
 
     def places(
         self,
@@ -322,8 +326,8 @@ class Oracle:
     def attains(
         self, name: str, report: Report, window: str | None, scope: Scope, rank: int
     ) -> bool:
-        """Return whether an event that is counted now, in a batch of its own, takes its member to a
-        position or a better one. The oracle does not keep the event."""
+        """Return whether an event that is submitted now, in a batch of its own, takes its member to
+        this position or a better one. The oracle does not keep the event."""
         board = copy.deepcopy(self.board(name))
         now_ms = max(self.time(board), board.latest_ms)
         try:
@@ -340,7 +344,8 @@ class Oracle:
         )
 
     def scopes(self, name: str, labels: Sequence[str]) -> list[Scope]:
-        """Return the scopes with these labels that have any member, in the order of their texts."""
+        """Return the scopes with these label names that have members, in the order of their
+        texts."""
         board, names = self.board(name), tuple(sorted(labels))
         if names not in board.definition.scopes:
             raise Refusal("unknown_scope")
@@ -362,7 +367,8 @@ class Oracle:
         after: Row | None = None,
         scope: Scope = ALL,
     ) -> list[Place]:
-        """Return a page; `after` is the last row of the previous page, as it was then."""
+        """Return a page; `after` is the last row of the previous page, with the score it had
+        then."""
         board = self.board(name)
         places = self.places(name, window, period, scope)
         if reverse:
@@ -378,8 +384,8 @@ class Oracle:
 
 
 def labelled(names: Sequence[str], labels: Sequence[tuple[str, str]]) -> Scope | None:
-    """Return the scope by these label names that an event counts in, None if it lacks one of
-    them."""
+    """Return the scope with these label names in which an event counts, None if the event lacks one
+    of them."""
     carried = dict(labels)
     if not all(name in carried for name in names):
         return None
@@ -387,7 +393,7 @@ def labelled(names: Sequence[str], labels: Sequence[tuple[str, str]]) -> Scope |
 
 
 def rolled_back(verdict: Verdict) -> Verdict:
-    """Return the verdict on an event whose batch was refused."""
+    """Return the verdict of an event after its whole batch was refused."""
     if verdict.status in {"refused", "duplicate"}:
         return verdict
     return Verdict(verdict.member, "refused", "batch_refused")

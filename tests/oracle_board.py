@@ -1,5 +1,5 @@
-"""One board of the oracle: every event that a window counted, and rankings made by sorting them
-anew."""
+"""One board of the oracle: every event that its windows counted, and rankings computed by sorting
+them again for each query."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class OracleBoard:
         self.changes: list[Changed] = []
 
     def change(self, definition: Definition, now_ms: int) -> None:
-        """Change the title, the `keep`s, or add windows. Periods that cannot be read by now cannot
-        be read again later."""
+        """Change the title, a `keep`, or add windows. A period that has expired by now stays
+        unreadable, even if a later `keep` is longer."""
         self.definition = definition
         for window in definition.windows:
             fresh = window_of(window, definition)
@@ -66,7 +66,8 @@ class OracleBoard:
     # Scopes
 
     def scope(self, labels: Mapping[str, str], by: str | None = None) -> Scope:
-        """Return the scope that a question is about."""
+        """Return the scope with these labels, or that ranks the values of `by`; raise if the board
+        does not have it."""
         if by is not None:
             if labels or by not in self.definition.rank_by:
                 raise Refusal("unknown_scope")
@@ -77,8 +78,8 @@ class OracleBoard:
         return found
 
     def known_scopes(self) -> list[Scope]:
-        """Return every scope in which an event was ever counted, or that can be read without
-        one."""
+        """Return all scopes in which an event was ever counted, and those that exist without any
+        event."""
         found = dict.fromkeys(Scope(by=by) for by in self.definition.rank_by)
         if () in self.definition.scopes:
             found[ALL] = None
@@ -88,7 +89,7 @@ class OracleBoard:
         return list(found)
 
     def holding(self, names: Sequence[str], now_ms: int) -> list[Scope]:
-        """Return the scopes by these labels that have any member in a ranking that can be read."""
+        """Return the scopes with these label names that have a member in a readable ranking."""
         found = {
             scope
             for window in self.windows.values()
@@ -99,12 +100,11 @@ class OracleBoard:
         return sorted(found, key=lambda scope: scope_text(scope.labels))
 
     def within(self, counted: Iterable[Counted], scope: Scope) -> list[Counted]:
-        """Return those of the events that count in a scope, each with the member that the scope
-        ranks."""
+        """Return the events that count in a scope, each with the member that the scope ranks."""
         return [self._in_scope(event, scope) for event in counted if scope in event.scopes]
 
     def own(self, counted: Iterable[Counted], scope: Scope, member: str) -> list[Counted]:
-        """Return those of the events within a scope that are of one member of it."""
+        """Return the events of one member of a scope, each with the member that the scope ranks."""
         by = scope.by
         named = [e for e in counted if (dict(e.labels).get(by) if by else e.member) == member]
         return self.within(named, scope)
@@ -113,8 +113,7 @@ class OracleBoard:
         return event if scope.by is None else replace(event, member=dict(event.labels)[scope.by])
 
     def remove(self, member: str, now_ms: int) -> bool:
-        """Remove a member from all rankings of members. Return whether it was in one that can be
-        read."""
+        """Remove a member from all rankings of members. Return whether it was in a readable one."""
         profile = self.profiles.pop(member, None)
         removed = [window.remove(member, now_ms) for window in self.windows.values()]
         if any(removed) or profile is not None:
@@ -124,7 +123,8 @@ class OracleBoard:
     # The order of members
 
     def direct(self, score: Score) -> Score:
-        """Return a score, or its first columns, with signs such that less is better."""
+        """Return a score, or its first columns, with the sign of each column chosen so that the
+        better value is smaller."""
         columns = self.definition.columns
         return type(score)(
             -part if column.order == "desc" else part
@@ -137,14 +137,14 @@ class OracleBoard:
         return self.score_key(row), turned, row.member.encode()
 
     def score_key(self, row: Row) -> Score:
-        """Return the part of the key that decides which members share a rank."""
+        """Return the part of the sort key that is equal for members with the same rank."""
         if row.place is None:
             return self.direct(row.score)
         turned = -1 if self.definition.columns[0].order == "desc" else 1
         return turned * row.place[0], turned * row.place[1]
 
     def row(self, own: Sequence[Counted]) -> Row | None:
-        """Return the row of a member by its own events, None if there are none."""
+        """Return the row that a member's own events result in, None if there are none."""
         return self._row(own) if own else None
 
     def _row(self, own: Iterable[Counted]) -> Row:
@@ -168,7 +168,7 @@ class OracleBoard:
         return Row(own[0].member, score, stamp, place)
 
     def placed(self, rows: Iterable[Row]) -> list[Place]:
-        """Return rows in the order of the ranking, with their ranks in the board's style."""
+        """Return rows sorted in the order of the ranking, with their ranks in the board's style."""
         places: list[Place] = []
         for position, row in enumerate(sorted(rows, key=self.key), start=1):
             rank = position
@@ -213,13 +213,14 @@ class OracleBoard:
         return list(places[start : start + size])
 
     def gap_to_rank(self, places: Sequence[Place], member: str, rank: int) -> Score:
-        """Return how far a ranked member is behind the ordinal position `rank`."""
+        """Return how far a ranked member is behind the entry at position `rank`; zero if it is not
+        behind it."""
         own = next(place for place in places if place.member == member)
         aim = own if own.position <= rank or rank > len(places) else places[rank - 1]
         return self.gap(aim.score, own.score)
 
     def friends(self, places: Sequence[Place], members: Iterable[str]) -> list[tuple[Place, Place]]:
-        """Return those of the members that are ranked, in order: each one's place in the ranking
+        """Return the given members that are ranked, in order, each with its place in the ranking
         and its place among these members."""
         asked = set(members)
         found = [place for place in places if place.member in asked]
@@ -228,7 +229,8 @@ class OracleBoard:
     def between(
         self, places: Sequence[Place], low: Score | None, high: Score | None
     ) -> list[Place]:
-        """Return the places whose score, or its first columns, is between two inclusive bounds."""
+        """Return the places whose score, or its first columns, is between two bounds, which are
+        included."""
         descending = self.definition.columns[0].order == "desc"
         first, last = (high, low) if descending else (low, high)
         if first is not None and last is not None:
@@ -261,7 +263,8 @@ class OracleBoard:
         return [key for key, since_ms in self.accepted.items() if now_ms - since_ms < dedupe_ms]
 
     def fold(self, event: Accepted, now_ms: int) -> Verdict:
-        """Decide about one event in the order of the log, and count it."""
+        """Count one event, or refuse it, and return its verdict. Events are folded in the order of
+        the log."""
         taking = [w for w in self.windows.values() if w.takes(event.at_ms, now_ms)]
         missed = self.definition.misses(event.at_ms)
         late = [n for n, w in self.windows.items() if missed is None and w not in taking]
@@ -299,7 +302,8 @@ class OracleBoard:
     def _change_of(
         self, event: Accepted, counted: Counted, taking: Sequence[OracleWindow]
     ) -> Changed:
-        """Return the change that readers of changes get for an event that has just counted."""
+        """Return the change that a reader of the board's changes gets for an event that was just
+        counted."""
         names = {id(window): name for name, window in self.windows.items()}
         entries = {}
         for window in taking:
@@ -329,12 +333,13 @@ class OracleBoard:
         )
 
     def _outside(self, row: Row) -> bool:
-        """Return whether a total is out of its range; a decayed total has no range."""
+        """Return whether a total is outside its range. A decayed total has no range."""
         columns = zip(row.score, self.definition.columns, strict=True)
         return row.place is None and any(not c.low <= part <= c.high for part, c in columns)
 
     def _overfills(self, window: OracleWindow, event: Counted, scope: Scope) -> bool:
-        """Return whether a sum within one period or step would exceed its share of the range."""
+        """Return whether an event would take a sum within its period or step beyond one step's
+        share of the range."""
         if isinstance(window, DecayWindow):
             return False
         step = window.counted.get(window.instance(event.at_ms), [])
@@ -359,8 +364,8 @@ class OracleBoard:
 
 
 def share(column: ColumnDef, steps: int) -> tuple[int, int]:
-    """Return the bounds of the total of one step. Within them, the sum of so many steps stays in
-    its range when any other step ends."""
+    """Return the lowest and highest total allowed in one step. Then the sum of all steps stays
+    within the range, whichever steps leave it."""
     low, high = column.low, column.high
     if low >= 0:
         return low, min(high, LIMIT // steps)

@@ -1,7 +1,8 @@
-"""Decayed scores, computed in the oracle's plain way: sums of exact integers, rounded to 53 bits.
+"""Decayed scores, computed in the plain way of the oracle: sums of exact integers, rounded to 53
+bits.
 
-A number is a mantissa and an exponent of two, since 2^(at / half-life) exceeds every other numeric
-type.
+A number is a pair of a mantissa and an exponent of two, since 2^(at / half-life) exceeds the range
+of all built-in numeric types.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from tests.definitions import Counted
 
 PLACES = 6
 FAR = 300
-"""A number that is smaller by more than this many powers of two changes nothing in a sum."""
+"""A number changes nothing in a sum if its exponent is smaller by more than this."""
 
 Number = tuple[int, int]
 ZERO = (0, 0)
 
 
 def rounded(mantissa: int, exponent: int) -> Number:
-    """Return the nearest number of 53 bits; of two that are equally near, the even one."""
+    """Return the nearest number with a mantissa of 53 bits, and on a tie the even one."""
     excess = abs(mantissa).bit_length() - 53
     if mantissa == 0:
         return ZERO
@@ -42,7 +43,7 @@ def plus(one: Number, other: Number) -> Number:
 
 @cache
 def weight(at_ms: int, half_life_ms: int) -> Number:
-    """Return 2^(at / half-life) to 53 bits."""
+    """Return 2^(at / half-life) with a mantissa of 53 bits."""
     whole, rest = divmod(at_ms, half_life_ms)
     with localcontext() as context:
         context.prec = 50
@@ -51,7 +52,7 @@ def weight(at_ms: int, half_life_ms: int) -> Number:
 
 
 def total(events: Iterable[Counted], half_life_ms: int) -> Number:
-    """Return the sum of events in the order of the log."""
+    """Return the sum of weighted events, added in the order of the log."""
     found = ZERO
     for event in sorted(events, key=lambda event: event.order):
         m, e = weight(event.at_ms, half_life_ms)
@@ -66,14 +67,14 @@ def _shift(value: int) -> int:
 
 
 def place(number: Number) -> tuple[int, int]:
-    """Return a pair of integers that ascends with the numbers."""
+    """Return a pair of integers that sorts like the number."""
     mantissa, exponent = number
     high = exponent + 2**50
     return (high, mantissa) if mantissa > 0 else (-high, mantissa) if mantissa else (0, 0)
 
 
 def shown(number: Number, half_life_ms: int, now_ms: int) -> int:
-    """Return the decayed value of a total at `now_ms`, with PLACES more decimal places."""
+    """Return the decayed value of a total at `now_ms`, in units with PLACES more decimal places."""
     mantissa, exponent = number
     m, e = weight(now_ms, half_life_ms)
     if exponent - e < -FAR:

@@ -1,4 +1,4 @@
-"""The oracle's parsing of the parts of an event: ids, exact numbers, times."""
+"""How the oracle parses the fields of an event: ids, labels, exact numbers, times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def text_of(text: object, what: str) -> str:
-    """Return the text of a member or an event id: 1 to 128 bytes of UTF-8."""
+    """Return the text of a member or an event id if it has 1 to 128 bytes of UTF-8; raise
+    otherwise."""
     if not isinstance(text, str):
         raise Refusal(f"invalid_{what}")
     try:
@@ -31,7 +32,8 @@ def text_of(text: object, what: str) -> str:
 
 
 def ensure_label_texts(given: object) -> None:
-    """Refuse labels that are text but not Unicode; other errors depend on the board."""
+    """Refuse labels of a wrong type or with invalid Unicode; other errors in labels depend on the
+    board."""
     for part in [*given, *given.values()] if isinstance(given, Mapping) else [given]:
         if isinstance(part, str):
             try:
@@ -43,7 +45,7 @@ def ensure_label_texts(given: object) -> None:
 
 
 def labels_of(given: object, known: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """Return the labels of an event by name; a label whose value is None is left out."""
+    """Return the labels of an event as pairs, sorted by name, without those whose value is None."""
     if given is None:
         return ()
     if not isinstance(given, Mapping):
@@ -56,7 +58,7 @@ def labels_of(given: object, known: Collection[str]) -> tuple[tuple[str, str], .
 
 
 def value_of(value: object) -> str:
-    """Return a value of a label: 1 to 128 bytes of UTF-8."""
+    """Return the value of a label if it has 1 to 128 bytes of UTF-8; raise otherwise."""
     try:
         coded = value.encode() if isinstance(value, str) else b""
     except UnicodeEncodeError:
@@ -76,7 +78,7 @@ def _quoted(sign: str) -> str:
 
 
 def values_of(value: object, columns: Sequence[ColumnDef]) -> Score:
-    """Return the exact units of a score, one number per column."""
+    """Return a score in exact units, one integer per column."""
     if isinstance(value, dict):
         return tuple(units_of(part, column) for part, column in weighed(value, columns))
     parts = value if isinstance(value, tuple | list) else (value,)
@@ -88,7 +90,7 @@ def values_of(value: object, columns: Sequence[ColumnDef]) -> Score:
 def weighed(
     value: dict[str, object], columns: Sequence[ColumnDef]
 ) -> list[tuple[object, ColumnDef]]:
-    """Return what an event with measures reports for each column."""
+    """Return the value for each column of an event with measures: their weighted sums."""
     if not value or not any(column.measures for column in columns):
         raise Refusal("invalid_value")
     known = {name for column in columns for name in column.measures or (column.name,)}
@@ -117,7 +119,8 @@ def weighed(
 
 
 def ensure_numbers(value: object) -> None:
-    """Refuse numbers that no column accepts; numbers written as text are left to the columns."""
+    """Refuse numbers that no column accepts. Numbers written as text are checked later, by their
+    column."""
     parts = tuple(value.values()) if isinstance(value, dict) else value
     for part in parts if isinstance(parts, tuple | list) else (parts,):
         if isinstance(part, str):
@@ -133,8 +136,8 @@ def ensure_numbers(value: object) -> None:
 
 
 def units_of(value: object, column: ColumnDef) -> int:
-    """Return a number in units of its column, exactly. For a sum the total is limited instead of
-    the number."""
+    """Return a number in exact units of its column. The range of a sum limits its total, not this
+    number."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
         raise Refusal("invalid_value")
     if isinstance(value, str) and (len(value) > 64 or not NUMBER.fullmatch(value)):
@@ -154,7 +157,7 @@ def units_of(value: object, column: ColumnDef) -> int:
 
 
 def at_of(at: object) -> int | None:
-    """Return the milliseconds of an aware datetime or an integer."""
+    """Return an aware datetime or an integer as milliseconds, None for None."""
     if at is None:
         return None
     if isinstance(at, datetime) and at.utcoffset() is not None:

@@ -1,7 +1,7 @@
-"""The windows of the oracle: which events count together, at which time, and until when.
+"""The windows of the oracle: which events count together, at which time, and for how long.
 
-A window keeps every event it ever counted, with the period or step that contains the event. The
-content of a ranking at a moment is computed anew for each question.
+A window keeps every event it ever counted, by the period or step that contains the event. Each
+query computes the content of a ranking again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def window_of(window: WindowDef, board: Definition) -> OracleWindow:
 
 
 def ranks(counted: Sequence[Counted], member: str) -> bool:
-    """Return whether a member is in a ranking of members made of these events."""
+    """Return whether a member is in the ranking of members that these events result in."""
     return any(
         event.member == member and any(scope.by is None for scope in event.scopes)
         for event in counted
@@ -43,7 +43,8 @@ def ranks(counted: Sequence[Counted], member: str) -> bool:
 
 
 def without(counted: Sequence[Counted], member: str) -> list[Counted]:
-    """Return the events after a member is removed: they stay in the rankings of label values."""
+    """Return the events after the removal of a member. Its events still count in the rankings of
+    label values."""
     return [
         replace(event, scopes=tuple(scope for scope in event.scopes if scope.by is not None))
         if event.member == member
@@ -53,10 +54,11 @@ def without(counted: Sequence[Counted], member: str) -> list[Counted]:
 
 
 class OracleWindow:
-    """The window `all`: it counts everything, and never begins anew."""
+    """The window `all`, which counts every event of the board in one ranking; the base of all other
+    windows."""
 
     steps = 1
-    """How many steps are counted together; a period is one step."""
+    """The number of steps that are counted together; a period is one step."""
 
     def __init__(self, board: Definition) -> None:
         self.ends_ms = board.ends if isinstance(board.ends, int) else None
@@ -66,32 +68,31 @@ class OracleWindow:
         self.counted: dict[Instance, list[Counted]] = {}
 
     def instance(self, at_ms: int) -> Instance:
-        """Return the period or step that contains an instant."""
+        """Return the period or step that contains an instant, None for all time."""
         return None
 
     def section(self, now_ms: int) -> object:
-        """Return a value that differs between two times at which the window takes different
-        events."""
+        """Return a value that changes whenever the window takes other events than before."""
         return self.misses(now_ms), self.is_over(now_ms)
 
     def until(self, now_ms: int) -> int:
-        """Return the current time of the window: the last instant of the board if the board has
-        ended."""
+        """Return the latest instant that the window shows: the current time or, after the board's
+        end, its last instant."""
         return now_ms if self.ends_ms is None else min(now_ms, self.ends_ms - 1)
 
     def is_over(self, now_ms: int) -> bool:
-        """Return whether the board has ended, and the grace after its end has passed as well."""
+        """Return whether the board has ended and the grace after its end has passed."""
         return self.ends_ms is not None and now_ms - self.ends_ms > self.grace_ms
 
     def cut_off(self, span: Span) -> Span:
-        """Return a period or step, cut off at the end of the board."""
+        """Return a period or step, shortened if the board ends within it."""
         if self.ends_ms is None or not span.start_ms < self.ends_ms < span.end_ms:
             return span
         return replace(span, end_ms=self.ends_ms)
 
     def takes(self, at_ms: int, now_ms: int) -> bool:
-        """Return whether an event of `at_ms` that arrives at `now_ms` is of the board and early
-        enough."""
+        """Return whether the window counts an event of `at_ms` that arrives at `now_ms`: it is
+        within the board's time and not late."""
         return self.misses(at_ms) is None and not self.is_over(now_ms)
 
     def label(self, at_ms: int, now_ms: int) -> str | None:
@@ -99,23 +100,24 @@ class OracleWindow:
         return None
 
     def events(self, label: str | None, now_ms: int) -> list[Counted]:
-        """Return the events in the ranking of that label at `now_ms`."""
+        """Return the events in the ranking with that label at `now_ms`."""
         return self.counted.get(label, [])
 
     def seen(self, event: Counted, now_ms: int) -> Counted:
-        """Return an event as it counts in the rankings of this window at `now_ms`."""
+        """Return an event with what this window adds to it at `now_ms`: in a window with decay, the
+        half-life and the time."""
         return event
 
     def judged(self, at_ms: int, now_ms: int) -> list[Counted]:
-        """Return the events together with which an event of `at_ms` is judged."""
+        """Return the events whose total decides about an event of `at_ms`."""
         return self.events(self.label(at_ms, now_ms), now_ms)
 
     def count(self, event: Counted) -> None:
-        """Count an event that was not refused."""
+        """Count an event that was accepted."""
         self.counted.setdefault(self.instance(event.at_ms), []).append(event)
 
     def remove(self, member: str, now_ms: int) -> bool:
-        """Remove a member. Return whether it was in a ranking that can be read."""
+        """Remove a member. Return whether it was in a readable ranking."""
         found = False
         for instance, counted in self.counted.items():
             found = found or (ranks(counted, member) and self.shows(instance, now_ms))
@@ -123,7 +125,7 @@ class OracleWindow:
         return found
 
     def held(self, now_ms: int) -> list[Counted]:
-        """Return the events of all rankings that can be read, now or later."""
+        """Return the events of all rankings that are readable now or will be later."""
         return [
             event
             for instance, counted in self.counted.items()
@@ -132,20 +134,20 @@ class OracleWindow:
         ]
 
     def refresh(self, now_ms: int) -> bool:
-        """Refresh the window if it is due at the time of a commit. Return whether it was
-        refreshed."""
+        """Refresh the window if a refresh is due at the time of a commit. Return whether that
+        happened."""
         return False
 
     def shows(self, instance: Instance, now_ms: int) -> bool:
-        """Return whether events of a period or step are in a ranking that can be read."""
+        """Return whether events of a period or step are in a readable ranking."""
         return True
 
     def kept(self, now_ms: int) -> list[Span]:
-        """Return the periods that can be read and have a label, newest first."""
+        """Return the readable periods that have a label, newest first."""
         return []
 
     def depth(self, now_ms: int) -> int:
-        """Return the number of periods or steps whose events can be read."""
+        """Return the number of periods or steps whose events are readable."""
         return len(self.kept(now_ms))
 
     def back(self, by: int, now_ms: int) -> Span:
@@ -153,21 +155,23 @@ class OracleWindow:
         return self.kept(now_ms)[by]
 
     def asked(self, period: str | None, now_ms: int) -> str | None:
-        """Return the label a question is about, by default the current one."""
+        """Return the label of the requested period, by default the current one; raise if it is not
+        readable."""
         if period is not None:
             raise Refusal("unknown_period")
         return None
 
     def begin(self, now_ms: int) -> None:
-        """Begin to count now, as a window added to a board that exists already."""
+        """Begin to count at `now_ms`, as a window that was added to an existing board."""
 
     def change(self, window: OracleWindow, now_ms: int) -> None:
-        """Take the settings of a new definition. Periods that cannot be read by now cannot be read
-        again later."""
+        """Apply the settings of a new definition. A period that has expired by now stays
+        unreadable."""
 
 
 class DecayWindow(OracleWindow):
-    """A window that counts all events, and halves their values with every half-life."""
+    """A window that counts all events, and whose scores lose half of their value with every
+    half-life."""
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
         super().__init__(board)
@@ -182,7 +186,7 @@ class DecayWindow(OracleWindow):
 
 
 class CalendarWindow(OracleWindow):
-    """A window that begins anew with every period, and keeps the last few periods."""
+    """A window with a new ranking for every period, which keeps the last few periods."""
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
         super().__init__(board)
@@ -195,7 +199,8 @@ class CalendarWindow(OracleWindow):
         return span_at(self.calendar, at_ms).label
 
     def section(self, now_ms: int) -> object:
-        # An event of the period is refused from one millisecond after `grace` has passed.
+        # Grace includes its last millisecond, so events of the period are late one millisecond
+        # after it.
         late = self.instance(max(FIRST_MS, now_ms - self.grace_ms - 1))
         return super().section(now_ms), self.instance(self.until(now_ms)), late
 
@@ -243,7 +248,7 @@ class CalendarWindow(OracleWindow):
 
 
 class RollingWindow(OracleWindow):
-    """A window over a number of last steps, including the running one."""
+    """A window that counts the last steps together, including the running one."""
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
         super().__init__(board)
@@ -256,7 +261,7 @@ class RollingWindow(OracleWindow):
         return number_at(self.cut, at_ms)
 
     def numbers(self, now_ms: int) -> range:
-        """Return the numbers of the steps that are counted, with the running one last."""
+        """Return the numbers of the steps that count at `now_ms`; the last one is running."""
         running = number_at(self.cut, self.until(now_ms))
         return range(running - self.steps + 1, running + 1)
 
@@ -282,8 +287,8 @@ class RollingWindow(OracleWindow):
         return instance in self.numbers(now_ms)
 
     def kept(self, now_ms: int) -> list[Span]:
-        """Return the only ranking: its label is that of the running step, and it starts with the
-        oldest step."""
+        """Return the only ranking: its label is that of the running step, and it begins where the
+        oldest counted step begins."""
         numbers = self.numbers(now_ms)
         oldest, running = step_span(self.cut, numbers[0]), step_span(self.cut, numbers[-1])
         return [Span(running.label, oldest.start_ms, self.cut_off(running).end_ms)]
@@ -292,7 +297,8 @@ class RollingWindow(OracleWindow):
         return self.steps
 
     def back(self, by: int, now_ms: int) -> Span:
-        """Return the step `by` before the running one; if `by` is negative, a later one."""
+        """Return the step that is `by` steps before the running one; a negative `by` means a later
+        one."""
         return step_span(self.cut, self.instance(now_ms) - by)
 
     def asked(self, period: str | None, now_ms: int) -> str | None:
@@ -309,11 +315,11 @@ class RollingWindow(OracleWindow):
 
 
 class RefreshedWindow(RollingWindow):
-    """A rolling window that shows the events it had counted at its last refresh.
+    """A rolling window that shows the events that its last refresh has counted.
 
     The first commit after a multiple of the interval refreshes the window, after its own writes.
-    The first refresh is due at once. After a refresh that found no member, the next one waits for
-    an event.
+    The first refresh is due at once. If a refresh found no member, the next one waits until an
+    event is counted.
     """
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
@@ -357,8 +363,8 @@ class RefreshedWindow(RollingWindow):
         return False
 
     def _interval(self, at_ms: int) -> int:
-        """Return the number of the interval that contains an instant; intervals of whole days
-        follow local dates."""
+        """Return the number of the interval that contains an instant. Intervals of whole days are
+        groups of local dates."""
         if self.every_ms % DAY_MS:
             return at_ms // self.every_ms
         return (day_of(at_ms, self.tz) - date(1970, 1, 1)).days // (self.every_ms // DAY_MS)

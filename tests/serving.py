@@ -1,4 +1,4 @@
-"""A server in this process, on a free port, for the duration of a test."""
+"""A laurels server in this process, on a free port, for the duration of a test."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from laurels.server.process.settings import Settings
 
 WITHIN_SECONDS = 60
 JSON = {"Content-Type": "application/json"}
-"""The headers of every write, also without a body."""
+"""The headers of every write, including those without a body."""
 ADMIN_KEY = "admin-key-of-the-tests"
 
 
 class Served:
-    """Serve a folder from a thread with its own event loop and the given clock; open if there is no
-    admin key."""
+    """A server of a folder, in a thread with its own event loop and the given clock. It is an open
+    server if there is no admin key."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Served:
         self._taking.set()
 
     def close(self) -> None:
-        """End the server as SIGTERM does."""
+        """Stop the server as SIGTERM does."""
         if self._thread.is_alive():
             self._end()
             self._thread.join(WITHIN_SECONDS)

@@ -1,8 +1,8 @@
-"""The steps of rolling windows found in the slow way: by the local dates of a clock.
+"""Find the steps of rolling windows in the slow way, by reading the local dates of a clock.
 
-Steps have numbers; step k ends where step k+1 begins. Steps of days group local dates, counted from
-1 January 1970. All other steps have a fixed length and are counted from 1970 UTC. This file shares
-no code with the code under test.
+Steps have consecutive numbers; step k ends where step k+1 begins. Steps of days group local dates,
+counted from 1 January 1970. All other steps have a fixed length and are counted from 1970 UTC. This
+file shares no code with the code under test.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ FIRST_DAY = EPOCH.date().toordinal()
 
 @dataclass(frozen=True)
 class Steps:
-    """How time is divided into steps: the length as written, `3d` or `15m`, and the time zone of
-    its days."""
+    """The settings that divide time into steps: the length in text form, `3d` or `15m`, and the
+    time zone of its days."""
 
     length: str
     tz: str
 
     @property
     def days(self) -> int:
-        """Return the number of days of a step, 0 if it has a fixed length."""
+        """Return the number of days in a step, 0 if steps have a fixed length."""
         return int(self.length[:-1]) if self.length.endswith("d") else 0
 
 
@@ -39,7 +39,7 @@ def number_at(steps: Steps, at_ms: int) -> int:
 
 
 def step_span(steps: Steps, number: int) -> Span:
-    """Return the step of that number; it is empty if all its dates were skipped."""
+    """Return the step of that number, which is empty if the zone skipped all its dates."""
     return Span(_label(steps, number), _start(steps, number), _start(steps, number + 1))
 
 
@@ -74,7 +74,7 @@ def _label(steps: Steps, number: int) -> str:
 
 
 def _instant(label: str) -> int:
-    """Return the instant of a label in UTC; raise ValueError if it has another form."""
+    """Return the instant of a label in UTC; raise ValueError if the label has another form."""
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z", label):
         raise ValueError(label)
     return (datetime.fromisoformat(label).astimezone(UTC) - EPOCH) // timedelta(milliseconds=1)

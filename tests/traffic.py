@@ -1,8 +1,8 @@
-"""Random operations of every kind on a store, for tests that run them between other operations.
+"""Random operations of every kind on a store, which tests mix with operations of their own.
 
-There are boards of every shape with windows of every kind. Members are few, so that they have
-several events each. Times jump over steps and days, and ids repeat. Members and boards are removed
-and created again, and labels have many scopes.
+There are boards of every shape with windows of every kind. There are few members, so that they have
+several events each. Times jump over steps and days, and event ids repeat. Members and boards are
+removed and created again, and labels have many scopes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Traffic:
         self.clock = ManualClock(NOON + self.rng.randrange(DAY))
         self.log = MemoryLog()
         self.service = Service(self.log, lambda: MemoryIndex(seed), self.clock)
-        self.service.paced = True  # this file runs the passes itself
+        self.service.paced = True  # due work is done only by `_work`
         self.lb = Leaderboards(self.service)
         self.members = self.rng.sample(MEMBERS, self.rng.choice([4, len(MEMBERS)]))
         self.names: list[str] = []
@@ -49,7 +49,7 @@ class Traffic:
             self._create()
 
     def happen(self, times: int) -> None:
-        """Do a number of random operations, some of which are refused."""
+        """Do a number of random operations; errors of refused ones are ignored."""
         for _ in range(times):
             what = self.rng.choices(self._kinds, self._weights)[0]
             with suppress(laurels.LaurelsError):

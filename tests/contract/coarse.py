@@ -1,5 +1,5 @@
-"""Boards in memory that answer as an index does that orders only the head: positions after the
-certain ones are arbitrary, and ranks have bounds around the true ones."""
+"""Boards in memory with the answers of an index that orders only the head. The positions after the
+head are arbitrary, and the ranks are bounds around the true ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ GRID_AGE = 7
 
 @contextmanager
 def coarse(least: int) -> Iterator[None]:
-    """Make the answers of this process coarse; at least `least` positions are certain."""
+    """Make the indexes of this process give coarse answers, in which at least `least` positions are
+    certain."""
     answers = _Coarse(least)
 
     def run_local(plan: ReadPlan[Any], index: Index, offset: int) -> Any:
@@ -41,7 +42,7 @@ def coarse(least: int) -> Iterator[None]:
 
 
 class Coarse:
-    """A place for boards whose answers are made coarse."""
+    """The boards of another place, with coarse answers."""
 
     def __init__(self, place: Callable[[], Place], least: int) -> None:
         self._patches = ExitStack()
@@ -63,14 +64,14 @@ def over_http(least: int) -> Callable[[Path, Clock], Place]:
 
 
 class _Coarse:
-    """The results of an index, with less information in them."""
+    """The results of an index with less information: only some positions are certain."""
 
     def __init__(self, least: int) -> None:
         self._least = least
         self._rng = Random(17)
 
     def run(self, plan: ReadPlan[Any], index: Index, offset: int) -> Any:
-        """Return the answer of a plan from these results."""
+        """Return the answer of a plan, computed from coarse results."""
         result = plan.finish([self.find(index, request) for request in plan.requests], offset)
         return self.run(result, index, offset) if isinstance(result, ReadPlan) else result
 
@@ -99,8 +100,8 @@ class _Coarse:
         return {number for number, store in index._boards.items() if store.rules.head}
 
     def _widened(self, located: Located, certain: int, total: int) -> Located:
-        """Return ranks with bounds; for members whose position is certain the bounds are the true
-        rank."""
+        """Return ranks with bounds around them. The bounds of a member whose position is certain
+        equal its rank."""
         lows, highs = [], []
         for position, rank in zip(located.positions, located.ranks, strict=True):
             wide = self._rng.choice([0, 3, 40]) if position >= certain else 0

@@ -1,4 +1,5 @@
-"""A fresh deployment of every implementation, with a clock that does not run by itself."""
+"""Fixtures that open a fresh deployment of every implementation, with a clock that only tests
+move."""
 
 from __future__ import annotations
 
@@ -23,11 +24,12 @@ def clock() -> laurels.ManualClock:
 
 
 def _suited(request: pytest.FixtureRequest) -> Implementation:
-    """Return the implementation of a test. A test that needs an undivided board skips the
-    implementations that divide boards, since it runs on the same deployment without division."""
+    """Return the implementation of a test. A test that needs a board in one shard skips the
+    implementations that divide boards, because it also runs on the same deployment without
+    division."""
     found: Implementation = request.param
     if found.divided and request.node.get_closest_marker("one_shard"):
-        pytest.skip("all or nothing of several members needs a board in one shard")
+        pytest.skip("an all-or-nothing batch of several members needs a board in one shard")
     return found
 
 
@@ -75,7 +77,8 @@ def lb(deployment: Deployment) -> laurels.Leaderboards:
 def opened_at(
     implementation: Implementation, tmp_path: Path
 ) -> Iterator[Callable[[int], laurels.Leaderboards]]:
-    """Return a function that opens a fresh deployment at another time: `opened_at(now_ms)`."""
+    """Return a function that opens a fresh deployment whose clock shows a given time:
+    `opened_at(now_ms)`."""
     with ExitStack() as stack:
         yield (
             lambda now_ms: (

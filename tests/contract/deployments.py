@@ -1,4 +1,4 @@
-"""The implementations that the contract tests run on. A new one adds a line to
+"""The implementations on which the contract tests run. A new one adds a line to
 `IMPLEMENTATIONS`."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Clock = laurels.Clock | str
 
 
 class Place(Protocol):
-    """A place where boards are kept while they are used; `url` and `clock` open them."""
+    """A running deployment; `url` and `clock` are the arguments that open its boards."""
 
     @property
     def url(self) -> str: ...
@@ -39,7 +39,7 @@ class Place(Protocol):
 
 @dataclass(frozen=True)
 class InProcess:
-    """Boards held by the process that opens them."""
+    """Boards in the process that opens them."""
 
     url: str
     clock: Clock | None
@@ -49,7 +49,7 @@ class InProcess:
 
 
 class OverHttp:
-    """Boards held by a server, which uses its own clock."""
+    """Boards of a server, which has its own clock."""
 
     clock = None
 
@@ -65,7 +65,7 @@ class OverHttp:
 
 
 def _small_heads() -> Any:
-    """Make an index server estimate ranks on small boards, too."""
+    """Make an index server estimate ranks even on small boards. Return the patch, to be stopped."""
     small = HeadSizes(
         slack=20, slack_share=0.2, capacity=8, sample=200, edges=128, step=0.05, width=0.2, least=8
     )
@@ -75,8 +75,8 @@ def _small_heads() -> Any:
 
 
 class OnRedis:
-    """Boards on an index server that all tests of this process share; each test has its own
-    keys."""
+    """Boards on an index server that all tests of this process share; each test has its own key
+    prefix."""
 
     _server: Server | None = None
 
@@ -112,8 +112,8 @@ class OnCluster:
 
 
 class Divided(OnCluster):
-    """Boards on the same cluster, where each board that can be divided is divided over all nodes,
-    whatever its own definition says."""
+    """Boards on the same cluster, each divided over all nodes whatever its definition says, except
+    boards that cannot be divided."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         super().__init__(folder, clock)
@@ -135,9 +135,9 @@ def _divided(rules_of: Callable[[laurels.Board], Rules]) -> Callable[[laurels.Bo
 
 @dataclass(frozen=True)
 class Implementation:
-    """A kind of deployment: how it is run over a folder, whether its data remains after it is
-    closed, whether only one process may have it open at a time, whether it divides boards, and
-    whether a due refresh is done by the next write and by nothing else."""
+    """A kind of deployment: how to run it with a folder, whether its data remains after it is
+    closed, whether only one process may open it at a time, whether it divides boards, and whether
+    only the next write does a due refresh."""
 
     name: str
     run: Callable[[Path, Clock], Place]
@@ -153,14 +153,14 @@ EMBEDDED = (
     Implementation("memory", lambda _, clock: InProcess("memory:", clock), False),
     Implementation("folder", lambda folder, clock: InProcess(str(folder), clock), True, True),
 )
-"""The implementations whose boards are in this process, so that operations happen in the order in
-which the process does them."""
+"""The implementations with boards in this process, which carry out operations in the order of the
+calls."""
 STORES = (
     *EMBEDDED,
     Implementation("http", OverHttp, lasting=True, exclusive=True, refreshes=False),
 )
-"""The implementations that keep all boards in one order: an offset counts the operations on all
-boards."""
+"""The implementations with one offset for all boards, which counts the operations on all of
+them."""
 IMPLEMENTATIONS = (
     *STORES,
     Implementation("redis", OnRedis, lasting=True, has_walks=False),
@@ -171,9 +171,10 @@ LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implemen
 
 
 class Deployment:
-    """A fresh deployment with a clock: `lb`, which can be closed and reopened.
+    """A fresh deployment with a clock, and its boards as `lb`, which can be closed and opened
+    again.
 
-    `folder` is where lasting implementations keep their files.
+    `folder` has the files of implementations whose data remains.
     """
 
     def __init__(self, implementation: Implementation, directory: Path, clock: Clock) -> None:
@@ -188,7 +189,7 @@ class Deployment:
         self.lb = self._opened()
 
     def reopen(self) -> laurels.Leaderboards:
-        """Close the deployment and open it again, as after a restart."""
+        """Close the deployment and open it again, as after a restart. Return its boards."""
         self.close()
         self._place = self._implementation.run(self.folder, self.clock)
         self.lb = self._opened()
@@ -196,12 +197,12 @@ class Deployment:
 
     @asynccontextmanager
     async def opened_async(self) -> AsyncIterator[laurels.AsyncLeaderboards]:
-        """Open the same boards for an event loop, in place of `lb`."""
+        """Close `lb`, and open the same boards for an event loop, within a context."""
         async with await self.open_async() as lb:
             yield lb
 
     async def open_async(self) -> laurels.AsyncLeaderboards:
-        """Open the same boards for an event loop; the caller closes them."""
+        """Close `lb`, and open the same boards for an event loop; the caller closes them."""
         self.lb.close()
         return await laurels.open_async(self._place.url, clock=self._place.clock)
 

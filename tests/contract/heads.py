@@ -1,4 +1,4 @@
-"""Boards with a head, compared with the oracle, which keeps all members in order. The checks do not
+"""Compare boards with a head with the oracle, which keeps all members in order. The checks do not
 depend on the store: the true rank is within the bounds, exact ranks are equal, and lists end with
 the head."""
 
@@ -57,7 +57,7 @@ class Pair:
         return self.oracle.places(self.name, window, period)
 
     def check(self, rng: Random, window: str | None = None, period: str | None = None) -> None:
-        """Ask every question about one ranking, and compare the answers with the oracle's."""
+        """Send every query about one ranking, and compare the answers with the oracle's."""
         places = self.places(window, period)
         asked: dict[str, Any] = {"window": window, "period": period}
         self._lists(places, asked)
@@ -71,7 +71,7 @@ class Pair:
         assert self.lb.rank(self.name, "nobody", **asked) is None
 
     def _certain(self, page: laurels.Page, total: int) -> int:
-        """Return the number of positions that can be listed according to a page."""
+        """Return how many positions can be listed: the `certain` of a page, or all."""
         assert page.total == total
         if page.certain is None:
             assert not self.head or total <= self.head
@@ -156,7 +156,7 @@ class Pair:
         assert (found.below and found.below.member) == below
 
     def _together(self, members: list[str], places: list[Place], asked: dict[str, Any]) -> None:
-        """Check the ranks of several members, and their order among themselves."""
+        """Check the ranks of several members, and the order of these members."""
         by_member = {place.member: place for place in places}
         ranks = self.lb.ranks(self.name, [*members, "nobody"], **asked)
         assert ranks[-1] is None
@@ -176,8 +176,8 @@ class Pair:
         assert all(entry.score is not None for entry in stored)
 
     def _within(self, low: int, high: int, grid_age: int | None, place: Place) -> None:
-        """Check that the true rank is between the bounds, and that these are as close as
-        promised."""
+        """Check that the true rank is between the bounds, and that the bounds are as close as
+        documented."""
         assert low <= place.rank <= high
         if low != high and grid_age is not None:
             fresh = max(place.rank // 50, self.head // 50, 200)

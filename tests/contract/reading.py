@@ -1,4 +1,4 @@
-"""Answers converted to plain lists, for comparison with the values a test contains."""
+"""Convert answers to plain lists and dicts, for comparison with the expected values in a test."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import laurels
 
 
 def members(page: laurels.Page | None) -> list[str]:
-    """Return the members on a page, in order."""
+    """Return the members of a page, in order."""
     assert page is not None
     return [entry.member for entry in page.entries]
 
 
 def scores(page: laurels.Page) -> dict[str, object]:
-    """Return the score of each member on a page, in order."""
+    """Return the score of each member on a page, by member."""
     return {entry.member: entry.score for entry in page.entries}
 
 

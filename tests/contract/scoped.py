@@ -1,11 +1,11 @@
-"""Values for the labels in tests of scopes."""
+"""Label values for tests of scopes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 ODD = ["a,b", "x=y", "%", "%2C", "é", "日本", " ", "@room", "{}", "a,zone=b", "\x00", "+", "a/b"]
-"""Values that could be mistaken for something else."""
+"""Values that are easily confused with a number, an operator or another syntax."""
 
 
 def anything(value: object) -> Any:

@@ -10,7 +10,7 @@ from tests.contract.reading import members, ranks
 
 @pytest.fixture
 def seven(lb: laurels.Leaderboards) -> laurels.Leaderboards:
-    """Return a board of seven members, a to g, with a first."""
+    """Return a store with a board of seven members, a to g, with a first."""
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [(name, 10 - i) for i, name in enumerate("abcdefg")])
     return lb

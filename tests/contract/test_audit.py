@@ -32,7 +32,8 @@ def test_a_page_goes_on_from_the_next_of_another(lb: laurels.Leaderboards, befor
 
 
 def administer(lb: laurels.Leaderboards) -> None:
-    """Call each verb that administers, some that do not, and some that are refused."""
+    """Call each verb that the audit log records, some that it does not record, and some that are
+    refused."""
     lb.create(laurels.Board("gifts", title="Gifts"))
     lb.change("gifts", title="More")
     with pytest.raises(BoardExists):

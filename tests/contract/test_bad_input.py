@@ -1,9 +1,9 @@
-"""Each kind of bad input has its own stable code and a message about what to do, and leaves no
-trace.
+"""Each kind of bad input has its own stable code and a message that says what to do, and changes no
+state.
 
-One deployment of each kind refuses all bad inputs of this file, and afterwards it must show the
-same as before. No refusal removes what another one left behind, and a test that is run alone fails
-if its own refusals leave something behind.
+All tests of this file share one deployment of each kind, which must return the same state at the
+end as at the beginning. No refusal undoes a change made by another one, so a test fails on its own
+if its refusals change anything.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tests.comparison import Everything, everything
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 
-# The events refused here come in batches of their own, and callers get a warning about a batch
-# whose every event is refused.
+# The batches here have no other events than refused ones, and callers get a warning about such a
+# batch.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 LIMIT = 2**53 - 1
@@ -36,7 +36,7 @@ State = tuple[Everything, int, list[int]]
 
 @dataclass(frozen=True)
 class Ready:
-    """A deployment that refuses bad input."""
+    """A deployment on which tests try bad input."""
 
     lb: laurels.Leaderboards
 
@@ -50,7 +50,7 @@ class Ready:
 
 @pytest.fixture(scope="module", params=IMPLEMENTATIONS, ids=lambda each: each.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
-    """Return each implementation in turn, for all tests of this file."""
+    """Return each implementation once, for all tests of this file."""
     found: Implementation = request.param
     return found
 
@@ -59,8 +59,8 @@ def implementation(request: pytest.FixtureRequest) -> Implementation:
 def ready(
     implementation: Implementation, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Ready]:
-    """Create a board `b` in cents, with the windows all and day, and a member at the top of the
-    range. In the end, check that the tests have changed nothing."""
+    """Create a board `b` with cents, with the windows all and day, and with a member at the top of
+    the range. At the end, check that the tests have changed nothing."""
     folder, clock = tmp_path_factory.mktemp("ready"), laurels.ManualClock(NOW_MS)
     with Deployment(implementation, folder, clock) as deployment:
         lb, column = deployment.lb, laurels.Column(scale=2)
@@ -71,7 +71,7 @@ def ready(
         lb.submit("days", "ann", 1)
         shown = state(lb)
         yield Ready(lb)
-        assert state(lb) == shown, "something refused left a trace"
+        assert state(lb) == shown, "a refused operation has changed the state"
 
 
 def anything(value: object) -> Any:
@@ -80,8 +80,8 @@ def anything(value: object) -> Any:
 
 
 def state(lb: laurels.Leaderboards) -> State:
-    """Return everything that can be read, except the offset, since a refusal may depend on the
-    order of the log."""
+    """Return the whole readable state except the offset, since a refusal may have an entry in the
+    log."""
     remembered = [lb.stats(board.name).remembered for board in lb.boards()]
     return everything(lb), len(lb.boards()), remembered
 
@@ -136,7 +136,7 @@ EVENTS: list[tuple[dict[str, Any], str]] = [
     ({"at": -2_208_988_800_001}, "invalid_at"),
     ({"at": LATEST_MS}, "invalid_at"),
     ({"at": 10**30}, "invalid_at"),
-    # Errors that any board reports come before those that the columns of this board report.
+    # If an event has two errors, its code is that of the one which does not depend on the columns.
     ({"at": 1.5, "value": LIMIT // 100 + 1}, "invalid_at"),
     ({"at": 1.5, "value": "one"}, "invalid_at"),
     ({"at": 1.5, "value": None}, "invalid_value"),
@@ -151,7 +151,7 @@ EVENTS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("wrong", "code"), EVENTS)
 def test_an_event_is_refused(ready: Ready, wrong: dict[str, Any], code: str) -> None:
     error = ready.refuses(submit(**wrong), code)
-    assert error.retryable == (code == "dedupe_full")  # only what may succeed later
+    assert error.retryable == (code == "dedupe_full")  # only if a retry may succeed
     event = {"member": "ann", "value": 1, **wrong}
     receipt = ready.lb.submit_many("b", [event])[0]
     assert (receipt.status, receipt.reason) == ("refused", code)
@@ -240,7 +240,7 @@ def test_a_call_is_refused(ready: Ready, act: Act, code: str) -> None:
 
 
 def endless() -> object:
-    """Return a list that contains itself, and so is nested without end."""
+    """Return a list that contains itself, and so is nested infinitely."""
     found: list[object] = []
     found.append(found)
     return found

@@ -1,4 +1,5 @@
-"""In every implementation the changes are those derived from a list of all events."""
+"""The changes of a board are, in every implementation, those that follow from the list of all
+events."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ def board_of(definition: Definition, **fields: Any) -> laurels.Board:
 
 
 class History:
-    """The same random writes to the boards and to the oracle."""
+    """The same random writes, sent to the boards and to the oracle."""
 
     def __init__(self, clock: laurels.ManualClock, definition: Definition, seed: int) -> None:
         self.rng = Random(seed)
@@ -159,7 +160,7 @@ class History:
         assert len(set(codes)) < 2
 
     def compare(self, lb: laurels.Leaderboards) -> list[Change]:
-        """Compare the changes with the oracle's; return them."""
+        """Assert that the changes of a board equal the oracle's; return them."""
         return assert_changes(lb, self.oracle, "board")
 
 
@@ -398,7 +399,7 @@ def test_watching_goes_on(lb: laurels.Leaderboards) -> None:
 
 def test_at_most_so_many_are_kept(lb: laurels.Leaderboards, implementation: Implementation) -> None:
     if implementation.name not in ("redis", "cluster"):
-        pytest.skip("a folder trims in shares of many changes: tests/unit/test_change_log.py")
+        pytest.skip("a folder trims many changes at a time, see tests/unit/test_change_log.py")
     lb.create(board_of(DEFINITIONS["sum"], changes_max=30))
     cursor = lb.changes("board").cursor
     for i in range(80):
@@ -432,8 +433,8 @@ def test_the_score_is_that_of_the_first_window_over_all_events(lb: laurels.Leade
 
 
 def test_a_tag_that_the_store_does_not_know_has_diverged(lb: laurels.Leaderboards) -> None:
-    """A cursor at any place in the changes is recognized as diverged, if the store has lost its
-    latest changes and continued with others."""
+    """The store refuses a cursor with an unknown tag as diverged, at every position. Such cursors
+    occur after a store has lost its newest changes and has continued with other ones."""
     lb.create(board_of(DEFINITIONS["sum"]))
     for i in range(3):
         lb.submit_many("board", [("ann", i), ("bob", i)])
@@ -452,7 +453,8 @@ def test_a_tag_that_the_store_does_not_know_has_diverged(lb: laurels.Leaderboard
 
 
 def named(lb: laurels.Leaderboards, cursor: str, board: str) -> tuple[set[str], str]:
-    """Return the boards named as changed until `board` is among them, and the cursor after that."""
+    """Read the changed boards until `board` is one of them. Return all their names, and the cursor
+    after them."""
     found: set[str] = set()
     while board not in found:
         changed = lb.changed_boards(cursor)
@@ -496,7 +498,8 @@ def test_a_cursor_of_changed_boards_misses_nothing_over_a_restart(lasting: Deplo
 
 
 def test_a_page_counts_what_follows_it(lb: laurels.Leaderboards) -> None:
-    """The count is exact wherever in a batch the page ends, and excludes what only sinks record."""
+    """The count of waiting changes is exact even if a page ends within a batch, and excludes the
+    positions of sinks."""
     lb.create(laurels.Board("b", changes="1h"))
     for i in range(9):
         lb.submit_many("b", [(f"m{j % 7}", 1) for j in range(1 + 3 * (i % 4))])

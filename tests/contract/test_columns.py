@@ -1,4 +1,4 @@
-"""Scores are exact, and each operator keeps the value that its definition says."""
+"""Scores are exact, and each operator keeps the value that its definition requires."""
 
 from __future__ import annotations
 

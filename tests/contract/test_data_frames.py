@@ -1,5 +1,5 @@
-"""Events in the types that programs use: rows of a data frame, named tuples, other integer
-types."""
+"""Events in the types that other libraries use: rows of a data frame, named tuples, integers of
+numpy."""
 
 import warnings
 from collections import namedtuple
@@ -14,19 +14,20 @@ NOON_MS = 1_795_176_000_000
 
 
 class Scored(NamedTuple):
-    """An event as a named tuple whose fields are in another order."""
+    """An event as a named tuple whose fields have another order than `submit_many` expects of
+    tuples."""
 
     value: int
     member: str
 
 
 def cell(value: object, kind: str) -> Any:
-    """Return a value as a data frame contains it, of a numpy type."""
+    """Return a value in a numpy type, as a cell of a data frame has it."""
     return series([value], kind).iloc[0]
 
 
 def whole(count: int) -> Any:
-    """Return an integer of a numpy type."""
+    """Return an integer in a numpy type."""
     return cell(count, "uint16")
 
 
@@ -131,7 +132,7 @@ def test_what_is_no_integer_is_refused(board: laurels.Leaderboards, value: Any) 
 
 
 def test_a_batch_on_the_command_line_does_not_warn(tmp_path: Any) -> None:
-    """The command reports its refusals itself, line by line."""
+    """There is no warning, since the command itself reports refused events, line by line."""
     from laurels.cli import main  # noqa: PLC0415
 
     (tmp_path / "bad.csv").write_text("member,value\nann,0x\nben,1y\n")

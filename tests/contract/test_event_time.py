@@ -1,4 +1,4 @@
-"""The event clock: now is the latest `at` received, and a batch is cut where a period or step
+"""Boards in event time: now is the latest `at` received, and a batch is cut where a period or step
 begins."""
 
 from __future__ import annotations

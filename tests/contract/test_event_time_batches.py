@@ -1,5 +1,5 @@
-"""In event time a history gives the same answers for all ways to cut it into batches, and each
-board has its own time."""
+"""In event time, the batches into which a history is cut do not change the answers, and each board
+has its own time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from tests.counts import some
 from tests.definitions import Definition, Report, WindowDef
 from tests.oracle import Oracle
 
-# The events are random, so some batches consist of refused events only.
+# The events are random, so all events of a batch may be refused, and callers get a warning about
+# that.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 DAY = 24 * HOUR
@@ -39,7 +40,8 @@ BERLIN_AUTUMN = 1_792_890_000_000  # 2026-10-25T01:00Z: clocks go back again
 
 Seen = list[tuple[object, ...]]
 Drawn = Sequence[tuple[int, int, str, int, str | None]]
-"""Events: the delay after the previous event, by how much it is late, member, value, id."""
+"""Strategy for events: the delay after the previous event, how late the event is, its member, value
+and id."""
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def shared(
 
 
 def seen(receipts: Sequence[laurels.Receipt]) -> Seen:
-    """Return the parts of receipts that do not depend on the commit of an event."""
+    """Return the fields of receipts that do not depend on the commit that contains the event."""
     return [
         (r.member, r.status, r.reason, r.period, r.previous_score, r.score, r.refused_windows)
         for r in receipts
@@ -111,8 +113,8 @@ def test_ids_that_are_forgotten_make_room_within_a_batch(replayed: Deployment) -
 def test_an_id_is_remembered_until_the_event_comes_by_which_it_is_forgotten(
     replayed: Deployment,
 ) -> None:
-    """Later events of the batch make no difference, even if it has more ids than the board
-    remembers."""
+    """An id is forgotten when an event shows that `dedupe` has passed. Later events of the same
+    batch make no difference, even if the batch has more ids than `dedupe_max`."""
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["all"], dedupe="30m", dedupe_max=2))
     events = [
@@ -170,7 +172,7 @@ def test_the_time_of_each_board_comes_back(replayed: Deployment) -> None:
     found = lb.submit_many(
         "early",
         [
-            ("ann", 8, NOON, "x"),  # forgotten, since an hour has passed
+            ("ann", 8, NOON, "x"),  # counts again, since `dedupe` has passed
             ("ann", 8, NOON + 1, "y"),
             ("ann", 8, NOON + HOUR + 10 * MINUTE, "z"),
             ("bob", 8, NOON + 2),
@@ -216,7 +218,7 @@ def test_all_or_nothing_is_one_moment(replayed: Deployment) -> None:
     assert lb.submit_many("b", [late[1], ("cid", 1, NOON)])[1].reason == "too_late"
 
 
-# Any partition into batches
+# Random partitions into batches
 
 BOARDS: tuple[dict[str, Any], ...] = (
     {"windows": (WindowDef("hour", name="hour", grace="10m"), WindowDef("all")), "dedupe": "1h"},
@@ -277,7 +279,8 @@ def reports_of(
 def submitted(
     lb: laurels.Leaderboards, definition: Definition, reports: Sequence[Report], cuts: Sequence[int]
 ) -> tuple[Seen, list[laurels.Receipt]]:
-    """Return the receipts of a history that is submitted in batches which end at the cuts."""
+    """Submit a history in batches that end at the cuts. Return its receipts, without and with what
+    depends on the commit."""
     lb.create(board_of(definition))
     receipts: list[laurels.Receipt] = []
     for start, end in pairwise(sorted({0, *cuts, len(reports)})):
@@ -289,8 +292,8 @@ def submitted(
 def everything(
     lb: laurels.Leaderboards, name: str, oracle: Oracle, other: str
 ) -> list[list[tuple[object, ...]]]:
-    """Return all that can be read of a board, by the periods of another board of the oracle with
-    the same definition."""
+    """Return all readable entries of a board. The periods come from `other`, a board of the oracle
+    with the same definition."""
     found: list[list[tuple[object, ...]]] = []
     for window in oracle.board(other).windows:
         labels: list[str | None] = [span.label for span in oracle.periods(other, window)]

@@ -42,7 +42,7 @@ STORES = (
     Implementation("estimating-http", over_http(HEAD + 20), lasting=True),
 )
 REFILLING = Implementation("refilling", in_memory(HEAD - 40), lasting=False)
-"""A store in which at times only a part of the head is certain."""
+"""A store in which sometimes not even the whole head is certain."""
 
 
 @pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
@@ -59,12 +59,13 @@ any_time = pytest.mark.parametrize(
     indirect=True,
     ids=lambda implementation: implementation.name,
 )
-"""The implementations for tests that also hold while the head is being filled."""
+"""Run a test on every store, including one whose head is not yet filled."""
 
 
 def shaped() -> list[object]:
-    """Return every shape of a board on every implementation. `make test` runs two shapes on those
-    that keep boards as `memory:` does, and all on those whose layout depends on the shape."""
+    """Return every combination of a store and the shape of a board. `make test` runs all shapes on
+    `memory` and on `redis`, whose layout depends on the shape, and two shapes on each other store.
+    """
     chosen, others = list[object](), list[object]()
     for i, store in enumerate([*STORES, REFILLING]):
         for j, shape in enumerate(SHAPES):
@@ -93,7 +94,7 @@ def test_where_there_is_no_layout_for_it_a_head_is_refused_by_name(
 def events(
     rng: Random, columns: tuple[ColumnDef, ...], count: int, members: int, spread: int
 ) -> list[tuple[Any, ...]]:
-    """Return random events of the last milliseconds, with values up to `spread`."""
+    """Return random events of the last 50 milliseconds, with values up to `spread`."""
     return [
         (
             f"m{rng.randrange(members):04}",
@@ -206,7 +207,7 @@ def test_scores_within_the_head_are_listed_and_counted(crowd: laurels.Leaderboar
     assert [entry.score for entry in lb.range("b", low=245)] == [249, 248, 247, 246, 245]
     assert lb.count("b", low=245) == 5
     assert lb.count("b", low=200, high=240) == 41
-    assert lb.count("b", high=240) == 241  # the members above 240 are in the head
+    assert lb.count("b", high=240) == 241  # the 10 members above m0240 are in the head
     assert lb.count("b", low=150) == HEAD
     assert_beyond(lambda: lb.count("b", low=149))
     assert_beyond(lambda: lb.count("b", low=10, high=20))
@@ -339,7 +340,7 @@ def test_boards_are_the_same_after_a_restart(deployment: Deployment) -> None:
 
 def test_readers_of_changes_begin_with_everybody(deployment: Deployment) -> None:
     if not deployment.has_walks:
-        pytest.skip("on an index server a board with a head has no changes yet")
+        pytest.skip("a board with a head has no changes on an index server")
     lb = deployment.lb
     lb.create(laurels.Board("b", head=HEAD, changes="1h", tie="member"))
     lb.submit_many("b", [(f"m{i:03}", i) for i in range(150)])
@@ -354,7 +355,7 @@ def test_readers_of_changes_begin_with_everybody(deployment: Deployment) -> None
 
 def test_a_reader_begins_anew_when_a_head_comes_or_goes(deployment: Deployment) -> None:
     if not deployment.has_walks:
-        pytest.skip("on an index server a board with a head has no changes yet")
+        pytest.skip("a board with a head has no changes on an index server")
     lb = deployment.lb
     lb.create(laurels.Board("b", changes="1h", tie="member"))
     lb.submit_many("b", [(f"m{i:03}", i) for i in range(150)])

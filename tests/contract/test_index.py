@@ -1,4 +1,4 @@
-"""The guarantees of an index, checked on every implementation against lists."""
+"""The guarantees of an index: every implementation gives the answers that plain lists give."""
 
 from collections.abc import Callable, Iterator
 from random import Random
@@ -56,7 +56,7 @@ def test_entries_are_found_from_every_side(index: Index) -> None:
         assert set(_apply(index, _batch(*events))) <= {Outcome.APPLIED, Outcome.UNCHANGED}
         for member, value in events:
             totals[member] = totals.get(member, 0) + value
-    # Every event has the same `at`, so ties are decided by the member.
+    # Every event has the same `at`, so the member id decides between equal scores.
     order = sorted(totals, key=lambda member: (-totals[member], member))
     better = [sum(totals[other] > totals[member] for other in order) for member in order]
     part = index.slice(KEY, 0, len(order) + 5)

@@ -1,5 +1,5 @@
-"""Writes that are committed together get the same receipts as writes committed one after
-another."""
+"""Writes that are committed together get the same receipts as writes that are committed one by
+one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EVENTS: list[tuple[Any, ...]] = [
 
 
 def told(answer: Any) -> object:
-    """Return the contents of a receipt without ranks and offsets, which are those of the commit."""
+    """Return the fields of a receipt except ranks and offsets, which depend on the commit."""
     if isinstance(answer, LaurelsError):
         return answer.code
     return answer.member, answer.status, answer.previous_score, answer.score, answer.period
@@ -40,7 +40,8 @@ def at_once(deployment: Deployment) -> tuple[list[object], laurels.Page]:
     async def main() -> tuple[list[object], laurels.Page]:
         async with deployment.opened_async() as lb:
             await lb.create(BOARD)
-            # While the first commit is in progress, the other writes are gathered for the next one.
+            # While the first commit is in progress, the other writes wait and then form the next
+            # commit.
             writes = [asyncio.ensure_future(lb.submit("b", "first", 1))]
             writes += [
                 asyncio.ensure_future(

@@ -1,5 +1,5 @@
-"""Events of a source that lags: the time at which their stream received them decides whether they
-are late, and no period is final before its sources have passed it.
+"""Events of a source that lags: whether an event is late depends on the time at which its stream
+received it, and no period becomes final before all its sources have passed its end.
 
 The oracle below implements the same rules in whole hours and days of UTC, for a board with two
 sources.
@@ -39,14 +39,15 @@ def position(at: int, passed_ms: int | None) -> str:
 
 
 class Oracle:
-    """An oracle that counts by the rules, window by window."""
+    """An oracle that counts the events of each period and step by these rules."""
 
     def __init__(self) -> None:
         self.totals: Counter[tuple[str, int, str]] = Counter()
         self.passed: dict[str, int] = {}
 
     def counts_in(self, window: str, at_ms: int, judged_ms: int, now_ms: int) -> int | None:
-        """Return the period or step in which an event counts, None if it is late."""
+        """Return the period or step of `window` in which an event counts, None if the event is
+        late."""
         length = DAY if window == "day" else HOUR
         number, running = at_ms // length, now_ms // length
         if number < running and judged_ms > (number + 1) * length + GRACE:
@@ -75,8 +76,8 @@ class Oracle:
         return dict(found)
 
     def waits(self, until_ms: int, now_ms: int) -> tuple[bool, tuple[str, ...]]:
-        """Return whether a period whose grace ends at `until_ms` is final, and the sources it waits
-        for."""
+        """Return whether a period whose grace ends at `until_ms` is final, and else the sources it
+        waits for."""
         if now_ms <= until_ms:
             return False, ()
         if now_ms > until_ms + WAIT:
@@ -92,7 +93,7 @@ class Message(NamedTuple):
 
 
 class Stream:
-    """A stream whose source lags, and the position up to which it was counted."""
+    """A stream whose source lags, and how far the source has read it."""
 
     def __init__(self, name: str, random: Random, end_ms: int) -> None:
         self.name = name
@@ -106,8 +107,8 @@ class Stream:
             self.messages.append(Message(at_ms, at_ms - late, f"m{random.randrange(4)}"))
 
     def commit(self, lb: laurels.Leaderboards, oracle: Oracle, count: int, now_ms: int) -> None:
-        """Count the next messages, each in a commit of its own; if none has arrived yet, commit
-        that the stream has none before `now_ms`."""
+        """Count the next messages, each in a commit of its own. If no message has arrived by now,
+        commit a position which says that the stream has none before `now_ms`."""
         there = [m for m in self.messages[self.at : self.at + count] if m.arrived_ms <= now_ms]
         for message in there:
             self._submit(lb, [message], message.arrived_ms)
@@ -131,8 +132,8 @@ class Stream:
 def check(
     lb: laurels.Leaderboards, oracle: Oracle, now_ms: int
 ) -> dict[tuple[str, str], dict[str, int]]:
-    """Compare every ranking that can be read, and what the answers say about its end. Return the
-    periods that are final, with their scores."""
+    """Compare every readable ranking, and whether the answers say that it is final. Return the
+    scores of the final periods."""
     finals = {}
     for window, length in (("hour", HOUR), ("day", DAY)):
         for info in lb.periods("b", window):
@@ -166,7 +167,7 @@ def test_sources_that_lag_lose_nothing(
     lb.create(BOARD)
     end_ms = NOW_MS + 9 * HOUR
     streams = [Stream(name, random, end_ms) for name in ("source/a", "source/b")]
-    for stream in streams:  # a source that begins after a period is final may change the period
+    for stream in streams:  # before any period ends, since a new source may change a final one
         stream.at = sum(message.arrived_ms <= NOW_MS for message in stream.messages)
         stream.commit(lb, oracle, 1, NOW_MS)
     finals: dict[tuple[str, str], object] = {}

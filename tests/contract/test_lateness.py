@@ -1,4 +1,4 @@
-"""Late events: the window `all` takes every event, a calendar window those that its grace and
+"""Late events: the window `all` counts them all, and a calendar window those that its grace and
 `keep` allow."""
 
 from __future__ import annotations

@@ -45,7 +45,8 @@ def test_set_is_an_event_with_an_id(lb: laurels.Leaderboards) -> None:
 
 
 def test_a_total_cannot_be_set_as_of_a_time(lb: laurels.Leaderboards) -> None:
-    """If it could, the older of two totals would win if it arrived later."""
+    """A set total must have the current time. With a time of its own, the older of two totals would
+    win if it arrived later."""
     lb.create(laurels.Board("b"))
     with pytest.raises(SetWithTime, match="op last"):
         lb.set("b", "ann", 7, at=NOW_MS - 1)
@@ -127,7 +128,8 @@ def test_a_member_carries_data_that_is_never_ranked(lb: laurels.Leaderboards, da
 
 
 def test_data_that_follows_other_data(lb: laurels.Leaderboards) -> None:
-    """Data is set only if the member has the data that it is to follow, ranked or not."""
+    """`set_data` with `before` is refused unless the member has that data, whether or not it is
+    ranked."""
     lb.create(laurels.Board("b", changes="1d"))
     lb.submit("b", "ann", 5)
     for member in ("ann", "bob"):

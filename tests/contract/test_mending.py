@@ -1,4 +1,5 @@
-"""In every implementation, the entries that are read and replaced are those of the ranking."""
+"""Mending: in every implementation, the entries that are read and replaced are those of the
+ranking."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def board(kind: str) -> laurels.Board:
 
 
 def play(lb: laurels.Leaderboards, defined: laurels.Board, clock: laurels.ManualClock) -> None:
-    """Submit a random history over three days."""
+    """Submit a random history of up to three days."""
     random = Random(defined.columns[0].name)
     for _ in range(12):
         events = []
@@ -57,7 +58,7 @@ def play(lb: laurels.Leaderboards, defined: laurels.Board, clock: laurels.Manual
 
 
 def present(lb: laurels.Leaderboards) -> list[RankingEntries]:
-    """Return every current entry."""
+    """Return every current entry, of all scopes."""
     found: list[RankingEntries] = []
     for change in _initial(lb):
         (ranking,) = change.rankings
@@ -77,7 +78,8 @@ def _initial(lb: laurels.Leaderboards) -> Iterator[Any]:
 
 
 def rankings(lb: laurels.Leaderboards) -> list[Any]:
-    """Return every ranking in its order, ties included, with the times that decide ties."""
+    """Return every ranking in its order, including ties, with the times that decide between equal
+    scores."""
     found = []
     for each in present(lb):
         members = [entry.member for entry in each.entries]

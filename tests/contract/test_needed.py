@@ -1,4 +1,5 @@
-"""What a member needs: exactly that value takes it to the position, and no smaller value does."""
+"""The value that a member needs for a position: an event with this value reaches the position, and
+no smaller one does."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from tests.oracle import Oracle
 from tests.stateful.choices import COMBINATIONS, MEMBERS, column, number
 from tests.stateful.needs import Needs
 
-# To show that a smaller value is refused, tests submit it as the only event of a batch, and callers
-# get a warning about a batch whose every event is refused.
+# Tests also submit a smaller value, as the only event of a batch. If it is refused, callers get a
+# warning about a batch in which every event is refused.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 DAY = 24 * HOUR
@@ -157,7 +158,7 @@ def test_the_share_of_a_step_counts(lb: laurels.Leaderboards, clock: laurels.Man
     lb.submit_many("b", [("ann", 9), ("bob", 1)])
     clock.advance(DAY)
     lb.submit_many("b", [("ann", 3), ("bob", 4)])
-    assert unreachable(lb.needed("b", "bob", 1))  # 8 more are needed, but the share of a step is 10
+    assert unreachable(lb.needed("b", "bob", 1))  # needs 8 more, but a step may have at most 10
     with pytest.raises(TotalOutOfRange):
         lb.submit("b", "bob", 8)
     clock.advance(DAY)
@@ -204,8 +205,8 @@ def test_a_window_with_refresh_is_refused(
     standing = lb.standing("b", "bob", to_rank=1)
     assert standing is not None
     assert (standing.to_rank, standing.needed) == (laurels.Gap(1, 1), None)
-    # The range still applies to the tallies of this window: of 60 in 30 steps the share of one is
-    # 2.
+    # The range still applies to the tallies of this window: a total of at most 60 in 30 steps
+    # leaves 2 for each step.
     assert unreachable(lb.needed("b", "bob", 1, window="all"))
     clock.advance(DAY)
     assert value(lb.needed("b", "bob", 1, window="all")) == 2
@@ -268,8 +269,8 @@ def test_a_rank_is_a_position(five: laurels.Leaderboards, rank: Any) -> None:
 def test_what_is_needed_is_right_by_trial(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
-    """Use random boards of every kind of column and tie, and check the answers against the oracle;
-    also submit the value that is needed according to the answer."""
+    """Compare the answers for random boards of every kind of column and tie rule with the oracle,
+    and submit the value that an answer names."""
     rng = Random(20)
     for i, (shape, tie, rank) in enumerate(rng.sample(COMBINATIONS, 12)):
         columns = tuple(column(rng, j, *part) for j, part in enumerate(shape))

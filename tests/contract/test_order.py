@@ -1,5 +1,5 @@
-"""Ties and rank styles: the order is total, and only the columns decide which members share a
-rank."""
+"""Ties and rank styles: the order is total, and members share a rank only if all their columns are
+equal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Cursors: members who do not move across a cursor are returned exactly once, whatever other
-members do."""
+"""Cursors: walking the pages returns each member that does not cross a cursor exactly once,
+whatever other members do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.counts import covering
 
 
 def walk(lb: laurels.Leaderboards, limit: int, *, reverse: bool = False) -> list[str]:
-    """Return all members, page by page."""
+    """Return all members, read page by page."""
     seen: list[str] = []
     page = lb.top("b", limit=limit, reverse=reverse)
     while True:

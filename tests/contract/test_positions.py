@@ -1,5 +1,5 @@
-"""Positions that each follow another one: of several writers of one source, each batch counts
-once."""
+"""Conditional positions: a batch counts only if the source's position is the expected one, so that
+several writers of one source count each batch once."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def test_a_position_follows_another_one(lb: laurels.Leaderboards) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_writers_of_one_source_count_each_event_once(lb: laurels.Leaderboards, seed: int) -> None:
-    """Several writers read the same events and cut them into different batches, each as fast as it
-    can."""
+    """Several writers read the same events as fast as they can, and cut them into different
+    batches."""
     lb.create(laurels.Board("b"))
 
     def write(at: int, end: int) -> None:

@@ -1,4 +1,4 @@
-"""Ranks without other fields: of one member and of many, the same as `standing` returns."""
+"""`rank` and `ranks` return, for one member or many, the same ranks as `standing`."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def test_a_rank_asked_again_is_of_the_step_and_the_day_that_run(
     lb.create(laurels.Board("b", windows=["all", "day", "2h=rolling:2h/1h"]))
 
     def twice(window: str) -> set[tuple[object, ...]]:
-        """Return the distinct answers when the ranks are asked for one by one and together, each
-        twice."""
+        """Ask for the ranks one by one and together, each twice. Return the set of answers, which
+        has one element if they agree."""
         pair = ["ann", "bob"]
         found: set[tuple[object, ...]] = set()
         for _ in range(2):

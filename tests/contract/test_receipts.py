@@ -1,4 +1,4 @@
-"""Receipts: the result of each event, in order, event by event."""
+"""Receipts: each event of a batch has its own result, in the order of the events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Windows that are refreshed: events counted since the last refresh are shown from the next one."""
+"""Windows with a refresh: an event that was counted after the last refresh appears in the ranking
+with the next one."""
 
 from __future__ import annotations
 
@@ -41,21 +42,21 @@ WITHOUT_LOOP = [each for each in IMPLEMENTATIONS if each.refreshes]
 
 @pytest.fixture(params=WITHOUT_LOOP, ids=lambda implementation: implementation.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
-    """Return the implementations without a loop, which refresh only when something is written."""
+    """Return the implementations without an event loop, in which only writes cause a refresh."""
     found: Implementation = request.param
     return found
 
 
 @pytest.fixture
 def embedded(tmp_path: Path, clock: laurels.ManualClock) -> Iterator[Deployment]:
-    """Return boards in a folder, in this process."""
+    """Open boards in a folder, in this process."""
     with Deployment(EMBEDDED[1], tmp_path, clock) as deployment:
         yield deployment
 
 
 @pytest.fixture
 def in_shares() -> Iterator[None]:
-    """Make the service build every refresh ahead, a few cells at a time."""
+    """Make the store compute every refresh ahead, a few cells at a time."""
     with (
         patch.object(refreshes, "UNBUILT_CELLS", 0),
         patch.object(service, "SHARE_LEAST", 1),
@@ -64,8 +65,8 @@ def in_shares() -> Iterator[None]:
 
 
 def ensure_only_refresh(page: laurels.Page, written: laurels.Receipt) -> None:
-    """Assert that the refresh was the only change after the write: one in each shard with members
-    to show."""
+    """Assert that nothing changed after the write except by the refresh, which is one change in
+    each shard that has members."""
     offset = page.as_of.offset
     shards = len(offset) if isinstance(offset, tuple) else 1
     assert 1 <= changes(offset) - changes(written.offset) <= shards
@@ -341,7 +342,7 @@ def test_a_restart_a_check_and_a_rebuild_change_nothing(
 
 
 def built(lb: laurels.Leaderboards, write: Callable[[int], object]) -> int:
-    """Write until the window that is due is refreshed; return the number of writes."""
+    """Write until a due refresh has happened; return the number of writes."""
     before = lb.top("b").as_of
     for i in range(3_000):
         if lb.top("b").as_of != before:
@@ -458,14 +459,14 @@ def test_a_refresh_that_cannot_be_written_stays_due(embedded: Deployment) -> Non
         assert lb.submit("b", "ann", 5).status == "applied"
     assert lb.top("b").entries == []
     lb.check()
-    lb = embedded.reopen()  # as after a crash between a commit and the refresh behind it
+    lb = embedded.reopen()  # as after a crash between a commit and the refresh that follows it
     assert lb.top("b").as_of.offset == 0
     lb.submit("b", "bob", 7)
     assert scores(lb.top("b")) == {"bob": 7, "ann": 5}
 
 
 def offsets(page: laurels.Page) -> tuple[int, ...]:
-    """Return the offset of an answer; for a board in several shards, the offset of each shard."""
+    """Return the offset of an answer as a tuple, with one offset for each shard of the board."""
     offset = page.as_of.offset
     return offset if isinstance(offset, tuple) else (offset,)
 

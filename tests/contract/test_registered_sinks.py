@@ -1,4 +1,4 @@
-"""Changes that a registered sink has not confirmed are not trimmed before `changes_max`."""
+"""Changes that a registered sink has not confirmed are kept, up to `changes_max`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def board(most: int = 10_000_000) -> laurels.Board:
 
 
 def write(deployment: Deployment, clock: laurels.ManualClock, batches: int = 6) -> None:
-    """Count so many events, so often, that all changes that may be trimmed are trimmed."""
+    """Submit several batches an hour apart, so that everything that may be trimmed has been
+    trimmed."""
     lb = deployment.lb
     for i in range(batches):
         clock.advance(HOUR)
@@ -98,7 +99,7 @@ def test_a_board_that_is_made_anew_keeps_nothing_for_sinks_of_the_old_one(
 def test_what_the_slowest_sink_has_not_confirmed_is_counted(lb: laurels.Leaderboards) -> None:
     lb.create(board(most=200))
     lb.submit("b", "ann", 1)
-    assert lb.stats("b").changes_unsent == 0, "without a sink nothing waits"
+    assert lb.stats("b").changes_unsent == 0, "without a sink no change waits"
     start = lb.changes("b", after="now").cursor
     for sink in ("slow", "quick"):
         confirm(lb, sink, start)

@@ -1,4 +1,4 @@
-"""Acknowledged writes are there after a restart, and every part of the board is the same."""
+"""After a restart, all acknowledged writes and the whole state of every board are unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A board that is retained for some time after its end, and then removed with all its data."""
+"""`retain`: a board exists for that long after its end, and is then removed with all its data."""
 
 from __future__ import annotations
 

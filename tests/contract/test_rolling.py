@@ -1,4 +1,5 @@
-"""Rolling windows: the last n steps count, live, and exactly from boundary to boundary."""
+"""Rolling windows: at each moment they show the total of the last n steps, and they change exactly
+at the boundaries of steps."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tests.contract.reading import members, scores
 from tests.counts import rare
 
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, when the running hour began."""
+"""15:00, the start of the running hour."""
 LIMIT = 2**53 - 1
 
 

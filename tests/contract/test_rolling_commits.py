@@ -1,4 +1,4 @@
-"""Commits and rolling windows: receipts, batches, repeats, changes of a board."""
+"""Rolling windows and commits: receipts, batches, repeated events, changes of a board."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.contract.deployments import Deployment, Implementation
 from tests.contract.reading import members, scores
 
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, when the running hour began."""
+"""15:00, the start of the running hour."""
 
 
 @pytest.fixture
@@ -88,7 +88,8 @@ def test_a_batch_over_several_steps_is_replayed_as_if_live(
 
 @pytest.fixture
 def untouched(clock: laurels.ManualClock) -> Iterator[laurels.Leaderboards]:
-    """Return another deployment on the same clock, on which a test leaves out some operation."""
+    """Return another deployment with the same clock, for comparison. A test does everything on it
+    except one kind of operation."""
     with laurels.open("memory:", clock=clock) as other:
         yield other
 
@@ -120,8 +121,7 @@ def test_a_refused_batch_leaves_every_step_as_it_was(
 
 
 def late(clock: laurels.ManualClock, value: object) -> list[tuple[object, ...]]:
-    """Return events for steps that have ended and for the running one, of old members and a new
-    one."""
+    """Return events for past steps and for the running one, of known members and of a new one."""
     now_ms = clock.now_ms()
     events: list[tuple[object, ...]] = [
         (f"m{i}", value, now_ms - hours * HOUR) for i, hours in enumerate((0, 1, 2, 0, 1))

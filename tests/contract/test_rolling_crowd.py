@@ -1,4 +1,5 @@
-"""Thousands of members in a rolling window: the next step is prepared over many small writes."""
+"""Rolling windows with thousands of members: many small writes together prepare the ranking of the
+next step."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ Counted = list[tuple[int, str, int]]
 
 
 def ranking(counted: Counted, running: int, *, best: bool) -> list[tuple[str, int]]:
-    """Return what a window of four hours shows, from all events ever counted: (hour, member,
+    """Return what a window of four hours shows, computed from all events so far: (hour, member,
     value)."""
     own: dict[str, list[int]] = {}
     for hour, member, value in counted:

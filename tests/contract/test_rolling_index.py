@@ -1,5 +1,5 @@
-"""The guarantees of an index about rolling windows, checked on every implementation against
-lists."""
+"""The guarantees of an index with rolling windows: every implementation gives the answers that
+plain lists give."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ MAKERS: dict[str, Callable[[], Index]] = {"memory": lambda: MemoryIndex(seed=7)}
 BOARD = Board("b", windows=["r=rolling:3h/1h"], tie="member", grace="2h", dedupe="2h")
 RULES = BOARD.rules()
 NOW = 1_795_219_200_000
-"""An instant at which an hour began."""
+"""The first instant of an hour."""
 
 
 class Steps:
-    """An index that counts in one rolling window, and a list of the events of each hour."""
+    """An index with one rolling window, and a list of the events of each hour."""
 
     def __init__(self, index: Index) -> None:
         self.index = index

@@ -1,4 +1,5 @@
-"""Late events and rolling windows: each event counts in its step, and leaves the window with it."""
+"""Rolling windows and late events: an event counts in the step of its own time, and leaves the
+window together with that step."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from tests.contract.conftest import NOW_MS
 from tests.contract.reading import scores
 
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, when the running hour began."""
+"""15:00, the start of the running hour."""
 
 
 def test_a_late_event_lands_in_its_step_and_leaves_with_it(

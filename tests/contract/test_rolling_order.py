@@ -1,4 +1,4 @@
-"""What is shown when steps end: the last value, the best value and the ties of the remaining
+"""The ranking after steps have ended: the last value, the best value and the ties of the remaining
 events."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tests.contract.conftest import NOW_MS
 from tests.contract.reading import members, scores
 
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, when the running hour began."""
+"""15:00, the start of the running hour."""
 LAPS = [laurels.Column("laps", op="best"), laurels.Column("seconds", op="best", order="asc")]
 
 
@@ -22,7 +22,7 @@ def rolling(
     hours: int = 3,
     tie: Tie = "first",
 ) -> None:
-    """Create a board that counts the last hours and takes late events for as long as it can."""
+    """Create a board that counts the last hours, with the longest possible grace."""
     windows = [f"r=rolling:{hours}h/1h"]
     lb.create(laurels.Board("b", columns=columns, windows=windows, tie=tie, grace="1h"))
 
@@ -30,7 +30,7 @@ def rolling(
 def hours_on(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, hours: int
 ) -> list[dict[str, object]]:
-    """Return what the board shows now and in each of the next hours."""
+    """Return the scores now and after each of the next hours."""
     found = [scores(lb.top("b"))]
     for _ in range(hours):
         clock.advance(HOUR)

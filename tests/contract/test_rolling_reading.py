@@ -1,4 +1,5 @@
-"""Reading a rolling window: its one ranking has the label of the running step, in local days."""
+"""Queries about a rolling window: it has one ranking, with the label of the running step, in local
+days."""
 
 from __future__ import annotations
 
@@ -17,15 +18,15 @@ from tests.contract.deployments import Deployment, Implementation
 from tests.contract.reading import members
 
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, when the running hour began."""
+"""15:00, the start of the running hour."""
 
 OpenedAt = Callable[[int], tuple[laurels.Leaderboards, laurels.ManualClock]]
 
 
 @pytest.fixture
 def begun_at(implementation: Implementation, tmp_path: Path) -> Iterator[OpenedAt]:
-    """Return a function that opens a fresh deployment at another time, and returns its clock as
-    well."""
+    """Return a function that opens a fresh deployment at a given time, and returns it with its
+    clock."""
     with ExitStack() as stack:
 
         def begin(now_ms: int) -> tuple[laurels.Leaderboards, laurels.ManualClock]:

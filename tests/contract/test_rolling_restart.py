@@ -1,4 +1,4 @@
-"""A rolling window shows the same after restarts and rebuilds at any point."""
+"""A rolling window has the same content after restarts and rebuilds at any moment."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ BOARDS = (
 
 @pytest.fixture
 def unbroken(clock: laurels.ManualClock) -> Iterator[laurels.Leaderboards]:
-    """Return another deployment on the same clock, which is never closed."""
+    """Return another deployment with the same clock, which is never closed."""
     with laurels.open("memory:", clock=clock) as other:
         yield other
 
 
 def random_act(rng: Random, clock: laurels.ManualClock) -> Callable[[laurels.Leaderboards], object]:
-    """Return an operation that can be done on several deployments in the same way."""
+    """Return a random operation, which can be done on several deployments."""
     now_ms = clock.now_ms()
     name = rng.choice(["sum", "best"])
     if rng.random() < 0.1:
@@ -59,8 +59,8 @@ def random_act(rng: Random, clock: laurels.ManualClock) -> Callable[[laurels.Lea
 
 
 def comparable(receipt: laurels.Receipt) -> laurels.Receipt:
-    """Return a receipt without what differs between deployments: the offset, which counts the
-    events of all boards or of one, and the quotes of texts, which a service writes as JSON."""
+    """Return a receipt without the differences between deployments: offsets count the events of one
+    board or of all boards, and a service quotes texts as JSON does."""
     message = receipt.message and receipt.message.replace("'", '"')
     return replace(receipt, offset=0, message=message)
 

@@ -1,4 +1,5 @@
-"""Threads write to rolling windows while time passes: every event counts once, in its step."""
+"""Threads write to rolling windows while time passes: each event counts exactly once, in its
+step."""
 
 from __future__ import annotations
 

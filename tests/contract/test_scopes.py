@@ -1,4 +1,4 @@
-"""Scopes: an event counts, as one event, in every scope whose labels it has."""
+"""Scopes: an event counts once in every scope whose labels it has."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ DAY = 24 * HOUR
 
 @pytest.fixture
 def rooms(lb: laurels.Leaderboards) -> laurels.Leaderboards:
-    """Create a board `b` with scopes of all events, by room, and by zone and room, which also ranks
-    rooms."""
+    """Return a store with a board `b` that has scopes of all events, by room, and by zone and room,
+    and that ranks the rooms."""
     scopes = [[], ["room"], ["zone", "room"]]
     lb.create(laurels.Board("b", scopes=scopes, rank_by="room", windows=["all", "day"]))
     return lb
@@ -195,7 +195,7 @@ def test_by_event_time_each_event_keeps_its_labels(
         lb.check()
 
 
-# What is refused
+# Refusals
 
 
 @pytest.mark.parametrize(
@@ -328,8 +328,8 @@ OPTIONS = ("limit", "window", "labels", "by", "after", "member", "board", "self"
 
 
 def test_a_label_may_have_any_name(lb: laurels.Leaderboards) -> None:
-    """No label name is reserved for an option of a question, a field of an event, or a parameter
-    over HTTP."""
+    """A label may have the name of a query's option, of an event's field, or of a parameter over
+    HTTP."""
     lb.create(laurels.Board("b", scopes=[[], *[[name] for name in OPTIONS[:7]]], rank_by="limit"))
     lb.create(laurels.Board("c", scopes=[[name] for name in OPTIONS[7:]]))
     for name in OPTIONS:
@@ -381,7 +381,7 @@ def test_a_cursor_is_for_its_scope(rooms: laurels.Leaderboards) -> None:
     assert code_of(refused) == "invalid_cursor"
 
 
-# Reading
+# Queries
 
 
 def test_every_question_is_answered_within_a_scope(rooms: laurels.Leaderboards) -> None:

@@ -1,4 +1,4 @@
-"""Scopes over time: a scope is removed with its last period, and reading does not change the
+"""Scopes over time: a scope is removed with its last period, and queries do not change the
 state."""
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def test_a_snapshot_holds_scopes_that_time_has_passed_by(
 
 
 def operations() -> list[object]:
-    """Return every operation of a column on every implementation. `make test` runs all on those
-    that hold the boards themselves, and one on each that reaches them over another way."""
+    """Return every combination of an implementation and a column operator. `make test` runs all
+    operators on `folder` and on `redis`, and one on each other implementation."""
     ops, chosen, others = ("best", "sum", "last"), list[object](), list[object]()
     for i, store in enumerate(LASTING):
         for j, op in enumerate(ops):
@@ -138,7 +138,7 @@ def operations() -> list[object]:
 
 
 def named(value: object) -> str:
-    """Return what an implementation or an operation is called in the name of a test."""
+    """Return the text by which a parameter appears in the name of a test."""
     return value.name if isinstance(value, Implementation) else str(value)
 
 
@@ -146,8 +146,9 @@ def named(value: object) -> str:
 def test_it_is_the_same_whoever_looked_meanwhile(
     lasting: Deployment, clock: laurels.ManualClock, op: str, scaled: Scaled
 ) -> None:
-    """One deployment is read after every batch. The other one is only written to, closed and
-    opened, and some of its rooms receive no events across many boundaries of periods and steps."""
+    """Queries do not change a store. Two deployments get the same writes; one is read after every
+    batch, the other is never read but closed and opened again. Some of its rooms have no events for
+    many periods and steps."""
     rng = Random(op)
     decay = ["hot=decay:2h"] if op == "sum" else ["all"]
     windows = ["r=rolling:4h/1h,grace=3h", "hour:keep=2", "m=rolling:10m/1m", *decay]
@@ -188,7 +189,7 @@ def test_it_is_the_same_whoever_looked_meanwhile(
 
 
 def some_event(rng: Random, now_ms: int, rooms: int) -> tuple[object, ...]:
-    """Return an event in one of many rooms, which is late at times."""
+    """Return an event in one of many rooms; some events are late."""
     ago_ms = rng.choice([0, 0, MINUTE, 4 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR])
     labels = {"room": str(rng.randrange(rooms)), "zone": rng.choice([None, "n", "s"])}
     id = rng.choice([None, f"id{rng.randrange(50)}"])

@@ -1,4 +1,4 @@
-"""Questions by score: range and count, and by place: at_rank and percentiles."""
+"""Queries by score (range, count) and by position (at_rank, percentiles)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tests.contract.reading import members, ranks, scores
 
 @pytest.fixture
 def ten(lb: laurels.Leaderboards) -> laurels.Leaderboards:
-    """Return a board of ten members, from m0 with 0 to m9 with 9 points, where more is better."""
+    """Return a store with a board of ten members, from m0 with 0 to m9 with 9 points; more points
+    are better."""
     lb.create(laurels.Board("b", rank="competition"))
     lb.submit_many("b", [(f"m{i}", i) for i in range(10)])
     return lb

@@ -1,5 +1,5 @@
-"""A board with a start and an end: events outside are refused with their own errors, and the end is
-final."""
+"""A board with a start and an end refuses events outside of them, each with its own error, and is
+final after its end."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ LIMITED: dict[str, Any] = {"windows": WINDOWS, "starts": STARTS, "ends": ENDS}
 
 
 def answers(lb: laurels.Leaderboards) -> dict[str, Any]:
-    """Return the answer of each window: the scores, and the period and the time that they are
-    of."""
+    """Return for each window the scores, with the period and the time of the answer."""
     pages = {name: lb.top("b", window=name) for name in COUNTED}
     return {
         name: (scores(page), page.as_of.period, page.as_of.now_ms) for name, page in pages.items()

@@ -162,7 +162,7 @@ def test_a_long_past_period_is_exported_whole(
 
 
 EACH = 2
-"""The number of rounds of a task."""
+"""The number of rounds that each task does."""
 
 
 @pytest.mark.parametrize("tasks", [64])

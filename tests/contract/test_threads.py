@@ -1,4 +1,5 @@
-"""Eight threads use one store: every event counts once, and no answer shows a part of a commit."""
+"""Eight threads use one store: every event counts exactly once, and no answer shows a partial
+commit."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ THREADS = 8
 
 
 def in_threads(work: Callable[[int], None]) -> None:
-    """Run `work(i)` in every thread, and raise the error of any thread."""
+    """Run `work(i)` in several threads, and raise the error of any of them."""
     errors: list[BaseException] = []
 
     def guarded(i: int) -> None:

@@ -1,5 +1,5 @@
-"""Calendar windows: periods begin at their boundaries without any job, and past periods can still
-be read."""
+"""Calendar windows: a new period begins at its boundary without any job, and past periods stay
+readable."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""Files with what users and stored data rely on. A change of one of them needs its own decision."""
+"""Golden files: public interfaces and stored data that users rely on. Each change of such a file
+needs a decision of its own."""

@@ -1,10 +1,10 @@
-"""Folders that were written once, with their answers. All later code has to open them and to give
-the same answers.
+"""Data folders that an earlier version wrote, with the answers it gave. All later code has to open
+them and give the same answers.
 
-`folder-1` holds a log and two snapshots, with entries after the newest; `folder-1-log` is such a
-folder before its first snapshot. Both were written by the code of 22 November 2026 and are never
-written anew: a new format gets a folder of its own beside them (raise `NUMBER`, then run
-`python -m tests.golden.write folder`).
+`folder-1` has a log and two snapshots, and its log has entries after the newest snapshot.
+`folder-1-log` is such a folder before its first snapshot. The code of 22 November 2026 wrote both,
+and they are never written again. A new format gets another folder: raise `NUMBER`, then run `python
+-m tests.golden.write folder`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ OPENED_AFTER_MS = 60_000
 Answers = dict[str, dict[str, object]]
 """The answers by board and question."""
 UNNAMED = laurels.Board("unnamed", windows=["all", "week:keep=20", "day:tz=Asia/Tokyo"])
-"""A board whose windows have their whole text form as their names, as all windows had then."""
+"""A board with unnamed windows. When the folders were written, the whole text form of a window was
+its name."""
 
 
 def folders() -> list[Path]:
-    """List the folders that are kept."""
+    """Return the golden folders, sorted by name."""
     return sorted(path for path in HERE.iterdir() if path.name.startswith("folder-"))
 
 
@@ -37,7 +38,7 @@ ADDED = {"labels", "changes", "changes_max", "head", "close_wait", "starts", "en
 
 
 def answers(lb: laurels.Leaderboards) -> Answers:
-    """Return the answers of the boards of a folder, without offsets, in a fixed order."""
+    """Return the answers about the boards of a folder, without offsets, in a fixed order."""
     return {board.name: dict(_of_board(lb, board)) for board in (*BOARDS, UNNAMED)}
 
 
@@ -56,17 +57,17 @@ def _of_board(lb: laurels.Leaderboards, board: laurels.Board) -> Iterator[tuple[
 
 
 def end_ms(folder: Path) -> int:
-    """Read the time at which the answers of a folder were taken."""
+    """Return the time of the answers of a folder, in ms."""
     return int((folder / "now").read_text())
 
 
 def expected(folder: Path) -> bytes:
-    """Read the answers of a folder as they were when it was written."""
+    """Return the answers of a folder as they were when it was written."""
     return (folder / "answers.jsonl").read_bytes()
 
 
 def encoded(found: Answers) -> bytes:
-    """Return answers in the form in which they are kept: a line for each question."""
+    """Return answers as the lines of `answers.jsonl`, one for each query."""
     encoder = msgspec.json.Encoder(order="deterministic")
     return encoder.encode_lines(
         (board, question, answer)
@@ -76,7 +77,7 @@ def encoded(found: Answers) -> bytes:
 
 
 def write() -> None:
-    """Write the folders of the current format."""
+    """Write the folders of the current format, with their answers."""
     for name, snapshots in ((f"folder-{NUMBER}", 2), (f"folder-{NUMBER}-log", 0)):
         kept = HERE / name
         shutil.rmtree(kept, ignore_errors=True)

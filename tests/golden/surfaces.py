@@ -30,12 +30,12 @@ SIGNATURES, OPENAPI, HELP, ERRORS = (
     HERE / name for name in ("signatures.txt", "openapi.json", "help.txt", "errors.txt")
 )
 _PLACES = re.compile(r"\blaurels\.(?:[a-z_]\w*\.)+(?=[A-Z_])")
-"""The module in which a type is defined, which may change."""
+"""The module in front of a type's name, which is left out because types may move."""
 
 
 def signatures() -> str:
-    """Return every public name with its kind, and its public methods and fields with their
-    signatures, in which types have their names without modules."""
+    """Return all public names with their kinds, and the signatures of their public methods and
+    fields. Types are named without their modules."""
     return "\n".join(line for name in sorted(laurels.__all__) for line in _lines_of(name)) + "\n"
 
 
@@ -68,8 +68,8 @@ def described() -> str:
 
 
 def help_texts() -> str:
-    """Return every command with its help, and its arguments and options by their panels, as they
-    are defined. The layout of `--help` depends on the library that prints it and is left out."""
+    """Return the help of every command, with its arguments and options grouped by panels, as the
+    code defines them. The layout that `--help` prints depends on a library and is left out."""
     return "\n".join(_command(typer.main.get_command(program.program()), "laurels"))
 
 
@@ -102,7 +102,8 @@ def _parameter(parameter: Any) -> str:
 
 
 def error_table() -> str:
-    """Return every error code with its class, its HTTP status and whether a retry may help."""
+    """Return a line for each error code: its class, its HTTP status and whether a retry may
+    help."""
     rows = (
         f"{row.code:<28} {row.name:<24} {row.status} {'retry' if row.retryable else ''}".rstrip()
         for row in table()

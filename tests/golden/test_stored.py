@@ -1,4 +1,5 @@
-"""Folders of earlier code open, give the same answers, pass `check`, and accept new events."""
+"""Folders that an earlier version wrote: they open, give the same answers, pass `check`, and accept
+new events."""
 
 from __future__ import annotations
 

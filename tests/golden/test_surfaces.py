@@ -1,4 +1,5 @@
-"""Signatures, OpenAPI, help and error codes equal the kept files until a change is decided."""
+"""Signatures, OpenAPI, help and error codes equal their golden files, so that no change happens
+unnoticed."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from tests.golden import surfaces
 WRITE = "decide on the change, then run `python -m tests.golden.write {}` and say why in the commit"
 
 
-@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="written as Python 3.11 shows them")
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the notation is that of Python 3.11")
 def test_signatures_of_public_names() -> None:
     assert surfaces.signatures() == surfaces.SIGNATURES.read_text(), WRITE.format("signatures")
 

@@ -1,4 +1,4 @@
-"""Every store plays the kept history and gives every receipt and answer that is kept."""
+"""Every store that plays the trace gives the recorded receipts and answers."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def test_a_store_repeats_the_trace(
     with Deployment(implementation, tmp_path, clock) as deployment:
         player = Player(deployment.lb, clock)
         for number, step in enumerate(player.play(scaled(3_000, EVENTS))):
-            assert step == steps[number], f"step {number}: {player.answers}"
+            assert step == steps[number], f"step {number} differs; its answers: {player.answers}"

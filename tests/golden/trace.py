@@ -1,10 +1,11 @@
 """A trace: a fixed history of events over boards of every shape, with receipts and answers.
 
-The history is a function of a seed alone, so every store and every version of the code plays the
-same one. Each step submits a batch, moves the clock, or does something rarer (a set, a removal,
-data of a member). Some queries follow every step. A step becomes one line: its kind, the
-SHA-256 of all its receipts, and of its answers. Offsets are left out, since stores count them
-differently. Windows with a refresh are left out too: when they are refreshed depends on the store.
+The history depends only on a seed, so every store and every version of the code plays the same one.
+Each step submits a batch, moves the clock, or does something rarer (a set, a removal, data of a
+member). Some queries follow every step. The file has one line per step: its kind, the SHA-256 of
+all its receipts, and that of its answers. Offsets are left out, since stores count them
+differently. Windows with a refresh are left out too, since the time of a refresh depends on the
+store.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ except `dense`, which a board in several shards cannot have."""
 
 
 class Step(Struct, frozen=True):
-    """One step of the history as it is kept. `events` counts the events up to and including it."""
+    """One step of the history as the file has it. `events` is the number of events up to and
+    including it."""
 
     kind: str
     events: int
@@ -61,7 +63,7 @@ class Step(Struct, frozen=True):
 
 
 class Player:
-    """Plays the history on a store by a clock that it moves."""
+    """A player of the history, on a store whose clock it moves."""
 
     def __init__(self, lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
         self._lb = lb
@@ -72,7 +74,7 @@ class Player:
         """The answers of the last step in full."""
 
     def play(self, events: int) -> Iterator[Step]:
-        """Create the boards and play steps until this number of events has been submitted."""
+        """Create the boards, and play steps until this number of events has been submitted."""
         for board in BOARDS:
             self._lb.create(board)
         while self.events < events:
@@ -185,8 +187,8 @@ def _page(page: laurels.Page | None) -> object:
 
 
 def _standing(found: laurels.Standing | None) -> object:
-    """Return a standing with the fields that it had when the trace was recorded: without the value
-    that is needed, and without the bounds of its rank."""
+    """Return a standing without the fields that it did not have when the trace was recorded: the
+    needed value and the bounds of its rank."""
     if found is None:
         return None
     assert (found.rank_low, found.rank_high, found.exact) == (found.rank, found.rank, True)

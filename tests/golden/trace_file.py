@@ -1,4 +1,4 @@
-"""The trace as it is kept: a line of JSON per step, and the answers of some steps in full."""
+"""The file of the trace: a line of JSON per step, and the full answers of some steps."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from tests.golden.trace import EVENTS, START_MS, Player, Step
 STEPS_FILE = Path(__file__).parent / "trace.jsonl"
 ANSWERS_FILE = Path(__file__).parent / "trace-answers.json"
 FULL_EVERY = 400
-"""The interval of the steps whose answers are kept in full, for reading when a digest differs."""
+"""The answers of each step with a multiple of this number are recorded in full, to be read when a
+digest differs."""
 
 
 def recorded() -> list[Step]:
-    """Read the steps that are kept."""
+    """Read the recorded steps."""
     return msgspec.json.Decoder(Step).decode_lines(STEPS_FILE.read_bytes())
 
 
 def write() -> None:
-    """Play the whole history in memory and keep it."""
+    """Play the whole history in memory and record it."""
     clock = laurels.ManualClock(START_MS)
     steps: list[Step] = []
     answers: dict[str, object] = {}

@@ -1,7 +1,7 @@
-"""Write golden files anew with `python -m tests.golden.write NAME…`.
+"""Write golden files again with `python -m tests.golden.write NAME…`.
 
-Without names, all files except the folder are written. The message of a commit that changes these
-files has to state what changed and why, because users and stored data rely on them.
+Without names, it writes all files except the folders. A commit that changes these files has to say
+in its message what changed and why, because users and stored data rely on them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WRITERS: dict[str, Callable[[], None]] = {
 
 
 def main(names: list[str]) -> None:
-    """Write the files of these names."""
+    """Write the files with these names."""
     for name in names or [name for name in WRITERS if name != "folder"]:
         WRITERS[name]()
         print(f"wrote {name}")

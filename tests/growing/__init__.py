@@ -1,1 +1,2 @@
-"""What extensions need: a query and a window kind in a copy of the source, and a store."""
+"""Tests of how many files an extension changes: a query, a column operator, a window kind and a
+store."""

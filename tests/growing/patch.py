@@ -1,4 +1,4 @@
-"""Helpers that add to a copy of the source what a developer would write, and run the copy."""
+"""Insert the code of an extension into a copy of the source, and run the copy."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Insertion = tuple[str, str]
 
 
 def patched(folder: Path, changes: Mapping[str, Sequence[Insertion]]) -> Path:
-    """Copy the package into a folder and insert texts into its files, of which some may be new;
-    return the folder."""
+    """Copy the package into a folder and insert texts into its files; a file that does not exist is
+    created. Return the folder."""
     shutil.copytree(
         ROOT / "src" / "laurels",
         folder / "laurels",
@@ -27,14 +27,14 @@ def patched(folder: Path, changes: Mapping[str, Sequence[Insertion]]) -> Path:
         path = folder / "laurels" / name
         source = path.read_text() if path.exists() else ""
         for line, text in insertions:
-            assert source.count(line) == 1, f"{name} has {source.count(line)} times {line!r}"
+            assert source.count(line) == 1, f"{name}: {line!r} occurs {source.count(line)} times"
             source = source.replace(line, text + line)
         path.write_text(source)
     return folder
 
 
 def run(folder: Path, program: str, *arguments: str) -> str:
-    """Run a program that imports the tests and the package in a folder; return its output."""
+    """Run a program with the tests and the patched package on its path; return its output."""
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])},

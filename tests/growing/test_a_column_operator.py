@@ -1,5 +1,5 @@
-"""A new operator that adds up or keeps other values than the events have needs a name, the value
-that counts, and the rule of the engine that counts it. No script and no query has to be changed."""
+"""A new column operator, which sums or keeps other values than the events have, needs a name, a
+function for these values, and a rule of the engine. No script and no query has to be changed."""
 
 from __future__ import annotations
 

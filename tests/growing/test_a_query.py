@@ -1,5 +1,5 @@
-"""A new query needs a type, a verb, and its line in the awaited verbs. No store, no part of the
-service and no command has to be changed."""
+"""A new query needs a type, a verb, and an entry in the list of awaited verbs. No store, no file of
+the service and no command has to be changed."""
 
 from __future__ import annotations
 

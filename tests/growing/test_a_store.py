@@ -35,7 +35,8 @@ VERBS = [
 
 
 class CountingStore:
-    """Passes all calls to another store, and counts queries and commands by their types."""
+    """A store that passes all calls to another store, and counts queries and commands by their
+    types."""
 
     def __init__(self, store: Store) -> None:
         self.queries: Counter[str] = Counter()
@@ -105,7 +106,7 @@ class CountingStore:
 
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Return the names of the verbs that a test has called."""
+    """Return the names of the verbs that a test called."""
     names: set[str] = set()
 
     def noting(name: str, verb: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,5 +1,5 @@
-"""A store needs only a few methods to pass a part of the contract. The store of this test applies
-each command to an index at once, with the code that all stores share, and keeps no log."""
+"""A store passes a part of the contract with only a few methods. The store of this test has no log,
+and applies each command at once to an index, with the code that all stores share."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class UnloggedStore:
         return result_of(command, result)
 
     def named(self, board: str) -> Any:
-        """Return the state of a board, for `to_write`."""
+        """Return the state of a board; `to_write` calls this."""
         self._advance_clock()
         return self._fold.named(board)
 
@@ -100,7 +100,7 @@ class UnloggedStore:
         window: str | None,
         **options: Unpack[SubmitOptions],
     ) -> Submission:
-        """Accept events, for `to_write`."""
+        """Accept events as a submission; `to_write` calls this."""
         return submission(self.named(board), events, window, event_time=False, **options)
 
     def definition(self, name: str) -> Board:
