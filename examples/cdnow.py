@@ -1,10 +1,11 @@
-"""The main job on real data: who spent most at CDNOW, for all time, by month and week, and in the
-last 7 and 30 days.
+"""An example on real data: the customers who spent most at the shop CDNOW, for all time, by month,
+by week, and in the last 7 and 30 days.
 
-The purchases are replayed as if they happened now: up to the end of March 2021, a look at that
-day's last 7 days, then the rest. Run it with the Python that laurels is installed in; it prints
-each command before its output. Run again it goes on from the end: nothing is counted twice. With
---serve it ends with the server up over these boards, until it is stopped with Ctrl-C.
+It replays the purchases as if they happened now. It imports those up to the end of March 2021,
+shows the ranking of the last 7 days at that time, and imports the rest. Each command is printed
+before its output. Run the file with the Python in which laurels is installed. A second run
+continues after the last purchase and counts nothing twice. With --serve the example ends by serving
+the boards over HTTP until Ctrl-C.
 """
 
 import argparse
@@ -43,8 +44,8 @@ QUESTIONS = [
 ]
 
 TO_TRY = """\
-The boards are served in a moment, with a key for this run (LAURELS_ADMIN_KEY). A page, and what to
-try beside it:
+The server starts now, with a key for this run (LAURELS_ADMIN_KEY). Open the page, or try the
+requests:
 
   {address}/#key={key}
   curl -H 'Authorization: Bearer {key}' '{address}/v1/boards/spent/top?limit=3'
@@ -63,9 +64,9 @@ def run(command: list[str], url: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--at", metavar="URL", default="laurels-data", help="where the board is")
-    parser.add_argument("--serve", action="store_true", help="serve it in the end")
-    parser.add_argument("--port", default="8080", help="of the server")
+    parser.add_argument("--at", metavar="URL", default="laurels-data", help="the board's store")
+    parser.add_argument("--serve", action="store_true", help="serve the board at the end")
+    parser.add_argument("--port", default="8080", help="the server's port")
     options = parser.parse_args()
     try:
         for command in [CREATE, MARCH, LAST_7_DAYS, IMPORT, *QUESTIONS]:

@@ -1,13 +1,13 @@
-"""Leaderboards inside a FastAPI program: verbs awaited, their answers returned as they are.
+"""Leaderboards in a FastAPI program, whose handlers await laurels and return its answers unchanged.
 
     pip install fastapi uvicorn
     uvicorn --app-dir examples fastapi_app:app
     curl -X POST 'localhost:8000/scores?member=alice&points=12.50'
     curl localhost:8000/top
 
-Every answer is a mapping of plain values, so a handler may return it. Scores with decimals leave as
-text ("12.50"): as a JSON number most programs would read a binary float. `answer.to_dict()` is the
-same to add something to.
+Every answer is a mapping of plain values, so a handler can return it. Scores with decimals are sent
+as text ("12.50"), since most programs would read a JSON number as a binary float. To add fields to
+an answer, use the dict that `answer.to_dict()` returns.
 """
 
 import os
@@ -45,7 +45,7 @@ app = FastAPI(lifespan=_lifespan)
 
 @app.exception_handler(laurels.LaurelsError)
 async def refused(_: Request, error: laurels.LaurelsError) -> JSONResponse:
-    """Answer an error of laurels with its status and its stable code."""
+    """Respond to an error of laurels with its HTTP status and its stable code."""
     return JSONResponse({"code": error.code, "detail": str(error)}, error.status)
 
 

@@ -1,7 +1,7 @@
-"""Makes cdnow.csv.gz out of the data set's text file: `python make_cdnow.py cdnow.txt`.
+"""Makes cdnow.csv.gz from the data set's text file: `python make_cdnow.py cdnow.txt`.
 
-The text file has customer, date (YYYYMMDD), number of CDs and dollars, separated by spaces. The
-lines keep their order; the same input gives the same bytes.
+Each line of the text file has customer, date (YYYYMMDD), number of CDs and dollars, separated by
+spaces. The lines keep their order, and the same input always gives the same bytes.
 """
 
 import gzip

@@ -14,7 +14,7 @@ import laurels.errors.service
 import laurels.errors.sinks
 import laurels.errors.sources
 import laurels.wire.problems
-import laurels.wire.requests  # noqa: F401 (their codes belong in the table, too)
+import laurels.wire.requests  # noqa: F401 (imported to register their error codes)
 from laurels.errors import ErrorRow, by_code, table
 
 PAGE = Path(__file__).parent.parent / "docs" / "errors.md"
@@ -37,7 +37,7 @@ _COLUMNS = """\
 
 
 def page() -> str:
-    """Return the whole page as Markdown."""
+    """Return docs/errors.md as Markdown."""
     rows = table()
     shell = [row for row in rows if _module(row).startswith("laurels.cli.")]
     service = [row for row in rows if _module(row).startswith(SERVICE)]

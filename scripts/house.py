@@ -1,10 +1,10 @@
-"""Count the figures that say how easily one finds one's way in the code, and print a table.
+"""Measure how easy the code is to navigate, and print the figures as a table.
 
-    python scripts/house.py            the figures that are read from the source (2 s)
-    python scripts/house.py --run      also those of a lone `submit` and a `top`, by running them
+    python scripts/house.py            figures of the source (2 s)
+    python scripts/house.py --run      also figures of running a lone `submit` and a `top`
 
-The figures of the source are found by its syntax trees, without importing it. What each counts is
-the docstring of its function. Times are of this machine; take the median of several runs.
+The source is parsed, not imported. The docstring of each function defines the figure that it
+returns. Times are those of this machine, so compare medians of several runs.
 """
 
 import argparse
@@ -28,7 +28,8 @@ WINDOW_KINDS = {"All", "Calendar", "Rolling", "Decay"}
 WINDOW_FIELDS = {"half_life_ms", "half_lives_ms", "refresh_ms", "step_ms", "step_days"}
 """Fields that only windows of one kind have."""
 WINDOW_HOMES = ("model/windows/", "model/rules.py", "core/record.py")
-"""Files that may know window kinds: their own, the forms of definitions, the log's encoder."""
+"""Files that may depend on window kinds: the kinds themselves, definitions, and the log's
+encoder."""
 STORE_NAMES = {
     "Service",
     "RedisStore",
@@ -39,7 +40,8 @@ STORE_NAMES = {
 }
 MOST_PARAMETERS = 10
 MOST_LINES = 60
-"""The limits of a function of the command line, including its decorators and docstring."""
+"""The allowed parameters and lines of a function of the command line, decorators and docstring
+included."""
 ADDED_SINCE = (
     "cli/changes.py",
     "cli/copying.py",
@@ -68,11 +70,12 @@ ADDED_SINCE = (
     "stores/redis/lua/head",
     "wire/copies.py",
 )
-"""Files of flows, changes, copies and heads alone, which came after the wanted figure was set."""
+"""Files that only serve sinks, sources, changes, copies or heads. These features were added after
+the limit on the lines of code was set."""
 WANTED = {
     "files in src/laurels": "8 at most",
     "files that a new question touches": "4 at most",
-    "lines of code": "29,500 at most, without what was added since",
+    "lines of code": "29,500 at most, without features added later",
     "files that know a window kind": "0",
     "casts, ignores and isinstance on our own types": "0",
     "type names with two meanings": "0",
@@ -96,10 +99,10 @@ def files_in_root() -> int:
 
 
 def lines_of_code() -> tuple[int, int]:
-    """Count lines of Python, Cython, Lua and the page, without blanks, comments and docstrings.
+    """Count the lines of Python, Cython, Lua and the page, without blanks, comments and docstrings.
 
-    Returns all, and those in files of `ADDED_SINCE`. What features added since have in shared files
-    is not in the second number, so the difference is more than the older features have.
+    Returns the number of all lines, and of those in the files of `ADDED_SINCE`. Lines of these
+    features in other files are not in the second number.
     """
     suffixes = (".py", ".pyx", ".pxd", ".lua", ".js", ".css", ".html")
     lines = {
@@ -138,7 +141,8 @@ def _docstring_lines(tree: ast.Module) -> set[int]:
 
 
 def _plain_lines(source: str, suffix: str) -> int:
-    """Count lines that are neither blank nor a comment, nor triple-quoted text of Cython."""
+    """Count the lines of a file that is not Python, without blanks, comments and Cython
+    docstrings."""
     marks = {".lua": ("--",), ".pyx": ("#",), ".pxd": ("#",), ".js": ("//", "/*", "*")}
     count, in_text = 0, False
     for line in map(str.strip, source.splitlines()):
@@ -150,8 +154,8 @@ def _plain_lines(source: str, suffix: str) -> int:
 
 
 def window_kind_files() -> list[str]:
-    """List the files outside the homes of windows that test for a kind, name one, or read a field
-    that only one kind has."""
+    """List the files outside `WINDOW_HOMES` that test for a window kind or read a field that only
+    windows of one kind have."""
     return [
         _name(path)
         for path in python_files()
@@ -172,9 +176,10 @@ def _tests_a_kind(node: ast.AST) -> bool:
 
 
 def own_type_escapes() -> list[str]:
-    """List casts, `type: ignore` and `isinstance` of stores that concern our own types.
+    """List the casts, the `type: ignore` comments and the `isinstance` tests of stores in the
+    source.
 
-    Ignores that name an import, or a call, of another package are not counted.
+    A `type: ignore` for an attribute or call of another package is not counted.
     """
     return [
         f"{_name(path)}:{line}: {what}"
@@ -212,7 +217,8 @@ def doubled_type_names() -> list[str]:
 
 
 def layer_exceptions() -> int | None:
-    """Count the imports that the declared layers except; None where no layers are declared."""
+    """Count the imports that are exempt from the declared layers; None if no layers are
+    declared."""
     text = (ROOT / "pyproject.toml").read_text()
     if "[tool.importlinter]" not in text:
         return None
@@ -244,7 +250,8 @@ def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def files_of_a_query() -> list[str]:
-    """Return the files that a new query takes: those that the test changes which adds one."""
+    """Return the files that have to change for a new query. They are taken from the test that adds
+    a query to a copy of the source."""
     tree = ast.parse((ROOT / "tests" / "growing" / "test_a_query.py").read_text())
     for node in tree.body:
         if isinstance(node, ast.Assign) and _names(node.targets[0]) == {"CHANGES"}:
@@ -266,7 +273,8 @@ def _names(node: ast.AST) -> set[str]:
 
 
 class Calls:
-    """The functions of laurels that run while this is entered, in all threads."""
+    """The functions of laurels that are called while this context manager is entered. Threads count
+    if `threading.setprofile` was called with `_note` before they started."""
 
     def __init__(self) -> None:
         self.codes: set[CodeType] = set()
@@ -291,7 +299,8 @@ class Calls:
 
 
 def processor_us(call: Callable[[], object], rounds: int = 9, each: int = 2_000) -> float:
-    """Measure the processor time of one call in microseconds: the median of some rounds."""
+    """Return the processor time of one call in microseconds: the median of `rounds` averages, each
+    over `each` calls."""
     figures = []
     for _ in range(rounds):
         began = time.process_time_ns()
@@ -302,17 +311,17 @@ def processor_us(call: Callable[[], object], rounds: int = 9, each: int = 2_000)
 
 
 def run_figures() -> Iterator[tuple[str, object]]:
-    """Measure a lone `submit` to two windows and a `top` of 10 of a board of 100, in memory."""
-    import laurels  # noqa: PLC0415 (the other figures need nothing installed)
+    """Measure a lone `submit` to two windows, and a `top` of 10 on a board of 100, in memory."""
+    import laurels  # noqa: PLC0415 (the figures of the source do not need it)
 
     calls = Calls()
-    threading.setprofile(calls._note)  # before the thread that commits is started
+    threading.setprofile(calls._note)  # before the commit thread starts
     with laurels.open("memory:") as lb:
         threading.setprofile(None)
         lb.create(laurels.Board("gifts", windows=["all", "day"]))
         for i in range(100):
             lb.submit("gifts", f"member-{i}", i)
-        with calls:  # once before, so that nothing is made for the first time
+        with calls:  # warm up: the first call creates objects and caches
             lb.submit("gifts", "member-7", 1)
         calls.codes.clear()
         calls.calls = 0
@@ -338,13 +347,13 @@ def run_figures() -> Iterator[tuple[str, object]]:
 
 
 def source_figures() -> Iterator[tuple[str, object, list[str]]]:
-    """Every figure that is read from the source, with what it counted."""
+    """Yield each figure of the source: its name, its value and the list of what was counted."""
     yield "files in src/laurels", files_in_root(), []
     question = files_of_a_query()
     yield "files that a new question touches", len(question), question
     lines, added = lines_of_code()
     yield "lines of code", f"{lines:,}", []
-    yield "  of them in files of features added since", f"{added:,}", []
+    yield "  of these in files of later features", f"{added:,}", []
     kinds, escapes, doubled = window_kind_files(), own_type_escapes(), doubled_type_names()
     yield "files that know a window kind", len(kinds), kinds
     yield "casts, ignores and isinstance on our own types", len(escapes), escapes
@@ -358,7 +367,7 @@ def source_figures() -> Iterator[tuple[str, object, list[str]]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", action="store_true", help="also measure calls by running them")
-    parser.add_argument("--list", action="store_true", help="name what was counted")
+    parser.add_argument("--list", action="store_true", help="also list what was counted")
     asked: Any = parser.parse_args()
     for label, figure, counted in source_figures():
         print(f"{label:<48} {figure!s:>10}   {WANTED.get(label, '')}")

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs the engine's tests under AddressSanitizer and UndefinedBehaviorSanitizer, twice: as built for
-# use, and with pages and buckets of four entries and looking ahead at any size, so that the same
-# tests go through trees many levels deep and large directories.
-# Builds into a temporary folder; exits with 1 at the first report. Needs gcc and the development
-# environment; PYTHON names its interpreter (default .venv/bin/python).
+# Runs the engine's tests under AddressSanitizer and UndefinedBehaviorSanitizer, with two builds: the
+# usual one, and one with pages and buckets of four entries and with prefetching for trees of any
+# size, so that the same tests cover deep trees and large directories.
+# Builds in a temporary folder, and exits with 1 at the first report of a sanitizer. Needs gcc and
+# the development environment, whose interpreter is PYTHON (default: .venv/bin/python).
 set -eu
 
 cd "$(dirname "$0")/.."

@@ -25,7 +25,7 @@ def _line(setting: Setting) -> str:
 
 
 def _kind(setting: Setting) -> str:
-    """Return the text of a type with its bounds."""
+    """Return the text for the type of a setting, with its bounds."""
     kind = setting.kind
     if choices := [choice for choice in get_args(kind) if isinstance(choice, str)]:
         return " or ".join(f"`{choice}`" for choice in choices)

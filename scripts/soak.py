@@ -1,16 +1,18 @@
-"""Puts `laurels serve` under a steady mixed load and shows what it uses over time.
+"""Puts a steady mixed load on `laurels serve` and records its memory and disk use.
 
     python scripts/soak.py --minutes 60 --out soak-results
 
-A server of its own, as a separate process on a temporary folder, takes batches and single events on
-boards with every kind of window (calendar, rolling, decay, refreshed), scopes that come and go,
-event ids that are forgotten again, removals and corrections, questions, live feeds that come and
-go, and snapshots, which trim the log. The rate is fixed, so that the load is the same at any time;
-members, rooms and remembered ids are bounded, so that a healthy server reaches a plateau.
+The script starts a server as a separate process in a temporary folder. The load has batches
+and single events on boards with every kind of window (calendar, rolling, decay, refreshed), with
+scopes that appear and disappear and with event ids that expire; of changes and removals of members;
+of queries; of live feeds that open and close; and of snapshots, which trim the log. The request
+rate is constant. The numbers of members, rooms and remembered ids are bounded, so the memory and
+disk of a healthy server stop growing.
 
-Every few seconds `samples.csv` gets a line; at the end the server is checked, its totals are
-compared with what was acknowledged, and `summary.json` and a table say how memory, descriptors and
-disk developed. Exit code 1 when there is no plateau or when anything failed.
+Every few seconds a line is added to `samples.csv`. At the end the script runs the server's `check`,
+compares the totals with the acknowledged events, and writes `summary.json` and a table of the
+development of memory, descriptors and disk. The exit code is 1 if a figure keeps growing or a
+request failed.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from scripts.soak_figures import (  # noqa: E402 (found by the line above)
+from scripts.soak_figures import (  # noqa: E402 (needs the changed sys.path)
     LEAST_MINUTES,
     MIB,
     PARTS,
@@ -76,10 +78,11 @@ BOARDS: dict[str, dict[str, Any]] = {
     "orders": {"windows": ["all", "hour"], "dedupe": "5m", "grace": "1m"},
 }
 SNAPSHOT_SECONDS = 600
-"""The timeout of a snapshot, which is slow beside other work, since it is written in shares."""
+"""The timeout of a snapshot. It takes long under load, since it is written in small steps between
+requests."""
 
 SHARES = {"game": 0.5, "quick": 0.15, "rooms": 0.15, "refreshed": 0.1, "orders": 0.1}
-"""Each board's share of the events."""
+"""The fraction of the events that goes to each board."""
 
 
 class Load:
@@ -94,7 +97,7 @@ class Load:
         self._number = 0
 
     async def run(self, seconds: float, sampler: Sampler) -> None:
-        """Run all tasks until the time is over."""
+        """Run all tasks for this many seconds."""
         events = self._options.events
         async with asyncio.TaskGroup() as group:
             sampling = group.create_task(sampler.run(self._options.every))
@@ -114,8 +117,8 @@ class Load:
     async def _paced(
         self, per_second: float, act: Callable[[Connection], Awaitable[object]]
     ) -> None:
-        """Call a function a number of times a second; calls that cannot be made in time are
-        skipped."""
+        """Call a function `per_second` times a second until the run ends. Calls that fall more than
+        a second behind are skipped."""
         connection, pause = Connection(self._server), 1 / per_second
         due = time.monotonic() + pause * self._random.random()
         while not self._ending.is_set():
@@ -123,7 +126,7 @@ class Load:
             began = time.monotonic()
             await self._counted(lambda: act(connection))
             now = time.monotonic()
-            if per_second > 1:  # a snapshot may take longer
+            if per_second > 1:  # leaves out snapshots, which may take longer
                 self.tally.slowest_ms = max(self.tally.slowest_ms, 1_000 * (now - began))
             due = max(due + pause, now - 1)
         connection.close()
@@ -136,7 +139,7 @@ class Load:
             self.tally.failures[f"{type(error).__name__}: {error}"] += 1
 
     async def _sleep(self, seconds: float) -> None:
-        """Wait, but not beyond the end of the run."""
+        """Sleep, at most until the end of the run."""
         if seconds > 0:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), seconds)
@@ -192,7 +195,7 @@ class Load:
             raise UnexpectedError(f"GET {path.partition('?')[0]}: {status} {code_of(document)}")
 
     async def _correct(self, connection: Connection) -> None:
-        """Set the score of one member and remove another."""
+        """Set the data of one member, and remove the member."""
         member = f"m{self._random.randrange(MEMBERS)}"
         await connection.expect("PUT", "/v1/boards/game/data", {"member": member, "data": {"n": 1}})
         await connection.ask("POST", "/v1/boards/game/remove", {"member": member})
@@ -202,7 +205,7 @@ class Load:
         self.tally.snapshots += 1
 
     async def _watch(self, random: Random) -> None:
-        """Read a feed for a while, then another one."""
+        """Open feeds one after the other, each for a random time, until the run ends."""
         while not self._ending.is_set():
             board, window = random.choice(
                 [("game", "10m"), ("game", "all"), ("quick", "1m"), ("refreshed", "10m")]
@@ -232,7 +235,7 @@ class Load:
 
 
 async def soak(server: Server, options: Namespace, out: Path) -> tuple[list[Sample], Tally]:
-    """Do the whole run; return the samples and the counts."""
+    """Run the load and the final check; return the samples and the counts."""
     await until_ready(server)
     setup = Connection(server)
     for name, definition in BOARDS.items():
@@ -248,7 +251,8 @@ async def soak(server: Server, options: Namespace, out: Path) -> tuple[list[Samp
 
 
 async def _compare(connection: Connection, tally: Tally) -> None:
-    """Record a failure if the server's figures differ from its answers."""
+    """Run the server's `check`, and compare the total of the board `orders` with the acknowledged
+    values. Record a failure if either finds a difference."""
     try:
         await connection.expect("POST", "/v1/check")
         found, after = 0, ""
@@ -263,18 +267,18 @@ async def _compare(connection: Connection, tally: Tally) -> None:
         tally.failures[f"at the end: {error}"] += 1
         return
     if not tally.total <= found <= tally.total + tally.doubtful:
-        tally.failures[f"orders: {found} is there, {tally.total} was acknowledged"] += 1
+        tally.failures[f"orders: the total is {found}, but {tally.total} was acknowledged"] += 1
 
 
 def main() -> int:
     parser = ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--events", type=float, default=12_000, help="a second, over all boards")
-    parser.add_argument("--batch", type=int, default=200, help="events of a request")
+    parser.add_argument("--events", type=float, default=12_000, help="events a second in all")
+    parser.add_argument("--batch", type=int, default=200, help="events in a batch")
     parser.add_argument("--singles", type=float, default=20, help="single events a second")
-    parser.add_argument("--questions", type=float, default=40, help="a second")
-    parser.add_argument("--feeds", type=int, default=30, help="live feeds open at a time")
-    parser.add_argument("--snapshot", type=float, default=120, help="seconds between two")
+    parser.add_argument("--questions", type=float, default=40, help="queries a second")
+    parser.add_argument("--feeds", type=int, default=30, help="live feeds open at once")
+    parser.add_argument("--snapshot", type=float, default=120, help="seconds between two snapshots")
     parser.add_argument("--every", type=float, default=5, help="seconds between two samples")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("soak-results"))
@@ -315,15 +319,15 @@ def _report(options: Namespace, samples: Sequence[Sample], tally: Tally, code: i
     print(table_of(parts))
     print(
         f"\n{tally.events:,} events, {tally.requests:,} requests, {tally.feeds:,} feeds with "
-        f"{tally.frames:,} frames, {tally.snapshots} snapshots asked for; peak RSS "
+        f"{tally.frames:,} frames, {tally.snapshots} snapshots; peak RSS "
         f"{tally.peak_rss / MIB:,.0f} MiB; second half: {slope:+,.1f} MiB an hour"
     )
     for each in wrong:
         print(f"WRONG: {each}")
     if not long_enough:
-        print(f"no verdict on growth: that takes {LEAST_MINUTES} minutes")
+        print(f"growth was not judged: that needs a run of {LEAST_MINUTES} minutes")
     elif not wrong:
-        print("plateau: memory, descriptors and disk grow no more after the warm-up")
+        print("plateau: memory, descriptors and disk did not grow after the warm-up")
     return 1 if wrong else 0
 
 

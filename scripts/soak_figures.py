@@ -14,21 +14,20 @@ from statistics import median
 from typing import Protocol, TextIO
 
 PARTS = 8
-"""Consecutive parts of the run whose figures are compared; the first two are the warm-up."""
+"""The number of equal parts into which a run is divided; the first `WARM_UP` are not compared."""
 WARM_UP = 2
 LEAST_MINUTES = 40
-"""The minutes after which windows of ten minutes are full when the warm-up ends; in a shorter run
-they would still grow."""
+"""The shortest run whose growth is judged. In a shorter run, windows of ten minutes would still be
+filling after the warm-up."""
 GROWTH = 1.10
-"""The allowed growth of a figure from the parts after the warm-up to the last one, in proportion.
-"""
+"""The factor by which a figure may grow from the two parts after the warm-up to the last part."""
 SPARE_MIB = 8
-"""The additional allowed growth of each figure."""
+"""The allowed growth of a figure in addition to the factor: MiB, or descriptors."""
 MIB = 1 << 20
 
 
 class Watched(Protocol):
-    """A sampled process, and the folder that it writes to."""
+    """The process that is sampled, and the folder that it writes to."""
 
     folder: Path
 
@@ -48,9 +47,9 @@ class Tally:
     feeds: int = 0
     snapshots: int = 0
     total: int = 0
-    """The sum of the acknowledged values on the board whose total is compared at the end."""
+    """The sum of the acknowledged values on the board `orders`, to compare with its total."""
     doubtful: int = 0
-    """The sum of the values of batches without an answer, which may have counted."""
+    """The sum of the values of batches that were not answered: they may or may not have counted."""
     slowest_ms: float = 0.0
     peak_rss: int = 0
     """The peak memory before the check at the end."""
@@ -59,7 +58,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Sample:
-    """The figures at one time."""
+    """The figures of the server and the load at one time."""
 
     seconds: float
     rss_mib: float
@@ -76,7 +75,7 @@ class Sample:
 
 
 class Sampler:
-    """Writes a line of figures every few seconds."""
+    """Writes a line of figures to a CSV file every few seconds."""
 
     def __init__(self, server: Watched, tally: Tally, file: TextIO) -> None:
         self.samples: list[Sample] = []
@@ -122,12 +121,12 @@ class Sampler:
 
 
 def _disk(folder: Path) -> tuple[int, int]:
-    """Return the bytes of a folder, and those of the log in it."""
+    """Return the size of a folder in bytes, and that of the log in it."""
     whole = log = 0
     for path in folder.iterdir():
         try:
             size = path.stat().st_size
-        except FileNotFoundError:  # a snapshot that was removed meanwhile
+        except FileNotFoundError:  # a snapshot may be removed during the loop
             continue
         whole += size
         log += size if path.name.startswith("log.") else 0
@@ -136,7 +135,8 @@ def _disk(folder: Path) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Part:
-    """One of the consecutive parts of a run."""
+    """The figures of one of the equal parts of a run. `rss_most`, descriptors, disk and log are
+    maxima, the others are medians."""
 
     minutes: str
     rss_mib: float
@@ -149,7 +149,7 @@ class Part:
 
 
 def parts_of(samples: Sequence[Sample]) -> list[Part]:
-    """Divide the run into equal parts, with medians, and maxima where they matter."""
+    """Divide the samples into `PARTS` equal parts, and return the figures of each."""
     return [
         Part(
             f"{each[0].seconds / 60:.1f} to {each[-1].seconds / 60:.1f}",
@@ -172,8 +172,8 @@ def _split(samples: Sequence[Sample]) -> list[Sequence[Sample]]:
 
 
 def slope_of(samples: Sequence[Sample]) -> float:
-    """Return the growth of memory in MiB an hour: the median of the slopes between samples half the
-    run apart."""
+    """Return the growth of memory in MiB an hour: the median slope between two samples that are
+    half the run apart."""
     half = len(samples) // 2
     pairs = list(zip(samples[:half], samples[half:], strict=False))
     if not pairs:
@@ -185,7 +185,8 @@ def slope_of(samples: Sequence[Sample]) -> float:
 
 
 def errors_of(tally: Tally, code: int) -> list[str]:
-    """Return the failures: of answers, and of the server's exit."""
+    """Return descriptions of the failed requests, and of an exit code of the server other than
+    0."""
     wrong = [f"{count} times {what}" for what, count in tally.failures.most_common(10)]
     if code != 0:
         wrong.append(f"the server ended with exit code {code}")
@@ -193,8 +194,8 @@ def errors_of(tally: Tally, code: int) -> list[str]:
 
 
 def growth_of(parts: Sequence[Part]) -> list[str]:
-    """Return the figures that are greater in the last part than in the two parts after the
-    warm-up."""
+    """Return a sentence for each figure that has grown too much from the two parts after the
+    warm-up to the last part."""
     settled, last = parts[WARM_UP : WARM_UP + 2], parts[-1]
     grown = []
     for name in ("rss_mib", "descriptors", "disk_mib"):
@@ -205,7 +206,7 @@ def growth_of(parts: Sequence[Part]) -> list[str]:
 
 
 def table_of(parts: Sequence[Part]) -> str:
-    """Return the parts as a table for the documentation."""
+    """Return the parts as a Markdown table for the documentation."""
     rows = [
         "| minutes | RSS, median | RSS, most | descriptors | folder | log | CPU | events/s |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",

@@ -1,4 +1,4 @@
-"""The server of a soak: `laurels serve` in a separate process, and connections to it."""
+"""The server of a soak test: `laurels serve` in a separate process, and connections to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ START_SECONDS = 60
 END_SECONDS = 120
 ANSWER_SECONDS = 60
 IDLE_SECONDS = 5
-"""The seconds after which an unused connection is replaced, since the server may have closed it."""
+"""A connection that was unused for longer is replaced, since the server may have closed it."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -28,11 +28,11 @@ class UnexpectedError(Exception):
 
 
 FAILURES = (OSError, UnexpectedError, asyncio.IncompleteReadError, TimeoutError)
-"""The exceptions of a request that mean a failure of the server."""
+"""The exceptions of a request that count as a failure of the server."""
 
 
 class Server:
-    """`laurels serve` on a folder, and the system's figures of its process."""
+    """`laurels serve` on a folder, and the resource use of its process."""
 
     def __init__(self, folder: Path, log: TextIO) -> None:
         self.folder = folder
@@ -51,11 +51,11 @@ class Server:
         return self._process.poll() is None
 
     def rss(self) -> int:
-        """Return the bytes of memory in use."""
+        """Return the resident memory in bytes."""
         return self._status("VmRSS") * 1024
 
     def peak_rss(self) -> int:
-        """Return the peak of the memory in use."""
+        """Return the peak of the resident memory in bytes."""
         return self._status("VmHWM") * 1024
 
     def threads(self) -> int:
@@ -65,12 +65,12 @@ class Server:
         return sum(1 for _ in Path(f"/proc/{self._process.pid}/fd").iterdir())
 
     def cpu_seconds(self) -> float:
-        """Return the processor time since the start."""
+        """Return the processor time of the process so far, in seconds."""
         stat = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(stat[11]) + int(stat[12])) / TICKS
 
     def end(self) -> int:
-        """Stop the server as an operator would; return the exit code, negative if it had to be
+        """Stop the server by SIGTERM, and return its exit code, which is negative if it had to be
         killed."""
         self._process.send_signal(signal.SIGTERM)
         try:
@@ -102,7 +102,8 @@ class Connection:
     async def ask(
         self, method: str, path: str, body: Any = None, seconds: float = ANSWER_SECONDS
     ) -> tuple[int, Any]:
-        """Send a request; return the status and the document of the answer. Raises TimeoutError."""
+        """Send a request; return the status and the parsed body of the response. Raises
+        TimeoutError."""
         if time.monotonic() - self._used > IDLE_SECONDS:
             self.close()
         async with asyncio.timeout(seconds):
@@ -122,7 +123,7 @@ class Connection:
     async def expect(
         self, method: str, path: str, body: Any = None, seconds: float = ANSWER_SECONDS
     ) -> Any:
-        """Send a request that must succeed; return the document of the answer."""
+        """Send a request that must succeed; return the parsed body of the response."""
         status, document = await self.ask(method, path, body, seconds)
         if status >= 300:
             raise UnexpectedError(
@@ -137,7 +138,7 @@ class Connection:
 
 
 def code_of(document: Any) -> str:
-    """Return the code of a problem document."""
+    """Return the error code in the body of a failed response."""
     return str(document.get("code", document)) if isinstance(document, dict) else "no document"
 
 
@@ -152,7 +153,7 @@ def request(server: Server, method: str, path: str, body: Any = None) -> bytes:
 
 
 async def head(reader: asyncio.StreamReader) -> tuple[int, int]:
-    """Return the status and the length of an answer."""
+    """Return the status and the content length of a response."""
     lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
     return int(lines[0].split()[1]), int(headers.get("content-length", 0))

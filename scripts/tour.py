@@ -1,16 +1,18 @@
-"""Runs the examples of the pages in PAGES; writes their outputs.
+"""Runs the examples in the pages of PAGES, and writes their outputs into the pages.
 
     python scripts/tour.py
 
-Each page is run from its top in a folder of its own; its examples share names and files:
+The examples of a page run in order, in a temporary folder; they share variables and files. They are
+in three kinds of blocks:
 
-- a `python` block, whose output is the `text` block behind it; without one it prints nothing;
-- a `pycon` block: behind each `>>>` what it answers, of an error the last line;
-- a `console` block: behind each `$` what the command prints, errors included. What `make run`
-  prints is longer than a page wants: there the rest of the block is an excerpt of it.
+- `python`: a program. Its output is in the `text` block that follows; if there is none, the program
+  prints nothing.
+- `pycon`: statements after `>>>`, each followed by its output, or by the last line of its error.
+- `console`: commands after `$`, each followed by its output and errors. The output of `make run` is
+  long, so its block shows an excerpt.
 
-Where a page shows `...`, anything may stand. An output that agrees is left as it is, any other
-is replaced; an excerpt that does not agree is an error.
+In a page, `...` matches any output. An output that matches the page is left unchanged, any other is
+replaced. An excerpt that does not match is an error.
 """
 
 import os
@@ -41,7 +43,7 @@ _EXAMPLE = ROOT / "examples" / "cdnow.py"
 
 
 class Tour:
-    """The run of one page: its blocks in order, in one folder."""
+    """A run of the examples of one page, in order, in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -83,7 +85,8 @@ class Tour:
 
 
 def _printed(command: list[str], folder: Path) -> str:
-    """Return the output of a command, errors included, with this environment's programs first."""
+    """Return the output of a command, errors included. Programs of this environment come first in
+    PATH."""
     ours = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "100"}
     theirs = {name: value for name, value in os.environ.items() if name != "LAURELS_URL"}
     done = subprocess.run(
@@ -101,18 +104,18 @@ def _printed(command: list[str], folder: Path) -> str:
 
 @cache
 def _example_output() -> str:
-    """Return the first output of the example that `make run` runs."""
+    """Return the output of the example that `make run` runs, in an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         return _printed([sys.executable, str(_EXAMPLE), "--at", folder], ROOT)
 
 
 def _check_excerpt(shown: str) -> None:
     if _agreed(shown, printed := _example_output()) != shown:
-        raise ValueError(f"`make run` does not print what is shown, but\n{printed}")
+        raise ValueError(f"the page does not match the output of `make run`, which is\n{printed}")
 
 
 def _true_transcript(body: str, prompt: str, more: str, run: Callable[[str], str]) -> str:
-    """Return a block of prompts, each with its actual output."""
+    """Return a block of prompts with the actual output of each."""
     lines = []
     for source, shown in _prompts(body, prompt, more):
         statement = "".join(line[len(prompt) :] for line in source)
@@ -121,7 +124,7 @@ def _true_transcript(body: str, prompt: str, more: str, run: Callable[[str], str
 
 
 def _prompts(body: str, prompt: str, more: str) -> Iterator[tuple[list[str], str]]:
-    """Return the statements of a block with their lines, and the output shown for each."""
+    """Yield each statement of a block as its lines, with the output that the page shows for it."""
     source: list[str] = []
     shown = ""
     for line in body.splitlines(keepends=True):
@@ -138,7 +141,7 @@ def _prompts(body: str, prompt: str, more: str) -> Iterator[tuple[list[str], str
 
 
 def _agreed(shown: str, printed: str) -> str:
-    """Return the shown output if the actual one agrees with it, otherwise the actual one."""
+    """Return the output in the page if it matches the actual one, otherwise the actual one."""
     return shown if OutputChecker().check_output(shown, printed, ELLIPSIS) else printed
 
 
