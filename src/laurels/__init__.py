@@ -111,7 +111,7 @@ def open(
 
 
 class _Opening:
-    """The result of `open_async`: to be awaited, or entered with `async with`."""
+    """The result of `open_async`, which can be awaited or entered with `async with`."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The verbs for event loops: the same names and arguments, awaited.
 
-A query is answered at once on the loop if it need not wait; a write is awaited as a future. So no
-await here blocks the loop on a disk or a server: that is the store's task
+A query that need not wait is answered on the loop at once; a write returns a future. The store
+makes sure that no `await` of these verbs blocks the loop on a disk or a server
 (`stores.base.AsyncStore`).
 """
 
@@ -38,8 +38,8 @@ _Async = Callable[Concatenate["AsyncLeaderboards", P], Coroutine[Any, Any, T]]
 
 
 class _Awaited:
-    """A store whose methods return awaitables, so that the verbs of `Leaderboards` over it do,
-    too."""
+    """Adapts a store so that its methods return awaitables. The verbs of `Leaderboards` over it
+    then return awaitables, too."""
 
     def __init__(self, store: AsyncStore) -> None:
         self._store = store
@@ -48,7 +48,7 @@ class _Awaited:
         return self._store.ask_async(board, query)
 
     def cached_view(self, *_: object) -> None:
-        """Return None, since `ask` looks for a cached view as well."""
+        """Return None: `ask` checks the cache itself."""
 
     def write(self, command: Command[T]) -> Awaitable[T]:
         return self._store.write_async(command)
@@ -120,7 +120,8 @@ class AsyncLeaderboards:
     """
 
     def __init__(self, store: AsyncStore, recorder: Recorder | None = None) -> None:
-        """Make the verbs over a store; `recorder` records those that administer."""
+        """Make the verbs over a store. Administrative calls are recorded by `recorder`, if there is
+        one."""
         over: Any = _Awaited(store)
         self._recorded: AsyncRecorded | None = None
         if recorder is None:

@@ -57,7 +57,7 @@ from .recording import Administration
 
 EXPORT_CHUNK = 1_000
 POLL_SECONDS = 0.1
-"""How often changes are polled after none were found."""
+"""The default interval at which new changes are polled."""
 
 
 class Leaderboards:
@@ -75,8 +75,8 @@ class Leaderboards:
     """
 
     def __init__(self, store: Store, administration: Administration | None = None) -> None:
-        """Make the verbs over a store; those that administer go through `administration`, which
-        may record them, by default to the store itself."""
+        """Make the verbs over a store. Administrative calls go through `administration`, which may
+        record them; by default they go to the store."""
         self._store = store
         self._administration = store if administration is None else administration
         self._ask = store.ask
@@ -160,12 +160,12 @@ class Leaderboards:
         ids key#0, key#1, …. `ranks` adds the ranks before and after the commit. `position`, a pair
         (source, text), is committed with the batch and returned by `position()`, so that an import
         continues there and counts nothing twice. As (source, text, before) it is committed only
-        where `before` is stored, None for nothing; otherwise PositionMoved is raised, and nothing
-        is counted. ShardsDiffer is raised where the shards of a board on an index server have
-        different positions. Then, with "behind" as a fourth part, the shards that have `before`
-        count their events, and the others skip theirs: go from the earliest position to the next.
-        `arrived`, with such a position, is when the stream that they come from took these events:
-        whether they are late is judged by that, for up to the board's `close_wait`.
+        if `before` is the stored position (None: none is stored); else PositionMoved is raised, and
+        nothing is counted. ShardsDiffer is raised if the shards of a board on an index server
+        have different positions. To recover, repeat the batches from the earliest of these
+        positions, with "behind" as a fourth item: then only the shards that have `before` count
+        their events. `arrived`, with such a position, is the time at which the source's stream took
+        the events; it decides whether they are late, for up to the board's `close_wait`.
         """
         command = SubmitMany(
             board, events, window, ranks, all_or_nothing, key, position, scope, at_ms(arrived)
@@ -198,34 +198,35 @@ class Leaderboards:
 
     def set_data(self, board: str, member: str, data: Any, *, before: Any = UNSET) -> None:
         """Set the data of a member, JSON of up to 1 KiB (a name, an avatar); None removes it. With
-        `before` only where the member has this data now, None for none.
+        `before`, the data is set only if the member's current data equals it (None: has no data).
 
-        Lists return it with `with_data=True`. It never affects ranks. Raises InvalidData,
-        DataTooLarge, and DataMoved where the member has other data than `before`.
+        Lists return the data with `with_data=True`. It never affects ranks. Raises InvalidData,
+        DataTooLarge, and DataMoved if the member has other data than `before`.
         """
         return self._store.write(SetData(board, member, data, before))
 
     def remove(self, board: str, member: str) -> bool:
         """Remove a member and its data from every ranking of a board; return whether it was in any.
 
-        The ids of its events stay remembered.
+        The ids of its events stay remembered, so these events are not counted again.
         """
         return self._administration.write(RemoveMember(board, member))
 
     def mend(self, board: str, rankings: Sequence[RankingEntries], *, at: Any = None) -> int:
-        """Replace entries of rankings as a whole, with the times that decide between equal scores;
-        return how many were replaced.
+        """Replace whole entries of rankings, with the times that decide between equal scores;
+        return the number of entries that were replaced.
 
-        For entries that were read elsewhere, such as in a ledger; unlike an event, it counts in no
-        other window. Entries with `expected` are replaced only where the ranking has those. Periods
-        that are no longer kept are left out. In event time `at` is the board's time from then on,
-        if that is later. Raises InvalidEntry, and for windows that change with time as well.
+        This is for entries that were read elsewhere, such as in a ledger. An entry is replaced in
+        the given window only, whereas an event counts in all windows. With `expected`, an entry is
+        replaced only if the current one is as expected. Periods that are no longer kept are left
+        out. In event time, the board's time becomes `at` if that is later. Raises InvalidEntry,
+        also for a window with entries that change with time.
         """
         return self._administration.write(Mend(board, rankings, at_ms(at)))
 
     def position(self, board: str, source: str) -> str | None:
         """Return the position last committed for a source imported into a board, or None. Raises
-        ShardsDiffer where a shard of the board lost its newest writes."""
+        ShardsDiffer if a shard of the board has lost its newest writes."""
         return self._store.position(board, str(source))
 
     def positions(self, board: str) -> dict[str, str]:
@@ -365,9 +366,9 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Sequence[Rank | None]:
-        """Return the ranks of up to 10,000 members at one moment, in the order of the arguments;
-        None for each that is not ranked. Below the head of a board they may be `Estimate`s. O(k log
-        n)."""
+        """Return the ranks of up to 10,000 members, in the order of the arguments, all at the same
+        moment; None for each member that is not ranked. Below the head of a board they may be
+        `Estimate`s. O(k log n)."""
         listed = checked_members(members)
         if period is None and by is None and not labels and type(board) is str:
             ranks = self._cached_view(
@@ -392,8 +393,8 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> dict[str, Standing | None]:
-        """Return a member's standing in the current period of every window, all of one moment; None
-        for a window in which it is not ranked. O(windows · log n)."""
+        """Return a member's standing in the current period of every window, all at the same moment;
+        None for a window in which the member is not ranked. O(windows · log n)."""
         return self._ask(
             board,
             Card(
@@ -440,9 +441,9 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Page:
-        """Return those of the given members (friends, for example) that are ranked, in the order of
-        the ranking. `place` is the rank among them, in the board's rank style. At most 10,000. O(k
-        log n)."""
+        """Return the given members (friends, for example) that are ranked, in the order of the
+        ranking. `place` is the rank among them, in the board's rank style. At most 10,000. O(k log
+        n)."""
         return self._ask(
             board,
             StandingsOf(
@@ -465,9 +466,9 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         with_data: bool = False,
     ) -> list[StoredEntry]:
-        """Return the entries of members as they are stored, in their order, with the times that
-        decide between equal scores; one that is not ranked has an entry without a score, and with
-        its data all the same. O(members * log n)."""
+        """Return the stored entries of members, in the order of the arguments, with the times that
+        decide between equal scores. The entry of a member that is not ranked has no score, but its
+        data if that is requested. O(members * log n)."""
         return self._ask(
             board,
             EntriesOf(
@@ -574,7 +575,7 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> int:
-        """Return how many members have scores from low to high, ends included. O(log n)."""
+        """Return the number of members with scores from low to high, ends included. O(log n)."""
         return self._ask(
             board,
             Count(
@@ -682,7 +683,7 @@ class Leaderboards:
         previous call. A reader of many boards need not poll each of them: it calls this, and reads
         the changes of the boards that are named.
 
-        `boards` is None without a cursor and whenever it is not known which boards have changes,
+        `boards` is None without a cursor and when the store cannot tell which boards have changes,
         such as after a restart: then read all of them. The answer may leave a board out if a
         process or a server is lost, so read every board at long intervals, too. Raises
         InvalidCursor. O(boards returned).
@@ -694,7 +695,7 @@ class Leaderboards:
     @overload
     def stats(self, board: str) -> BoardStats: ...
     def stats(self, board: str | None = None) -> Stats | BoardStats:
-        """Return figures of a board (members, rankings, memory, ids remembered), or of the whole
+        """Return statistics of a board (members, rankings, memory, ids remembered), or of the whole
         store.
 
         O(rankings).

@@ -1,8 +1,8 @@
-"""Recording administrative calls in the audit log of a store.
+"""Records administrative calls in the audit log of a store.
 
 A service writes the entries of its calls itself, with the keys of the callers. A program that holds
 the boards itself passes its administrative verbs through a `Recorded` store, so that each of them
-is recorded. `call_of` is the list of them, besides `rebuild` and `accept_clock`.
+is recorded. These verbs are `rebuild`, `accept_clock` and the commands in `call_of`.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _EVENT_FIELDS = ("member", "value", "at", "id", "labels")
 
 
 class AdministrativeCall(Struct, frozen=True):
-    """A call to be recorded: its verb, the board or other name that it is about, and its
+    """An administrative call to be recorded: its verb, its board or other target, and its
     arguments."""
 
     verb: str
@@ -46,8 +46,8 @@ class AdministrativeCall(Struct, frozen=True):
 
 
 def call_of(command: Command[Any]) -> AdministrativeCall | None:
-    """Return how a command is recorded, with the arguments that a service would get in the body;
-    None for a command that is not recorded."""
+    """Return the audit record of a command, with the arguments as in the body of an HTTP request;
+    None if commands of this kind are not recorded."""
     match command:
         case Submit(board, event, absolute=True):
             fields = zip(_EVENT_FIELDS, event, strict=True)
@@ -71,11 +71,12 @@ _ACCEPT_CLOCK = AdministrativeCall("accept_clock")
 
 
 class Recorder:
-    """Writes entries to an audit log in the name of this program; to none if `log` is None.
+    """Writes entries to an audit log in the name of this program. If `log` is None, it writes
+    nothing.
 
-    `by` names the program, and `now_ms` is the clock of the machine. A call that was refused is not
-    recorded. An entry that cannot be written is the warning NotInAuditLog, since the call itself
-    has been carried out.
+    `by` names the program, and `now_ms` is the clock of the machine. A refused call is not
+    recorded. If an entry cannot be written, there is a warning NotInAuditLog but no error, since
+    the call itself was carried out.
     """
 
     def __init__(self, log: AuditStore | None, by: str, now_ms: Callable[[], int]) -> None:
@@ -85,7 +86,8 @@ class Recorder:
 
     @contextmanager
     def call(self, call: AdministrativeCall) -> Iterator[None]:
-        """Record the action of this block; the entry is durable when it ends."""
+        """Record the call that is made in the `with` block; the entry is durable at the end of the
+        block."""
         try:
             yield
         except BaseException as error:
@@ -103,7 +105,7 @@ class Recorder:
             warn_of_missing([entry], failed)
 
     def entry(self, call: AdministrativeCall, error: BaseException | None) -> AuditEntry | None:
-        """Return the entry of a call that ended with this error or with none; None if the call was
+        """Return the entry of a call that ended with `error`, or without one; None if the call was
         certainly not carried out."""
         status = _status(error)
         if not is_recorded(status):
@@ -120,8 +122,9 @@ class Recorder:
 
 
 def _status(error: BaseException | None) -> int:
-    """Return the status of a call that ended with this error. In a child of the process that opened
-    the store nothing is carried out, and its files must not be touched."""
+    """Return the HTTP status for a call that ended with `error`. A child of the process that opened
+    the store gets the status of a closed store: it carries out nothing and must not touch the
+    files."""
     if error is None:
         return DONE
     if isinstance(error, Forked):
@@ -130,7 +133,8 @@ def _status(error: BaseException | None) -> int:
 
 
 def _bounded(request: Any) -> Any:
-    """Return the arguments of a call as a document, or their length if they are long."""
+    """Return the arguments of a call as a JSON document, or their length in bytes if they are
+    long."""
     if request is None:
         return None
     try:
@@ -138,7 +142,7 @@ def _bounded(request: Any) -> Any:
             written = request.to_json()
         else:
             written = msgspec.json.encode(request, enc_hook=str)
-    except (TypeError, ValueError, RecursionError):  # of a call that may not have read them
+    except (TypeError, ValueError, RecursionError):  # a refused call may have any arguments
         return None
     if len(written) > MAX_REQUEST_BYTES:
         return {"bytes": len(written)}
@@ -146,7 +150,7 @@ def _bounded(request: Any) -> Any:
 
 
 def warn_of_missing(entries: Sequence[AuditEntry], error: Exception) -> None:
-    """Warn that entries could not be written."""
+    """Warn about entries that could not be written."""
     for entry in entries:
         what = " ".join(str(error).split())
         warnings.warn(
@@ -156,7 +160,7 @@ def warn_of_missing(entries: Sequence[AuditEntry], error: Exception) -> None:
 
 class BatchedAudit:
     """An audit log for the tasks of an event loop. Entries that are added at the same time share
-    one write, so recording a `set` costs no more than its own commit.
+    one write, so recording a `set` adds little time to it.
 
     Entries that could not be stored are passed to `failed` with the error.
     """
@@ -171,7 +175,7 @@ class BatchedAudit:
         self._written: asyncio.Future[None] | None = None
 
     async def add(self, entry: AuditEntry) -> None:
-        """Write an entry; it is durable when this returns, or was passed to `failed`."""
+        """Add an entry. On return it is durable, or it was passed to `failed`."""
         self._waiting.append(entry)
         loop = asyncio.get_running_loop()
         if self._written is None:
@@ -188,7 +192,8 @@ class BatchedAudit:
             try:
                 await asyncio.to_thread(self._store.add, entries)
             except Exception as error:
-                # Called by the loop: an error in it must not keep the callers waiting.
+                # Called later by the loop, so that an error in it does not keep the callers
+                # waiting.
                 asyncio.get_running_loop().call_soon(self._failed, entries, error)
             if written is not None:
                 written.set_result(None)
@@ -210,7 +215,7 @@ class Administration(Protocol):
 
 
 class Recorded:
-    """Implementation of `Administration` that records the calls of a store."""
+    """Passes calls to a store and records those that are administrative."""
 
     def __init__(self, store: Store, recorder: Recorder) -> None:
         self._store = store
@@ -233,7 +238,7 @@ class Recorded:
 
 
 class AsyncRecorded:
-    """The same for tasks of an event loop: its methods return awaitables."""
+    """Like `Recorded` for the tasks of an event loop: its methods return awaitables."""
 
     def __init__(self, store: AsyncStore, recorder: Recorder) -> None:
         self._store = store

@@ -1,10 +1,9 @@
-"""Putting a deployment together: the only package that names the concrete parts.
+"""Opens deployments: the only package that names the concrete classes of stores.
 
-A deployment is named by a URL. A folder's path (or `file:` and a path) names the embedded
-deployment, with the log in SQLite and the index in memory. `memory:` keeps the log in memory as
-well, and its data ends with the process. `redis://…` and its variants name the direct deployment,
-with the boards on an index server: `direct`. `http://…` and `https://…` name a server, which
-`connect` does not open: `remote` returns the verbs over it.
+A deployment is named by a URL. The path of a folder (or `file:` and a path) is a store in this
+process, with its log in SQLite and its index in memory. `memory:` also has its log in memory, so
+its data ends with the process. `redis://…` and its variants name an index server with the boards:
+`direct`. `http://…` and `https://…` name a laurels service: `remote`.
 """
 
 from .audit import audit_log_of, recorder_of

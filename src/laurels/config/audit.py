@@ -1,4 +1,4 @@
-"""Opening an audit log while another process may have the boards open."""
+"""Opens audit logs, also while another process has the boards open."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -33,8 +33,9 @@ def audit_log_of(url: str) -> Iterator[AuditStore]:
 
 @contextmanager
 def recorder_of(url: str) -> Iterator[Recorder]:
-    """Open a recorder of calls that are no verbs of boards, such as those of keys. A service
-    records its calls itself, so for its URL nothing is recorded. Raises as `audit_log_of`."""
+    """Open a recorder of calls that are not verbs of `Leaderboards`, such as those that manage
+    keys. For the URL of a service it records nothing, since the service itself does. Raises the
+    errors of `audit_log_of`."""
     if is_remote(url):
         yield recorder(None)
         return

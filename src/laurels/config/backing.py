@@ -1,4 +1,4 @@
-"""Opening the parts of a server: its store, its key store and its audit log."""
+"""Opens what a server needs: its store, its key store and its audit log."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def key_store_of(url: str, warned: Callable[[str], None]) -> "Iterator[KeyStore]":
-    """Open the key store of a folder, which is locked meanwhile, or of an index server; `warned` is
-    called with each warning for the operator.
+    """Open the key store of a folder, which stays locked until the end of the block, or of an index
+    server. `warned` is called with each warning for the operator.
 
     Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked if a server has the folder open.
     """
@@ -55,7 +55,7 @@ async def servable(
     `warn` is called with each problem of its files. Raises the errors of `connect` and `direct`."""
     from laurels.stores.local.files.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
-    from laurels.wire.keys import MemoryKeyStore  # noqa: PLC0415 (only the service)
+    from laurels.wire.keys import MemoryKeyStore  # noqa: PLC0415 (only a server needs it)
 
     if is_direct(url):
         direct = await direct_here(url, clock, create=True, max_clock_step=max_clock_step)

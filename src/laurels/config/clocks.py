@@ -1,4 +1,4 @@
-"""The clock of this machine, guarded against leaps."""
+"""The clock of this machine, guarded against sudden jumps."""
 
 import time
 from pathlib import Path

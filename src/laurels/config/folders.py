@@ -31,9 +31,9 @@ def restore(file: Path, url: str, *, progress: Progress) -> Backup:
 
 
 def rewind(url: str, until_ms: int | None, *, dry_run: bool) -> Rewound:
-    """Bring the folder of a deployment back to an instant, by default to now; no process may use it
-    meanwhile. Raises NothingToBackUp without a folder, Locked, and the errors of `rewind.rewind`.
-    """
+    """Rewind the folder of a deployment to an instant, by default to now. No other process may use
+    the folder at that time. Raises NothingToBackUp if the deployment has no folder, Locked, and the
+    errors of `rewind.rewind`."""
     folder = Folder(folder_with_files(url), create=False)
     try:
         log = SqliteLog(folder.log_path)

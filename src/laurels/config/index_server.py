@@ -69,7 +69,8 @@ def direct_beside(
     log_keep: object = None,
     max_clock_step: str | int | None = None,
 ) -> "RedisStore":
-    """Open the service over an index server on a loop in a thread, which ends with the service."""
+    """Open a store on an index server, with an event loop in its own thread, which ends when the
+    store is closed."""
     from laurels.stores.redis.connection.loop import LoopThread  # noqa: PLC0415 (the package is optional)
 
     thread = LoopThread()
@@ -92,7 +93,7 @@ async def direct_here(
     log_keep: object = None,
     max_clock_step: str | int | None = None,
 ) -> "RedisStore":
-    """Open the service over an index server on the running event loop."""
+    """Open a store on an index server, on the running event loop."""
     from laurels.stores.redis.connection.connection import connect as connect_to  # noqa: PLC0415
     from laurels.stores.redis.connection.connection import redis_address  # noqa: PLC0415
     from laurels.stores.redis.index.audit import RedisAudit  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Opening a store in this process: its log in a folder or in memory, its index in memory."""
+"""Opens stores in this process: the log in a folder or in memory, the index in memory."""
 
 import secrets
 import time
@@ -34,7 +34,7 @@ def connect(
     log_keep: bool | None = None,
     max_clock_step: str | int | None = None,
 ) -> Service:
-    """Open the deployment of a URL as a service, recovered from its snapshots and its log."""
+    """Open the store of a URL in this process, recovered from its snapshots and its log."""
     max_step_ms = parse_max_step(max_clock_step)
     url = fspath(url) if isinstance(url, PathLike) else url
     if url == "memory:":

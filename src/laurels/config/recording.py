@@ -1,4 +1,5 @@
-"""Recording what programs on this machine administer: in whose name, and by which clock."""
+"""The recorders of administrative calls that programs on this machine make, with the program's
+name, its user and the system's clock."""
 
 import os
 import pwd
@@ -18,8 +19,8 @@ _program: ContextVar[str] = ContextVar("laurels program", default="a program")
 
 @contextmanager
 def recorded_as(program: str) -> Iterator[None]:
-    """Return a context manager in which stores are opened by a program of this name, which
-    distinguishes the command line from other programs in the audit log."""
+    """Record the calls of stores that are opened in this `with` block under this program's name,
+    which distinguishes the command line from other programs in the audit log."""
     token = _program.set(program)
     try:
         yield
@@ -33,7 +34,8 @@ def recorded_verbs(store: Servable) -> Leaderboards:
 
 
 def recorded_verbs_async(store: Servable) -> AsyncLeaderboards:
-    """Return the same for the running event loop."""
+    """Return the verbs over a store in this process for an event loop, recorded in its audit
+    log."""
     return AsyncLeaderboards(store, recorder(store.audit_log))
 
 

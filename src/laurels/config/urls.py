@@ -1,4 +1,4 @@
-"""The URLs that name a store: the kind of each, and its folder."""
+"""The URLs of stores: which kind of store each names, and its folder."""
 
 from os import PathLike
 from pathlib import Path
