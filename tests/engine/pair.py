@@ -1,4 +1,4 @@
-"""A native set and a plain one that get the same changes and the same queries."""
+"""A native ranked set and a plain one that get the same changes and the same queries."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -16,12 +16,13 @@ def intern(roster: Roster, members: Iterable[bytes]) -> "array[int]":
 
 
 def by_word(rows: Sequence[Row], width: int) -> "list[array[int]]":
-    """Return rows as one column per word."""
+    """Return rows as columns, one array for each word."""
     return [array("q", (row[word] for row in rows)) for word in range(width)]
 
 
 class Pair:
-    """Both sets over one roster of given members; every member is named by its index there."""
+    """Both sets over one roster with the given members. A member is named by its index among
+    them."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class Pair:
         assert self.native.discard(ids) == removed
 
     def compare(self) -> None:
-        """Compare the answers to all queries with the sorted list."""
+        """Compare all entries and ranks with those of the sorted list."""
         self.native.check()
         order = self.plain.order()
         assert len(self.native) == len(order)
@@ -77,7 +78,7 @@ class Pair:
             assert self.native.ranks(self.ids, style) == expected
 
     def compare_pages(self, random: Random) -> None:
-        """Compare slices and ranks of a few random ranges."""
+        """Compare the entries and ranks in a few random ranges."""
         order = self.plain.order()
         for _ in range(4):
             start = random.randint(0, len(order))
@@ -91,7 +92,8 @@ class Pair:
                 assert self.native.list_entries(start, stop, style) == listed
 
     def compare_bounds(self, random: Random, keys: Iterable[Sequence[int]]) -> None:
-        """Compare bounds of keys of any length, with members that are and are not in the roster."""
+        """Compare the positions of keys of any length, also together with members, in the roster or
+        not."""
         for key in keys:
             for right in (False, True):
                 expected = self.plain.bound(key, None, right=right)

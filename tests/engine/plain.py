@@ -1,4 +1,4 @@
-"""The ranked set in its plainest form, a sorted list, which the engine must equal."""
+"""The ranked set in its plainest form, a sorted list, with which the engine is compared."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ Row = tuple[int, ...]
 
 
 class PlainSet:
-    """Entries (words) by member's bytes; everything is answered by sorting anew."""
+    """Entries by the bytes of their member; each query sorts them again."""
 
     def __init__(self, *, columns: int, tie: bool, stamped: bool) -> None:
         self.columns = columns
@@ -37,7 +37,7 @@ class PlainSet:
         return ranks
 
     def bound(self, words: Sequence[int], member: bytes | None, *, right: bool) -> int:
-        """Return how many entries are before a key (or up to and including it, when right)."""
+        """Return how many entries precede a key; with `right`, also those equal to it."""
         key = tuple(words)
         cut = bisect_right if right else bisect_left
         if member is None:

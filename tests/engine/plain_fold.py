@@ -1,4 +1,5 @@
-"""The write rule in its plainest form, from the semantics, which the engine's fold must equal."""
+"""The write rule in its plainest form, written from the documented semantics, with which the
+engine's fold is compared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from tests.engine.plain import Row
 
 @dataclass
 class Kept:
-    """What a member has in one ranking; columns as signed words."""
+    """The entry of a member in one ranking; columns are signed words."""
 
     columns: Row
     stamp: int
@@ -25,7 +26,7 @@ class Event:
     absolute: bool = False
     skipped: bool = False
     rankings: Sequence[int] = (0,)
-    """Per window the ranking that takes it, -1 for none."""
+    """For each window the number of the ranking in which the event counts, -1 if in none."""
 
 
 @dataclass
@@ -41,7 +42,7 @@ class PlainFold:
         return self.rankings.get(ranking, {}).get(member)
 
     def count(self, event: Event) -> int:
-        """Count an event in all its windows or in none; return its status."""
+        """Count an event in all its windows or, if one refuses it, in none; return its status."""
         values = self.relative(event)
         for op, value, low, high in zip(self.ops, values, self.lows, self.highs, strict=True):
             if op != SUM and not low <= value <= high:
@@ -60,8 +61,8 @@ class PlainFold:
         return APPLIED if changed else UNCHANGED
 
     def relative(self, event: Event) -> Row:
-        """Return the values, of an absolute event with its sums as differences to the window
-        `all`."""
+        """Return the values of an event. For an absolute event, sums are the differences to the
+        totals in the window `all`."""
         if not event.absolute or self.all_window < 0:
             return event.values
         kept = self.kept(event.rankings[self.all_window], event.member)

@@ -1,7 +1,8 @@
-"""Rolling windows in their plainest form: every event is kept, and every answer is computed anew.
+"""Rolling windows in their plainest form: every event is kept, and every answer is computed from
+the events.
 
-The engine's rolling sets must equal them. Nothing here depends on how a window moves: the entries
-of a window at a step are folded from the events of its steps, by the semantics alone.
+The engine's rolling sets are compared with them. Nothing here depends on how a window moves: the
+entries of a window at any step are folded from the events of its steps.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +15,7 @@ from tests.engine.plain import Row
 
 
 class Kept(NamedTuple):
-    """What a member has in a window or step; columns as signed words."""
+    """The entry of a member in a window or step; columns are signed words."""
 
     columns: Row
     stamp: int
@@ -22,7 +23,7 @@ class Kept(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """An event that counted, its sums as differences."""
+    """An event that was counted; for absolute events, sums are differences."""
 
     values: Row
     at: int
@@ -31,7 +32,7 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True)
 class Roll:
-    """A rolling window of a number of steps of a number of milliseconds."""
+    """A rolling window with a number of steps of `step_ms` each."""
 
     steps: int
     step_ms: int
@@ -53,7 +54,8 @@ class Event:
 
 
 def step_bound(low: int, high: int, steps: int) -> tuple[int, int]:
-    """Return the bounds of a step's total with which any subset of a window's steps is in range."""
+    """Return the lowest and highest total of one step for which the total of any set of the
+    window's steps is within the range."""
     limit = 2**53 - 1
     if low >= 0:
         return low, min(high, limit // steps)
@@ -64,7 +66,7 @@ def step_bound(low: int, high: int, steps: int) -> tuple[int, int]:
 
 @dataclass
 class PlainBoard:
-    """The windows of a board: None for one that counts every event, else a Roll."""
+    """The events of a board, and its windows: a Roll or, for the window over all events, None."""
 
     ops: Sequence[int]
     lows: Sequence[int]
@@ -75,7 +77,8 @@ class PlainBoard:
     events: dict[int, list[Counted]] = field(default_factory=dict)
 
     def events_of(self, window: int, member: int, now: int) -> list[Counted]:
-        """Return the events of a member that a window counts, in the order in which they came."""
+        """Return the events of a member that are in a window, in the order in which they were
+        counted."""
         roll = self.windows[window]
         events = self.events.get(member, [])
         return [e for e in events if roll is None or roll.takes(e.at, now)]
@@ -84,7 +87,7 @@ class PlainBoard:
         return self.fold(self.events_of(window, member, now))
 
     def live(self, window: int, now: int) -> dict[int, Kept]:
-        """Return all members in a window."""
+        """Return the entries of all members in a window."""
         kept = {member: self.kept(window, member, now) for member in self.events}
         return {member: one for member, one in kept.items() if one is not None}
 
@@ -95,7 +98,7 @@ class PlainBoard:
         return max(roll.number_at(e.at) for e in self.events_of(window, member, now))
 
     def fold(self, events: Sequence[Counted]) -> Kept | None:
-        """Return the entry to which events add up, by the operators."""
+        """Return the entry that results from these events, None if there are none."""
         if not events:
             return None
         newest_at = max(event.at for event in events)
@@ -110,9 +113,9 @@ class PlainBoard:
         return Kept(columns, max(event.stamp for event in events), newest_at)
 
     def cells(self, window: int, member: int, now: int) -> dict[int, Row]:
-        """Return the cells of a member by step. A cell is the entry of the events of its step
-        alone. For best columns there are only cells that no later step beats, each with the steps
-        to its neighbours."""
+        """Return the cells of a member by step. A cell is the entry that the events of its step
+        alone result in. For best columns, a cell that a later step beats is left out, and each cell
+        has its distances to the previous and the next one."""
         roll = self.windows[window]
         assert roll is not None
         by_step: dict[int, list[Counted]] = {}
@@ -134,13 +137,14 @@ class PlainBoard:
         }
 
     def row(self, kept: Kept) -> Row:
-        """Return the words of an entry or cell."""
+        """Return the words of an entry or a cell."""
         stamped = LAST in self.ops and (self.tie == 0 or self.resolution != 1)
         tie = (self.tie * kept.stamp,) if self.tie else ()
         return (*kept.columns, *tie, *((kept.newest_at,) if stamped else ()))
 
     def count(self, event: Event, now: int) -> int:
-        """Count an event in all windows that take it or in none; return its status."""
+        """Count an event in all windows that take it or, if one refuses it, in none; return its
+        status."""
         taking = [i for i, roll in enumerate(self.windows) if not roll or roll.takes(event.at, now)]
         if not taking:
             return UNCHANGED
@@ -155,12 +159,12 @@ class PlainBoard:
         return APPLIED if any(changed) else UNCHANGED
 
     def shown(self, kept: Kept | None) -> tuple[Row, int] | None:
-        """Return the values that decide whether an entry has changed."""
+        """Return the values whose change makes an event `applied` instead of `unchanged`."""
         return None if kept is None else (kept.columns, kept.stamp if self.tie else 0)
 
     def relative(self, event: Event, now: int) -> Row:
-        """Return the values, of an absolute event with its sums as differences to the window
-        `all`."""
+        """Return the values of an event. For an absolute event, sums are the differences to the
+        totals in the window `all`."""
         if not event.absolute or None not in self.windows:
             return event.values
         kept = self.kept(list(self.windows).index(None), event.member, now)

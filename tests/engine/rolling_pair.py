@@ -1,4 +1,4 @@
-"""Native windows of a board and plain ones that get the same changes."""
+"""The native windows of a board and plain ones that get the same changes."""
 
 from array import array
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ LIMIT = 2**53 - 1
 
 
 def rows(ids: "array[int]", words: "Sequence[array[int]]") -> dict[int, Row]:
-    """Return ids and columns of words as rows by id."""
+    """Return the rows of ids and columns of words, by id."""
     assert len(set(ids)) == len(ids)
     return dict(zip(ids, zip(*words, strict=True), strict=True))
 
@@ -31,7 +31,7 @@ def cells(tally: Tally | None) -> dict[int, Row]:
 
 
 class RollingPair:
-    """Both boards over one roster; every member is named by its id."""
+    """A board's windows in both forms, over one roster. A member is named by its index."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class RollingPair:
         self.rollings = [None if roll is None else self.rolling_set(roll) for roll in windows]
 
     def rolling_set(self, roll: Roll) -> RollingSet:
-        """Return a set in which nothing is counted and at this step."""
+        """Return an empty set at the current step."""
         bounds = [
             step_bound(low, high, roll.steps)
             for low, high in zip(self.plain.lows, self.plain.highs, strict=True)
@@ -78,7 +78,7 @@ class RollingPair:
     def apply(
         self, events: Sequence[Event], watch: int = -1, journal: Journal | None = None
     ) -> None:
-        """Count events on both sides and compare statuses and reports, event by event."""
+        """Count events in both, and compare their statuses and reports, event by event."""
         status = bytearray(7 if event.skipped else 0 for event in events)
         stores, rollings, routes = self.routes(events)
         resolution = self.plain.resolution
@@ -116,7 +116,8 @@ class RollingPair:
     def routes(
         self, events: Sequence[Event]
     ) -> "tuple[list[RankedSet | Tally], list[RollingSet | None], list[int | array[int]]]":
-        """Return what each window writes each event to, and the rolling set to which it belongs."""
+        """Return the sets and tallies to write to, the rolling set that each belongs to, and for
+        each window the index of the one that takes each event, -1 for none."""
         stores: list[RankedSet | Tally] = []
         rollings: list[RollingSet | None] = []
         routes: list[int | array[int]] = []
@@ -145,7 +146,8 @@ class RollingPair:
         return self.plain.kept(watch, event.member, self.now)
 
     def go_to(self, now: int, random: Random) -> None:
-        """Let time pass: windows turn as often as they must, or begin anew from their tallies."""
+        """Move to a later time. Each window does all steps up to it, or starts again from its
+        tallies if all its steps have left."""
         self.now = now
         for roll, rolling in zip(self.plain.windows, self.rollings, strict=True):
             if roll is None or rolling is None:
@@ -169,7 +171,7 @@ class RollingPair:
             self.plain.events.pop(member, None)
 
     def state(self) -> list[object]:
-        """Return all that is held, word by word, whether or not the pass is complete."""
+        """Return all entries and cells, word by word; the pass need not be complete."""
         held: list[object] = [entries(self.ranking)]
         for rolling in self.rollings:
             if rolling is not None:
@@ -185,7 +187,7 @@ class RollingPair:
                 rolling.check()
 
     def compare(self) -> None:
-        """Every window's ranking, its tallies, and what is prepared where the pass is complete."""
+        """Compare every ranking, all tallies, and the prepared rankings if the pass is complete."""
         self.check()
         for window, rolling in enumerate(self.rollings):
             if rolling is None:
@@ -217,11 +219,11 @@ class RollingPair:
         }
         for key, cell in held.items():
             if len(cell) > words and key[0] - cell[words] < rolling.leaving:
-                held[key] = (*cell[:words], 0, cell[-1])  # no link to a step that has left
+                held[key] = (*cell[:words], 0, cell[-1])  # remove a link to a step that has left
         assert held == made
 
     def expected(self, window: int, now: int) -> dict[int, Row]:
-        """Return the entries that the ranking of a rolling window has at a time."""
+        """Return the entries that the ranking of a rolling window should have at `now`."""
         return {
             self.ids[member]: (*self.plain.row(kept), self.plain.newest(window, member, now))
             for member, kept in self.plain.live(window, now).items()

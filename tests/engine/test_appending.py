@@ -1,4 +1,5 @@
-"""Rows put in ranking order become whole leaves, and no answer differs because of that."""
+"""Rows that are put in ranking order become full leaves, with the same answers as any other
+rows."""
 
 from array import array
 from random import Random
@@ -54,7 +55,8 @@ def test_sorted_rows_make_the_same_ranking(dense: bool, size: int, spread: int) 
     random.shuffle(shuffled)
     put(slow, shuffled, 1)
     same(quick, slow, style)
-    # Rows that come in order again exist already: they are assigned, and some of them move.
+    # Now the rows are of members that have entries already: entries are changed, and some of them
+    # move.
     again = in_order(random, spread)[: MEMBERS // 2]
     put(quick, again, size)
     put(slow, again, 1)

@@ -1,4 +1,4 @@
-"""A deferred set ranks, when it is refreshed, what an ordinary one beside it ranks live."""
+"""A deferred rolling set, when it is refreshed, has the ranking that an ordinary one has live."""
 
 from array import array
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ STEP_MS = 10
 
 
 class Beside:
-    """An ordinary rolling set and a deferred one that get the same changes."""
+    """An ordinary rolling set and a deferred one, which get the same changes."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class Beside:
         )
 
     def count(self, rng: Random, size: int, journal: Journal | None = None) -> None:
-        """Count the same events in both; the deferred one reports its entries as they were last
-        refreshed."""
+        """Count the same events in both. The deferred one reports the entries of its last
+        refresh."""
         oldest = (self.now // STEP_MS - self.steps + 1) * STEP_MS
         ats = array("q", [rng.randint(oldest, self.now) for _ in range(size)])
         members = array("I", [rng.choice(self.ids) for _ in range(size)])
@@ -92,7 +92,8 @@ class Beside:
         assert entries(self.deferred.live) == shown
 
     def later(self, ms: int) -> None:
-        """Let time pass; what is built of the deferred set is discarded when a step ends."""
+        """Move to a later time. If a step ends, the deferred set discards what it has built so
+        far."""
         self.now += ms
         running = self.now // STEP_MS
         while self.ordinary.running < running:

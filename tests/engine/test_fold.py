@@ -1,4 +1,5 @@
-"""The write rule equals the plain one: every operator, tie and resolution, in several windows."""
+"""The engine's write rule equals the plain one for every operator, tie rule and resolution, in
+several windows."""
 
 from array import array
 from collections.abc import Sequence
@@ -43,7 +44,7 @@ OPS = [
 
 
 class Board:
-    """The native fold and the plain one, which get the same events."""
+    """The native fold and the plain one, which count the same events."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class Board:
         )
 
     def apply(self, events: Sequence[Event], watch: int = -1) -> bytearray:
-        """Count events on both sides and compare statuses and reports."""
+        """Count events in both, and compare their statuses and reports."""
         status = bytearray(7 if event.skipped else 0 for event in events)
         reported = apply(
             self.shape,
@@ -118,7 +119,7 @@ class Board:
         return kept.columns if kept else None
 
     def compare(self) -> None:
-        """Compare the members of every ranking and their words."""
+        """Compare the members and words of every ranking."""
         for ranking, native in enumerate(self.rankings):
             native.check()
             kept = self.plain.rankings.get(ranking, {})
@@ -201,7 +202,8 @@ def test_a_repeat_of_the_best_is_unchanged() -> None:
 
 
 def test_a_large_ranking(scaled: Scaled) -> None:
-    """The ranking is so large that the fold looks ahead: hot members, new members, far moves."""
+    """The ranking is so large that the fold prefetches. There are frequent members, new members and
+    moves over a long distance."""
     random = Random(5)
     board = Board([SUM], members=90_000, all_window=0)
     at = 0
@@ -225,8 +227,8 @@ def test_a_large_ranking(scaled: Scaled) -> None:
 
 @pytest.mark.parametrize("ops", [[SUM], pytest.param([LAST, SUM], marks=pytest.mark.torture)])
 def test_members_in_sequence(ops: Sequence[int]) -> None:
-    """Every event has a different member: they are visited in another order than they came, with
-    the same result."""
+    """Every event has a different member, in sequence. They are counted in another order than they
+    arrived, with the same result."""
     random = Random(f"in sequence {ops}")
     board = Board(ops, members=90_000, rankings=2, bound=5_000, all_window=0)
     for count in (70_000, 20_000, 400):
@@ -240,7 +242,7 @@ def test_members_in_sequence(ops: Sequence[int]) -> None:
 
 
 def test_a_stretch_of_members_in_sequence() -> None:
-    """Events that are counted in another order are reported in the order in which they came."""
+    """Events that are counted in another order are reported in the order of their arrival."""
     random = Random(8)
     whole, alone = (Board([SUM], members=90_000) for _ in range(2))
     count, start, stop = 90_000, 1_000, 71_000
@@ -329,7 +331,7 @@ def test_columns_that_do_not_fit_together() -> None:
 def rolling_set(
     board: Board, shape: Shape | None = None, roster: Roster | None = None
 ) -> RollingSet:
-    """Return a window of two steps, whose current step is 1."""
+    """Return a rolling window of two steps, of which step 1 is running."""
     columns = len(board.plain.ops)
     return RollingSet(
         board.roster if roster is None else roster,

@@ -1,4 +1,5 @@
-"""The ranked set at every size: one leaf, branches, several levels of them, and back again."""
+"""The ranked set at every size: one leaf, branches, several levels of branches, and back to one
+leaf."""
 
 from array import array
 from random import Random
@@ -19,7 +20,7 @@ def members(count: int) -> list[bytes]:
 
 
 def in_order(random: Random, kind: str, count: int) -> list[int]:
-    """Return the indexes of all members, in the order in which they enter and leave."""
+    """Return the indexes of all members, in an order in which to add or remove them."""
     places = list(range(count))
     if kind == "falling":
         places.reverse()
@@ -53,7 +54,8 @@ def test_up_and_down_again(kind: str, dense: bool) -> None:
 
 
 def test_a_steady_state_of_moves(scaled: Scaled) -> None:
-    """Members keep moving far and near, through splits and joins of every kind."""
+    """Members move over long and short distances, so that leaves and branches are split and joined
+    in every way."""
     random = Random(7)
     pair = Pair(members(MEMBERS), columns=2, tie=True, dense=True)
     for step in range(scaled(4, 12)):
@@ -69,8 +71,8 @@ def test_a_steady_state_of_moves(scaled: Scaled) -> None:
 
 
 def test_a_sparse_set_over_a_large_roster() -> None:
-    """The set has few of many members, so its table is hashed; with more members, parts become
-    dense."""
+    """The set has few of the roster's many members, so its table is hashed; when it has more, parts
+    of the table become arrays."""
     random = Random(11)
     pair = Pair(members(MEMBERS), columns=1)
     for share in (2, 20, 60, 98, 30, 3):
@@ -83,7 +85,8 @@ def test_a_sparse_set_over_a_large_roster() -> None:
 
 @pytest.mark.parametrize("leaves", [1, 2, 4, 119, 120, 200, 225, 233, 237, 238, 239, 240, 241])
 def test_a_leap_in_values_at_any_size(leaves: int) -> None:
-    """Entries have values far from all earlier ones, so pages of every size are packed anew."""
+    """New entries have values far from all earlier ones, so leaves of every size are packed
+    again."""
     near = min(127 * leaves, MEMBERS - 1_000)
     pair = Pair(members(near + 1_000), columns=1, tie=True)
     pair.put(range(near), [(place, -place) for place in range(near)])
@@ -96,7 +99,7 @@ def test_a_leap_in_values_at_any_size(leaves: int) -> None:
 
 
 def test_away_and_back_to_the_same_key() -> None:
-    """The keys are edges of pages: the member leaves, and returns to its old position."""
+    """Each member leaves its key and returns to it. Some of these keys are edges of branches."""
     pair = Pair(members(1_000), columns=1)
     pair.put(range(1_000), [(place,) for place in range(1_000)])
     for place in range(1_000):
@@ -106,7 +109,7 @@ def test_away_and_back_to_the_same_key() -> None:
 
 
 def test_moves_between_pages_that_join() -> None:
-    """A batch predicts where entries go, and leaves there are joined before it is done."""
+    """The batch predicts where its entries will be, and meanwhile leaves are joined there."""
     random = Random(17)
     pair = Pair(members(300_000))
     pair.put(range(300_000), [(place,) for place in range(300_000)])
@@ -117,7 +120,8 @@ def test_moves_between_pages_that_join() -> None:
 
 
 def test_ids_far_apart() -> None:
-    """The members are every 64th of the roster: the table's directory grows deep on one side."""
+    """The members are every 64th of the roster, so the table's directory is deep on one side
+    only."""
     pair = Pair(members(1_000_000))
     far = range(0, 1_000_000, 64)
     near = range(0, 1_000_000, 17)

@@ -1,4 +1,5 @@
-"""Events as columns: the fast path and `parse` together read every batch as `parse` alone."""
+"""Events as columns: gathering a batch with the fast path gives the same columns as `parse`
+alone."""
 
 from array import array
 from collections.abc import Sequence
@@ -19,7 +20,8 @@ class RefusedError(Exception):
 
 
 class Rules:
-    """The rules for gathering events in plain form, and how often they were called."""
+    """The rules for gathering events in plain form, and the number of times that `parse` was
+    called."""
 
     def __init__(
         self, multipliers: Sequence[int], lows: Sequence[int], highs: Sequence[int]
@@ -39,7 +41,8 @@ class Rules:
         return self.text(member), self.units(given), self.at(at), id and self.text(id), labels
 
     def labelled(self, labels: object) -> int:
-        """Return the number of labels, which are themselves a number here."""
+        """Return the number of a label set; in this test, label sets are numbers already, and 7
+        means none."""
         if labels is None:
             return 7
         if not isinstance(labels, int):
@@ -90,7 +93,7 @@ class Rules:
 
 
 def rows_of(columns: Columns) -> list[Row]:
-    """Return the events of gathered columns, one by one."""
+    """Return the events of gathered columns as rows."""
     rows: list[Row] = []
     start = 0
     for i, length in enumerate(columns.lengths):
@@ -105,7 +108,7 @@ def rows_of(columns: Columns) -> list[Row]:
 
 
 def compare(rules: Rules, events: Sequence[object]) -> Columns:
-    """Gather a batch and compare with what `parse` alone makes of it."""
+    """Gather a batch, and compare the columns with the results of `parse` for each event."""
     columns = rules.gather(events)
     rows, kept, refused = [], [], []
     for place, event in enumerate(events):
@@ -218,7 +221,8 @@ def test_an_empty_batch() -> None:
 
 
 def test_errors_are_without_their_frames_from_the_start() -> None:
-    """This is so even while the batch is read, when the collector would go through all frames."""
+    """No error has a traceback while the batch is still being read. The garbage collector would
+    otherwise visit all frames of all errors."""
     rules, raised = Rules([1], [0], [10]), list[RefusedError]()
 
     def parse(event: object) -> Row:

@@ -1,4 +1,5 @@
-"""The outline of a body agrees with what a decoder makes of it, and its pieces form the whole."""
+"""The outline of an encoded body agrees with the decoded document, and its pieces together are the
+whole body."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def spaced(random: Random, document: Any) -> bytes:
 
 
 def weight(document: Any) -> int:
-    """Return how many values there are in a document, as msgpack counts them."""
+    """Return the number of values in a document, as msgpack counts them."""
     if isinstance(document, list):
         return 1 + sum(map(weight, document))
     if isinstance(document, dict):

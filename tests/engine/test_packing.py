@@ -1,5 +1,5 @@
-"""Columns of integers are packed in few bytes and unpacked unchanged; joined texts are split
-again."""
+"""Packed columns of integers take few bytes and unpack to the same values; joined texts split to
+the same texts."""
 
 from array import array
 

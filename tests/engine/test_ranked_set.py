@@ -1,4 +1,4 @@
-"""The ranked set equals a sorted list, in every shape and at every size."""
+"""The ranked set equals a sorted list for every shape and size."""
 
 from random import Random
 
@@ -16,17 +16,18 @@ SHAPES = [
     for dense in (False, True)
 ]
 SPREADS = [3, 1_000, 2**53 - 1, 2**63 - 1]
-"""How far scores are from 0: ties galore, small values, 53 bits, 64 bits."""
+"""The largest absolute value of a score: many ties, small values, 53 bits, 64 bits."""
 CASES = [
     (*shape, SPREADS[(i + i // 8 + further) % 4])
     for further in range(4)
     for i, shape in enumerate(SHAPES)
 ]
-"""Every shape with every spread; among the first, as many as there are shapes, each has one."""
+"""Every shape with every spread. The first cases, as many as there are shapes, have each shape
+once."""
 
 
 def some_members(random: Random, count: int) -> list[bytes]:
-    """Return distinct members, many of which begin with another one."""
+    """Return distinct members, many of which are prefixes of others."""
     members: set[bytes] = set()
     while len(members) < count:
         stem = random.choice(["m", "member-", "mm", "é"]) + "0" * random.randint(0, 12)
@@ -42,7 +43,7 @@ def some_row(random: Random, width: int, spread: int) -> Row:
 
 
 def some_keys(random: Random, pair: Pair, spread: int) -> list[Row]:
-    """Return keys of each length, of entries and of none."""
+    """Return keys of each length, both of existing entries and random ones."""
     ordered = pair.plain.ordered
     rows = [*pair.plain.rows.values()][:20] or [(0,) * pair.plain.width]
     keys = [random.choice(rows)[: random.randint(0, ordered)] for _ in range(6)]

@@ -1,4 +1,5 @@
-"""Structures that were reserved for many members, or copied, answer as those that grew."""
+"""Structures that reserve memory for many members, or are copied, give the same answers as those
+that grew."""
 
 from __future__ import annotations
 
@@ -95,7 +96,7 @@ def test_what_is_prepared_is_a_copy_of_what_is_live(members: int, scaled: Scaled
         assert new.prepared.slice(0, members) == new.live.slice(0, members)
         assert new.prepared.nbytes == new.live.nbytes
         new.check()
-    # The copy changes on its own: it shares nothing with the original.
+    # The copy shares no memory with the original, so it can change.
     pair.rollings[0] = new
     for _ in range(scaled(5, 20) if members else 0):
         pair.apply([some_event(random, pair, 9, roll.step_ms, roll.steps) for _ in range(100)])

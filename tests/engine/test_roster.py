@@ -1,4 +1,4 @@
-"""The roster holds every member once, for ever, under the same id."""
+"""The roster gives each member one id, which never changes."""
 
 from array import array
 from random import Random

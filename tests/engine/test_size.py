@@ -1,4 +1,4 @@
-"""The memory that the engine's structures take."""
+"""How much memory the engine's structures take."""
 
 from array import array
 from random import Random
@@ -23,8 +23,8 @@ def test_small_sets_are_small() -> None:
 
 
 def test_large_sets_are_dense() -> None:
-    """The bytes an entry takes in total, with a column and a tie, after random entries and
-    updates."""
+    """With a column and a tie word, an entry takes less than 25 bytes of the whole set's memory,
+    even after random updates."""
     random = Random(13)
     pair = Pair(members(100_000), columns=1, tie=True)
     for _ in range(2):
@@ -41,7 +41,8 @@ def test_the_roster_is_compact() -> None:
 
 
 def tally_of(members: int, of: int) -> Tally:
-    """Return the tally of an hour in which this many of the roster's members made small sums."""
+    """Return the tally of an hour in which `members` of the roster's `of` members have small
+    sums."""
     random = Random(members)
     tally = Tally(columns=1, tie=True, stamped=False, linked=False)
     ids = array("I", random.sample(range(of), k=members))
@@ -55,7 +56,8 @@ def tally_of(members: int, of: int) -> Tally:
 
 @pytest.mark.parametrize("members", [1_000, 1_700, 3_000, 10_000, 17_000, 60_000, 100_000])
 def test_tallies_are_compact(members: int) -> None:
-    """The bytes a cell takes in total, with a small sum and a time of the hour."""
+    """With a small sum and a time within the hour, a cell takes less than 13.5 bytes of the whole
+    tally's memory."""
     for of in (members, 20 * members):
         assert tally_of(members, of).nbytes < 13.5 * members
 
@@ -75,7 +77,7 @@ def test_small_tallies_are_small() -> None:
 
 
 def test_small_rolling_windows_are_small() -> None:
-    """Ten members are in five of the 168 hours of a week."""
+    """Ten members have events in five of the 168 hours of a week."""
     hour_ms = 3_600_000
     pair = RollingPair([SUM], [Roll(168, hour_ms)], members=10)
     for hour in range(0, 50, 10):

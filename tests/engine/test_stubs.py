@@ -1,4 +1,4 @@
-"""The type stubs of the engine agree with the extensions."""
+"""The type stubs of the engine agree with the compiled modules."""
 
 import subprocess
 import sys

@@ -1,5 +1,4 @@
-"""The tally equals a dict while it grows and shrinks through every size, and takes little
-memory."""
+"""The tally equals a dict while it grows and shrinks through every size, and uses little memory."""
 
 from array import array
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ SHAPES = [
     for stamped, linked in ((False, False), (True, False), (False, True))
 ]
 GOLDEN = 0x9E3779B1
-"""A member's place in hash order is its id times this, modulo 2**32."""
+"""A member's place is its id times this number, modulo 2**32."""
 
 
 class TallyPair:
@@ -39,7 +38,7 @@ class TallyPair:
         assert self.native.discard(array("I", ids)) == removed
 
     def compare(self, ids: Sequence[int]) -> None:
-        """Compare the answers to all queries about these members."""
+        """Compare all answers about these members, and all cells."""
         self.native.check()
         assert len(self.native) == len(self.plain)
         assert self.native.width == self.width
@@ -51,7 +50,7 @@ class TallyPair:
 
 
 def scanned(tally: Tally, limit: int) -> dict[int, Row]:
-    """Return all cells, read in several calls, none of them twice."""
+    """Return all cells, read in several calls; assert that none is returned twice."""
     met: dict[int, Row] = {}
     place = 0
     while place < END:
@@ -88,8 +87,8 @@ def test_random_changes(columns: int, tie: bool, stamped: bool, linked: bool, sp
 
 @pytest.mark.parametrize("kind", ["in order", "shuffled", "sparse"])
 def test_up_and_down_again(kind: str) -> None:
-    """The tally grows by splits and doublings, and shrinks by joins and halvings to no cells and
-    few bytes."""
+    """The tally grows by splitting and doubling, and shrinks by joining and halving, until it has
+    no cells and as few bytes as before."""
     random = Random(kind)
     pair = TallyPair(columns=1, tie=True, stamped=False, linked=True)
     empty = pair.native.nbytes
@@ -114,8 +113,8 @@ def test_up_and_down_again(kind: str) -> None:
 
 
 def test_members_whose_places_crowd_together() -> None:
-    """The ids are chosen so that buckets differ much in depth, and join again from the deepest
-    up."""
+    """Many members have neighbouring places, so that some buckets are much deeper than others and
+    are joined again beginning with the deepest."""
     random = Random(3)
     inverse = pow(GOLDEN, -1, END)
     crowds = [random.randrange(END - 2**24) for _ in range(3)]

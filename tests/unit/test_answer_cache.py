@@ -1,4 +1,5 @@
-"""The cache of encoded answers is bounded in number and in bytes, whatever the queries."""
+"""The cache of encoded answers has a bounded number of entries and of bytes, whatever the
+queries."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def answer(request: pytest.FixtureRequest, lb: laurels.Leaderboards) -> Any:
 
 
 def kinds(value: object) -> set[type]:
-    """Return the types in a tree of plain values."""
+    """Return the types of all values in a tree of dicts and lists."""
     if isinstance(value, dict):
         return {type(value)}.union(*map(kinds, value.values()))
     if isinstance(value, list):

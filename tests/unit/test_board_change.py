@@ -1,4 +1,4 @@
-"""A board changes only where what was counted keeps its meaning."""
+"""A board can be changed only in ways that keep the meaning of what was already counted."""
 
 import re
 from typing import Any

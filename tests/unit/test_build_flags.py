@@ -1,4 +1,4 @@
-"""Every module of the engine is compiled, and with the same flags."""
+"""Every module of the engine is compiled, all with the same compiler flags."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The changes of a folder are the same from memory and from its file, and are removed when they
-expire."""
+"""The changes of a board in a folder: they are the same from memory and from the file, and are
+removed when they expire."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_what_has_expired_goes(tmp_path: Path) -> None:
             lb.submit("b", f"m{i}", 1)
         clock.advance(HOUR + 1)
         lb.submit("b", "late", 1)
-        assert len(ids(lb)) == 12, "nothing goes before the thread comes to it"
+        assert len(ids(lb)) == 12, "expired changes stay until the thread removes them"
         write_behind(lb)
         (left,) = lb.changes("b")
         assert left.member == "late"

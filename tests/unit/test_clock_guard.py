@@ -1,4 +1,4 @@
-"""A leap of the clock is followed only when it has lasted or has been accepted."""
+"""A leap of the system's clock is followed only after it has lasted for a while or was accepted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ START = 1_795_176_000_000
 
 
 class Machine:
-    """A wall clock that can be set, and the time since the boot that cannot."""
+    """A machine with a wall clock that can be set, and with a time since boot that cannot."""
 
     def __init__(self) -> None:
         self.boot = 5_000_000
@@ -23,18 +23,18 @@ class Machine:
         self.clock = self.opened()
 
     def opened(self, boot_id: str = "one") -> GuardedClock:
-        """Return the clock of a process that is started now."""
+        """Return the clock of a process that starts now."""
         known = self.saved[-1] if self.saved else None
         guard = ClockGuard(HOUR, boot_id, known, self.saved.append)
         return GuardedClock(lambda: (self.boot + self.offset) * MS, lambda: self.boot * MS, guard)
 
     @property
     def true(self) -> int:
-        """Return what the wall clock would show if it had not been set."""
+        """Return what the wall clock would show if nobody had set it."""
         return START - 5_000_000 + self.boot
 
     def pass_ms(self, ms: int, every_ms: int = MINUTE) -> None:
-        """Let time pass, with a reading of the clock now and then."""
+        """Let time pass, and read the clock every `every_ms`."""
         while ms > 0:
             self.boot += min(ms, every_ms)
             ms -= every_ms
@@ -86,7 +86,7 @@ def test_accepted_it_is_followed_at_once(machine: Machine) -> None:
     machine.clock.accept()
     assert machine.clock.now_ms() == machine.true + 3 * DAY
     assert machine.clock.leap() is None
-    machine.set(-3 * DAY)  # the way back is a leap as well
+    machine.set(-3 * DAY)  # going back is a leap as well
     machine.pass_ms(MINUTE)
     assert machine.clock.now_ms() == machine.true + 3 * DAY
 
@@ -100,7 +100,7 @@ def test_a_leap_backwards_is_not_followed_either(machine: Machine) -> None:
     after = machine.clock.now_ms()
     assert before <= after <= machine.true
     machine.pass_ms(HOUR)
-    assert machine.clock.now_ms() == after, "time stands still until the clock has come as far"
+    assert machine.clock.now_ms() == after, "time stands still until the clock reaches it again"
 
 
 def test_a_step_within_the_bound_is_followed(machine: Machine) -> None:
@@ -122,7 +122,7 @@ def test_many_steps_below_the_bound_are_one_leap(machine: Machine, every_ms: int
 
 def test_steps_below_a_second_are_judged_together(machine: Machine) -> None:
     machine.pass_ms(MINUTE)
-    for _ in range(20_000):  # five hours pass at once
+    for _ in range(20_000):  # the clock gains five hours, but no time passes
         machine.set(900)
         machine.clock.now_ms()
     assert machine.clock.now_ms() - machine.true <= HOUR + 1_000
@@ -155,7 +155,7 @@ def test_two_leaps_each_have_their_ten_minutes(machine: Machine) -> None:
 
 
 def test_suspension_is_no_leap(machine: Machine) -> None:
-    machine.boot += 5 * DAY  # both clocks advanced
+    machine.boot += 5 * DAY  # the time since boot counts a suspension, too
     assert machine.clock.now_ms() == machine.true
     assert machine.clock.leaps == 0
 

@@ -1,6 +1,6 @@
-"""Gathering: there is one commit at a time, every ticket is committed, and all waiting tickets are
-in the next commit. After a group, the next commit waits for as many tickets, for a time that the
-duration of the group bounds."""
+"""Group commit: there is one commit at a time, every ticket is committed, and a commit takes all
+waiting tickets. After a group, the next commit waits for as many tickets as the group had, at most
+as long as the group took."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ HOUR = 3_600.0
 
 
 class Note:
-    """A write that is a number."""
+    """A write whose content is a number."""
 
     def __init__(self, number: int, weight: int = 1, exclusive: bool = False) -> None:
         self.number = number
@@ -28,8 +28,8 @@ class Note:
 
 
 class Desk:
-    """A desk that commits by multiplying by ten, and stops at its first group until it is released.
-    By its clock a commit takes `seconds`."""
+    """A committer whose commit multiplies numbers by ten, and whose first commit waits for
+    `release`. Its clock advances by `seconds` with each commit."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.groups: list[list[int]] = []
@@ -41,7 +41,7 @@ class Desk:
 
     def commit(self, tickets: list[Ticket]) -> None:
         self.running += 1
-        assert self.running == 1, "two commits at once"
+        assert self.running == 1, "two commits run at once"
         self.groups.append([ticket.write.number for ticket in tickets])
         if len(self.groups) == 1:
             self.entered.set()
@@ -70,11 +70,11 @@ def _until(is_so: Callable[[], bool]) -> None:
         if is_so():
             return
         turn.wait(0.0005)
-    pytest.fail("it never was so")
+    pytest.fail("the condition was never fulfilled")
 
 
 def _queued(desk: Desk, size: int) -> None:
-    """Return as soon as that many tickets are in the inbox."""
+    """Wait until that many tickets are in the inbox."""
     _until(lambda: desk.committer._inbox.waiting >= size)
 
 
@@ -126,7 +126,7 @@ def test_a_group_is_bounded_and_a_lone_write_stays_alone(desk: Desk) -> None:
 
 
 def _in_threads(desk: Desk, numbers: range) -> list[threading.Thread]:
-    """Write each number in a thread of its own, in this order."""
+    """Write each number in a thread of its own; the tickets are queued in this order."""
     threads = []
     for number in numbers:
         there = desk.committer._inbox.waiting
@@ -137,7 +137,7 @@ def _in_threads(desk: Desk, numbers: range) -> list[threading.Thread]:
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """Provide a desk whose commits take an hour, by its clock."""
+    """Return a desk whose commits take an hour of its clock."""
     monkeypatch.setattr("laurels.stores.intake.commit.MOST_SECONDS", HOUR)
     made = Desk(HOUR)
     yield made
@@ -158,7 +158,7 @@ def _after_three(desk: Desk) -> None:
 def test_behind_a_group_the_next_waits_for_as_many(slow: Desk) -> None:
     _after_three(slow)
     threads = _in_threads(slow, range(4, 6))
-    assert len(slow.groups) == 2, "two went without the third"
+    assert len(slow.groups) == 2, "the commit did not wait for the third ticket"
     threads.append(_start(partial(slow.committer.submit, Note(6))))
     for thread in threads:
         thread.join(TIMEOUT)
@@ -254,7 +254,7 @@ def test_a_waiter_that_gives_up_is_committed_and_blocks_nobody(
 def test_a_signal_handler_may_write_and_close_in_the_middle_of_a_write(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, close: bool
 ) -> None:
-    """The handler runs in the thread that writes, before the ticket of that write is counted."""
+    """The signal handler runs in the writing thread, before the ticket of that write is counted."""
     desk.release.set()
     inbox = desk.committer._inbox
     count_one = inbox._count_one

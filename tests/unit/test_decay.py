@@ -38,14 +38,14 @@ HALF_LIVES = (MIN_HALF_LIFE_MS, 1_001, 60_000, HOUR_MS, 6 * HOUR_MS, 7_777_777, 
 
 
 def power(rest: int, whole: int) -> Fraction:
-    """Return 2^(rest / whole), to 60 digits."""
+    """Return 2^(rest / whole) to 60 digits."""
     with localcontext(getcontext()) as context:
         context.prec = 70
         return Fraction(((Decimal(rest) / whole) * Decimal(2).ln()).exp())
 
 
 def rounded(exact: Fraction) -> Fraction:
-    """Return the nearest number of 53 bits, to even."""
+    """Return the nearest number with a mantissa of 53 bits, and on a tie the even one."""
     if exact == 0:
         return exact
     shift = 53 - abs(exact.numerator).bit_length() + exact.denominator.bit_length()
@@ -56,7 +56,7 @@ def rounded(exact: Fraction) -> Fraction:
 
 
 def of_words(words: Words) -> Fraction:
-    """Return the values that words represent."""
+    """Return the total that the two words of an entry stand for."""
     first, mantissa = words
     assert (first > 0) - (first < 0) == (mantissa > 0) - (mantissa < 0)
     assert mantissa == 0 or 2**52 <= abs(mantissa) < 2**53
@@ -190,8 +190,8 @@ def test_weights_are_logged(batch: Batch) -> None:
 
 
 def test_what_is_logged_is_what_counts() -> None:
-    """Logged weights count whatever the times are: a log always means what it meant when
-    written."""
+    """Events count with the weights in the log, whatever their times are. So the meaning of a log
+    never changes."""
     record = events_of(_batch(("ann", 5)).weighed([Weighing(HOUR_MS)]), 1)
     doubled = msgspec.structs.replace(record, weights={HOUR_MS: pack(array("q", [2**52 + 99]))})
     assert logged_batch(doubled).weights_in(Weighing(HOUR_MS)).mantissas == 2**52 + 99
@@ -213,7 +213,7 @@ def test_a_batch_that_is_cut_is_weighed_like_the_whole() -> None:
 
 
 def test_the_error_stays_small() -> None:
-    """The test has a hundredth of the events of `bench.decay`, over as many half-lives."""
+    """The test has a hundredth of the events of `bench.decay`, but as many half-lives."""
     random = Random(7)
     half_life_ms, events, half_lives = HOUR_MS, 10_000, 3_000
     words, exact, bound = (0, 0), 0, 0

@@ -1,4 +1,5 @@
-"""The directory of scopes lists each scope once, in order, and can be read on from any scope."""
+"""The directory of scopes lists each scope once, in order, and a listing can continue after any
+scope."""
 
 from __future__ import annotations
 

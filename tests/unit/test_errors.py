@@ -1,4 +1,4 @@
-"""Errors keep their codes, give advice, and are all in the table."""
+"""Errors keep their codes, say what to do, and are all in the table."""
 
 import pickle
 import re

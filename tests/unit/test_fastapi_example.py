@@ -1,4 +1,4 @@
-"""The example for FastAPI is run without changes."""
+"""The example for FastAPI runs without changes."""
 
 import importlib.util
 from pathlib import Path

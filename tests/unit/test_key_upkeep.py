@@ -1,4 +1,4 @@
-"""Keys are read periodically, and a read that fails at the end of a server is not reported."""
+"""Keys are read periodically; if the server stops during a read, its error is not reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from laurels.server.auth.key_upkeep import KeyReader
 
 
 class Closing:
-    """A key store whose connection is closed during a read."""
+    """A key store whose read fails because its connection is closed."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The labels of events determine scopes, and no two scopes have the same text."""
+"""The labels of an event determine its scopes, and different scopes have different texts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ scoped = st.sampled_from(RULES.scopes).flatmap(
 
 
 def gathered(*events: dict[str, str] | None) -> Labels:
-    """Return the labels of a batch of events."""
+    """Return the labels of a batch that has one event for each of these dicts."""
     columns = READER.gather([("ann", 1, None, None, labels) for labels in events])
     assert not columns.errors
     assert columns.labels is not None

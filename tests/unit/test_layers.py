@@ -1,4 +1,4 @@
-"""Which modules may name concrete parts, and which may use time or randomness.
+"""Only some modules may name concrete stores, and only some may read the time or random numbers.
 
 The imports allowed between folders are declared in pyproject.toml and checked by `make lint`.
 """
@@ -27,15 +27,15 @@ FOLDER = {
     "laurels.stores.local.log.folder",
     "laurels.stores.local.recovery.backup",
 }
-"""The parts that together know the files of a folder."""
+"""The only modules that know the files of a folder."""
 CONFIG = "laurels.config."
 CHANCE_AND_TIME = {"time", "random", "secrets", "uuid"}
 MAY_ASK_THE_WORLD = {
     "laurels.timeline.clock",
     "laurels.server.process.serving",
     "laurels.server.auth.at_rest",
-    "laurels.flows.retries",  # it uses jitter between attempts
-    "laurels.stores.intake.tags",  # the name that a record or board gets changes no answer
+    "laurels.flows.retries",  # the time between attempts is random
+    "laurels.stores.intake.tags",  # no answer depends on these random tags
 }
 WORLD_ABOVE = ("laurels.cli.", "laurels.config.")
 CORE_LIBRARIES = {"laurels", "msgspec", "tzdata"}
@@ -49,7 +49,7 @@ def _name(path: Path) -> str:
 
 @cache
 def _imports(path: Path) -> frozenset[str]:
-    """Return the modules a file imports, with their full names."""
+    """Return the full names of the modules that a file imports."""
     return frozenset(_imported(path))
 
 

@@ -24,7 +24,7 @@ def test_a_query_for_many_entries_says_so(kind: type[Query[Any]]) -> None:
     assert kind(**given).size <= ON_LOOP
     for name in SIZES & fields:
         many: Any = ["ann"] * MANY if name == "members" else MANY
-        if kind.verb == "standings":  # this verb counts each distinct member once
+        if kind.verb == "standings":  # `standings` counts each distinct member once
             many = [f"m{i}" for i in range(MANY)]
         assert kind(**given | {name: many}).size > ON_LOOP
 

@@ -1,5 +1,5 @@
-"""The pages for users are correct: their examples print what is shown, and their links have
-targets."""
+"""The pages for users are correct: each example prints the output that the page shows, and each
+link has a target."""
 
 import re
 from pathlib import Path
@@ -56,7 +56,7 @@ one
 
 
 def _slug(heading: str) -> str:
-    """Return the anchor of a heading."""
+    """Return the anchor of a heading, as GitHub forms it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 

@@ -1,5 +1,5 @@
-"""A refresh of very many scopes takes no longer than one of few: scopes follow when they are
-used."""
+"""A refresh takes as long for very many scopes as for few, since a scope is updated only when it is
+used next."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ from laurels.stores.local.snapshot.taking import opened, take
 from laurels.stores.local.store import Service
 from laurels.timeline.clock import ManualClock
 
-# The traffic is random, and has batches of which each event is refused.
+# The traffic is random, so all events of a batch may be refused, and callers get a warning about
+# that.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 ROOMS = 300
 BUSY = 150
-"""Pieces between which something happens."""
+"""The number of shares between which something happens."""
 WINDOW = "3h=rolling:3h/1h,refresh=30m"
 
 
 @pytest.fixture(autouse=True)
 def in_shares(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every refresh be built ahead."""
+    """Make every refresh be computed ahead, in shares."""
     monkeypatch.setattr(refreshes, "UNBUILT_CELLS", 0)
 
 
 class Rooms:
-    """A board of many rooms whose window is refreshed; time and shares advance when a test says
-    so."""
+    """A board with many rooms and one refreshed window. Time passes, and shares of due work are
+    done, only when a test calls for it."""
 
     def __init__(self, *, rooms_only: bool = False) -> None:
         self.clock = ManualClock(NOON)
@@ -67,12 +68,12 @@ class Rooms:
         return index._boards[1]
 
     def submit(self, rooms: range, score: int = 1) -> None:
-        """Submit an event in each of these rooms, of a member of its own."""
+        """Submit one event in each of these rooms, each of a different member."""
         events = [(f"m{i}", score, None, None, {"room": str(i)}) for i in rooms]
         self.lb.submit_many("b", events)
 
     def refresh(self) -> None:
-        """Work until the record of the next refresh is written, and stop there."""
+        """Do due work until the log has the record of the next refresh, and stop there."""
         offset = self.log.offset
         for _ in range(1_000):
             self.service.pace(50)
@@ -81,12 +82,12 @@ class Rooms:
         raise AssertionError("the window was not refreshed")
 
     def refresh_again(self) -> None:
-        """Do another refresh, when it is due."""
+        """Do another refresh, half an hour later."""
         self.clock.advance(HOUR // 2)
         self.refresh()
 
     def behind(self) -> int:
-        """Return how many scopes have not been brought to the last refresh."""
+        """Return how many scopes the last refresh has not reached yet."""
         return sum(part.refreshes < self.held.refreshes for part in self.held.parts.values())
 
     def score(self, room: int) -> object:
@@ -95,19 +96,19 @@ class Rooms:
 
     @contextmanager
     def unwritten(self) -> Iterator[None]:
-        """Make commits write no refresh after their entries."""
+        """Prevent commits from writing a refresh after their own entries."""
         with patch.object(self.fold.refreshes, "ready", return_value=[]):
             yield
 
     def build(self) -> None:
-        """Work until the next refresh, which is due, could be written; do not write it."""
+        """Do due work until the next refresh is ready to be written, but do not write it."""
         self.fold.advance_clock(self.clock.now_ms())
-        assert not self.fold.refreshes.ready(self.clock.now_ms()), "it is begun with this"
+        assert not self.fold.refreshes.ready(self.clock.now_ms()), "this call begins the refresh"
         while self.service.work(100)[0]:
             pass
 
     def catch_up(self) -> None:
-        """Do shares until no work is left."""
+        """Do shares of due work until none is left."""
         while self.service.pace(100)[0]:
             pass
 
@@ -122,7 +123,7 @@ def rooms() -> Iterator[Rooms]:
 
 
 def test_a_refresh_goes_to_no_scope_and_all_show_it(rooms: Rooms) -> None:
-    assert rooms.behind() == ROOMS + 1, "the rooms, and their ranking"
+    assert rooms.behind() == ROOMS + 1, "every room, and the ranking of rooms"
     rooms.fold.index.check()
     assert rooms.score(7) == [1]
     assert rooms.behind() == ROOMS
@@ -171,7 +172,7 @@ def test_scopes_that_a_refresh_empties_are_not_listed(rooms: Rooms) -> None:
 
 
 def waits(rooms: Rooms) -> bool:
-    """Return whether another refresh may find any member."""
+    """Return whether another refresh is needed, because it may find members."""
     return rooms.fold.boards["b"].refreshed["3h"].waiting
 
 

@@ -1,4 +1,5 @@
-"""A refresh that is built in shares during random acts equals the one made from the log alone."""
+"""A refresh that is computed in shares, between random operations, equals one computed from the log
+alone."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from laurels.core.lifecycle import NEVER, Refreshed
 from laurels.model.windows.rolling import Rolling
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-# The traffic is random, and has batches of which each event is refused.
+# The traffic is random, so all events of a batch may be refused, and callers get a warning about
+# that.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 HOUR = 3_600_000

@@ -1,4 +1,4 @@
-"""Refused events of a batch leave no cycles for the garbage collector."""
+"""Refused events of a batch leave no reference cycles for the garbage collector."""
 
 import gc
 

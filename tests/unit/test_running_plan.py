@@ -1,4 +1,5 @@
-"""The plan of events that happen now is made once per period, and never used after it."""
+"""The plan of events without a time of their own is computed once per period, and is never used
+after the period."""
 
 from array import array
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ MIDNIGHT_MS = 20_001 * DAY_MS
 
 @dataclass
 class OneBoard:
-    """A board by itself, in the form in which a store keeps it."""
+    """One board with its state, as a store has it."""
 
     boards: Boards
     state: BoardState

@@ -1,5 +1,4 @@
-"""The plan of events with labels: each event counts in the scopes whose labels it has, and no
-others."""
+"""The plan of events with labels: each event counts exactly in the scopes whose labels it has."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ Carried = dict[str, str] | None
 
 
 def planned(board: Board, events: Sequence[tuple[int | None, Carried]]) -> tuple[Batch, Plan]:
-    """Return planned events, each this long ago and with these labels."""
+    """Return a batch and its plan. Each event is a number of ms before now and labels."""
     rules = board.rules()
     timed = any(ago is not None for ago, _ in events)
     rows = [("ann", 1, NOON - (ago or 0) if timed else None, None, each) for ago, each in events]
@@ -38,8 +37,8 @@ def planned(board: Board, events: Sequence[tuple[int | None, Carried]]) -> tuple
 
 
 def scopes_at(plan: Plan, event: int) -> dict[tuple[str, str], str | int]:
-    """Return by window and kind of scope the scope in which an event counts, or why it does not
-    count."""
+    """Return where an event counts: by window and form of scope the text of the scope, or a
+    negative number that says why it does not count."""
     found: dict[tuple[str, str], str | int] = {}
     for place, at in enumerate(plan.places):
         index = plan.index_of(place, event)

@@ -1,4 +1,4 @@
-"""Scopes in the definition of a board: every fault is reported."""
+"""Scopes in the definition of a board: each mistake is refused with an error."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ def test_those_there_stay(change: dict[str, Any]) -> None:
 
 
 def test_labels_are_one_argument_of_a_question() -> None:
-    """Labels are one argument, so a label may have any name, and an unknown option is refused."""
+    """Labels are one argument of a query, so a label may have any name, and an unknown option is
+    refused."""
     for surface in (Leaderboards, AsyncLeaderboards):
         asked = 0
         for _, verb in inspect.getmembers(surface, inspect.isfunction):

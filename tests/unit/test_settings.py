@@ -1,4 +1,5 @@
-"""Settings are read from their sources in a fixed order, and wrong ones are reported by name."""
+"""Settings come from several sources in a fixed order of precedence, and errors name the wrong
+setting."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Single events of tasks that wait together are one submission: each task gets the result that a
-batch of these events would have, and no event affects the result of another."""
+"""Single events of tasks that wait at the same time become one submission. Each task gets the
+result that the event would have in a batch of these events, and no event affects the result of
+another."""
 
 import asyncio
 from collections import deque
@@ -22,7 +23,7 @@ from laurels.stores.intake.commit import Group, Inbox
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.tickets import MAX_WRITES, SharedEvent, SharedTicket, Ticket
 
-# Each event is also sent alone, those that are refused as well.
+# Each event is also submitted alone, and callers get a warning if it is refused.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 NOW_MS = 1_700_000_000_000
@@ -44,13 +45,13 @@ async def _opened(
 async def _together(
     boards: AsyncLeaderboards, verbs: Sequence[Coroutine[Any, Any, Any]]
 ) -> list[Any]:
-    """Return the results or errors of verbs that were called while a commit was held up."""
+    """Return the results or errors of verbs that are called while another commit is blocked."""
     inbox = local(boards)._committer._inbox
     with local(boards).reading():
         first = asyncio.ensure_future(boards.submit("b", "first", 1))
         while not inbox.waiting:
             await asyncio.sleep(0)
-        while inbox.waiting:  # until the ticket is taken
+        while inbox.waiting:  # until the commit has taken the ticket
             await asyncio.sleep(0)
         tasks = [asyncio.ensure_future(verb) for verb in verbs]
         while inbox.waiting < len(verbs):
@@ -60,7 +61,7 @@ async def _together(
 
 
 def _told(answer: object) -> object:
-    """Return a receipt without its offset, or the type and text of an error."""
+    """Return a receipt without its offset, or the type and the text of an error."""
     if isinstance(answer, Receipt):
         return answer.member, answer.status, answer.score, answer.previous_rank, answer.rank
     assert isinstance(answer, LaurelsError)
@@ -244,8 +245,8 @@ def test_no_more_than_a_group_holds_share_a_ticket() -> None:
 
 
 class _Taking(deque[SharedEvent]):
-    """The entries of a ticket that is taken just when an event is added: before the event is in the
-    entries, or, with `drained`, right after it."""
+    """The entries of a ticket that is sealed while an event is being added: before the event is in
+    the entries or, with `drained`, right after it."""
 
     def __init__(self, ticket: SharedTicket, drained: bool) -> None:
         super().__init__()
@@ -266,7 +267,7 @@ def test_who_comes_while_a_ticket_is_taken_is_in_it_or_told_so(drained: bool) ->
         ticket = SharedTicket("kind", made.extend, [_entry(1)])
         ticket._joining = _Taking(ticket, drained)
         assert ticket.add("kind", _entry(2)) is drained
-        assert not ticket.add("kind", _entry(3)), "nobody joins after that"
+        assert not ticket.add("kind", _entry(3)), "no event can join a sealed ticket"
         ticket.build_write()
         assert made == ([1, 2] if drained else [1])
 
@@ -297,7 +298,7 @@ def test_what_its_caller_changes_later_changes_no_event() -> None:
 
 
 class _Own(int):
-    """A number of a class with its own code."""
+    """A subclass of int, whose methods could run code of the user."""
 
 
 @pytest.mark.parametrize(
@@ -317,7 +318,7 @@ def test_only_what_cannot_change_waits_for_others(event: object, plain: bool) ->
 
 
 def test_loops_do_not_share() -> None:
-    """A committer must not settle the futures of another loop."""
+    """A commit must not settle the futures of another event loop."""
     boards = laurels.open("memory:", clock=laurels.ManualClock(NOW_MS))
     boards.create(BOARD)
     committer = local(boards)._committer

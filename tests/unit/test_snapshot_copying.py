@@ -1,4 +1,5 @@
-"""A copy made during other work is the index at one moment, up to the last entry."""
+"""A copy that is made between other operations equals the index at one moment, with all entries up
+to it."""
 
 from __future__ import annotations
 
@@ -16,13 +17,14 @@ from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.local.snapshot.files import SnapshotFiles
 from laurels.stores.local.snapshot.taking import opened, take
 
-# The traffic is random, and has batches of which each event is refused.
+# The traffic is random, so all events of a batch may be refused, and callers get a warning about
+# that.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make pieces have a few rows, and make rounds continue until almost nothing is left."""
+    """Make chunks have few rows, and rounds continue until almost nothing is left to copy."""
     monkeypatch.setattr(copying, "CHUNK", 9)
     monkeypatch.setattr(copying, "FINISH_MOST", 12)
     monkeypatch.setattr(copying, "MOST_ROUNDS", 5)
@@ -31,7 +33,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make many rounds of few pieces, whatever is left."""
+    """Make many rounds of few chunks, even if little is left to copy."""
     monkeypatch.setattr(copying, "CHUNK", 200)
     monkeypatch.setattr(copying, "FINISH_MOST", 0)
     monkeypatch.setattr(copying, "MOST_ROUNDS", 30)
@@ -50,11 +52,12 @@ def test_a_copy_in_many_rounds_is_the_log_up_to_its_moment(tmp_path: Path, seed:
 
 
 BUSY = 250
-"""Pieces between which there is traffic: it makes more to copy, and all of it is folded again."""
+"""The number of chunks between which there is traffic. Traffic makes more to copy, and the
+comparison folds all of it again."""
 
 
 def copied_amid_traffic(traffic: Traffic, folder: Path) -> None:
-    """Take a copy with traffic between any two pieces, and compare it with the log."""
+    """Take a copy with traffic between its chunks, and compare it with the folded log."""
     traffic.happen(100)
     pieces = 0
 
@@ -72,7 +75,7 @@ def copied_amid_traffic(traffic: Traffic, folder: Path) -> None:
     loaded = opened(taken.path, MemoryIndex(5))
     assert loaded.offset == taken.offset
     assert_same(loaded, traffic.log, loaded.now_ms)
-    # From there on, the log brings the copy to the state of the original.
+    # If the copy folds the rest of the log, it has the state of the original.
     traffic.happen(60)
     follow(loaded, traffic.log, traffic.log.offset)
     assert_same(loaded, traffic.log, traffic.clock.now_ms())

@@ -1,5 +1,5 @@
-"""A file gets the name of a snapshot only when it is complete; a failure leaves the others
-unchanged."""
+"""A file gets the name of a snapshot only when it is complete, and a failed write leaves older
+snapshots unchanged."""
 
 from __future__ import annotations
 

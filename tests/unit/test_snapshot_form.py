@@ -1,4 +1,5 @@
-"""Every missing or wrong part of a snapshot is found, and what is read equals what was written."""
+"""A missing or wrong section of a snapshot is always detected, and reading returns what was
+written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A snapshot that is read out of order and by threads equals one that is read in sequence."""
+"""A snapshot whose sections are read in any order, or by several threads, equals one that is read
+in sequence."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def backwards(path: Path) -> list[Section]:
-    """Return all sections, the last one first."""
+    """Return all sections in their order, but read the last one first."""
     with closing(Sections(path)) as sections:
         found = [(place.kind, sections.body(place)) for place in sections.places[::-1]]
     return found[::-1]

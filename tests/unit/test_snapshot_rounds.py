@@ -1,4 +1,5 @@
-"""Entries that are written between the rounds of a copy are in it, and no piece of it is large."""
+"""A copy contains the entries that are written between its rounds, and none of its pieces is
+large."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from laurels.timeline.clock import ManualClock
 
 
 class Store:
-    """One board with a rolling window, copied by hand."""
+    """A store with one board and a rolling window, which a test copies piece by piece."""
 
     def __init__(self, op: str = "sum") -> None:
         self.clock = ManualClock(NOON)
@@ -46,7 +47,8 @@ class Store:
         return self
 
     def round(self) -> bool:
-        """Take pieces until one is empty, which ends a round; return whether there was any."""
+        """Copy until a piece is empty, which ends a round. Return whether the round copied
+        anything."""
         some = False
         while piece := self.copy.step(self.service._fold.describe):
             self.sections += piece
@@ -73,14 +75,14 @@ class Store:
 
 
 def rows(sections: Iterable[Section]) -> int:
-    """Return the number of rows of members in sections."""
+    """Return the number of rows of members in these sections."""
     found = [msgspec.msgpack.decode(body, type=Rows) for kind, body in sections if kind == ROWS]
     return sum(len(each.ids) // 4 for each in found)
 
 
 @pytest.fixture
 def never_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the copy do every round that is requested."""
+    """Make the copy do all rounds that the test requests, even if little is left."""
     monkeypatch.setattr(copying, "FINISH_MOST", 0)
 
 
@@ -129,7 +131,7 @@ def test_no_piece_is_large_also_where_a_window_turns_in_the_last_round(
     assert turned == 2
     assert max(map(rows, pieces)) <= 200
     assert rows(store.finished) <= 50
-    assert rows(store.sections) > 4_000  # `all`, the step, and three times the live ranking
+    assert rows(store.sections) > 4_000  # `all`, a tally, and three rankings of `r`
     assert_same(store.loaded(), store.log, NOON + 2 * HOUR)
 
 

@@ -1,4 +1,4 @@
-"""Sums of events, compared with counting the events one after another."""
+"""Sums of a batch's events equal the result of counting the events one after another."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def added_up(
     absolute: bool = False,
     **fields: Any,
 ) -> Sums | None:
-    """Return the sums that are made of the events of a board."""
+    """Return the sums of a batch of events on a new board with these fields."""
     boards = Boards()
     state = boards.open(laurels.Board("b", **fields), 1, 1, 0)
     batch = whole(state.rules, events, absolute)

@@ -1,4 +1,4 @@
-"""Changes by time alone: they are done in shares, before they are needed, without disturbing
+"""Changes that only the time causes are done in shares, ahead of need, and do not disturb
 commits."""
 
 import asyncio
@@ -24,7 +24,7 @@ MEMBERS = [f"m{i:04}" for i in range(3_000)]
 
 
 class HeldLog(MemoryLog):
-    """A log whose appends wait until they are released, once the log is made slow."""
+    """A log whose appends block until they are released, if `slow` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,8 +44,8 @@ def store(log: MemoryLog, clock: laurels.ManualClock) -> Leaderboards:
 
 
 def filled(lb: Leaderboards) -> None:
-    """Fill a board whose oldest step, which leaves at the next boundary but one, holds all
-    members."""
+    """Fill a board with members whose events are all in one step, which is the oldest one two hours
+    later."""
     lb.create(laurels.Board("b", windows=["r=rolling:3h/1h", "all"]))
     lb.submit_many("b", [(member, 5) for member in MEMBERS])
 
@@ -117,14 +117,14 @@ def test_commits_prepare_the_next_step_and_drop_what_is_over() -> None:
 
 
 def settled(condition: Callable[[], bool]) -> None:
-    """Return when the commit thread, which works on after its answer, has fulfilled the
-    condition."""
+    """Wait until the condition is fulfilled by the commit thread, which continues after it has
+    answered."""
     turn = threading.Event()
     for _ in range(TIMEOUT * 1_000):
         if condition():
             return
         turn.wait(0.001)
-    pytest.fail("the commit thread did not do its share")
+    pytest.fail("the commit thread did not do its share of the due work")
 
 
 def test_a_task_of_the_loop_prepares_the_next_step() -> None:
@@ -140,7 +140,7 @@ def test_a_task_of_the_loop_prepares_the_next_step() -> None:
                 if not index.pass_left(1, "r"):
                     return
                 await asyncio.sleep(0.005)
-            pytest.fail("nobody prepared the next step")
+            pytest.fail("the next step was not prepared")
 
     asyncio.run(main())
 

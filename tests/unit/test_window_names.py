@@ -1,4 +1,5 @@
-"""Windows without a given name get short names, the same that earlier versions stored."""
+"""A window without a name of its own gets a short one, the same for definitions that earlier
+versions stored."""
 
 from typing import Any
 
@@ -16,7 +17,7 @@ STORED: dict[str, Any] = {
     "name": "gifts",
     "windows": ["all", "week:keep=20", "rolling:7d/1h,refresh=1h", "today=day:keep=3"],
 }
-"""A definition as earlier versions stored it, by which windows are named by their whole text."""
+"""A definition as earlier versions stored it, when the name of a window was its whole text."""
 STORED_NAMES = ["all", "week:keep=20", "rolling:7d/1h,refresh=1h", "today"]
 WRITTEN = {"name": "gifts", "windows": STORED["windows"]}
 

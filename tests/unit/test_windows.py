@@ -1,4 +1,4 @@
-"""Calendar windows: days, hours and weeks that are often computed wrongly."""
+"""Calendar windows: days, hours and weeks that are often computed incorrectly."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -63,22 +63,22 @@ def test_each_unit_has_its_label_and_bounds(unit: Unit, label: str, start: str, 
         ("Australia/Lord_Howe", "2026-04-05", "2026-04-04T13:00:00Z", 24.5),
         ("Australia/Lord_Howe", "2026-10-04", "2026-10-03T13:30:00Z", 23.5),
         ("Asia/Kathmandu", "2026-01-01", "2025-12-31T18:15:00Z", 24),
-        # Midnight was skipped: the day starts at what the clock called 01:00.
+        # Local time skipped midnight: the day starts when clocks show 01:00.
         ("America/Sao_Paulo", "2018-11-03", "2018-11-03T03:00:00Z", 24),
         ("America/Sao_Paulo", "2018-11-04", "2018-11-04T03:00:00Z", 23),
         ("Asia/Beirut", "2022-03-27", "2022-03-26T22:00:00Z", 23),
         ("Africa/Cairo", "2023-04-28", "2023-04-27T22:00:00Z", 23),
-        # Clocks went from 23:30 to 00:30.
+        # Clocks went from 23:30 to 00:30, across midnight.
         ("America/Toronto", "1919-03-30", "1919-03-30T05:00:00Z", 23.5),
         ("America/Toronto", "1919-03-31", "1919-03-31T04:30:00Z", 23.5),
-        # Clocks went back at midnight: 23:00 came twice, midnight once.
+        # Clocks went back at midnight: 23:00 occurred twice, midnight once.
         ("America/Sao_Paulo", "2018-02-17", "2018-02-17T02:00:00Z", 25),
         ("Asia/Beirut", "2022-10-29", "2022-10-28T21:00:00Z", 25),
-        # Clocks went back at 00:01: midnight came twice, and the day starts at the first.
+        # Clocks went back at 00:01: midnight occurred twice, and the day starts at the first.
         ("America/St_Johns", "2010-11-06", "2010-11-06T02:30:00Z", 24),
         ("America/St_Johns", "2010-11-07", "2010-11-07T02:30:00Z", 25),
         ("America/St_Johns", "2010-03-14", "2010-03-14T03:30:00Z", 23),
-        # Across the date line: a day was left out, and a day had 47 hours.
+        # The zone crossed the date line: one skipped a date, another had a day of 47 hours.
         ("Pacific/Apia", "2011-12-29", "2011-12-29T10:00:00Z", 24),
         ("Pacific/Apia", "2011-12-31", "2011-12-30T10:00:00Z", 24),
         ("Pacific/Kwajalein", "1993-08-20", "1993-08-20T12:00:00Z", 24),
@@ -243,7 +243,7 @@ def test_a_label_is_text() -> None:
 
 
 def counted_back(kept: Calendar, at_ms: int) -> Period:
-    """Return the oldest kept period, found by counting back one by one."""
+    """Return the oldest kept period, found by stepping back one period at a time."""
     period = kept.period_at(at_ms)
     for _ in range(kept.keep - 1):
         if period.start_ms > MIN_MS:

@@ -1,4 +1,5 @@
-"""A window's text and its object say the same and lead to the same window."""
+"""The text form and the object form of a window have the same content and define the same
+window."""
 
 import re
 from typing import Any
@@ -287,8 +288,8 @@ FORMS = st.builds(
 
 @st.composite
 def rolling_forms(draw: st.DrawFn) -> WindowForm:
-    """Rolling windows of every shape: any unit of the step, and any unit of the span that fits
-    it."""
+    """Return a form of a rolling window: any unit for the step, and any unit for the span that is a
+    multiple of it."""
     unit = draw(st.sampled_from(["s", "m", "h", "d"]))
     spanned = draw(st.sampled_from([(unit, 1), *_LARGER[unit]]))
     count, steps = draw(st.integers(1, 400)), draw(st.integers(2, 90))
@@ -313,7 +314,7 @@ _LARGER = {
     "h": [("d", 24)],
     "d": [],
 }
-"""The larger units in which a span may be written, with how many of the step's each has."""
+"""By the unit of the step: the larger units in which a span may be written, with their lengths."""
 
 
 @given(FORMS | rolling_forms())

@@ -1,4 +1,4 @@
-"""Rolling windows: when steps begin, how they are named, and how many of them count together."""
+"""Rolling windows: when steps begin, which labels they have, and how many count together."""
 
 import sys
 import threading
@@ -17,7 +17,7 @@ HOUR_MS = 3_600_000
 
 
 def window(text: str, tz: str = "UTC") -> Rolling:
-    """Return the window of a text, on a board of that time zone."""
+    """Return the window with this text form, on a board in this time zone."""
     rolling = parse_window(text).window(WindowDefaults(tz, "monday", 2, 0))
     assert isinstance(rolling, Rolling)
     return rolling
@@ -131,9 +131,9 @@ def test_a_date_left_out_is_a_step_without_an_instant() -> None:
 @pytest.mark.parametrize(
     ("text", "label", "start"),
     [
-        ("rolling:6d/2d", "2011-12-30", "2011-12-30T10:00:00Z"),  # its first date was left out
-        ("rolling:9d/3d", "2011-12-28", "2011-12-28T10:00:00Z"),  # its last date was left out
-        ("rolling:20d/5d", "2011-12-27", "2011-12-27T10:00:00Z"),  # a middle date was left out
+        ("rolling:6d/2d", "2011-12-30", "2011-12-30T10:00:00Z"),  # the zone skipped its first date
+        ("rolling:9d/3d", "2011-12-28", "2011-12-28T10:00:00Z"),  # the zone skipped its last date
+        ("rolling:20d/5d", "2011-12-27", "2011-12-27T10:00:00Z"),  # the zone skipped a middle date
     ],
 )
 def test_a_step_lasts_a_day_less_where_a_date_was_left_out(

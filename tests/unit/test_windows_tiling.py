@@ -1,4 +1,5 @@
-"""Periods and steps cover time without gaps in every time zone, and are found by their labels."""
+"""In every time zone, periods and steps cover the time without gaps, and each can be looked up by
+its label."""
 
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -23,25 +24,25 @@ _MONTH_MS = 2_629_746_000
 
 NASTY = [
     ("Africa/Cairo", "2023-04-27T22:00:00Z"),  # midnight skipped
-    ("Africa/Monrovia", "1972-01-07T00:44:30Z"),  # offsets with seconds
+    ("Africa/Monrovia", "1972-01-07T00:44:30Z"),  # offsets of whole seconds
     ("America/Havana", "2026-03-08T05:00:00Z"),  # midnight skipped
     ("America/New_York", "2026-11-01T06:00:00Z"),
-    ("America/Sao_Paulo", "2018-02-18T02:00:00Z"),  # back at midnight
+    ("America/Sao_Paulo", "2018-02-18T02:00:00Z"),  # back by an hour at midnight
     ("America/Sao_Paulo", "2018-11-04T03:00:00Z"),  # midnight skipped
-    ("America/St_Johns", "1988-04-03T03:31:00Z"),  # two hours at 00:01
-    ("America/St_Johns", "2010-11-07T02:31:00Z"),  # back at 00:01
+    ("America/St_Johns", "1988-04-03T03:31:00Z"),  # forward by two hours at 00:01
+    ("America/St_Johns", "2010-11-07T02:31:00Z"),  # back by an hour at 00:01
     ("America/Toronto", "1919-03-31T04:30:00Z"),  # from 23:30 to 00:30
-    ("Antarctica/Troll", "2026-03-29T01:00:00Z"),  # two hours
+    ("Antarctica/Troll", "2026-03-29T01:00:00Z"),  # forward by two hours
     ("Antarctica/Troll", "2026-10-25T01:00:00Z"),
     ("Asia/Amman", "2022-10-28T00:00:00Z"),
     ("Asia/Beirut", "2022-03-26T22:00:00Z"),
-    ("Asia/Kathmandu", "1985-12-31T18:30:00Z"),  # a quarter of an hour
+    ("Asia/Kathmandu", "1985-12-31T18:30:00Z"),  # forward by a quarter of an hour
     ("Asia/Pyongyang", "2018-05-04T15:00:00Z"),  # from 23:30 to 00:00
-    ("Australia/Lord_Howe", "2026-04-04T15:00:00Z"),  # half an hour
+    ("Australia/Lord_Howe", "2026-04-04T15:00:00Z"),  # back by half an hour
     ("Australia/Lord_Howe", "2026-10-03T15:30:00Z"),
-    ("Pacific/Apia", "2011-12-30T10:00:00Z"),  # a date left out
+    ("Pacific/Apia", "2011-12-30T10:00:00Z"),  # a date is skipped
     ("Pacific/Kiritimati", "1994-12-31T10:40:00Z"),
-    ("Pacific/Kwajalein", "1969-09-30T13:00:00Z"),  # a date of 47 hours
+    ("Pacific/Kwajalein", "1969-09-30T13:00:00Z"),  # a day of 47 hours
     ("Pacific/Kwajalein", "1993-08-21T12:00:00Z"),
 ]
 UNIT = st.sampled_from(UNITS)
@@ -49,7 +50,7 @@ WEEKDAY = st.sampled_from(WEEKDAYS)
 STEP = st.tuples(st.just(0), st.integers(1, 10)) | st.tuples(
     st.sampled_from([1, 7, 30, 60, 90, 3_600, 86_400]) | st.integers(1, 2_000_000), st.just(0)
 )
-"""The length of a step: so many seconds, or so many days."""
+"""The length of a step: a number of seconds, or a number of days."""
 
 
 def calendar(unit: Unit, tz: str, week_start: Weekday = "monday") -> Calendar:
@@ -75,12 +76,13 @@ def offset(at_ms: int, tz: str) -> timedelta | None:
 
 
 def begun(at_ms: int, tz: str) -> date:
-    """Return the greatest date the local clock has shown, looking back over two and a half days."""
+    """Return the latest date that the local clock has shown in the last two and a half days."""
     return max(local(at_ms - i * 30_000, tz).date() for i in range(60 * 120))
 
 
 def next_change(tz: str, at_ms: int) -> int:
-    """Return the first change of the offset within two years, or their end where there is none."""
+    """Return the first change of the zone's offset within two years, or the end of these years if
+    there is none."""
     for _ in range(24):
         if offset(at_ms, tz) != offset(at_ms + _MONTH_MS, tz):
             low, high = at_ms, at_ms + _MONTH_MS
@@ -102,8 +104,8 @@ AWAY = (
 
 @st.composite
 def moments(draw: st.DrawFn) -> tuple[str, int]:
-    """Return a zone with an instant: any, one close to a change of its clocks, or one of
-    `NASTY`."""
+    """Return a zone and an instant: a random one, one close to a change of the zone's offset, or
+    one close to an instant of `NASTY`."""
     kind = draw(st.sampled_from(["any", "change", "nasty", "nasty"]))
     if kind == "nasty":
         tz, at = draw(st.sampled_from(NASTY))

@@ -1,4 +1,5 @@
-"""Refused writes of a disk are logged once a minute, until the first write that succeeds."""
+"""While the disk refuses writes, one line a minute is logged, and one after the first write that
+succeeds."""
 
 from __future__ import annotations
 
