@@ -28,10 +28,12 @@ class Idle:
         )
 
     async def settle(self) -> None:
-        """Wait until the store has nothing new for the sink and no query is under way."""
-        self.counted.forget()
-        while self.counted.named != []:
+        """Wait until the sink has reported its position in each board, the store has named nothing
+        new since, and no query is under way."""
+        has_reported = False
+        while not has_reported or self.counted.named != []:
             await self.counted.quiet()
+            has_reported = self.counted.begun["submit_many"] == BOARDS
             await self.steps.step()
         await self.counted.quiet()
         self.counted.forget()
