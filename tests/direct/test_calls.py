@@ -1,4 +1,4 @@
-"""The calls that carry out a batch: few members in each call, and each event in exactly one
+"""The calls that carry out a batch: each call has few members, and each event is in exactly one
 call."""
 
 from __future__ import annotations

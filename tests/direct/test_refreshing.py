@@ -1,4 +1,4 @@
-"""The information that a process has about windows that are refreshed, and when it reads them."""
+"""What a process knows about windows with a refresh on an index server, and when it reads that."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Repeats of a call: all attempts have one id, they end in time, and the caller is always told if
-the call may have been applied."""
+"""Repeats of a call: all attempts have one id, they end in time, and the error says whether the
+call may have been applied."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ CALL_SECONDS = 2.0
 
 
 class Index:
-    """An index that gives the answers it is constructed with, and records the ids of calls. Time
-    passes only in here."""
+    """An index that returns or raises the given answers in turn, and records the ids of calls. Only
+    its calls and pauses take time."""
 
     def __init__(self, *answers: object, takes: float = 0.0) -> None:
         self.answers = list(answers)
@@ -91,12 +91,12 @@ def test_a_doubt_outlives_an_attempt_that_did_nothing(monkeypatch: pytest.Monkey
     with pytest.raises(IndexUnavailable) as caught, attempts.reporting():
         attempted(index, monkeypatch, attempts)
     assert caught.value.may_have_applied
-    assert caught.value.__cause__ is None, "an error is its own cause"
+    assert caught.value.__cause__ is None, "the error must not be chained to itself"
     assert len(index.asked) > 2
 
 
 def test_a_doubt_outlives_a_new_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The id stays, since the same events are counted; and an error in between says that they may
+    """A batch that is planned again keeps its call id. An error in between says that the events may
     have been counted."""
     attempts = Calls("t").next(1)
     index = Index(doubt(), PlanExpired(5), "done")
@@ -123,7 +123,7 @@ def test_what_fails_after_a_part_was_counted_says_so() -> None:
     ):
         raise IndexFull("full")
     assert caught.value.may_have_applied
-    assert caught.value.__cause__ is None, "an error is its own cause"
+    assert caught.value.__cause__ is None, "the error must not be chained to itself"
 
 
 def test_calls_are_numbered_board_by_board() -> None:

@@ -1,4 +1,5 @@
-"""Gathering of writes: those that arrive during a call go together in the next call, in order."""
+"""Queues of writes: those that arrive during a call are sent together in the next call, in
+order."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from laurels.stores.redis.write_queues import WriteQueues, _next_group
 
 
 class Gate:
-    """A fake that carries out writes one call at a time: each call waits until the test lets it
-    through."""
+    """A function that carries out writes, one call for a board at a time. Each call waits until the
+    test releases it."""
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []
@@ -35,7 +36,7 @@ class Gate:
 
     async def carry_out(self, write: FoldedWrite) -> Sequence[Any]:
         number = 0 if write.board is None else write.board.number
-        assert number not in self.under_way, "two calls for a board at a time"
+        assert number not in self.under_way, "a board has two calls at a time"
         self.under_way.append(number)
         await self._open.acquire()
         self.under_way.remove(number)
@@ -49,7 +50,7 @@ class Gate:
 
 
 def members_of(write: Any) -> list[str]:
-    """Return the members of a submission, or the name of another write."""
+    """Return the members of a submission, or the name of a write made by `named`."""
     if isinstance(write, Single):
         return [write._propose(None, 0)]  # type: ignore[arg-type, list-item]
     return [member.decode() for member in write.members()]
@@ -66,13 +67,12 @@ def events(state: BoardState, *members: str, atomic: bool = False) -> FoldedWrit
 
 
 def named(name: str, *, exclusive: bool = False) -> FoldedWrite:
-    """Return a write of one record that belongs to no board."""
+    """Return a write of a single record that belongs to no board."""
     return Single(lambda *_: name, exclusive=exclusive)  # type: ignore[arg-type]
 
 
 async def begun(*writes: Coroutine[Any, Any, Any]) -> list[asyncio.Task[Any]]:
-    """Start writes as tasks, and return them when they have run as far as they can by
-    themselves."""
+    """Start writes as tasks, and let them run until all of them wait."""
     tasks = [asyncio.create_task(write) for write in writes]
     for _ in range(5):
         await asyncio.sleep(0)

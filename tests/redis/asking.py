@@ -1,4 +1,4 @@
-"""Connections that tests open for as long as they need them, and scripts that tests send."""
+"""Connections to a server within a `with` block, and scripts that tests send over them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def script(source: str) -> Script:
 
 
 COUNT = script("return tostring(redis.call('INCR', KEYS[1]))")
-"""Says how often it was carried out for its key."""
+"""Returns how many times it has run for its key."""
 
 ENDLESS = script("while true do end")
 
@@ -38,7 +38,7 @@ async def connected(url: str, timeout_ms: int = PATIENCE_MS) -> AsyncIterator[Co
 
 
 async def refused(call: Any, code: str = "index_unavailable") -> IndexUnavailable:
-    """Return the retryable error with which a call ends within the time limit."""
+    """Return the retryable error with which a call fails within the time limit."""
     with pytest.raises(IndexUnavailable) as caught:
         await asyncio.wait_for(call, WITHIN_SECONDS)
     error = caught.value
@@ -47,8 +47,7 @@ async def refused(call: Any, code: str = "index_unavailable") -> IndexUnavailabl
 
 
 async def in_the_end(connection: Connection, key: bytes, seconds: float = WITHIN_SECONDS) -> int:
-    """Return the answer of COUNT, which is called again as long as the errors advise a
-    repetition."""
+    """Return the answer of COUNT. The call is repeated while it fails with a retryable error."""
     async with asyncio.timeout(seconds):
         while True:
             try:

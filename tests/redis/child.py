@@ -1,9 +1,9 @@
-"""A process beside others over the same boards, whose own clock is wrong.
+"""A process that uses the same boards as other processes, but whose own clock is wrong.
 
-`python -m tests.redis.child URL AHEAD_SECONDS tell INSTANT…` tells the time of the deployment at
-instants of the machine's monotonic clock; `… write SEED BATCHES` writes so many batches. What
-it found goes to the standard output as JSON. `… sweep NOW SHARE` brings the scopes of all boards to
-an instant, in calls of so many members. `… label SEED UNTIL` writes events with the label `room`.
+`python -m tests.redis.child URL AHEAD_SECONDS tell INSTANT…` prints the deployment's time at these
+instants of the machine's monotonic clock. `… write SEED BATCHES` writes a number of batches. `…
+label SEED UNTIL` writes events with the label `room`. `… sweep NOW SHARE` advances the scopes of
+all boards to NOW, SHARE members per call. Results are printed as JSON.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tests.internals import remote
 
 
 def set_wrong(ahead_seconds: float) -> None:
-    """Make this process read a wrong time of day from its clock."""
+    """Make the clock of this process show a wrong time of day."""
     seconds, nanos = time.time, time.time_ns
     time.time = lambda: seconds() + ahead_seconds
     time.time_ns = lambda: nanos() + int(ahead_seconds * 1e9)
 
 
 def clock_of(lb: laurels.Leaderboards) -> Callable[[], int]:
-    """Return the function that tells the time that a deployment uses, in milliseconds."""
+    """Return the clock that a deployment uses, as a function that returns milliseconds."""
     service: Any = lb._store
     now_ms: Callable[[], int] = service._clock.now_ms
     return now_ms
@@ -50,7 +50,7 @@ def tell(lb: laurels.Leaderboards, instants: list[float]) -> dict[str, Any]:
 
 
 def write(lb: laurels.Leaderboards, seed: int, batches: int) -> dict[str, Any]:
-    """Return the events that were acknowledged: member, value, `at`."""
+    """Write batches; return the acknowledged events: member, value, `at`."""
     rng, now_ms, counted = Random(seed), clock_of(lb), []
     for _ in range(batches):
         events = [
@@ -63,12 +63,13 @@ def write(lb: laurels.Leaderboards, seed: int, batches: int) -> dict[str, Any]:
             assert receipt.refused_windows == (), receipt
             counted.append(event)
         lb.top("b", window="r", limit=3)
-        time.sleep(0.01)  # time must pass, because the test is about boundaries
+        time.sleep(0.01)  # time has to pass, because the test is about the ends of steps
     return {"counted": counted}
 
 
 def label(lb: laurels.Leaderboards, seed: int, until: float) -> dict[str, Any]:
-    """Return how many events were acknowledged, and how much each room earned by them."""
+    """Write events of rooms until an instant; return how many were acknowledged, and the total of
+    each room."""
     rng, earned, number = Random(seed), dict.fromkeys("abc", 0), 0
     while not number or time.monotonic() < until:
         events = [
@@ -85,7 +86,7 @@ def label(lb: laurels.Leaderboards, seed: int, until: float) -> dict[str, Any]:
 
 
 def sweep(url: str, now_ms: int, share: int) -> None:
-    """Do the work that is due by this time, until none is left."""
+    """Do the work that is due at `now_ms`, until none is left."""
     RedisIndex.share = share
     with config.direct(url, laurels.ManualClock(now_ms)) as lb:
         lb.boards()

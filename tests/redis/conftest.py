@@ -1,4 +1,4 @@
-"""An index server for the tests of a file, and a clock whose time does not advance."""
+"""Fixtures: an index server for all tests of a file, and a clock that only tests move."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import laurels
 from .servers import Server
 
 NOW = 1_795_219_200_000
-"""The beginning of Saturday, 21 November 2026, UTC."""
+"""The start of Saturday, 21 November 2026, UTC."""
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """Provide one server for all tests of a file."""
+    """Run one server for all tests of a file."""
     with Server() as running:
         yield running
 
 
 @pytest.fixture
 def emptied(server: Server) -> None:
-    """Remove from the server what earlier tests left in it."""
+    """Remove everything that earlier tests wrote to the server."""
     server.call("FLUSHALL")
 
 

@@ -1,4 +1,4 @@
-"""One ranking in the layout with a head on a server, and a list of all its members in order."""
+"""A ranking with a head on a server, together with a list of all its members in order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _SOURCE = "\n".join(
 
 
 class Layout(NamedTuple):
-    """How the words of a member are stored, and the values by which they are packed."""
+    """A layout of scores on the server: how the words of a member are stored, and the numbers by
+    which they are packed."""
 
     name: str
     scored: bool
@@ -54,7 +55,8 @@ LAYOUTS = (
 
 
 class View(NamedTuple):
-    """What a ranking returns about itself and about members: position, rank and greatest rank."""
+    """What a server returns about a ranking, and for each member its position, rank and greatest
+    possible rank."""
 
     total: int
     certain: int
@@ -63,7 +65,7 @@ class View(NamedTuple):
 
 
 class HeadRanking:
-    """A ranking on a server, and all its members in order."""
+    """A ranking with a head on a server, and all its members in order in this process."""
 
     def __init__(self, server: Server, layout: Layout, rank: str, columns: int) -> None:
         self.layout, self.rank, self.columns = layout, rank, columns
@@ -103,7 +105,7 @@ class HeadRanking:
         return msgspec.msgpack.decode(self._server.call("EVAL", _SOURCE, 1, f"{BASE}m", argument))
 
     def write(self, entries: Mapping[str, Words | None]) -> None:
-        """Give members these words, None to remove one."""
+        """Set the words of members; None removes a member."""
         news = [words or False for words in entries.values()]
         self._ask("write", members=list(entries), news=news)
         for member, words in entries.items():
@@ -115,7 +117,7 @@ class HeadRanking:
                 insort(self.order, self._key(member, words))
 
     def advance(self, limit: int) -> int:
-        """Do a share of the work that is due, and return how much is left."""
+        """Do a share of the due work, and return how much is left."""
         return int(self._ask("advance", limit=limit))
 
     def view(self, members: Sequence[str]) -> View:
@@ -127,11 +129,11 @@ class HeadRanking:
     def _key(self, member: str, words: Words) -> Key:
         return words[: self._width], member.encode()
 
-    # Conditions that must hold
+    # Invariants
 
     def check_bounds(self, members: Iterable[str]) -> View:
-        """Check that the true rank of every member is within its bounds, and that certain ranks are
-        exact."""
+        """Check that the true rank of every member is within its bounds, and that the ranks at
+        certain positions are exact."""
         some = list(members)
         view = self.view(some)
         assert view.total == len(self.words)
@@ -154,7 +156,7 @@ class HeadRanking:
         return view
 
     def check_list(self) -> None:
-        """Check that the certain positions hold the right members."""
+        """Check that the head lists the right members at all certain positions."""
         certain = self.view([]).certain
         found = self._server.call("ZRANGE", f"{BASE}r:all:0", 0, certain - 1) if certain else []
         if not self.layout.scored:
@@ -162,8 +164,8 @@ class HeadRanking:
         assert list(found) == [member for _, member in self.order[:certain]]
 
     def check_structure(self) -> None:
-        """Check that every member is in one bucket and that every segment records its number of
-        members."""
+        """Check that every member is in the right bucket only, and that every segment counts its
+        members correctly."""
         state = self._hash("g:all:0")
         if not state:
             return
@@ -191,7 +193,8 @@ class HeadRanking:
             )
 
     def grid(self) -> list[tuple[int, bool]]:
-        """Return the number of members of each segment, and whether all of them have one score."""
+        """Return for each segment its number of members, and whether they can only have one
+        score."""
         count = int(self._hash("g:all:0")["edges"])
         edges = self._edges("g", count)
         runs = [
@@ -244,7 +247,7 @@ def _digest(salt: bytes, member: bytes) -> int:
 
 
 class Crowd:
-    """Members whose scores change in one of the ways that are hard on the layout."""
+    """Members whose scores change in a way that is hard for the layout."""
 
     def __init__(self, ranking: HeadRanking, way: str, rng: Random, members: int) -> None:
         self.ranking, self.way, self.rng = ranking, way, rng
@@ -252,7 +255,7 @@ class Crowd:
         self.steps = 0
 
     def entries(self) -> dict[str, Words | None]:
-        """Return the entries that the next step writes."""
+        """Return the entries to write in the next step."""
         rng, ranking = self.rng, self.ranking
         self.steps += 1
         found: dict[str, Words | None] = {}

@@ -1,7 +1,7 @@
-"""The programs of servers: those on PATH, and those that packages contain.
+"""Find server programs, on PATH or in Python packages.
 
 The packages are searched and never imported. One of them also installs its server among the scripts
-of the environment, where it could be mistaken for that of the system, so that folder is not
+of the environment. There it could be mistaken for a server of the system, so that folder is not
 searched.
 """
 
@@ -22,25 +22,25 @@ _CHOICE = "TEST_SERVER_KIND"
 
 
 class Kind(NamedTuple):
-    """A server of some make and version, and the package that has it where there is one."""
+    """A server of some make and version, and the Python package that has it, if there is one."""
 
     name: str
     program: str
     package: str = ""
     inside: str = ""
-    """What the program is called in the package."""
+    """The name of the program in the Python package."""
     below: tuple[int, int] = (4, 0)
-    """For which Python there is no such package any more."""
+    """The first version of Python without such a package."""
     system: str = ""
-    """The package of the system that has it where there is one."""
+    """The package of the operating system that has it, if there is one."""
 
     def found(self) -> str | None:
-        """Return the program on PATH, or else the one of the package."""
+        """Return the path of the program, on PATH or else in the package, None if there is none."""
         return on_path(self.program) or self._packaged()
 
     def needed(self) -> str:
-        """Return the program that `found` returns. Skip the test where there is none, and fail
-        where the program could be installed."""
+        """Return the path of the program. If it is not found, skip the test, or fail under CI if it
+        could be installed."""
         found = self.found()
         if found is None:
             missing = f"{self.name} is not installed"
@@ -72,12 +72,12 @@ KINDS = (
 
 
 def chosen(kind: Kind) -> dict[str, str]:
-    """Return the environment in which all tests run a server of this kind."""
+    """Return the environment in which the tests run servers of this kind."""
     return {_CHOICE: kind.name}
 
 
 def need_server() -> str:
-    """Return the server to run; skip the test where there is none."""
+    """Return the path of the server to run; without one, skip the test or fail under CI."""
     choice = os.environ.get(_CHOICE)
     if choice is not None:
         return next(kind for kind in KINDS if kind.name == choice).needed()
@@ -85,19 +85,19 @@ def need_server() -> str:
 
 
 def found_server() -> str | None:
-    """Return the server of the system, or else that of a package."""
+    """Return the path of a server of the operating system, or else of one in a package."""
     return on_path(VALKEY.program) or REDIS.found() or VALKEY.found()
 
 
 def on_path(program: str) -> str | None:
-    """Return the path of a program, which is not searched for in the environment of this Python."""
+    """Return the path of a program on PATH, without the scripts of this Python environment."""
     own = Path(sysconfig.get_path("scripts"))
     folders = os.get_exec_path()
     return shutil.which(program, path=os.pathsep.join(f for f in folders if Path(f) != own))
 
 
 def skip_or_fail(missing: str) -> NoReturn:
-    """Fail under CI because something is not installed, and skip the test elsewhere."""
+    """Skip the test because something is not installed; under CI fail instead."""
     if os.environ.get("CI") == "true":
         pytest.fail(missing)
     pytest.skip(missing)

@@ -1,9 +1,10 @@
-"""Something between a process and its server that lets an answer disappear.
+"""A proxy between a process and its server, which makes requests or answers disappear.
 
-It passes bytes on both ways. Once told so, it waits for a request that holds some bytes, passes
-that on, waits until the server has answered, and cuts the connection instead of passing the answer
-on. Or it keeps the request, cuts the connection at once, and passes the request on much later.
-Or it holds the request, and whatever comes behind it, until it is released.
+It forwards bytes in both directions until a test chooses a request by some bytes in it. Then it
+does one of three things. It forwards the request, waits for the answer, and cuts the connection
+instead of forwarding the answer. Or it keeps the request, cuts the connection at once, and forwards
+the request much later. Or it holds the request, and all that follow on the connection, until it is
+released.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _CHUNK = 1 << 16
 
 
 class Listening(Protocol):
-    """A server on a port of this machine."""
+    """A server that listens on a port of this machine."""
 
     port: int
 
@@ -55,17 +56,17 @@ class Proxy:
         return f"redis://127.0.0.1:{self.port}"
 
     def cut_after(self, part: bytes, times: int = 1, *, refuse: bool = False) -> None:
-        """Cut the connection after each of the next requests that contain these bytes, for this
-        number of requests; then refuse other connections if `refuse` is set."""
+        """For the next `times` requests that contain these bytes, cut the connection before the
+        answer is forwarded. Then, with `refuse`, accept no more connections."""
         self._doomed, self._times, self._refusing = part, times, False
         self._refuse_then = refuse
 
     def keep_back(self, part: bytes, then: Callable[[], None] = lambda: None) -> None:
-        """Keep the next request that contains these bytes, call `then`, and cut its connection."""
+        """Keep the next request that contains these bytes, call `then`, and cut the connection."""
         self._kept, self._then = part, then
 
     def notice(self, part: bytes, then: Callable[[], None]) -> None:
-        """Call `then` before the next request that contains these bytes is passed on."""
+        """Call `then` before forwarding the next request that contains these bytes."""
         self._noticed, self._then = part, then
 
     def hold(self, part: bytes) -> None:
@@ -78,11 +79,11 @@ class Proxy:
         assert self._has_held.wait(seconds), "no request was held"
 
     def release(self) -> None:
-        """Pass on the request that is held."""
+        """Forward the request that is held."""
         self._released.set()
 
     def deliver_late(self) -> list[bytes]:
-        """Pass on the requests that were kept back; return what the server answers to each."""
+        """Forward the requests that were kept; return the server's answer to each."""
         answers = []
         for data in self._late:
             with socket.create_connection(("127.0.0.1", self._server.port)) as far:
@@ -154,7 +155,8 @@ class Proxy:
 
 
 class _Link:
-    """The connection with a client, and the one with the server on its behalf."""
+    """The connection of a client, and the connection to the server on which its requests are
+    forwarded."""
 
     def __init__(self, near: socket.socket, far: socket.socket) -> None:
         self.near, self.far = near, far

@@ -1,11 +1,12 @@
-"""Real servers on free ports of this machine, with an append-only file in a folder of their own.
+"""Real servers on free ports of this machine. Each has a folder of its own with an append-only
+file.
 
-`Server` is one process. `Cluster` is three primaries with, if wanted, a replica for each. Both run
-until the end of their `with` block, and servers that a broken test leaves running end with this
+`Server` is one process. `Cluster` is three primaries, optionally with a replica each. Both run
+until the end of their `with` block, and servers that a failed test leaves running end with this
 process.
 
-Ports are below the range from which the kernel takes the ports of outgoing connections, and leave
-room for the bus of a cluster, which listens 10,000 above.
+The ports are below the range that the kernel uses for outgoing connections. The port 10,000 above
+each must be free, too, since the nodes of a cluster use it for their bus.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def until(said: Callable[[], object], what: str, seconds: float = WITHIN_SECONDS
     """Wait until the condition is true; an error of the server counts as false."""
     deadline = time.monotonic() + seconds
     while not _is_so(said):
-        assert time.monotonic() < deadline, f"after {seconds} s not yet: {what}"
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(_POLL_SECONDS)
 
 
@@ -58,7 +59,7 @@ def _is_so(said: Callable[[], object]) -> bool:
 
 
 def free_port() -> int:
-    """Return a port on which nothing listens, and for which nothing listens 10,000 above."""
+    """Return a port on which nothing listens, and with nothing on the port 10,000 above it."""
     for _ in range(1_000):
         port = SystemRandom().choice(_PORTS)
         if _is_free(port) and _is_free(port + _BUS):
@@ -77,7 +78,7 @@ def _is_free(port: int) -> bool:
 
 
 def fields(text: bytes) -> dict[str, str]:
-    """Return the fields of INFO or CLUSTER INFO: each line has a name, a colon and a value."""
+    """Return the fields of INFO or CLUSTER INFO, whose lines have the form `name:value`."""
     lines = (line.partition(":") for line in text.decode().splitlines())
     return {name: value for name, _, value in lines}
 
@@ -85,7 +86,7 @@ def fields(text: bytes) -> dict[str, str]:
 class Server:
     """One server; it keeps its port and its folder through `kill`, `stop` and `start`.
 
-    `options` are those of the command line: `Server("--maxmemory", "2mb")`.
+    `options` are options of the server's command line: `Server("--maxmemory", "2mb")`.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class Server:
 
     @property
     def pid(self) -> int:
-        assert self._child is not None, "the server does not run"
+        assert self._child is not None, "the server is not running"
         return self._child.pid
 
     @property
@@ -126,7 +127,7 @@ class Server:
         return f"redis://{user}127.0.0.1:{self.port}"
 
     def call(self, *parts: str | bytes | int) -> Any:
-        """Send one command directly to the server, and return the answer as the server gives it."""
+        """Send one command to the server, and return its answer without conversion."""
         return self._plain.execute_command(*parts)  # type: ignore[no-untyped-call]
 
     def info(self, section: str) -> dict[str, str]:
@@ -134,22 +135,21 @@ class Server:
         return fields(self.call("INFO", section))
 
     def start(self) -> None:
-        """Start the server on its port and folder, and wait until it has loaded what it had
-        written."""
-        assert not self.runs, "the server runs already"
+        """Start the server on its port and folder, and wait until it has loaded its data."""
+        assert not self.runs, "the server is already running"
         self._launch()
         until(self._answers, "the server answers")
         assert self.runs, self._last_words()
 
     def start_loading_slowly(self, micros: int) -> None:
-        """Start the server so that it takes this long for every command it had written; it is still
+        """Start the server so that it loads each command from its file with this delay. It is still
         loading when this returns."""
-        assert not self.runs, "the server runs already"
+        assert not self.runs, "the server is already running"
         self._launch("--key-load-delay", str(micros))
         until(self.is_loading, "the server loads")
 
     def unread(self) -> int:
-        """Return how many bytes the server has received and not read yet, according to the
+        """Return how many bytes the server has received but not read yet, according to the
         kernel."""
         lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
         queues = (line.split() for line in lines)
@@ -160,49 +160,49 @@ class Server:
         return self.info("persistence")["loading"] == "1"
 
     def stop(self) -> None:
-        """End the server as an operator would: it writes its data first."""
+        """End the server as an operator would, so that it saves its data first."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the server by SIGKILL, whatever it is doing."""
+        """End the server with SIGKILL."""
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
-        """Kill the server and start it again on its port and its folder."""
+        """Kill the server, and start it again on its port and folder."""
         self.kill()
         self.start()
 
     def pause(self) -> None:
-        """Pause the server: it keeps its connections, and answers nothing until it is resumed."""
+        """Pause the server: its connections stay open, but it does not answer until `resume`."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
     def with_replica(self) -> Server:
-        """Return another server that replicates this one; it ends with this one."""
+        """Return another server, which replicates this one and is closed with it."""
         replica = Server(*self._options, password=self._password)
         self._replicas.append(replica)
         replica.follow(self)
         return replica
 
     def follow(self, primary: Server) -> None:
-        """Make the server a replica, and wait until it is in step."""
+        """Make the server a replica, and wait until it has a working connection to its primary."""
         self.call("REPLICAOF", "127.0.0.1", primary.port)
         until(lambda: self.info("replication")["master_link_status"] == "up", "the replica follows")
 
     def wait_until_in_step(self, primary: Server) -> None:
-        """Wait until a replica has everything that its primary has now."""
+        """Wait until the replica has everything that its primary has written so far."""
         written = int(primary.info("replication")["master_repl_offset"])
         has = "slave_repl_offset"
         until(lambda: int(self.info("replication")[has]) >= written, "the replica is in step")
 
     def promote(self) -> None:
-        """Make a replica a primary."""
+        """Make the replica a primary."""
         self.call("REPLICAOF", "NO", "ONE")
 
     def close(self) -> None:
-        """End the server for good, and remove its folder."""
+        """End the server, and remove its folder."""
         atexit.unregister(self.close)
         for replica in self._replicas:
             replica.close()
@@ -210,8 +210,8 @@ class Server:
         self._folder.cleanup()
 
     def _start_on_a_free_port(self) -> None:
-        """Start the server on a free port, and on another one if another program takes the port
-        first."""
+        """Start the server on a free port; try another one if another program has taken the port
+        meanwhile."""
         for _ in range(_ATTEMPTS):
             self.port = free_port()
             self._connect()
@@ -219,11 +219,11 @@ class Server:
             until(lambda: not self.runs or self._answers(), "the server answers or ends")
             if self.runs:
                 return
-        raise OSError(f"the server does not start: {self._last_words()}")
+        raise OSError(f"the server did not start: {self._last_words()}")
 
     def _connect(self) -> None:
-        """Create both clients, which connect at their first use and again after the server was
-        away."""
+        """Create both clients. They connect when they are first used, and again after a restart of
+        the server."""
         self.client = redis.Redis(
             port=self.port, password=self._password, socket_timeout=WITHIN_SECONDS
         )
@@ -232,7 +232,7 @@ class Server:
             password=self._password,
             socket_timeout=WITHIN_SECONDS,
             protocol=2,
-            retry=Retry(NoBackoff(), 1),  # `until` does the waiting
+            retry=Retry(NoBackoff(), 1),  # `until` repeats failed calls
         )
         self._plain.response_callbacks.clear()
 
@@ -248,7 +248,8 @@ class Server:
         return ["--port", str(self.port), "--dir", self._folder.name]
 
     def _answers(self) -> bool:
-        """Return whether the process on the port is this one, and has loaded its file."""
+        """Return whether the server on the port is the process started here and has loaded its
+        file."""
         if self.info("server")["process_id"] != str(self.pid):
             return False
         return self.info("persistence")["loading"] == "0"
@@ -285,10 +286,10 @@ class Server:
 
 
 class Cluster:
-    """Three primaries that share the slots evenly, with a replica for each if wanted.
+    """Three primaries that own the slots in equal parts, optionally with a replica each.
 
-    A node that does not answer for `timeout_ms` is considered failed. Without replicas no other
-    node takes its place, and its slots are not served until it is back.
+    A node that does not answer for `timeout_ms` is considered failed. Without replicas, no other
+    node replaces it, and its slots are unavailable until it is back.
     """
 
     def __init__(self, *options: str, replicas: bool = False, timeout_ms: int = 5_000) -> None:
@@ -312,7 +313,7 @@ class Cluster:
 
     @staticmethod
     def id_of(node: Server) -> bytes:
-        """Return the name of a node in its cluster."""
+        """Return the id of a node in its cluster."""
         found: bytes = node.call("CLUSTER", "MYID")
         return found
 
@@ -320,40 +321,40 @@ class Cluster:
         return int(self._any().call("CLUSTER", "KEYSLOT", key))
 
     def owner_of(self, key: bytes) -> Server:
-        """Return the primary that owns a key, as the running nodes see it now."""
+        """Return the primary that owns a key according to a running node."""
         slot = self.slot_of(key)
         for start, end, (_, port, *_), *_ in self._any().call("CLUSTER", "SLOTS"):
             if start <= slot <= end:
                 return next(node for node in self.nodes if node.port == port)
-        raise LookupError(f"nobody owns slot {slot}")
+        raise LookupError(f"no node owns slot {slot}")
 
     def replica_of(self, primary: Server) -> Server:
-        """Return the replica that was made for a primary."""
+        """Return the replica that was assigned to a primary at the start."""
         return self.replicas[self.primaries.index(primary)]
 
     def wait_until_ok(self, seconds: float = WITHIN_SECONDS) -> None:
-        """Wait until every running node sees that all slots are served, and sees the same
-        owners."""
+        """Wait until all running nodes agree on the owners of all slots, and all slots are
+        available."""
         until(lambda: all(self._sees_ok(node) for node in self._running()), "all are ok", seconds)
         until(lambda: len({self._map(node) for node in self._running()}) == 1, "one map", seconds)
         until(lambda: len({self._epoch(node) for node in self._running()}) == 1, "told", seconds)
 
     def wait_until_down(self, seconds: float = WITHIN_SECONDS) -> None:
-        """Wait until every running node has noticed that some slots are not served."""
+        """Wait until every running node has noticed that some slots are unavailable."""
         until(lambda: not any(self._sees_ok(node) for node in self._running()), "down", seconds)
 
     def begin_migration(self, slot: int, source: Server, target: Server) -> None:
-        """Begin a migration: the source redirects (ASK) requests for a key that it does not have.
+        """Begin a migration: the source redirects (ASK) requests for keys that it no longer has.
 
-        All nodes must have learned of the last migration before. Otherwise two may claim the same
-        epoch, and some node may keep the wrong owner for good.
+        All nodes must know the result of the last migration before. Otherwise two nodes may claim
+        the same epoch, and a node may keep the wrong owner forever.
         """
         self.wait_until_ok()
         target.call("CLUSTER", "SETSLOT", slot, "IMPORTING", self.id_of(source))
         source.call("CLUSTER", "SETSLOT", slot, "MIGRATING", self.id_of(target))
 
     def move_keys(self, slot: int, source: Server, target: Server, limit: int = 1_000) -> int:
-        """Move up to `limit` keys of a slot; return how many there were."""
+        """Move up to `limit` keys of a slot; return how many were moved."""
         keys = source.call("CLUSTER", "GETKEYSINSLOT", slot, limit)
         if keys:
             there = ("127.0.0.1", target.port, b"", 0, WITHIN_SECONDS * 1_000, "KEYS")
@@ -361,13 +362,13 @@ class Cluster:
         return len(keys)
 
     def end_migration(self, slot: int, target: Server) -> None:
-        """Make the target the owner of the slot; other nodes redirect later requests to it
-        (MOVED)."""
+        """Make the target the owner of the slot. Other nodes then redirect (MOVED) requests to
+        it."""
         for node in [target, *(node for node in self._owners() if node is not target)]:
             node.call("CLUSTER", "SETSLOT", slot, "NODE", self.id_of(target))
 
     def migrate(self, slot: int, source: Server, target: Server) -> None:
-        """Do a whole migration: begin it, move every key, end it."""
+        """Do a whole migration."""
         self.begin_migration(slot, source, target)
         while self.move_keys(slot, source, target):
             pass
@@ -413,7 +414,7 @@ class Cluster:
 
     @staticmethod
     def _map(node: Server) -> tuple[tuple[int, int, int], ...]:
-        """Return which port serves which slots."""
+        """Return the slots that each port serves, according to a node."""
         found = node.call("CLUSTER", "SLOTS")
         return tuple(sorted((start, end, owner[1]) for start, end, owner, *_ in found))
 

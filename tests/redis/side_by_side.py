@@ -1,7 +1,8 @@
-"""The same random traffic into the index on a server and into the one in memory, compared.
+"""Apply the same random operations to an index on a server and to one in memory, and compare the
+two.
 
-Boards are made so that every layout occurs. Time advances in leaps across boundaries. Passes are
-done in shares of any size, or not at all.
+The boards are such that every layout occurs. The time jumps across the ends of periods and steps.
+The shares of a pass have any size, or no pass is done at all.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ MEMBERS = ["a", "ab", "b", "ä", "\0", "z" * 128, *[f"m{i}" for i in range(14)]]
 
 @dataclass
 class Pair:
-    """Both indexes of one board, by one clock."""
+    """Both indexes of one board, at the same time `now_ms`."""
 
     random: Random
     rules: Rules
@@ -61,12 +62,12 @@ class Pair:
 
     @property
     def due(self) -> Due:
-        """Return what is due for the scopes by now."""
+        """Return the work that is due for scopes at the current time."""
         return due_of(self.number, self.rules, {}, self.now_ms)
 
 
 def some_board(random: Random) -> Board:
-    """Return a board of any kind: plain, packed or prefixed."""
+    """Return a random board, in a plain, packed or prefixed layout."""
     kind = random.choice(["plain", "packed", "packed", "wide", "last", "decay"])
     columns = [_column(random, kind)]
     if kind not in ("plain", "decay") and random.random() < 0.5:
@@ -97,7 +98,7 @@ def some_board(random: Random) -> Board:
 
 
 def some_scopes(random: Random, *, rank_by: bool = True) -> dict[str, Any]:
-    """Return scopes and the labels to rank by, for a third of the boards."""
+    """Return for a third of the boards scopes and labels whose values are ranked, else nothing."""
     if random.random() < 2 / 3:
         return {}
     scopes = random.sample([[], ["room"], ["zone"], ["zone", "room"]], random.randint(1, 4))
@@ -109,7 +110,7 @@ LABELS = {"room": ["1", "2", "10", "ä,b=c:d%", "a\x1fb"], "zone": ["cn", "us", 
 
 
 def some_labels(random: Random, rules: Rules) -> dict[str, str]:
-    """Return labels for an event that some scope counts."""
+    """Return labels of an event such that it counts in a scope."""
     wanted = [*rules.scopes, *[(label,) for label in rules.rank_by]]
     named = {*random.choice(wanted), *random.sample(rules.labels, random.randint(0, 1))}
     return {label: random.choice(LABELS[label]) for label in named}
@@ -130,7 +131,7 @@ def _column(random: Random, kind: str) -> Column:
 
 
 async def play(pair: Pair, steps: int) -> None:
-    """Apply random traffic, and compare the indexes after each batch."""
+    """Do random operations, and compare the indexes after each."""
     for _ in range(steps):
         await _pass_time(pair)
         await _do_something(pair)
@@ -165,7 +166,7 @@ async def _pass_time(pair: Pair) -> None:
 
 
 def advance_memory(pair: Pair) -> None:
-    """Bring all scopes of the index in memory to the present, as a fold does."""
+    """Advance all scopes of the index in memory to the current time, as a fold does."""
     oldest_ms = pair.due.oldest_ms
     for scope in scopes_of(pair):
         for window in pair.rules.windows.values():
@@ -177,20 +178,20 @@ def advance_memory(pair: Pair) -> None:
 
 
 def scopes_of(pair: Pair) -> list[str]:
-    """Return all scopes that are in memory."""
+    """Return all scopes of the index in memory."""
     return [scope for _, scope in pair.memory.next_scopes(pair.number, None, 1_000)]
 
 
 async def brought(pair: Pair, ask: Callable[[], Awaitable[T]]) -> T:
-    """Return the answer of a call, after the scopes that it found outdated have been brought up to
-    date."""
+    """Return the answer of a call. If it fails because scopes are stale, advance these and call
+    again."""
     for _ in range(100):
         try:
             return await ask()
         except StepNotReady as stale:
             full = isinstance(stale, ScopesNotReady)
             await pair.redis.advance_scopes(pair.opened, stale.scopes, pair.due, 300, full=full)
-    raise AssertionError("scopes stay behind")
+    raise AssertionError("the scopes are still stale")
 
 
 async def _do_something(pair: Pair) -> None:
@@ -230,20 +231,21 @@ async def _count(pair: Pair) -> None:
         due_ms=due_ms,
         call=CallId("side by side", pair.calls),
     )
-    if random.random() < 0.7:  # as if no earlier batch had needed its events reported
+    if random.random() < 0.7:  # as if no earlier batch had needed a report of each event
         pair.redis._each.clear()
     applied = await brought(pair, count)
     assert await count() == applied, (rules, batch)
     expected = pair.memory.apply(batch, plan, watch)
     assert list(applied.outcomes.codes) == list(expected.codes), (rules, batch)
-    if 7 not in expected.codes:  # the results of a batch that was rolled back are not returned
+    if 7 not in expected.codes:  # the server returns no results of a batch that was rolled back
         assert _scores(applied.outcomes) == _scores(expected), (rules, batch)
     if applied.ranks_after is not None:
         assert applied.ranks_after == _ranks(pair, batch, plan, watch)
 
 
 def some_batch(random: Random, rules: Rules, board: int, now_ms: int) -> Batch:
-    """Return a few events of few members: some are late, some repeated, some out of range."""
+    """Return a batch of some events of few members. Some events are late, repeated, or out of
+    range."""
     absolute = random.random() < 0.15 and can_set(rules)
     return batch_of(
         EventReader(rules).gather(_events(random, rules, now_ms)),
@@ -298,7 +300,7 @@ def _ranks(pair: Pair, batch: Batch, plan: Any, watch: int) -> array[int]:
 
 
 async def compare(pair: Pair) -> None:
-    """Compare every ranking by every kind of query."""
+    """Compare the answers to every kind of query about every ranking."""
     asks = []
     for window in pair.rules.windows.values():
         period = window.period_at(pair.now_ms)
@@ -323,15 +325,15 @@ async def compare(pair: Pair) -> None:
 
 
 def listing(random: Random, rules: Rules, board: int) -> ReadRequest:
-    """Return a request for the existing scopes of some labels."""
+    """Return a request that lists the existing scopes of some labels."""
     form = ",".join(random.choice(rules.scopes))
     after = random.choice(["", "", "room=1", "zone=cn"]) if form else ""
     return ReadRequest(RankingKey(board, "", 0), scopes=Listing(form, after, random.randrange(8)))
 
 
 def shown(found: ReadResult, width: int) -> list[object]:
-    """Return what was found in a form to compare: the words that decide the order, and only the
-    absence of members that are not there."""
+    """Return a result in a form for comparison: only the words that decide the order, and no words
+    and data for members that are absent."""
     located = None
     if found.located is not None:
         where = found.located

@@ -1,7 +1,8 @@
-"""Several stores of one process: after any of them is closed, the others continue at once.
+"""Several stores of one process on the same server: after one is closed, the others continue
+without delay.
 
-A store whose answers are not read raises IndexUnavailable after its time limit, so these tests need
-no stopwatch.
+A store whose answers nobody reads raises IndexUnavailable after its time limit, so these tests need
+not measure time.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ async def opened(url: str) -> laurels.AsyncLeaderboards:
 
 
 class Sync:
-    """A store with its own loop."""
+    """A synchronous store, which has an event loop of its own."""
 
     def __init__(self, url: str) -> None:
         self._lb = laurels.open(url)
@@ -46,7 +47,8 @@ class Sync:
 
 
 class Async:
-    """A store on the loop of a thread, which it ends when the loop is its own."""
+    """An asynchronous store on the event loop of a thread. `close` also ends the thread if it was
+    started here."""
 
     def __init__(self, url: str, loop: LoopThread | None = None) -> None:
         self._loop = loop or LoopThread()

@@ -1,4 +1,4 @@
-"""The status of the clock, and its acceptance, of boards on an index server."""
+"""The status of the clock of boards on an index server, and accepting a leap of it."""
 
 from __future__ import annotations
 

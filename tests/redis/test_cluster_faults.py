@@ -1,4 +1,4 @@
-"""Events in a cluster: slots move and nodes die, and calls are sent to the nodes that have the
+"""Faults in a cluster: slots move and nodes fail, and calls still reach the nodes that own their
 keys."""
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def test_a_flushed_script_is_loaded_on_the_node_that_lacks_it(cluster: Cluster) 
 
 
 def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
-    """Commands succeed at any time, and scripts succeed once all their keys are on one node."""
+    """During the move, commands always succeed, and scripts succeed once all their keys are on one
+    node."""
 
     async def check() -> None:
         source, target = source_and_target(cluster)
@@ -89,17 +90,18 @@ def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
                 assert await connection.command(b"GET", KEY, key=KEY) == b"%d" % count
                 await refused_as_moving(connection.script(COUNT, KEY, b""))
             calling = asyncio.create_task(patient.script(COUNT, KEY, b""))
-            await asyncio.sleep(0.05)  # by then it most likely waits for the end of the move
+            await asyncio.sleep(0.05)  # most likely the call now waits for the end of the move
             await asyncio.to_thread(cluster.end_migration, slot, target)
             assert int(await calling) == count + 1
-            assert int(await connection.script(COUNT, KEY, b"")) == count + 2  # MOVED
+            assert int(await connection.script(COUNT, KEY, b"")) == count + 2  # redirected (MOVED)
         cluster.wait_until_ok()
 
     asyncio.run(check())
 
 
 def test_a_script_whose_keys_are_half_moved_does_nothing(cluster: Cluster) -> None:
-    """It does nothing whichever of the keys moved first; the script declares only one of them."""
+    """The script changes nothing, whichever of its two keys was moved first. It declares only one
+    of them."""
 
     async def check(first: bytes) -> None:
         source, target = source_and_target(cluster)
@@ -165,7 +167,7 @@ def test_the_replica_of_a_node_that_dies_takes_its_place() -> None:
             primary.kill()
             assert (await refused(connection.script(COUNT, KEY, b""))).may_have_applied
             assert await in_the_end(connection, KEY) in (count + 1, count + 2)
-            await asyncio.to_thread(cluster.wait_until_ok)  # nodes learn of it one after another
+            await asyncio.to_thread(cluster.wait_until_ok)  # nodes learn of the failover in turn
             assert cluster.owner_of(KEY) is cluster.replica_of(primary)
             await asyncio.to_thread(primary.start)
             await asyncio.to_thread(cluster.wait_until_ok)

@@ -1,4 +1,4 @@
-"""Structures that were changed without laurels: a check finds the damage, and a rebuild repairs
+"""Data on the server that another program changed: a check finds the damage, and a rebuild repairs
 it."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def keys(server: Server, pattern: str) -> list[bytes]:
 
 
 def corrupt(server: Server, random: Random, kind: str, prefixed: bool) -> None:
-    """Make one change to a ranking of the windows `all` and `day`."""
+    """Make one wrong change to a ranking of the windows `all` and `day`."""
     name = random.choice(["all:*", "day:*"])
     if kind in {"hash", "no form"}:
         key = random.choice(keys(server, f"k:{name}"))

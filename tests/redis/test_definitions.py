@@ -1,4 +1,4 @@
-"""Several processes change definitions: a process does not replace a version that it has not
+"""Several processes change the definition of a board: none overwrites a version that it has not
 read."""
 
 from __future__ import annotations

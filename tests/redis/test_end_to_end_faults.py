@@ -1,4 +1,4 @@
-"""Faults of a server, tested from end to end: the server dies, is full or loses its data."""
+"""Faults of a server, end to end: the server dies, is full, or loses its data."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def test_a_server_that_stays_away_is_told(server: Server) -> None:
 
 
 def test_a_server_that_is_paused_is_answered_by_one_count(server: Server) -> None:
-    """The server has received the first attempt and its repeats when the caller gets the error."""
+    """The caller gets the error after the paused server has received the first attempt and its
+    repeats. They count once."""
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         server.pause()
@@ -91,7 +92,8 @@ def test_a_server_that_is_paused_is_answered_by_one_count(server: Server) -> Non
 def test_a_pause_shorter_than_the_repeats_is_not_noticed(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first attempt times out after two seconds, before the server is resumed."""
+    """The first attempt times out after two seconds, and the server is resumed soon after. A repeat
+    succeeds."""
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         monkeypatch.setattr(retry, "REPEATS_SECONDS", 60.0)
@@ -170,15 +172,15 @@ def test_a_server_that_is_loading_is_waited_for_or_unavailable(server: Server) -
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         with server.client.pipeline(transaction=False) as pipeline:
-            for i in range(60 * 1_024):  # a loading server answers after each 1,024 of them
+            for i in range(60 * 1_024):  # a loading server answers once in 1,024 commands
                 pipeline.set(f"filler{i}", "x")
             pipeline.execute()
         server.kill()
-        server.start_loading_slowly(micros=100)  # the loading takes at least six seconds
+        server.start_loading_slowly(micros=100)  # loading takes at least six seconds
         with pytest.raises(IndexUnavailable) as caught:
             config.direct(server.url).close()
         assert not caught.value.may_have_applied
-        with suppress(ResponseError):  # Redis before 7 refuses it, and loads slowly
+        with suppress(ResponseError):  # Redis before 7 refuses this and loads slowly
             server.call("CONFIG", "SET", "key-load-delay", "0")
         while server.is_loading():
             with suppress(IndexUnavailable):

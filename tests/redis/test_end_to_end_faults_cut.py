@@ -1,4 +1,5 @@
-"""The connection is cut after the server has counted and before anyone has received the answer."""
+"""The connection is cut after the server has counted an event and before the client gets the
+answer."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ def test_a_write_whose_answer_is_lost_counts_once(proxy: Proxy, times: int) -> N
 
 
 def test_a_write_that_arrives_late_is_not_heard(proxy: Proxy) -> None:
-    """The repeat of the write, and perhaps the next write, arrived before it on another
-    connection."""
+    """The proxy delivers a write after its repeat, and perhaps after the next write, have arrived
+    on another connection. The server does not count it again."""
     with opened(proxy.url) as lb:
         lb.submit(BOARD, "a", 5)
         for member in ("first", "second"):

@@ -1,4 +1,4 @@
-"""The slot of a board moves to another node of a cluster, key by key, while writers continue."""
+"""The slot of a board moves to another node of a cluster, key by key, while clients write."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def cluster() -> Iterator[Cluster]:
 
 
 def key_of(lb: laurels.Leaderboards, name: str) -> bytes:
-    """Create a board, and return its first key; boards are numbered from 1."""
+    """Create a board, and return its first key. Boards are numbered from 1 in the order of their
+    creation."""
     lb.create(laurels.Board(name, windows=WINDOWS))
     return b"laurels:{%d.0}:m" % len(lb.boards())
 
@@ -40,7 +41,7 @@ def way(cluster: Cluster, key: bytes) -> tuple[int, Server, Server]:
 
 
 def move(cluster: Cluster, key: bytes, pause: float = 0.0, order: int = 0) -> None:
-    """Move a slot one key after another, in a random order that `order` determines."""
+    """Move a slot key by key, in a random order with `order` as its seed."""
     slot, source, target = way(cluster, key)
     cluster.begin_migration(slot, source, target)
     keys = source.call("CLUSTER", "GETKEYSINSLOT", slot, 1_000)
@@ -91,8 +92,8 @@ def test_during_a_long_move_calls_are_refused_whole(cluster: Cluster) -> None:
 
 
 def test_batches_are_counted_whole_while_their_slot_moves(cluster: Cluster, scaled: Scaled) -> None:
-    """The values of each batch add up to 0, so the sum would reveal a batch that is half
-    counted."""
+    """The values of each batch add up to 0, so a batch that was half counted would change the
+    total."""
     with opened(cluster.url) as lb:
         key = key_of(lb, "pairs")
         rng, acknowledged, refused = Random(1), Counter[str](), 0
@@ -120,8 +121,8 @@ def test_batches_are_counted_whole_while_their_slot_moves(cluster: Cluster, scal
 def test_scopes_agree_with_the_whole_while_their_slot_moves(
     cluster: Cluster, scaled: Scaled
 ) -> None:
-    """The values of each batch in a room add up to 0, and the scores of a member in all rooms add
-    up to its score over all rooms."""
+    """The values of each batch add up to 0, and so does the ranking of each room. The scores of a
+    member in all rooms add up to its score in the scope of all events."""
     rooms = ["1", "2", "3"]
     with opened(cluster.url) as lb:
         scopes: list[list[str]] = [[], ["room"]]
@@ -155,8 +156,8 @@ def test_scopes_agree_with_the_whole_while_their_slot_moves(
 
 
 def is_made_of(left: Counter[str], pairs: list[tuple[str, str]]) -> bool:
-    """Return whether the remainder is the sum of some of these batches, each whole and counted
-    once."""
+    """Return whether the remainder is the total of some of these batches, each counted once and
+    completely."""
     if not pairs:
         return not any(left.values())
     (one, other), rest = pairs[0], pairs[1:]

@@ -1,5 +1,5 @@
-"""Several processes use one server. They agree on the time whatever their own clocks show, and
-every event that any of them acknowledged is counted in its step."""
+"""Several processes use one server. They agree on the time although their own clocks differ, and
+every acknowledged event counts in its step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .servers import Server
 BOUND_MS = 5
 APART_SECONDS = 3
 FAR_APART_SECONDS = 120
-"""Far more than there is between two looks at clocks, however busy the machine is."""
+"""Far more than the time between two readings of the clocks, even on a busy machine."""
 START_SECONDS = 4
 BATCHES = 200
 
@@ -36,7 +36,7 @@ BOARD = Definition(
 
 
 class Child:
-    """A process that runs `child`."""
+    """A process that runs `tests.redis.child`."""
 
     def __init__(self, url: str, ahead: float, what: str, *rest: object) -> None:
         program = [sys.executable, "-m", "tests.redis.child", url, str(ahead), what]
@@ -62,7 +62,7 @@ def test_processes_whose_clocks_differ_have_one_time() -> None:
         one["now_ms"], other["now_ms"], strict=True
     ):
         if max(took, other_took) > 1:
-            continue  # the process was suspended while it read the clocks
+            continue  # the process was suspended between its readings of the clocks
         assert abs(own - others) <= max(BOUND_MS, doubt + other_doubt + 1)
         compared += 1
     assert compared > 3
@@ -93,7 +93,7 @@ def test_what_two_processes_counted_is_what_the_oracle_says() -> None:
             for window in ("all", "day"):
                 whole = lb.top("b", window=window, limit=1_000).entries
                 assert_entries(whole, oracle.places("b", window), BOARD)
-            time.sleep(0.2)  # steps end meanwhile, and events leave the window
+            time.sleep(0.2)  # steps end while events arrive, and old events leave the window
         assert len(counted) >= 2 * BATCHES
         assert lb.standing("b", "m1", window="all") == beside.standing("b", "m1", window="all")
         lb.check()

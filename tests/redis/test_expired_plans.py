@@ -1,4 +1,4 @@
-"""A call that is carried out late counts nothing in a period whose grace has ended."""
+"""A call that the server carries out late counts nothing in a period whose grace has ended."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .servers import Server
 
 SECOND_MS, MINUTE_MS = 1_000, 60_000
 BEFORE = datetime.fromtimestamp((NOW - MINUTE_MS) / 1_000, UTC)
-"""23:59 of the day before."""
+"""23:59 on the day before."""
 IN_GRACE = NOW + 5 * MINUTE_MS - SECOND_MS
 AFTER_GRACE = NOW + 6 * MINUTE_MS
 
 COUNTING = b"late-comer\xa6atomic"
-"""What the call that counts the event contains, and no call that reads its member."""
+"""Bytes that are only in the call that counts the event, not in calls that read its member."""
 DAY, ROLLING = "day=day:grace=5m,keep=3", "r=rolling:2d/1d:grace=5m"
 BOARDS = {
     "one shard": laurels.Board("b", windows=[DAY]),
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("emptied")
 
 
 class JumpingClock:
-    """A clock that is set when a call reaches some stage, and not by the test's thread."""
+    """A clock that a test sets when a call reaches a certain stage."""
 
     def __init__(self, start_ms: int) -> None:
         self.at_ms = start_ms
@@ -48,7 +48,7 @@ def event(board: laurels.Board, member: str) -> tuple[Any, ...]:
 
 
 def counted_yesterday(lb: laurels.Leaderboards, board: laurels.Board) -> set[str]:
-    """Return the members that were counted in the day that is over."""
+    """Return the members that were counted in the day that has ended."""
     if board is BOARDS["rolling"]:
         return {entry.member for entry in lb.top("b").entries}
     pages = [lb.top("b", window="day", period="2026-11-20")]
@@ -92,8 +92,8 @@ def test_a_call_held_up_past_the_end_of_the_grace_is_planned_again(
 def test_a_repeat_after_the_end_of_the_grace_is_planned_again(
     server: Server, board: laurels.Board
 ) -> None:
-    """The request is lost on its way, and its repeat is made after the end of the grace. The lost
-    request arrives after that."""
+    """The proxy keeps the request, and the repeat is planned after the end of the grace. Then the
+    proxy delivers the first request."""
     clock = JumpingClock(IN_GRACE)
     with Proxy(server) as proxy, laurels.open(proxy.url, clock=clock) as lb:
         lb.create(board)

@@ -1,4 +1,4 @@
-"""Under the server's clock, the keys of periods that are over expire without any call."""
+"""Keys of ended periods expire by the server's clock, without any call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .servers import Server, until
 pytestmark = pytest.mark.usefixtures("emptied")
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 NONE = -1
-"""What TTL answers of a key that stays."""
+"""The TTL of a key that does not expire."""
 LAYOUTS: dict[str, dict[str, Any]] = {
     "plain": {"tie": "member"},
     "prefixed": {},
@@ -38,7 +38,7 @@ def events(fields: dict[str, Any], count: int = 12) -> list[tuple[Any, ...]]:
 
 
 def lives(server: Server) -> dict[str, int]:
-    """Return the seconds until each key of a board expires."""
+    """Return the seconds until each key of the board expires."""
     found = server.call("KEYS", "laurels:{1.?}:*")
     names = [key.decode() for key in found if b"}:a:" not in key]
     return {name: server.call("TTL", name) for name in names}
@@ -177,8 +177,8 @@ def fill(lb: laurels.Leaderboards, fields: dict[str, Any]) -> None:
 
 
 def removed_after(server: Server, ms: int) -> None:
-    """Assert that each key of the board expires at a time from now, and a day later because of the
-    margin; those of changes may expire earlier."""
+    """Assert that each key of the board expires after `ms` and a margin of a day. Keys of changes
+    may expire earlier."""
     found = lives(server)
     expected = (ms + EXPIRY_MARGIN_MS) // 1_000
     wrong = {name: ttl for name, ttl in found.items() if not expected - 100 < ttl <= expected + 1}

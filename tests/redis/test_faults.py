@@ -1,4 +1,4 @@
-"""Faults of one server: each of them ends in time, as an error that says what to do."""
+"""Faults of one server: a call fails within its time limit, with an error that says what to do."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .servers import Server, until
 KEY = b"counted"
 SHORT_MS = 1_000
 MOST = 3
-"""How many calls may be under way where that is made few."""
+"""The number of calls in progress that tests of the limit allow."""
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """Provide a server that loses nothing it acknowledged when it is killed. With `everysec` it may
-    answer before it writes, while its disk is slow."""
+    """Run a server that loses no acknowledged write when it is killed. With `everysec` it may
+    acknowledge before it writes, if its disk is slow."""
     with Server("--appendfsync", "always") as server:
         yield server
 
@@ -37,14 +37,15 @@ def counted(server: Server) -> int:
 
 
 def counted_later(server: Server) -> int:
-    """Return the count once a paused server has done everything it had received."""
+    """Resume a paused server; return the count after it has carried out all calls it had
+    received."""
     server.resume()
     until(lambda: counted(server), "the call is carried out")
     return counted(server)
 
 
 async def under_way(server: Server, connection: Connection) -> asyncio.Task[bytes]:
-    """Return a call that a paused server has received and not begun."""
+    """Return a call that a paused server has received but not carried out."""
     server.pause()
     before = server.unread()
     call = asyncio.create_task(connection.script(COUNT, KEY, b""))
@@ -105,7 +106,7 @@ def test_a_call_that_timed_out_may_have_been_carried_out(server: Server) -> None
 
 
 def test_a_call_whose_connection_is_cut_is_not_sent_again(server: Server) -> None:
-    """The server reads the call and, after it, the command that cuts the connection: the call is
+    """The server reads the call, and then the command that cuts its connection. So the call is
     carried out, and its answer is lost."""
 
     async def check() -> None:
@@ -214,7 +215,7 @@ def test_a_primary_that_became_a_replica_refuses_to_write(server: Server) -> Non
 
 
 def test_a_replica_that_is_promoted_goes_on_from_there(server: Server) -> None:
-    """Clients find the new primary at the address of the old one, as with a name or a proxy."""
+    """As behind a name or a proxy, clients reach the new primary at the address of the old one."""
 
     async def check() -> None:
         replica = server.with_replica()
@@ -235,7 +236,7 @@ SIGNALLED = "An error was signalled by the server: - ResponseError: "
 WRAPPED = (
     f"{SIGNALLED}Error running script (call to f_{'5a' * 20}): @user_script:7: @user_script: 7: "
 )
-"""How Redis 6.2 hands over what a script was refused."""
+"""How Redis 6.2 words an error of a command within a script."""
 NOT_LOCAL = "attempted to access a non local key in a cluster node"
 
 
@@ -299,8 +300,8 @@ def test_what_a_server_says_is_told_apart(
 def test_more_calls_than_may_be_under_way_are_refused_at_once(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limit is made small: with thousands of calls to a paused server, the client library
-    itself closes the connection before or after it refuses the last of them."""
+    """The limit is small here. With thousands of calls to a paused server, the client library may
+    close the connection before the last of them is refused."""
     monkeypatch.setattr(wire, "_IN_FLIGHT", MOST)
 
     async def check() -> None:

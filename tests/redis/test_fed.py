@@ -1,6 +1,5 @@
-"""Rankings by a label of a board in several shards: what every shard counted counts there once, in
-the period it was accepted in, whichever process brings it there and whichever process dies
-meanwhile."""
+"""Rankings by a label of a board in several shards. What each shard counted also counts there, once
+and in the period that accepted it, whichever process reads the feeds and whichever process dies."""
 
 from __future__ import annotations
 
@@ -60,7 +59,7 @@ def rooms(lb: laurels.Leaderboards, **asked: Any) -> dict[str, Any]:
 
 
 def of_members(lb: laurels.Leaderboards, window: str = "all") -> dict[str, int]:
-    """Return the sum of the scores of the members of each room, as the rooms have them."""
+    """Return for each room the total of its members' scores, from the rankings of the rooms."""
     found: Counter[str] = Counter()
     for room in lb.scopes("b", "room", limit=1_000):
         for entry in lb.export("b", window=window, labels={"room": room["room"]}):
@@ -73,7 +72,7 @@ def in_room(room: str, *members: str, value: int = 1) -> list[Any]:
 
 
 def unfed(lb: laurels.Leaderboards, board: str, events: list[Any]) -> None:
-    """Make a process count events and end before any ranking by a label has them."""
+    """Count events in a process that ends before the feeds have been read."""
     with patch.object(BoardCatalog, "feed", _nothing):
         lb.submit_many(board, events)
 
@@ -82,7 +81,7 @@ async def _nothing(*_: object) -> bool:
     return False
 
 
-# The results are the same as in one process
+# The results are those of a board in one process
 
 
 BOARDS: list[dict[str, Any]] = [
@@ -200,7 +199,7 @@ def test_what_waits_for_hours_counts_where_it_still_does(
         lb.check()
 
 
-# Any process may bring the events
+# Any process may read the feeds
 
 
 def test_an_answer_has_all_that_was_acknowledged_before(
@@ -287,7 +286,7 @@ def test_who_watches_sees_that_a_ranking_by_a_label_has_come_on(
 def test_who_asks_at_once_shares_a_look(url: str, clock: laurels.ManualClock) -> None:
     async def run() -> None:
         async with await config.direct_async(url, clock) as lb:
-            stop_pacing(lb)  # pacing looks, too
+            stop_pacing(lb)  # this task reads the feeds, too
             await lb.create(board())
             await lb.submit_many("b", in_room("a", *MEMBERS))
             index: Any = lb._store._catalog.index  # type: ignore[attr-defined]
@@ -305,7 +304,8 @@ def test_who_asks_at_once_shares_a_look(url: str, clock: laurels.ManualClock) ->
 
 
 class Dying:
-    """An index that fails at its `last` call, before or after that call is carried out."""
+    """An index that fails at call number `last` and all later ones. With `done`, that call is
+    carried out before it fails."""
 
     def __init__(self, index: Any, last: int, *, done: bool) -> None:
         self._index, self._left, self._done = index, last, done
@@ -318,10 +318,10 @@ class Dying:
         async def call(*args: Any, **more: Any) -> Any:
             self._left -= 1
             if self._left < 0 or (self._left == 0 and not self._done):
-                raise IndexDenied("it is gone")
+                raise IndexDenied("the index has failed")
             answer = await found(*args, **more)
             if self._left == 0:
-                raise IndexDenied("it is gone")
+                raise IndexDenied("the index has failed")
             return answer
 
         return call

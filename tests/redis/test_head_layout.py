@@ -1,5 +1,5 @@
-"""The layout of a ranking with a head: after any change, and at any stage of its passes, the rank
-of every member is within the bounds that are returned, and the certain positions are right."""
+"""The layout of a ranking with a head. After any change and at any stage of its passes, the rank of
+every member is within the returned bounds, and the certain positions are right."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_everybody_is_within_the_bounds(
 
 
 def check_at_rest(ranking: HeadRanking) -> None:
-    """Check that the head is certain when no pass is due, and that the segments are narrow right
-    after a grid is made."""
+    """Do all due passes. Then check that the whole head is certain and, if a new grid was made,
+    that its segments are narrow."""
     for _ in range(5_000):
         if not ranking.advance(50):
             break
     else:
-        raise AssertionError("the passes never end")
+        raise AssertionError("the passes do not end")
     ranking.check_list()
     ranking.check_structure()
     view = ranking.check_bounds([member.decode() for _, member in ranking.order])

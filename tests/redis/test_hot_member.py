@@ -1,4 +1,5 @@
-"""A member that many clients write to costs the server few operations, whatever else is written."""
+"""A member to which many clients write costs the server few operations, even if other members are
+written at the same time."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ WRITES = 10_000
 
 
 def calls_of(server: Server) -> dict[str, int]:
-    """Return how often each command was carried out."""
+    """Return how many times the server has carried out each command."""
     lines = server.call("INFO", "commandstats").decode().splitlines()
     counted = (line.partition(":") for line in lines if line.startswith("cmdstat_"))
     return {
@@ -41,7 +42,8 @@ def test_ten_thousand_writes_to_a_member_are_a_few_hundred_operations() -> None:
             counted = calls_of(server)
             assert sum(counted.get(name, 0) for name in ("evalsha", "eval")) <= 30
             assert sum(counted.values()) <= 600
-            # Merging changes no result: every write has its own score, and the last score remains.
+            # Merging writes changes no result: every receipt has its own score, and the final score
+            # is right.
             assert sorted(int(str(r.score)) for r in receipts) == list(range(2, WRITES + 2))
             for window in windows:
                 found = await lb.standing("b", "hot", window=window)
@@ -53,7 +55,7 @@ def test_ten_thousand_writes_to_a_member_are_a_few_hundred_operations() -> None:
 
 
 def test_of_batches_that_wait_all_events_of_a_member_are_counted_together() -> None:
-    # Each batch has the same hot members and cold ones of its own, 3,000 of them in all.
+    # Each batch has the same 500 hot members and 250 others. In total there are 3,000 members.
     hot = [f"h{i}" for i in range(500)]
     batches = [
         [(member, 1) for member in [*hot, *(f"c{i}" for i in range(at * 250, (at + 1) * 250))]]
@@ -69,7 +71,8 @@ def test_of_batches_that_wait_all_events_of_a_member_are_counted_together() -> N
             server.call("CONFIG", "RESETSTAT")
             receipts = await asyncio.gather(*(lb.submit_many("b", b) for b in batches[1:]))
             counted = calls_of(server)
-            # 2,750 members take 3 calls; with the hot ones in each thousand it would be 7.
+            # 2,750 members need 3 calls. If the hot members were in each call again, 7 would be
+            # needed.
             assert sum(counted.get(name, 0) for name in ("evalsha", "eval")) <= 3 + 2
             for at, told in enumerate([await first, *receipts]):
                 assert [receipt.member for receipt in told] == [member for member, _ in batches[at]]

@@ -1,4 +1,4 @@
-"""A process sees what another process did to boards of which it has older definitions."""
+"""A process notices what another process has done to a board whose older definition it knows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Both = tuple[laurels.Leaderboards, laurels.Leaderboards]
 
 @pytest.fixture
 def both(server: Server) -> Iterator[Both]:
-    """Provide two processes that use one server, and that both have read the board `b`."""
+    """Open two processes' stores on one server; both have read the board `b`."""
     server.call("FLUSHALL")
     clock = laurels.ManualClock(NOW)
     with (
@@ -94,7 +94,7 @@ def test_what_a_deletion_left_is_taken_away_by_the_next(both: Both, server: Serv
     one, other = both
     one.create(laurels.Board("c"))
     other.submit("c", "ann", 1)
-    # A process died between the two halves of a deletion: only the definition is gone.
+    # State after a process died in the middle of a deletion: only the definition has been removed.
     body = server.call("HGET", "laurels:{boards}:d", "b")
     server.call("HDEL", "laurels:{boards}:d", "b")
     server.call("HSET", "laurels:{boards}:g", body, "")
@@ -110,8 +110,8 @@ IN_ROOM: Event = ("ann", 1, None, None, {"room": "1"})
 def change_before(
     call: str, both: Both, monkeypatch: pytest.MonkeyPatch, labels: Sequence[str] = ()
 ) -> None:
-    """Make the other process add a scope to the board right before the first such call of the
-    one."""
+    """Make the other process add a scope to the board right before the first `call` of the first
+    process."""
     one, other = both
     scopes = [*one.get("b").scopes, [*labels]]
     catalog: Any = one._store._catalog  # type: ignore[attr-defined]
@@ -128,7 +128,8 @@ def change_before(
 
 @pytest.fixture
 def rooms(both: Both) -> Both:
-    """Return rooms with a rolling window that have a member and that both processes have read."""
+    """Give the board rooms and a rolling window. One member has events, and both processes know the
+    definition."""
     one, other = both
     one.change("b", windows=["all", "2h=rolling:2h/1h"], scopes=[[], ["room"]])
     for lb in both:

@@ -1,4 +1,5 @@
-"""The list of recently changed boards on a server is bounded, and says when it has lost entries."""
+"""A server's list of recently changed boards is bounded, and reports to readers when it has lost
+entries."""
 
 from __future__ import annotations
 

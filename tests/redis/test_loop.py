@@ -1,4 +1,5 @@
-"""A loop in a thread serves any number of callers, and continues whatever happens to them."""
+"""An event loop in a thread serves any number of callers, and continues whatever errors they
+cause."""
 
 from __future__ import annotations
 
@@ -113,5 +114,5 @@ def test_a_fork_is_noticed(loop: LoopThread, monkeypatch: pytest.MonkeyPatch) ->
         child.setattr(forks, "count", forks.count + 1)
         with pytest.raises(Forked):
             loop.run(answer(7))
-        loop.close()  # this is the loop of the parent, which continues
+        loop.close()  # has no effect on the parent's loop, which continues
     assert loop.run(answer(7)) == 7

@@ -1,5 +1,5 @@
-"""Processes agree with the clock of the node, and so with each other, whatever their own clocks
-show."""
+"""Processes follow the clock of the node, and so agree with each other, although their own clocks
+differ."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_SCOPE = 3 * SECOND
 
 
 class Node:
-    """A node and its network, for which time passes only when a call waits."""
+    """A node and its network; time passes only while a call is on its way."""
 
     def __init__(self, seed: int, trip_ms: tuple[float, float] = (0.1, 2.0)) -> None:
         self.random = Random(seed)
@@ -40,7 +40,7 @@ class Node:
         assert (parts, key) == ((b"TIME",), KEY)
         self.asked += 1
         if self.broken:
-            raise IndexUnavailable("it is not there")
+            raise IndexUnavailable("the node is unreachable")
         self.travel()
         seconds, nanos = divmod(self.true + self.set_by, SECOND)
         self.travel()
@@ -53,7 +53,8 @@ class Node:
         self.true += int(ms * MS)
 
     def local(self, ahead_ns: int, gains: float) -> Callable[[], int]:
-        """Return the clock of a process: it is ahead of the node, and gains on it by a share."""
+        """Return the clock of a process, in ns. It is ahead of the node's, and runs faster by a
+        factor of 1 + `gains`."""
         start = self.true
         return lambda: start + ahead_ns + int((self.true - start) * (1 + gains))
 
@@ -172,8 +173,7 @@ def test_a_clock_does_not_start_without_its_node() -> None:
 
 
 def processes(connection: Any) -> list[NodeClock]:
-    """Return the clocks of two processes whose own clocks are 3 s apart, and of one like the
-    node."""
+    """Return the clocks of three processes; two own clocks are ahead and behind by 3 s."""
     return [
         NodeClock(connection, KEY, lambda ahead=ahead: time.monotonic_ns() + ahead)  # type: ignore[misc]
         for ahead in (0, NO_SCOPE, -NO_SCOPE)
@@ -228,7 +228,7 @@ def test_a_leap_of_the_node_is_not_followed_at_once() -> None:
         assert abs(leap.by_ms - 3 * 86_400_000) < 1_000
         assert clock.leaps == 1
 
-        node.set_by += 2 * 24 * 3_600 * SECOND  # a second leap has its own ten minutes
+        node.set_by += 2 * 24 * 3_600 * SECOND  # the second leap has to last for ten minutes again
         for _ in range(4 * 60):
             node.pass_ms(2_000)
             await clock.sample()
@@ -260,7 +260,7 @@ def test_a_leap_of_the_node_is_accepted() -> None:
 
 
 class SharedNotes:
-    """Short notes that are kept as the definitions on a server keep them."""
+    """A store of short notes, as the server keeps them beside the definitions."""
 
     def __init__(self) -> None:
         self.kept: dict[str, str] = {}
@@ -279,7 +279,7 @@ def test_a_leap_accepted_by_one_process_is_accepted_by_all(days: int) -> None:
         clocks = [NodeClock(node, KEY, node.local(i * SECOND, 0.0), notes=notes) for i in range(3)]
         for clock in clocks:
             await clock.sample()
-        for _ in range(2):  # an acceptance applies only to the leap for which it was given
+        for _ in range(2):  # accepting the first leap does not accept the second
             node.set_by += days * 24 * 3_600 * SECOND
             node.pass_ms(60_000)
             for clock in clocks:

@@ -1,4 +1,4 @@
-"""Queries that come while others are in progress are sent together, and each gets its own
+"""Queries that arrive while calls are in progress are sent together, and each gets its own
 answer."""
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ BOARD = Opened(1, 1, RULES)
 
 
 class PausedIndex:
-    """An index that answers when the test allows it; each ranking it returns has as many members as
-    the number of the instance in its key."""
+    """An index that answers only when the test releases an answer. The size of each ranking is the
+    instance number in its key."""
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
@@ -57,13 +57,13 @@ async def told(reading: asyncio.Future[Reading]) -> list[int]:
 
 
 async def turns() -> None:
-    """Let queries be sent, and let answers be delivered."""
+    """Let the event loop run until queries are sent and answers are delivered."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
 async def occupied(reads: Reads) -> list[asyncio.Future[Reading]]:
-    """Make single queries, numbered from 0, until the most calls are in progress."""
+    """Send single queries, numbered from 0, until the maximum number of calls is in progress."""
     first = []
     for i in range(CALLS_MOST):
         first.append(asking(reads, ask(i)))
@@ -196,5 +196,5 @@ def test_a_call_that_was_cut_is_made_once_more(monkeypatch: pytest.MonkeyPatch) 
     assert asyncio.run(main(1, sent=True)) == 2
     with pytest.raises(IndexUnavailable):
         asyncio.run(main(2, sent=True))
-    with pytest.raises(IndexUnavailable):  # the connection reports that nothing was sent
+    with pytest.raises(IndexUnavailable):  # the connection reports that it has not sent the call
         asyncio.run(main(1, sent=False))

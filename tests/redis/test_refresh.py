@@ -1,4 +1,4 @@
-"""Several processes do shares of one refresh while other processes write."""
+"""Several processes compute one refresh in shares while other processes write."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("emptied")
 
 @pytest.fixture
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep writes from refreshing windows, and let a share of work cover only a few members."""
+    """Prevent writes from refreshing windows, and make a share of work cover only a few members."""
     monkeypatch.setattr(upkeep, "_CELLS", 80)
     monkeypatch.setattr(catalog, "MOST_DUE", 0)
 
@@ -47,7 +47,7 @@ def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 def processes(
     server: Server, clock: laurels.ManualClock
 ) -> Iterator[tuple[laurels.Leaderboards, laurels.Leaderboards]]:
-    """Provide two processes that share the boards."""
+    """Open the stores of two processes with the same boards."""
     with laurels.open(server.url, clock=clock) as one, laurels.open(server.url, clock=clock) as two:
         yield one, two
 
@@ -64,7 +64,7 @@ def board(**fields: Any) -> Board:
 
 
 def share(lb: laurels.Leaderboards) -> int:
-    """Make one call for the refresh of the window, and return how much is left."""
+    """Do one share of the window's refresh, and return how much is left."""
     service: Any = lb._store
     state = service.named("b")
     now_ms = service._catalog.now()
@@ -81,7 +81,7 @@ def share(lb: laurels.Leaderboards) -> int:
 def write(
     lb: laurels.Leaderboards, random: Random, clock: laurels.ManualClock, *, size: int = 1
 ) -> None:
-    """Write events of existing and new members, in all steps that count."""
+    """Write events of known and new members, in all steps that take events."""
     columns = lb.get("b").columns
     events = []
     for _ in range(size):
@@ -100,7 +100,7 @@ def fill(lb: laurels.Leaderboards, random: Random, clock: laurels.ManualClock) -
 
 
 def refreshed(lb: laurels.Leaderboards) -> int:
-    """Return how many shares a refresh takes until its end."""
+    """Refresh the window; return how many shares that took."""
     for count in range(1, 5_000):
         if not share(lb):
             return count
@@ -108,7 +108,7 @@ def refreshed(lb: laurels.Leaderboards) -> int:
 
 
 def ensure_as_live(lb: laurels.Leaderboards, **where: Any) -> None:
-    """Check that the refreshed window shows what the live one does."""
+    """Assert that the refreshed window shows the same as the live one."""
     found, live = (lb.top("b", window=w, limit=1_000, **where) for w in ("r", "live"))
     assert found.entries == live.entries
     assert found.total == live.total

@@ -32,12 +32,12 @@ MEMBERS = [f"m{i}" for i in range(9)]
 
 
 def anything(value: object) -> Any:
-    """Return labels as keywords, which a type checker accepts for any argument."""
+    """Return labels typed as Any, so that they may be passed as keyword arguments."""
     return value
 
 
 def everything(lb: laurels.Leaderboards, rules: Any) -> list[Any]:
-    """Return all rankings in every scope that exists now."""
+    """Return all rankings of every existing scope."""
     found: list[Any] = []
     top: Any = partial(lb.top, "b")
     for labels in rules.scopes:
@@ -144,7 +144,8 @@ PREFIX = "laurels:{1.0}:"
 
 
 def crowd(lb: laurels.Leaderboards, clock: laurels.ManualClock, rooms: int) -> None:
-    """Write members in this many rooms, some of which get events in two successive hours."""
+    """Write events of members in this many rooms. Two thirds of the rooms also get events in the
+    next hour."""
     for turn in range(2):
         for first in range(0, rooms, 1_000):
             events = [
@@ -158,7 +159,7 @@ def crowd(lb: laurels.Leaderboards, clock: laurels.ManualClock, rooms: int) -> N
 
 
 def behind(server: Server, now_ms: int) -> int:
-    """Return how many scopes have not been brought to an hour."""
+    """Return how many scopes have not been advanced to `now_ms`."""
     count: int = server.call("ZCOUNT", f"{PREFIX}o", "-inf", f"({now_ms}")
     return count
 
@@ -175,8 +176,8 @@ def a_board() -> laurels.Board:
 
 
 def test_figures_tell_the_memory_of_scopes(fresh: Server) -> None:
-    """The memory is estimated from ten scopes. Where there are no more, it is what the server says
-    of all their rankings."""
+    """The memory is estimated from a sample of ten scopes. If there are fewer, it is the memory
+    that the server reports for all their rankings."""
     clock = laurels.ManualClock(NOW)
     with laurels.open(fresh.url, clock=clock) as lb:
         lb.create(a_board())
@@ -207,7 +208,7 @@ def test_what_a_change_no_longer_keeps_is_not_listed(fresh: Server) -> None:
 
 
 def test_several_processes_sweep_and_one_dies(fresh: Server) -> None:
-    """A second process finishes what the first left unfinished, and nothing is done twice."""
+    """The second process finishes what the killed one has left, and no work is done twice."""
     clock, own = laurels.ManualClock(NOW), laurels.ManualClock(NOW)
     rooms = 300
     with laurels.open("memory:", clock=own) as memory, laurels.open(fresh.url, clock=clock) as lb:
@@ -243,7 +244,7 @@ def test_no_call_goes_through_all_scopes(fresh: Server) -> None:
         lb.create(a_board())
         crowd(lb, clock, 600)
         clock.advance(HOUR_MS)
-        assert fresh.call("SCARD", f"{PREFIX}i") == 2, "a boundary lists the rankings of all only"
+        assert fresh.call("SCARD", f"{PREFIX}i") == 2, "only the rankings of all events are listed"
         service: Any = lb._store
         left, more = behind(fresh, clock.now_ms()), 1
         while more:
@@ -266,7 +267,7 @@ def test_a_scope_that_is_behind_is_brought_by_who_asks(fresh: Server) -> None:
         clock.advance(HOUR_MS)
         top = lb.top("b", window="2h", labels={"room": "4"}).entries
         assert [(entry.member, entry.score) for entry in top] == [("m4", 5)]
-        assert behind(fresh, clock.now_ms()) == 41, "and no other"
+        assert behind(fresh, clock.now_ms()) == 41, "no other scope was advanced"
         receipt = lb.submit("b", "m7", 1, labels={"room": "7"}, window="2h", scope=["room"])
         assert (receipt.score, receipt.previous_score) == (9, 8)
         clock.advance(HOUR_MS)

@@ -1,8 +1,8 @@
-"""Every kind of server that is installed here does what boards need of it.
+"""Boards work on every kind of server that is installed here.
 
-Servers word their errors and type their answers differently. So what depends on that is run again
-over each kind that is not run by all tests anyway, by a pytest of its own: in `make test` the short
-ones of these tests, in `make torture` all of them.
+Servers differ in the texts of errors and in the types of answers. The tests that depend on such
+differences are run again for each other kind of server, in a pytest process of its own: by `make
+test` only some short ones, by `make torture` all.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_boards_live_on_a_server_of_any_kind(kind: Kind) -> None:
         try:
             lb = config.direct(server.url)
         except IndexTooOld:
-            pytest.skip(f"{kind.name} is older than what is needed")
+            pytest.skip(f"{kind.name} is too old for laurels")
         with lb:
             windows = ["all", "day", "r=rolling:1h/1m"]
             lb.create(laurels.Board("b", windows=windows, rank="dense"))
@@ -86,7 +86,7 @@ def test_boards_live_on_a_server_of_any_kind(kind: Kind) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=named)
 def test_what_depends_on_the_kind_holds_on_each(kind: Kind, what: str) -> None:
     if kind.needed() == need_server():
-        pytest.skip(f"{kind.name} is what all tests run")
+        pytest.skip(f"{kind.name} is the server of all tests")
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *DEPENDING[what]],
         cwd=ROOT,
@@ -101,5 +101,6 @@ def test_what_depends_on_the_kind_holds_on_each(kind: Kind, what: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without the variables that pytest sets for itself and its workers."""
+    """Return the environment without the variables by which pytest configures its worker
+    processes."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}

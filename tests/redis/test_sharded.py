@@ -1,4 +1,5 @@
-"""A board in several shards answers every kind of query as the same board in one shard does."""
+"""A board in several shards gives the same answer to every kind of query as the same board in one
+shard."""
 
 from __future__ import annotations
 
@@ -44,11 +45,11 @@ from tests.redis.side_by_side import listing, some_labels, some_scopes
 from .conftest import NOW
 
 WHOLE, PARTS = 1, 2
-"""The numbers of the two boards: in one shard, and in several."""
+"""The numbers of the two boards: one in a single shard, and one in several."""
 
 
 class Both:
-    """The same events on a board in one shard and on one in several."""
+    """A board in one shard and a board in several, which count the same events."""
 
     def __init__(self, connection: Connection, prefix: str, rules: Rules, shards: int) -> None:
         self.index = ShardedIndex(RedisIndex(connection, prefix))
@@ -64,7 +65,7 @@ class Both:
             await self.index.open(board)
 
     async def submit(self, events: Sequence[tuple[Any, ...]]) -> None:
-        """Count events on both boards, which must return the same receipts."""
+        """Count events on both boards, and assert that their results are the same."""
         told = []
         for board in (self.whole, self.parts):
             batch = self.batch(board, events)
@@ -75,7 +76,7 @@ class Both:
         assert told[0] == told[1]
 
     async def ask(self, asks: Sequence[ReadRequest]) -> list[ReadResult]:
-        """Return what both boards find, which must be the same."""
+        """Return the answers of both boards after asserting that they are the same."""
         found = []
         for board in (self.whole, self.parts):
             own = [replace(ask, key=ask.key._replace(board=board.number)) for ask in asks]
@@ -106,7 +107,7 @@ def board_of(rng: Random) -> Board:
 
 
 def events_of(rng: Random, rules: Rules, members: int, size: int) -> list[tuple[Any, ...]]:
-    """Return events with few values, so that many members are tied, also across shards."""
+    """Return events with few distinct values, so that many members are tied, also across shards."""
     spread = rng.choice([1, 4, 1_000])
     return [
         (
@@ -190,8 +191,8 @@ def test_every_ask_is_answered_as_by_one_shard(
 
 
 def test_a_deep_place_takes_few_entries(server: Server) -> None:
-    """A position in the middle of a large ranking is found in some rounds, without reading all
-    entries before it."""
+    """A position in the middle of a large ranking is found in a few rounds, without reading all
+    earlier entries."""
     rules = Board("b", rank="competition").rules()
 
     async def main() -> None:
@@ -229,7 +230,7 @@ def test_a_deep_place_takes_few_entries(server: Server) -> None:
 
 
 class Counted:
-    """An index that counts its reads and the entries that are read."""
+    """An index that counts its read calls and the entries they return."""
 
     def __init__(self, index: Any) -> None:
         self._index = index
@@ -248,8 +249,8 @@ class Counted:
 
 
 def test_shards_may_lie_one_behind_the_other(server: Server) -> None:
-    """All members of a shard rank before those of the next, so no entry is at its expected
-    position."""
+    """All members of a shard rank before those of the next shard, so no entry is where an even
+    distribution would place it."""
     rules = Board("b").rules()
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""Work beside counting is done in shares, whatever work there is."""
+"""All work besides counting is done in shares, however much there is."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ pytestmark = pytest.mark.usefixtures("emptied")
 
 
 class Window:
-    """A board whose rolling window has members in the step that leaves and in the one that runs,
-    and no prepared members: so it shows which members a pass reaches."""
+    """A board with a rolling window. It has members in the step that leaves next and in the running
+    one, but no prepared ranking. So the prepared ranking shows which members a pass has covered."""
 
     def __init__(
         self, server: Server, lb: laurels.Leaderboards, steps: int, fields: dict[str, Any]
@@ -53,14 +53,14 @@ class Window:
             self.server.call("DEL", f"{BASE}{kind}:r:{(self.run + 1) % 2}")
 
     def prepared(self) -> int:
-        """Return how many members are prepared."""
+        """Return the number of members in the prepared ranking."""
         return int(self.server.call("ZCARD", f"{BASE}r:r:{(self.run + 1) % 2}"))
 
     def tally(self, hours_ago: int) -> str:
         return f"{BASE}t:r:{self.run - hours_ago}"
 
     def shares(self) -> list[int]:
-        """Return how many members each call of the pass reaches, until its end."""
+        """Do a pass; return how many members each of its calls covers."""
         found = []
         left = 1
         while left:
@@ -70,13 +70,13 @@ class Window:
         return found
 
     def share(self) -> int:
-        """Make one call, and return how much is left."""
+        """Do one call of due work, and return how much is left."""
         return int(remote(self.lb).work(1)[0])
 
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Limit a call to this number of members."""
+    """Limit a call to few members; return their number."""
     monkeypatch.setattr(RedisIndex, "share", 20)
     return 20
 
@@ -183,7 +183,7 @@ def test_a_window_that_all_have_left_goes_in_shares(server: Server) -> None:
                 left = len(server.call("KEYS", f"{BASE}t:*"))
                 lengths.append(there - left)
                 there = left
-                # a late process finds no work, and does not disturb the others
+                # a process that is late finds no work, and does not disturb the others
                 key = RankingKey(1, "r", run)
                 assert await redis.audit(opened, key, repair=True) == 0
                 await redis.rotate_step(opened, early, NOW + HOUR_MS, 100)
@@ -212,7 +212,7 @@ def test_many_periods_go_in_shares(server: Server, clock: laurels.ManualClock) -
         lb.submit_many("b", [("ann", 1, clock.now_ms() - i * HOUR_MS) for i in range(299)])
         lb.delete("b")
         left = [key for key in server.call("KEYS", f"{BASE}*") if b":a:" not in key]
-        assert left == [], "but for answers, which go by themselves"
+        assert left == [], "only stored answers are left, and they expire"
 
 
 @pytest.mark.parametrize("layout", ["plain", "prefixed"])

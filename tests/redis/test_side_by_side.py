@@ -1,4 +1,4 @@
-"""The index on a server gives the same answers as the one in memory, in every layout."""
+"""In every layout, an index on a server gives the same answers as one in memory."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.redis.servers import Server
 from tests.redis.side_by_side import Pair, play, some_board
 
 FIRST_SEEDS = (1_000, 2_003)
-"""The first board of each part; six boards from there on have every layout. A worker may take one
-part while others take the rest."""
+"""The first seed of each part. Six successive boards have all layouts. The parts may run in
+different workers."""
 _SHARES = (100, 4, 7)
-"""What a call does of a pass: all members there are, or some of them."""
+"""How many members a call of a pass covers: all of them, or only some."""
 
 
 async def _play(url: str, seed: int) -> str:
@@ -50,4 +50,4 @@ def test_random_boards_agree_in_every_layout(
             layouts[asyncio.run(_play(server.url, seed))] += 1
         kept = [key for key in server.call("KEYS", "*") if b":a:" not in key]
     assert set(layouts) == {"plain", "packed", "prefixed"}
-    assert kept == [], "a board that is closed leaves nothing"
+    assert kept == [], "a closed board leaves no keys"

@@ -1,4 +1,4 @@
-"""How long verbs take at most, and what is reported of a batch that counted in part."""
+"""How long a verb takes at most, and what it reports if only a part of a batch was counted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("emptied")
 
 
 class Faults:
-    """Make calls on some keys fail."""
+    """Calls on some keys that fail with an error."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.keys: set[bytes] = set()
@@ -80,8 +80,8 @@ def test_a_batch_that_counted_in_some_shards_is_partly_counted(
 
 
 def test_one_event_is_not_counted_in_part(server: Server, faults: Faults) -> None:
-    """Events of many callers are sent together, and each caller gets the result of its own
-    event."""
+    """Events of many callers are sent together; each caller gets the result of its own event
+    only."""
 
     async def check() -> None:
         async with laurels.open_async(server.url) as lb:
@@ -121,7 +121,8 @@ def test_calls_of_a_verb_share_its_deadline(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_server_that_answers_just_in_time_holds_no_verb_up_for_longer_than_documented(
     server: Server, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
 ) -> None:
-    """Each call takes as long as it may, and the time of the loop is the sum of these times."""
+    """Each call takes nearly as long as it may. The clock of the event loop is moved on by these
+    times."""
     spent = 0.0
 
     async def check() -> None:
@@ -134,7 +135,7 @@ def test_a_server_that_answers_just_in_time_holds_no_verb_up_for_longer_than_doc
 
             async def slowly(connection: Connection, call: Any) -> Any:
                 nonlocal spent
-                if deadline.seconds_left(inf) == inf:  # background work beside all verbs
+                if deadline.seconds_left(inf) == inf:  # background work, which belongs to no verb
                     return await sent(connection, call)
                 left = deadline.seconds_left(2.0)
                 until = spent + max(0.0, min(left, 1.9))

@@ -1,4 +1,4 @@
-"""Index servers that speak TLS, with a certificate of an authority of one's own."""
+"""TLS connections to index servers, with a certificate of a private authority."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from .writing import BOARD, opened
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Create an authority, another one, and the certificate of a server on this machine."""
+    """Create two certificate authorities, and a certificate of the first one for a server on this
+    machine."""
     if shutil.which("openssl") is None:
         skip_or_fail("openssl is not installed: apt-get install -y openssl")
     folder = tmp_path_factory.mktemp("tls")
@@ -46,7 +47,7 @@ def _openssl(folder: Path, said: str) -> None:
 
 @pytest.fixture(scope="module")
 def place(folder: Path) -> Iterator[str]:
-    """Return the address where a server listens for TLS."""
+    """Return the address of a server that listens for TLS."""
     port = free_port()
     options = ["--tls-port", port, "--tls-auth-clients", "no"]
     for option, name in (("cert-file", "cert"), ("key-file", "key"), ("ca-cert-file", "ca")):
@@ -54,7 +55,7 @@ def place(folder: Path) -> Iterator[str]:
     try:
         server = Server(*map(str, options))
     except OSError:
-        pytest.skip("the server is built without TLS")
+        pytest.skip("the server was built without TLS")
     with server:
         yield f"127.0.0.1:{port}"
 

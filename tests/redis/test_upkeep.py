@@ -1,4 +1,4 @@
-"""Passes, ids, and rankings that are repaired, on a server."""
+"""Due passes, forgetting of event ids, and repair of rankings, on a server."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def test_ids_that_are_too_old_do_not_pile_up(server: Server, clock: laurels.Manu
 
 
 def damages() -> list[tuple[str, dict[str, Any], tuple[Any, ...]]]:
-    """Return boards with commands that damage those of their rankings that can be repaired."""
+    """Return cases: a name, fields of a board, and a command that damages one of its rankings in a
+    repairable way."""
     base, rolling = "laurels:{1.0}:", "r=rolling:3h/1h"
     every, dense = f"{base}r:all:-2208988800000", f"{base}d:all:-2208988800000"
     kept, counts = f"{base}k:all:-2208988800000", f"{base}n:all:-2208988800000"

@@ -1,4 +1,5 @@
-"""URLs of index servers give the address, the user and the keys, and never reveal a password."""
+"""The URL of an index server has its address, its user and its key prefix, and messages never show
+its password."""
 
 from __future__ import annotations
 

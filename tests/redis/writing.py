@@ -1,7 +1,6 @@
-"""Writers that continue while a server fails, and a check of what must be there afterwards.
+"""Threads that write while a server fails, and a check of what it must have afterwards.
 
-Every event has a member of its own, so that an event that is lost does not hide one that counts
-twice.
+Every event has a different member, so that a lost event cannot hide one that counted twice.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ T = TypeVar("T")
 
 BOARD = "b"
 LONGEST_SECONDS = 60.0
-"""A write ends, whatever happens. How soon is tested by time that is injected, in test_time_limits;
-a busy machine needs longer."""
+"""The longest time that a write may take here, on a busy machine. test_time_limits tests the exact
+limits with an injected clock."""
 
 
 @contextmanager
@@ -44,8 +43,8 @@ def opened(url: str, *boards: str) -> Iterator[laurels.Leaderboards]:
 
 @contextmanager
 def patient() -> Iterator[None]:
-    """Make calls and their repeats wait for a server for as long as a busy machine may take to
-    bring it back; deployments opened within this context use these limits."""
+    """Within this context, make calls and their repeats wait as long for a server as a busy machine
+    may take to start it."""
     with (
         patch.dict(connect.__kwdefaults__, timeout_ms=60_000),
         patch.object(retry, "REPEATS_SECONDS", 60.0),
@@ -58,8 +57,8 @@ def patient() -> Iterator[None]:
 
 @contextmanager
 def hasty() -> Iterator[None]:
-    """Make repeats end soon, for tests in which a server stays away and every call fails at its
-    limit."""
+    """Make repeats end soon, for tests in which a server stays unavailable and every call reaches
+    its limit."""
     with (
         patch.object(retry, "REPEATS_SECONDS", 0.3),
         patch.object(write_queues, "VERB_SECONDS", 1.0),
@@ -70,17 +69,17 @@ def hasty() -> Iterator[None]:
 
 
 def counted(lb: laurels.Leaderboards, board: str = BOARD) -> dict[str, int]:
-    """Return what a board has counted, member by member."""
+    """Return the score of every member of a board."""
     return {entry.member: int(str(entry.score)) for entry in lb.export(board)}
 
 
 def again(lb: laurels.Leaderboards) -> None:
-    """Repeat a read until it is answered."""
+    """Repeat a query until it gets an answer."""
     answered(lambda: lb.top(BOARD))
 
 
 def answered(call: Callable[[], T], seconds: float = 60) -> T:
-    """Return the answer of a call, which is repeated for as long as the server is unavailable."""
+    """Return the answer of a call; repeat it while the server is unavailable."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -90,7 +89,7 @@ def answered(call: Callable[[], T], seconds: float = 60) -> T:
 
 
 def debugging() -> list[str]:
-    """Return the options that allow the command DEBUG, which Redis requires from version 7 on."""
+    """Return the options that allow the command DEBUG; Redis from version 7 on requires them."""
     said = subprocess.run(
         [need_server(), "--version"], capture_output=True, text=True, check=True
     ).stdout
@@ -99,9 +98,10 @@ def debugging() -> list[str]:
 
 
 class Writers:
-    """Threads that write one event after another until `stop`, and note what became of each.
+    """Threads that write event after event within a `with` block, and record the result of each.
 
-    With `ids` a writer repeats an event until it is acknowledged; without, it goes on to the next.
+    With `ids`, a writer repeats an event until it is acknowledged. Without, it continues with the
+    next event.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Writers:
         ]
 
     def wait_for_more(self, events: int = 50) -> None:
-        """Wait until this many more events are acknowledged."""
+        """Wait until this many more events have been acknowledged."""
         before = len(self.acknowledged)
         until(
             lambda: self._faults or len(self.acknowledged) >= before + events,
@@ -135,9 +135,9 @@ class Writers:
         )
 
     def check(self, *, since: int = 0) -> None:
-        """Check that every acknowledged event is there, that no event is there twice, and that
-        every other event there is one that may have been applied. The server may have lost some of
-        the events that were acknowledged before `since`."""
+        """Check that every acknowledged event has been counted, that none was counted twice, and
+        that every other counted event was reported as possibly applied. Events that were
+        acknowledged before `since` may be lost."""
         there = counted(self._lb, self._board)
         assert self.acknowledged[since:]
         assert set(there.values()) == {1}
