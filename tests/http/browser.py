@@ -1,4 +1,4 @@
-"""A browser for tests, and pages that record every error in them."""
+"""A browser for tests, with pages that record every error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.redis.programs import skip_or_fail
 
 WITHIN_MS = 60_000
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"]
-"""The pages draw nothing in three dimensions, so no software renderer has to replace the GPU."""
+"""The pages have no 3D graphics, so they need no software renderer in place of a GPU."""
 _INSTALL = "apt-get install -y chromium"
 
 _WATCH = """
@@ -56,10 +56,10 @@ def launched() -> Iterator[Browser]:
 
 
 class Contexts:
-    """The contexts of a browser: one for each set of options, shared by all tabs with that set.
+    """The contexts of a browser. Tabs with the same options share a context.
 
-    Opening a tab takes twice as long if the tab gets a new context, because each context has its
-    own cache and processes. The first tab of a context starts them, so an empty tab is left open.
+    A tab in a new context takes twice as long to open, because each context has its own cache and
+    processes. The first tab of a context starts them, so an empty tab stays open in each.
     """
 
     def __init__(self, browser: Browser) -> None:
@@ -77,7 +77,7 @@ class Contexts:
 
 
 class Watched:
-    """A page in its own tab, and the errors that it reported."""
+    """A page in a tab of its own, and the errors that it reported."""
 
     def __init__(self, context: BrowserContext) -> None:
         self.page: Page = context.new_page()
@@ -99,20 +99,20 @@ class Watched:
         """Close the tab and assert that the page stored nothing outside it."""
         kept = self.page.evaluate("[document.cookie, Object.keys(localStorage)]")
         self.page.close()
-        assert kept == ["", []], "the page keeps something beyond its tab"
+        assert kept == ["", []], "the page has stored cookies or local data"
 
 
 Open = Callable[..., Watched]
 KEYS: dict[str, str] = {}
-"""The keys with which pages of servers are opened, by the addresses of the servers."""
+"""By the address of a server, the key with which its pages are opened."""
 
 
 class Boards:
     """The boards of a server. Each test creates its own boards.
 
-    Pages are opened at `url`. Writes are sent to `told`, which is the same address or that of
-    another process of the same service. Pages are opened with the key, unless `signs_in` is false:
-    then they have to ask for it.
+    Pages are opened at `url`. Writes are sent to `told`: the same address, or that of another
+    process of the same service. Pages are opened with the key in their address or, if `signs_in` is
+    false, without it, so that they ask for it.
     """
 
     def __init__(

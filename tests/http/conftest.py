@@ -1,4 +1,4 @@
-"""A browser for the tests of a module, and pages for each test."""
+"""Fixtures: a browser for the tests of a module, and pages for each test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def contexts(browser: Browser) -> Contexts:
 
 @pytest.fixture
 def open_page(contexts: Contexts) -> Iterator[Open]:
-    """Open addresses, each in its own tab."""
+    """Return a function that opens an address in a new tab."""
     opened: list[Watched] = []
 
     def open_(address: str, **options: Any) -> Watched:

@@ -1,5 +1,5 @@
-"""Valid and invalid requests, generated from the OpenAPI description of the service: each answer
-must be one that the description declares.
+"""Valid and invalid requests, generated from the OpenAPI description of the service. Each answer
+has to be one that the description declares.
 
     python -m tests.http.fuzz --minutes 10
 """
@@ -57,7 +57,8 @@ KNOWN: dict[str, list[str]] = {
     "by": ["room"],
     "scope": ["room", "", "gender,zone"],
 }
-"""Values that exist on the server, so that some requests are not refused."""
+"""Values that exist on the server. Requests get some of them, so that not all requests are
+refused."""
 BOARDS: dict[str, dict[str, Any]] = {
     "b": {"windows": ["all", "day", "3h=rolling:3h/1h"], "columns": [{"name": "p", "scale": 2}]},
     "gifts": {"scopes": [[], ["room"], ["zone", "gender"]], "rank_by": "room"},
@@ -66,7 +67,7 @@ BOARDS: dict[str, dict[str, Any]] = {
 
 
 class Fuzz:
-    """A service with its description, and the statuses of its answers to generated requests."""
+    """A service with its description, and how often each operation answered with each status."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -85,7 +86,7 @@ class Fuzz:
             http.post("/v1/boards/gifts/scores", json=[["ann", 5, None, None, labels]])
 
     def operations(self) -> Iterator[Any]:
-        """Yield all operations whose answers end."""
+        """Yield all operations except streams without an end."""
         for each in self._schema.get_all_operations():
             assert isinstance(each, Ok), each
             operation = each.ok()
@@ -93,10 +94,11 @@ class Fuzz:
                 yield operation
 
     def run(self, operation: Any, number: int, examples: int) -> None:
-        """Send this many generated requests to an operation. Raise if an answer is wrong."""
+        """Send this many generated requests to an operation. Raise if an answer contradicts the
+        description."""
         self._stock()
         modes = [GenerationMode.POSITIVE]
-        if operation.query or operation.body:  # any text is valid in a path
+        if operation.query or operation.body:  # in a path, every text is valid
             modes.append(GenerationMode.NEGATIVE)
         for mode in modes:
             made = operation.as_strategy(generation_mode=mode)
@@ -130,7 +132,8 @@ class Fuzz:
 
 
 def _name_scope(case: Any, described: list[dict[str, Any]], room: str | None) -> None:
-    """Put a scope that exists into a query that can name one, and its label into the events."""
+    """Replace labels in a request by a scope that exists: in the query if it can have one, and in
+    the events."""
     if room is None:
         return
     if any(each["name"] == "labels" and "explode" in each for each in described):
@@ -143,7 +146,7 @@ def _name_scope(case: Any, described: list[dict[str, Any]], room: str | None) ->
 
 
 def _places(case: Any) -> Iterator[dict[str, Any]]:
-    """Yield the parts of a request that can name existing values."""
+    """Yield the dicts of a request in which a value can be replaced by an existing one."""
     for place in (case.path_parameters, case.query, case.body):
         for each in place if isinstance(place, list) else [place]:
             if isinstance(each, dict):
@@ -151,8 +154,9 @@ def _places(case: Any) -> Iterator[dict[str, Any]]:
 
 
 def main() -> int:
-    """Run for the given minutes, each round with other requests, and count the answers."""
-    parser = argparse.ArgumentParser(description="Made-up requests to a server of its own.")
+    """Test all operations again and again for the given minutes, each round with other requests,
+    and print the number of answers by status."""
+    parser = argparse.ArgumentParser(description="Send generated requests to a new server.")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=None)
     given_ = parser.parse_args()

@@ -1,4 +1,4 @@
-"""A live feed as it arrives over the network, and the list that its reader builds from it."""
+"""A client of live feeds over the network, and the list that it builds from a feed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WITHIN_SECONDS = 60
 
 
 class Frame(NamedTuple):
-    """An event of a feed."""
+    """One event of a feed."""
 
     kind: str
     number: str
@@ -23,7 +23,7 @@ class Frame(NamedTuple):
 
 
 class Feed:
-    """An open stream."""
+    """An open feed of server-sent events."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -107,7 +107,7 @@ class Known:
 
     @property
     def page(self) -> dict[str, Any]:
-        """Return the list in the form in which `top` answers it."""
+        """Return the list in the form of an answer of `top`."""
         return {
             "entries": list(self._entries.values()),
             "total": self.total,

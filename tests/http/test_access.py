@@ -1,4 +1,4 @@
-"""Access: the scopes and boards of keys, revoked keys, tokens and rates."""
+"""Access to boards: scopes and boards of keys, revoked keys, tokens, and limits on rates."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The audit log has one entry for each administrative call. The entries outlive the server, their
-number is bounded, and a key sees only the entries that it is permitted to see."""
+number is bounded, and a key sees only those of its boards."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_key_of_some_boards_sees_their_entries_alone() -> None:
         assert {(each["by"], bool(each["client"])) for each in seen} == {
             ("rooms", True),
             ("another key", False),
-        }, "neither the names nor the addresses of others"
+        }, "names and addresses of other callers are hidden"
         fields = {"name": "reader", "scope": "read"}
         made = httpx.post(f"{served.url}/v1/keys", json=fields, headers=ADMIN).json()
         reader = {"Authorization": f"Bearer {made['key']}"}

@@ -1,4 +1,4 @@
-"""The connections of a trusted proxy are not bounded, but each client behind it is."""
+"""A trusted proxy may open any number of connections, but each client behind it is limited."""
 
 from __future__ import annotations
 

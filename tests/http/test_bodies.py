@@ -22,7 +22,8 @@ SECONDS = 10
 
 
 class Sender:
-    """A client as the protocol of the server presents it. A test sends its body part by part."""
+    """A client, as the server's protocol object represents it. A test sends its body piece by
+    piece."""
 
     def __init__(self) -> None:
         self._parts: asyncio.Queue[bytes] = asyncio.Queue()
@@ -39,7 +40,7 @@ class Sender:
 
 
 class Reading:
-    """Request bodies that are read with a clock that the test sets."""
+    """The bodies of requests, read with a clock that the test sets."""
 
     def __init__(self, most: int = 4 * MOST) -> None:
         self.now = 0.0

@@ -11,7 +11,7 @@ PROXIES = ["10.0.0.0/8", "::1", "2001:db8:ffff::/48"]
 
 
 class Sent:
-    """The headers of a request."""
+    """A request, of which only the headers are needed."""
 
     def __init__(self, **headers: str | list[str]) -> None:
         self._headers = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -1,5 +1,5 @@
-"""A wall clock that leaps while a server runs: the server does not follow it and reports the leap
-until an operator accepts the clock."""
+"""The wall clock leaps while a server is running. The server does not follow it, and reports the
+leap until an operator accepts it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOON = 1_795_176_000_000
 
 
 class Machine:
-    """A wall clock that a test sets, and the time since the boot of the machine."""
+    """A wall clock that a test sets, and the time since boot."""
 
     def __init__(self) -> None:
         self.boot = 1_000_000
@@ -51,14 +51,14 @@ def test_a_leap_is_told_and_accepted(tmp_path: Path) -> None:
         machine.offset += 3 * DAY
         _submit(server.url, "b")
         ready = httpx.get(f"{server.url}/readyz")
-        assert ready.status_code == 200, "it answers rightly, so it stays in service"
+        assert ready.status_code == 200, "a server with correct answers stays in service"
         assert "leapt by +259,200 s" in ready.text
         assert "laurels clock accept" in ready.text
         assert _metric(server.url, "laurels_clock_leap_seconds") == 3 * 86_400
         assert _metric(server.url, "laurels_clock_leaps_total") == 1
         status = httpx.get(f"{server.url}/v1/clock").json()
         assert (status["now_ms"], status["leap_ms"]) == (NOON, 3 * DAY)
-        assert httpx.get(f"{server.url}/v1/boards/b/top").json()["total"] == 2, "today goes on"
+        assert httpx.get(f"{server.url}/v1/boards/b/top").json()["total"] == 2, "the day continues"
 
         with laurels.open(server.url) as lb:
             accepted = lb.accept_clock()

@@ -1,5 +1,5 @@
-"""The number of connections is bounded in total and for each address, so the server never reaches
-its limit of descriptors."""
+"""The number of connections is limited in total and for each address, so that the server never runs
+out of descriptors."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def connections_to(port: int) -> list[tuple[int, str, int]]:
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    """Wait until a condition holds, at most one minute."""
+    """Wait for at most one minute until a condition holds."""
     for _ in range(1_200):
         if is_so():
             return
         time.sleep(0.05)
-    pytest.fail("it never was so")
+    pytest.fail("the condition was never fulfilled")
 
 
 def is_open(connection: socket.socket) -> bool:
@@ -62,7 +62,7 @@ def test_an_address_keeps_as_many_connections_as_it_may(tmp_path: Path) -> None:
     with Served(tmp_path, connections_per_address=30) as server:  # noqa: SIM117
         with silent(server.url, 60) as connections:
             wait_until(lambda: sum(map(is_open, connections)) <= 30)
-            assert sum(map(is_open, connections)) >= 28  # the server connected to itself twice
+            assert sum(map(is_open, connections)) >= 28  # two are the server's own
 
 
 def test_below_the_bound_nothing_is_closed() -> None:
@@ -86,7 +86,8 @@ def test_below_the_bound_nothing_is_closed() -> None:
 
 
 def test_silent_connections_leave_descriptors_for_others(tmp_path: Path) -> None:
-    """Open more silent connections than the server has descriptors. It cannot raise that limit."""
+    """A client opens more silent connections than the server has descriptors, and the server cannot
+    raise that limit. Other clients still get answers."""
     with Process(tmp_path, descriptors=1_024) as server:
         assert "allows 768 connections" in server.said
         with silent(server.url, 1_100):
@@ -105,7 +106,7 @@ def test_the_descriptors_a_server_may_have_are_raised_to_those_it_is_allowed() -
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the kernel cannot do it")
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="needs TCP_USER_TIMEOUT")
 def test_a_client_that_does_not_read_its_answer_is_cut_off(tmp_path: Path) -> None:
     with Served(tmp_path, stall_seconds=1) as server:
         httpx.put(f"{server.url}/v1/boards/b", json={}).raise_for_status()

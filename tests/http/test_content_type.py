@@ -1,5 +1,5 @@
-"""Writes must declare the type of their body, so that a page of another origin cannot send one
-without a preflight request."""
+"""A write must declare the type of its body. Then a page of another origin cannot send one without
+a preflight request."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Many clients write to one member: the final score is the sum, and some order of commits explains
-every answer."""
+"""Many clients write to one member: the final score is the sum of all values, and the answers agree
+with some order of commits."""
 
 from __future__ import annotations
 

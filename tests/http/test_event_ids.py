@@ -1,5 +1,5 @@
-"""Event ids over HTTP: an Idempotency-Key and the ids of a token belong to the caller that uses
-them, so that no caller can use up the ids of another."""
+"""Event ids over HTTP: those of an Idempotency-Key or of a token belong to the caller, so that
+callers cannot use up each other's ids."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_an_idempotency_key_belongs_to_the_key_that_used_it(server: Served) -> N
     event = {"member": "ann", "value": 5}
     assert sent(server, one, event, "order-1") == "applied"
     assert sent(server, other, event, "order-1") == "applied"
-    assert sent(server, other, event, "order-1") == "applied", "the first answer again"
+    assert sent(server, other, event, "order-1") == "applied", "the first answer is repeated"
     assert sent(server, ADMIN_KEY, {"member": "ann", "value": 9}, "order-1", "set") == "applied"
     listed = [{**event, "board": "b"}]
     third = made(server, "third")
@@ -75,7 +75,7 @@ def test_a_token_cannot_use_up_the_ids_of_others(server: Served, id: str) -> Non
     assert sent(server, playing, {"member": member, "value": 0, "id": id}) == "applied"
     again = token(server, ADMIN_KEY, member)
     repeated = {"member": member, "value": 3, "id": id}
-    assert sent(server, again, repeated) == "duplicate", "the next token of its member is the same"
+    assert sent(server, again, repeated) == "duplicate", "tokens of one member share their ids"
     assert sent(server, ADMIN_KEY, {"member": member, "value": -5, "id": id}) == "applied"
 
 

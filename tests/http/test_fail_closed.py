@@ -27,13 +27,13 @@ def no_warning(what: str) -> None:
 
 
 def make_key(folder: Path | str, name: str = "boss", scope: str = "admin") -> str:
-    """Make a key locally, on the machine of the server."""
+    """Create a key directly in the store, without the server."""
     with keys_of(str(folder), no_warning) as keys:
         return keys.create(name, scope)[1]
 
 
 def statuses(url: str, key: str | None = None) -> list[int]:
-    """Return the statuses of a read, a write and an administrative call."""
+    """Return the statuses of a read, a write and an administrative request."""
     headers = JSON if key is None else bearer(key)
     event = {"member": "a", "value": 1}
     return [
@@ -89,7 +89,7 @@ def test_the_first_key_is_made_once(tmp_path: Path) -> None:
         assert keys.ensure_first_key() is None
         keys.revoke("admin")
     with keys_of(str(tmp_path), no_warning) as keys:
-        assert keys.ensure_first_key() is None, "a store that lost its keys made one by itself"
+        assert keys.ensure_first_key() is None, "a first key must not be created again"
 
 
 def test_a_flushed_index_server_lets_nobody_in() -> None:

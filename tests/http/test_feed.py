@@ -27,7 +27,7 @@ LIMIT = 5
 
 
 class ReceivedList:
-    """The list that a watcher builds from the frames it received."""
+    """The list that a reader builds from the frames of a feed."""
 
     def __init__(self) -> None:
         self.kinds: list[str] = []
@@ -75,7 +75,7 @@ class Watched:
     async def watch(
         self, last: str | None = None, **what: Any
     ) -> tuple[AsyncGenerator[bytes, None], ReceivedList]:
-        """Start a stream. Return it with the watcher that took its first frame."""
+        """Open a stream. Return its frames, and a list that has taken the first one."""
         asked = WatchedList(
             "b", what.get("window"), LIMIT, 20, what.get("member"), to_rank=what.get("to_rank")
         )
@@ -84,7 +84,7 @@ class Watched:
         return frames, told
 
     async def turn(self) -> None:
-        """Have the hub read all due lists, after more time than any interval."""
+        """Let more time pass than any interval, and make the hub read a slice of due lists."""
         self.seconds += 1
         await self.hub._read_slice()
 
@@ -113,7 +113,7 @@ def run_over(scenario: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def _by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start no ticker. The tests call the hub themselves."""
+    """Start no ticker; the tests call the hub themselves."""
     monkeypatch.setattr(Hub, "_start", lambda _: None)
 
 
@@ -187,7 +187,7 @@ def test_who_comes_back_gets_what_it_missed_or_the_whole_list() -> None:
         await staying.aclose()
         later, heard = await watched.watch(told.last)
         heard.take(await anext(later))
-        assert heard.kinds == ["top"], "a channel that comes again has other numbers"
+        assert heard.kinds == ["top"], "a channel that is opened again has other numbers"
         await later.aclose()
 
     run(scenario)
@@ -229,7 +229,8 @@ class CountedLists:
 
 
 class Crowded(Watched):
-    """A hub with a board of 1,000 members and many lists of one subject, and counts of reads."""
+    """A hub with a board of 1,000 members, and many lists that one subject watches. Reads are
+    counted."""
 
     def __init__(self, lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
         super().__init__(lb, clock)
@@ -243,7 +244,8 @@ class Crowded(Watched):
         )
 
     async def begin(self, limits: range) -> list[asyncio.Task[AsyncGenerator[bytes, None]]]:
-        """Start to open a stream of each limit for the subject "greedy". First lists can wait."""
+        """Start to open a stream for each limit, all for the subject "greedy". Their first lists
+        may have to wait."""
         events = [(f"m{i}", i) for i in range(1_000)]
         await self.lb.submit_many("b", events)
         opening = [
@@ -254,7 +256,7 @@ class Crowded(Watched):
         return opening
 
     async def open(self, limits: range) -> list[AsyncGenerator[bytes, None]]:
-        """Open these streams and receive their first lists."""
+        """Open a stream for each limit, and receive the first lists."""
         opening = await self.begin(limits)
         while not all(each.done() for each in opening):
             await self.turn()
@@ -269,13 +271,13 @@ def test_the_first_lists_of_one_subject_do_not_delay_those_of_another() -> None:
         crowded = Crowded(lb, clock)
         hub, counted = crowded.hub, crowded.counted
         opening = await crowded.begin(range(100, 1_000))
-        assert counted.entries <= SLICE_COST, "only what fits into a slice is read at once"
+        assert counted.entries <= SLICE_COST, "at first only as much is read as fits into a slice"
         other = asyncio.create_task(hub.watch(WatchedList("b", None, 3, 20), None, "other"))
         before = counted.entries
         await asyncio.sleep(0)
         await crowded.turn()
         await asyncio.sleep(0)
-        assert other.done(), "who has paid least is served in the next slice"
+        assert other.done(), "the subject with the lowest cost is served in the next slice"
         assert counted.entries - before <= SLICE_COST
         frames = other.result()
         for _ in range(2):
@@ -339,7 +341,7 @@ def test_who_watches_much_waits_for_its_own_lists_and_others_do_not() -> None:
         slices = 1
         while await hub._read_slice():
             slices += 1
-        assert len({channel.change_token for channel in channels}) == 1, "in the end all are served"
+        assert len({channel.change_token for channel in channels}) == 1, "in the end all are read"
         cost = sum(channel.cost for channel in channels)
         assert slices <= cost / (SLICE_COST - 450), "a list waits once, however often it changed"
         for frames in (one, two, *many):

@@ -1,4 +1,4 @@
-"""A server without any key makes one and prints it once. The printed link and lines work."""
+"""A server without any key creates one and prints it once. The printed link and curl lines work."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.serving import ADMIN_KEY, Served
 
 
 def link_of(server: Process) -> str:
-    """Return the link that a server prints, read while the server runs."""
+    """Return the link that a running server prints."""
     for line in server.lines():
         if "/#key=" in line:
             return line.strip()
-    raise AssertionError("no link was printed")
+    raise AssertionError("the server printed no link")
 
 
 def test_what_is_printed_works_and_is_printed_once(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""A stream is produced no faster than its client reads it. It is not produced for a client that
-has stopped reading."""
+"""A stream is produced only as fast as its client reads it, and not at all while the client does
+not read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def _write_members(http: httpx.AsyncClient) -> None:
 
 
 async def _cut_off(http: httpx.AsyncClient) -> float:
-    """Return how many streams were cut off."""
+    """Return how many streams the server has cut off."""
     lines = [line.split() for line in (await http.get("/metrics")).text.splitlines()]
     (count,) = [line[1] for line in lines if line[0] == "laurels_streams_cut_off_total"]
     return float(count)
@@ -75,7 +75,7 @@ def test_a_slow_reader_is_seen_to_read() -> None:
                         client.recv(4_096)
                         await asyncio.sleep(0.001)
                 await waiting
-                assert len(client.recv(1)) == 1, "there was more to read"
+                assert len(client.recv(1)) == 1, "the client has not read everything yet"
                 await taken.aclose()
 
     asyncio.run(main())
@@ -93,7 +93,8 @@ def test_an_export_that_is_not_read_is_not_made(
         return await ask(self, board, query)
 
     async def settled(http: httpx.AsyncClient) -> int:
-        """Return how many pages are read once no more follow, while other requests are served."""
+        """Return the number of pages read so far, once it stays the same while other requests are
+        served."""
         before, same = made, 0
         while same < 50:
             (await http.get("/healthz")).raise_for_status()
@@ -119,7 +120,7 @@ def test_an_export_that_is_not_read_is_not_made(
 def test_streams_that_begin_together_share_the_search_for_their_descriptors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All streams together read each descriptor once, not once for each stream."""
+    """All streams together search the descriptors once, not once for each stream."""
     streams, read = 300, 0
     peer_of = peers.peer_of
 
@@ -185,5 +186,5 @@ def test_a_descriptor_that_was_used_again_is_searched_for_again(
 
 
 def written(address: tuple[str, int]) -> str:
-    """Return the address of a client in the form in which a request gives it."""
+    """Return the address of a client in the form that a request has."""
     return f"{address[0]}:{address[1]}"

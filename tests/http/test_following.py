@@ -1,4 +1,4 @@
-"""A hub checks boards for the writes of other processes only while clients watch these boards."""
+"""A hub looks for writes of other processes only on boards that clients are watching."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tests.internals import local
 
 
 class Watched:
-    """A hub with a clock that only the tests advance, and the boards that it checked."""
+    """A hub with a clock that only the tests advance, and the sets of boards for whose changes it
+    asked."""
 
     def __init__(self, lb: AsyncLeaderboards) -> None:
         self.asked: list[set[str]] = []
@@ -34,10 +35,10 @@ class Watched:
     async def _follow(self, boards: Collection[str]) -> None:
         self.asked.append(set(boards))
         if self.away:
-            raise NotReady("nobody can say")
+            raise NotReady("the index server is unavailable")
 
     async def look(self, seconds: float) -> list[set[str]]:
-        """Let this much time pass and return the sets of boards that the hub checks."""
+        """Let this much time pass. Return the sets of boards for whose changes the hub asked."""
         self.seconds += seconds
         self.asked = []
         await self.hub._read_slice()

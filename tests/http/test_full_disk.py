@@ -1,4 +1,4 @@
-"""The readiness check and the metrics report a full disk. The server recovers by itself."""
+"""A full disk: the readiness check and the metrics report it, and the server recovers by itself."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_readiness_and_metrics_tell_and_recover(tmp_path: Path, disk: Disk) -> N
         assert _metric(server.url, "laurels_writable") == 0
         assert _metric(server.url, "laurels_write_failures_total") >= 1
 
-        disk.full = False  # without another write, the readiness check notices it
+        disk.full = False  # the readiness check notices it without another write
         assert httpx.get(f"{server.url}/readyz").status_code == 200
         assert _metric(server.url, "laurels_writable") == 1
         answer = httpx.post(f"{server.url}/v1/boards/b/scores", json=event)

@@ -17,4 +17,4 @@ def test_every_operation_answers_as_it_is_described(tmp_path: Path, scaled: Scal
         for operation in operations:
             fuzz.run(operation, number=20_261_120, examples=scaled(2, 400))
         succeeded = {label for label, status in fuzz.statuses if status < 300}
-        assert len(succeeded) > 20, "most operations have to be asked something that they do"
+        assert len(succeeded) > 20, "most operations must get requests that succeed"

@@ -1,4 +1,4 @@
-"""Keys that several processes change at once, and the end of streams whose key ends."""
+"""Several processes change keys at the same time, and streams end when their key ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .process import WITHIN_SECONDS, Process
 
 ADMIN = {**JSON, "authorization": f"Bearer {ADMIN_KEY}"}
 STREAMS = 16
-"""The number of streams is large enough that each of two workers has some."""
+"""Enough streams that each of two workers has some."""
 PROCESSES = 3
 CHANGES = """
 import sys, time
@@ -101,7 +101,8 @@ def made(url: str, **fields: Any) -> dict[str, Any]:
 
 
 async def seconds_until_the_end(streams: list[Feed], began: float) -> float:
-    """Return the seconds from the wall-clock time `began` to the end of the last stream."""
+    """Wait until all streams end. Return the seconds that this took since the wall-clock time
+    `began`."""
     await asyncio.gather(*[stream.rest() for stream in streams])
     return time.time() - began
 

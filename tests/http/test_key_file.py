@@ -1,4 +1,4 @@
-"""The key files: no failure of a disk or a process loses a key that was acknowledged."""
+"""The key files: a failing disk or process loses no acknowledged key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PREVIOUS = f"{KEYS_FILE}.previous"
 
 
 class KeyFolder:
-    """A folder with keys that successive processes open."""
+    """A folder with keys, opened by one process after another."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> KeyFolder:
 
 
 def refusing(whole: int, number: int) -> Callable[[int, bytes], int]:
-    """Return an `os.write` that writes `whole` bytes in all and then fails."""
+    """Return a replacement of `os.write` that writes `whole` bytes in total and then fails."""
     real, left = os.write, [whole]
 
     def write(file: int, content: bytes) -> int:
@@ -76,7 +76,8 @@ def test_a_full_disk_leaves_the_keys_as_they_are(
 
 
 def on_disk_of(folder: Path, most: int) -> Callable[[int, bytes], int]:
-    """Return an `os.write` for a disk of `most` bytes that holds the files of a folder."""
+    """Return a replacement of `os.write` for a disk of `most` bytes that has only the files of this
+    folder."""
     real = os.write
 
     def write(file: int, content: bytes) -> int:
@@ -142,7 +143,8 @@ def test_a_write_that_does_not_read_back_is_no_change(
 def test_a_kill_at_any_rename_leaves_whole_keys(
     folder: KeyFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process ends before one of the renames of a change. The files that it wrote stay."""
+    """The process ends before one of the two renames of a change, and leaves the files it has
+    written. The keys are those from before the change."""
     folder.open().create("game", "write")
     for survived in range(2):
         renames = [survived]
@@ -173,7 +175,7 @@ def test_a_flipped_bit_leaves_the_other_file_in_use(folder: KeyFolder, place: in
     file.write_bytes(content)
     caller = folder.open().caller(secret)
     assert (caller.name, caller.boards) == ("game", ("room-1",))
-    assert folder.warnings, "nothing was said of the damage"
+    assert folder.warnings, "no warning about the damage"
     assert KEYS_FILE in folder.warnings[0]
 
 

@@ -1,5 +1,5 @@
-"""Large bodies are read in pieces with the same result as small ones. Bodies that would expand too
-much are refused before any object is built from them."""
+"""Large bodies are read in pieces, with the same result as small ones. A body that would become too
+large when decoded is refused before that."""
 
 from __future__ import annotations
 
@@ -259,4 +259,4 @@ def test_a_number_is_read_up_to_a_length(http: httpx.Client, length: int, status
     if status == 400:
         assert answer.json()["code"] == "value_out_of_range"
     else:
-        assert answer.json()["refused"] == 1, "the board judges it"
+        assert answer.json()["refused"] == 1, "only the board refuses it"

@@ -1,4 +1,4 @@
-"""The live feed over the network: a reader of it has the same list that `top` would answer."""
+"""The live feed over the network: its reader always has the list that `top` would return."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def until(done: Callable[[], bool]) -> None:
 
 
 class Moments:
-    """The answers of `top` at each moment, as the writing client read them."""
+    """The answers of `top` by their offset and period, read by the client that writes."""
 
     def __init__(self, http: httpx.AsyncClient, window: str) -> None:
         self._http = http
@@ -239,7 +239,7 @@ def test_each_key_has_its_share_of_feeds(tmp_path: Path) -> None:
             assert (refused.status_code, refused.json()["code"]) == (429, "too_many_streams")
         async with asyncio.timeout(WITHIN_SECONDS):
             while (await http.get("/v1/boards/b/export")).status_code == 429:
-                pass  # the server frees the places of the ended streams
+                pass  # the server has to notice that the streams ended
         async with feed(server.url, LIVE):
             pass
 
@@ -267,7 +267,7 @@ WHAT = WatchedList("b", None, 10, 20)
 
 
 async def started(frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Take the first list from a stream and return the stream."""
+    """Skip the first list of a stream; return the stream."""
     for _ in range(2):
         await anext(frames)
     return frames
@@ -302,7 +302,8 @@ def test_the_last_reader_of_a_board_that_went_takes_nothing_from_the_next() -> N
 
 
 def test_a_reading_that_was_overtaken_does_not_take_the_list_back() -> None:
-    """A slow query may run in a thread. A later query for the same list waits for it."""
+    """A slow query of an older state may return after a newer one has begun. The list must not go
+    back to the older state."""
 
     async def scenario(_: AsyncLeaderboards, __: Hub) -> None:
         moment, slow = 0, asyncio.Event()

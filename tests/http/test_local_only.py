@@ -1,5 +1,5 @@
-"""An open server answers only this machine. It refuses requests whose headers show a proxy, a page
-of another origin or a rebound name."""
+"""An open server answers only this machine. It refuses requests that came through a proxy, from a
+page of another origin, or to a rebound name, as their headers show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from laurels.server.auth.local_only import FORWARDING, ensure_local
 
 
 class Sent:
-    """The headers of a request, in order."""
+    """A request, of which only the headers are needed."""
 
     def __init__(self, *headers: tuple[str, str]) -> None:
         self._headers = headers
@@ -100,7 +100,7 @@ def test_no_host_and_two_of_them_are_refused() -> None:
         "http://localhost:3000",
         "http://localhost",
         "https://localhost:8080",
-        "http://127.0.0.1:8080",  # to a browser, this is another origin than localhost
+        "http://127.0.0.1:8080",  # for a browser, `127.0.0.1` and `localhost` are different origins
         "http://localhost:8080.evil.example",
         "file://",
         "chrome-extension://abc",

@@ -1,4 +1,4 @@
-"""Messages of a service write values as JSON, as its callers send them."""
+"""The messages of a service quote values as JSON, the form in which its callers send them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every metric is present on a server with keys, and changes when the counted event happens."""
+"""Every metric exists on a server with keys, and changes when what it counts happens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVENTS = "laurels_events_total"
 
 @pytest.fixture
 def http(tmp_path: Path) -> Iterator[httpx.Client]:
-    """A client that sends requests with the admin key to a new server with a board."""
+    """A client with the admin key of a new server, which has one board."""
     with (
         Served(tmp_path / "boards", admin_key=KEY) as server,
         httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {KEY}"}) as client,
@@ -27,7 +27,7 @@ def http(tmp_path: Path) -> Iterator[httpx.Client]:
 
 
 def figures(http: httpx.Client) -> dict[tuple[str, ...], float]:
-    """Return all samples, each by its name and the values of its labels."""
+    """Return the values of all samples, by their names and labels."""
     answer = http.get("/metrics").raise_for_status()
     assert answer.headers["content-type"].startswith("text/plain; version=")
     return {

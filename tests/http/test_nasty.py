@@ -1,4 +1,4 @@
-"""No request makes the server fail: malformed and hostile requests, written by hand."""
+"""No request makes the server fail: hand-written malformed and hostile requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def raw(server: Served, request: bytes, *, ends: bool = True) -> bytes:
-    """Send raw bytes that no client library would send. Return the first bytes of the answer."""
+    """Send bytes that no client library would send. Return the first bytes of the answer."""
     parts = urlsplit(server.url)
     with socket.create_connection((str(parts.hostname), parts.port or 0), timeout=60) as opened:
         opened.sendall(request)
@@ -137,7 +137,7 @@ def test_a_body_in_chunks_is_bounded_too(server: Served) -> None:
             f"{server.url}/v1/boards/b/scores", content=parts(), headers=JSON, timeout=60
         )
     except httpx.HTTPError:
-        pass  # the server refused it before the client had sent everything
+        pass  # the server refused the request before it was complete
     else:
         assert answer.json()["code"] == "body_too_large"
     assert httpx.get(f"{server.url}/healthz").status_code == 200

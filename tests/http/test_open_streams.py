@@ -1,4 +1,4 @@
-"""Open streams end once the server refuses the key or token that opened them."""
+"""Open streams end as soon as the server no longer accepts their key or token."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ADMIN = {**JSON, "authorization": f"Bearer {ADMIN_KEY}"}
 
 
 def make(url: str, what: str, **fields: object) -> str:
-    """Make a key or a token."""
+    """Create a key or a token."""
     answer = httpx.post(f"{url}/v1/{what}", json=fields, headers=ADMIN)
     answer.raise_for_status()
     return str(answer.json()["key" if what == "keys" else "token"])
@@ -52,7 +52,7 @@ def revoke(url: str, name: str) -> None:
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The milliseconds by which the clock of keys and tokens is ahead, which tests can set."""
+    """The number of ms by which the clock of keys and tokens is ahead; tests change it."""
     ahead, real = [0], serving._now_ms
     monkeypatch.setattr(serving, "_now_ms", lambda: real() + ahead[0])
     return ahead

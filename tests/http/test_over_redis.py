@@ -1,4 +1,4 @@
-"""The service over an index server: several processes act as one service for all clients."""
+"""The service over an index server: several processes act as one service."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.redis.servers import Server, until
 from tests.serving import ADMIN_KEY, JSON, Served
 
 SOON_SECONDS = 60.0
-"""The limit after which a wait fails. Normally a change becomes visible within milliseconds."""
+"""The time after which a wait fails. Normally a change is visible within milliseconds."""
 
 
 def as_admin(call: Callable[..., httpx.Response]) -> Callable[..., httpx.Response]:
-    """Return `call` with the key of the servers in its headers."""
+    """Return `call` with the admin key of the servers in its headers."""
 
     def ask(url: str, headers: Mapping[str, str] | None = None, **rest: Any) -> httpx.Response:
         keyed = {"Authorization": f"Bearer {ADMIN_KEY}", **JSON, **(headers or {})}
@@ -55,7 +55,7 @@ def redis() -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def pair(redis: Server) -> Iterator[tuple[str, str]]:
-    """The addresses of two servers over the same boards."""
+    """The addresses of two servers with the same boards."""
     with Process(f"{redis.url}?prefix=pair:") as one, Process(f"{redis.url}?prefix=pair:") as two:
         yield one.url, two.url
 
@@ -225,7 +225,7 @@ def _away_and_again(redis: Server, url: str) -> None:
     redis.stop()
     board = f"{url}/v1/boards/b"
     event = {"member": "ann", "value": 1, "id": "once"}
-    with ThreadPoolExecutor(5) as pool:  # each request lasts as long as the server retries
+    with ThreadPoolExecutor(5) as pool:  # each request lasts until the server stops its retries
         reading = [f"{url}/readyz", f"{board}/top", board, f"{board}/live"]
         asked = [pool.submit(http.get, each) for each in reading]
         answers = [pool.submit(http.post, f"{board}/scores", json=event), *asked]
@@ -259,7 +259,7 @@ def test_workers_are_one_service(redis: Server, pair: tuple[str, str]) -> None:
     with Process(f"{redis.url}?prefix=workers:", "--workers", "2") as server:
         assert len(children(server.pid)) == 2
         described = [http.get(f"{url}/openapi.json").content for url in (server.url, pair[0])]
-        assert described[0] == described[1], "a process describes more than the service"
+        assert described[0] == described[1], "all processes describe the same service"
         put(server.url, "b")
         with ThreadPoolExecutor(30) as pool:
             list(pool.map(lambda i: score(server.url, "b", f"m{i % 3}", 1), range(30)))
@@ -273,7 +273,7 @@ def test_workers_are_one_service(redis: Server, pair: tuple[str, str]) -> None:
 
 
 def worker_told(url: str) -> str:
-    """Return the worker that answered. A connection belongs to one worker."""
+    """Return the name of the worker that answers a new connection."""
     text = http.get(f"{url}/metrics").text
     (line,) = [line for line in text.splitlines() if line.startswith("laurels_index_up")]
     return line.partition('worker="')[2][:1]
@@ -337,7 +337,8 @@ def test_there_is_one_process_unless_more_are_asked_for() -> None:
 
 
 def test_metrics_show_which_boards_are_about_to_lose_changes() -> None:
-    """The shares of the boards that a caller may see, wherever their sinks run."""
+    """The metrics have the used share of `changes_max` for each board that the caller may see,
+    whichever process runs its sinks."""
     with Server() as server, laurels.open(server.url) as lb:
         lb.create(laurels.Board("b", changes="1h", changes_max=200))
         lb.create(laurels.Board("c", changes="1h", changes_max=200))

@@ -34,7 +34,8 @@ def in_one_process() -> Iterator[Boards]:
 
 @contextmanager
 def in_several_processes() -> Iterator[Boards]:
-    """Two workers over an index server that show the page, and a process that gets all writes."""
+    """The boards of a service over an index server: two workers serve the page, and another process
+    gets all writes."""
     with (
         Server() as redis,
         Process(redis.url, "--workers", "2") as shown,
@@ -52,13 +53,13 @@ def called(kind: Callable[[], object]) -> str:
 
 @pytest.fixture(scope="module", params=some(1, KINDS), ids=called)
 def boards(request: pytest.FixtureRequest) -> Iterator[Boards]:
-    """The boards of a server with one process, and in `make torture` also with several."""
+    """The boards of a server in one process; in `make torture` also of a service in several."""
     with request.param() as found:
         yield found
 
 
 of_either_kind = pytest.mark.parametrize("boards", KINDS, indirect=True, ids=called)
-"""For tests that depend on which process learns of a change."""
+"""Run a test for both, because it depends on which process learns of a change."""
 
 
 @of_either_kind
@@ -397,7 +398,7 @@ def test_everything_is_reached_by_keyboard(boards: Boards, open_page: Open) -> N
 
 
 def tab_to(page: Page, selector: str) -> None:
-    """Press Tab until the sought element has the focus. Assert that the focus is visible."""
+    """Press Tab until the element has the focus. Assert that its focus is visible."""
     focus_is_seen = (
         "[...document.querySelectorAll(':focus, :has(> :focus), :has(:focus)')]"
         ".some((node) => getComputedStyle(node).outlineStyle === 'solid')"
@@ -407,7 +408,7 @@ def tab_to(page: Page, selector: str) -> None:
         if page.evaluate("(sought) => document.activeElement.matches(sought)", selector):
             assert page.evaluate(focus_is_seen)
             return
-    raise AssertionError(f"Tab does not reach {selector}")
+    raise AssertionError(f"the Tab key does not reach {selector}")
 
 
 def test_a_key_is_asked_for_and_kept(open_page: Open) -> None:

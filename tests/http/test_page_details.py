@@ -1,4 +1,5 @@
-"""Details of the page: counts, time zones, the member search, permissions of keys, long lists."""
+"""Details of the page: numbers, time zones, the search for members, permissions of keys, long
+lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The page of a board with a head: the list ends there, and estimates are shown as estimates."""
+"""The page of a board with a head: the list ends with the head, and estimated ranks look like
+estimates."""
 
 from __future__ import annotations
 

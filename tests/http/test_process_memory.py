@@ -1,4 +1,4 @@
-"""A process returns free memory to the system once there is much of it."""
+"""A process returns unused memory to the operating system when it has much of it."""
 
 import ctypes
 from types import SimpleNamespace
@@ -39,7 +39,7 @@ def test_it_is_returned_anew_when_the_process_has_grown_again() -> None:
 def test_what_the_allocator_says_is_read_from_the_right_places() -> None:
     info = getattr(ctypes.CDLL(None), "mallinfo2", None)
     if info is None:
-        pytest.skip("the C library has no mallinfo2")
+        pytest.skip("the C library has no function mallinfo2")
     info.restype = process_memory._Mallinfo
     before = info().uordblks
     kept = bytearray(100_000)

@@ -1,4 +1,4 @@
-"""The service as programs in any language use it, compared with answers of the Python API."""
+"""The service, used as programs in any language use it, and compared with the Python API."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def http(served: Served) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def beside(clock: laurels.ManualClock) -> Iterator[laurels.Leaderboards]:
-    """A second deployment that gets the same writes through the Python API."""
+    """Another deployment, which gets the same writes through the Python API."""
     with laurels.open("memory:", clock=clock) as lb:
         yield lb
 
 
 @pytest.fixture
 def both(http: httpx.Client, beside: laurels.Leaderboards) -> tuple[Any, Any]:
-    """Both deployments, with a board and some scores."""
+    """Both deployments, with one board and some scores."""
     made = http.put("/v1/boards/b", content=BOARD.to_json())
     assert (made.status_code, made.content) == (201, beside.create(BOARD).to_json())
     http.post("/v1/boards/b/scores", json=[list(event) for event in EVENTS]).raise_for_status()
@@ -72,7 +72,7 @@ def said(response: httpx.Response) -> Any:
 
 
 def written(answer: object) -> Any:
-    """Return an answer of the Python API as it reads after encoding to JSON and decoding."""
+    """Return an answer of the Python API after encoding it as JSON and decoding that."""
     return decode_json(_json.encode(answer))
 
 
@@ -395,7 +395,7 @@ def test_more_feeds_than_there_is_room_for_are_refused(tmp_path: Path) -> None:
 
 
 class Gate:
-    """Hold commits before they are written to the disk, until `opened` is set."""
+    """Block commits before they are written to the disk, until `opened` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self.opened = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""An answer names files of the server without their folders."""
+"""An answer names the files of the server without their folders."""
 
 from pathlib import Path
 

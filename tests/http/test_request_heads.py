@@ -1,4 +1,4 @@
-"""The allowed heads of requests, and the headers of every answer."""
+"""Which request heads are allowed, and which headers every answer has."""
 
 from __future__ import annotations
 

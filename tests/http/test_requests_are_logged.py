@@ -1,4 +1,4 @@
-"""The log lines of requests name the caller, the address and the trace. Clients cannot forge other
+"""Log lines of requests have the caller, the address and the trace, and clients cannot forge
 lines."""
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def test_a_later_version_of_a_traceparent_is_read_as_far_as_it_is_known() -> Non
 
 
 def request(client: str) -> Any:
-    """Return a request with the attributes that admission reads."""
+    """Return a request with only the attributes that admission control reads."""
     return SimpleNamespace(client=client, headers={})
 
 

@@ -1,5 +1,4 @@
-"""Queries for scopes over HTTP: labels are passed as one parameter, and unknown parameters are
-refused."""
+"""Scopes over HTTP: the labels of a query are one parameter, and unknown parameters are refused."""
 
 from __future__ import annotations
 

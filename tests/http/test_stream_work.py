@@ -1,5 +1,5 @@
-"""Streams of changes and exports: the hub does their work in slices and charges each subject for
-its own work."""
+"""Streams of changes and exports: the hub does their work in slices, and each subject pays for its
+own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MANY = 40
 
 
 class Counted:
-    """A store that counts the pages read from it."""
+    """A store that counts the pages that are read from it."""
 
     is_exact = True
 
@@ -58,7 +58,7 @@ class Counted:
 
 
 class Turns:
-    """A hub whose slices the tests run themselves, over a board that keeps its changes."""
+    """A hub over a board that keeps its changes. Tests run its slices one by one."""
 
     def __init__(self, lb: AsyncLeaderboards) -> None:
         self.lb = lb
@@ -83,7 +83,7 @@ class Turns:
         return answered.parts
 
     async def turn(self) -> int:
-        """Let the hub run one slice. Return how many pages it read."""
+        """Run one slice; return how many pages it read."""
         before = self.store.pages
         self.seconds += 1
         await self.hub._read_slice()
@@ -91,7 +91,7 @@ class Turns:
         return self.store.pages - before
 
     async def is_served_next(self) -> bool:
-        """Return whether another subject gets a list in the next slice."""
+        """Return whether another subject is served in the next slice."""
         watching = asyncio.create_task(self.hub.watch(WatchedList("b", None, 3, 20), None, "other"))
         await asyncio.sleep(0)
         await self.turn()
@@ -148,7 +148,7 @@ def test_new_changes_are_read_in_turns() -> None:
         coming = [asyncio.create_task(_next(stream)) for stream in frames]
         await asyncio.sleep(0)
         before = turns.store.pages
-        assert await turns.turn() == 0, "nothing is read while nothing changes"
+        assert await turns.turn() == 0, "no page is read while nothing changes"
         await turns.lb.submit_many("b", [(f"m{i}", 1) for i in range(1_000)])
         await turns.turn()
         assert await turns.is_served_next()

@@ -1,4 +1,4 @@
-"""Tokens: the actions that they permit, the subject that they are charged to, and their end."""
+"""Tokens: which actions they allow, which subject they are charged to, and when they end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.serving import ADMIN_KEY, JSON, Served
 
 
 class World:
-    """Keys with a clock that the tests set."""
+    """Keys, with a clock that the tests set."""
 
     def __init__(self) -> None:
         self.now_ms = 1_000_000
@@ -57,7 +57,7 @@ def test_a_token_ends_with_its_time_and_with_its_key(world: World) -> None:
     world.keys.revoke("game")
     assert world.refuses(token)
     world.keys.create("game", "read")
-    assert world.refuses(token), "a key of the same name vouched for it"
+    assert world.refuses(token), "another key of the same name must not verify it"
 
 
 def test_a_rotated_key_has_two_secrets_for_a_while(world: World) -> None:
@@ -69,7 +69,7 @@ def test_a_rotated_key_has_two_secrets_for_a_while(world: World) -> None:
     world.now_ms += 10_000
     assert world.refuses(first)
     assert not world.refuses(second)
-    assert not world.refuses(token), "the key is the same one"
+    assert not world.refuses(token), "tokens outlive a rotation of their key"
     _, third = world.keys.rotate("game", 0)
     assert world.refuses(second)
     assert not world.refuses(third)
@@ -109,7 +109,7 @@ def test_forged_tokens_are_refused(world: World) -> None:
     token = world.token()
     said, payload, _ = token.removeprefix("lt_").split(".")
     header, claims = (json.loads(base64.urlsafe_b64decode(each + "==")) for each in (said, payload))
-    assert "admin" not in json.dumps([header, claims]).lower(), "a name is in it"
+    assert "admin" not in json.dumps([header, claims]).lower(), "the token contains a name"
     for forged in _forged(token, header, claims):
         assert world.refuses(forged), forged
 
@@ -134,7 +134,7 @@ def test_requests_are_charged_to_the_subject_and_to_the_key(world: World) -> Non
     assert [(bucket.name, bucket.rate) for bucket in ann.buckets] == [("game/a", 5), ("game", 100)]
     assert ann.buckets[0] != bob.buckets[0]
     others = {world.keys.caller(world.token(secret)).identity for _ in range(3)}
-    assert len(others) == 3, "tokens without a subject share one"
+    assert len(others) == 3, "tokens without a subject share one identity"
 
 
 # A token that submits for one member
@@ -175,7 +175,7 @@ def test_a_token_submits_for_its_member(server: Served) -> None:
         answer = ask(server, "POST", "boards/gifts/scores", token, {**event, **more})
         assert answer.status_code == 200, more
     shown = ask(server, "GET", "boards/gifts/top?labels=zone=de", ADMIN_KEY).json()
-    assert shown["entries"][0]["score"] == 13.5, "its labels are those of the token"
+    assert shown["entries"][0]["score"] == 13.5, "the event gets the labels of the token"
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_rules_of_another_form_are_refused(server: Served, fields: dict[str, obj
     assert ask(server, "POST", "tokens", ADMIN_KEY, asked).status_code == 400
 
 
-# Tokens in the query of an address
+# Tokens as a query parameter
 
 
 def test_only_tokens_stand_in_an_address_and_only_of_streams(server: Served) -> None:

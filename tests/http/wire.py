@@ -1,4 +1,4 @@
-"""Requests that are given byte for byte, as no client library would send them."""
+"""Requests as raw bytes, which no client library would send."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WITHIN_SECONDS = 60
 
 
 class Answered(NamedTuple):
-    """An answer of a server."""
+    """An answer of a server, parsed."""
 
     status: int
     headers: dict[str, str]
@@ -41,7 +41,8 @@ class Wire:
         return self
 
     def said(self, method: str = "GET") -> Answered:
-        """Return the next answer. Raise ConnectionError if the server closed without an answer."""
+        """Return the next answer. Raise ConnectionError if the server closes the connection without
+        one."""
         answer = HTTPResponse(self._socket, method=method)
         answer.begin()
         headers = {name.lower(): value for name, value in answer.getheaders()}
@@ -73,7 +74,7 @@ class Wire:
 
 
 def request(method: str, target: bytes, body: bytes | None = None, headers: bytes = b"") -> bytes:
-    """Return the bytes of a request. `headers` are complete lines, each with its line end."""
+    """Return the bytes of a request. `headers` are complete lines with their line ends."""
     if body is not None:
         headers += b"Content-Length: %d\r\n" % len(body)
     return b"%b %b HTTP/1.1\r\nHost: localhost\r\n%b\r\n%b" % (
