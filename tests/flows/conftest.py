@@ -1,4 +1,4 @@
-"""The databases that the tests of ledgers share, one after another."""
+"""Fixtures: the database servers of the ledger tests, each shared by all tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def mariadb() -> Iterator[MariaDB]:
 
 @pytest.fixture(params=["sqlite", "postgres", "mariadb"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database without tables of this test's prefix."""
+    """The URL of a database; this test's prefix has no tables in it yet."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/ledger.db"
     server = request.getfixturevalue(request.param)

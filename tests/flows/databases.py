@@ -1,8 +1,8 @@
 """SQL databases and a NATS server for tests, each on a free port with a folder of its own.
 
-`LAURELS_TEST_POSTGRES` and `LAURELS_TEST_MARIADB` name servers that run already. Without these
-variables, the installed programs are started. If a program is missing, the test is skipped with the
-line that installs the program; where CI=true, the test fails instead.
+`LAURELS_TEST_POSTGRES` and `LAURELS_TEST_MARIADB` name running servers. Without these variables,
+the installed programs are started. If a program is missing, the test is skipped with the line that
+installs it; with CI=true the test fails instead.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def need(name: str, package: str, *more: str) -> str:
 
 
 def _is_running(pid: int) -> bool:
-    """Return whether a process has not ended yet; an ended one may wait for its parent."""
+    """Return whether a process is still running; one that only waits for its parent to collect it
+    is not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -50,7 +51,7 @@ def _is_running(pid: int) -> bool:
 
 
 class Program(ABC):
-    """A server in a folder of its own; it keeps its port through `kill` and `start`."""
+    """A server with a folder of its own; it keeps its port through `kill` and `start`."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="laurels-db-", ignore_cleanup_errors=True)
@@ -74,7 +75,7 @@ class Program(ABC):
         """Return the command that starts the server."""
 
     def user(self) -> str | None:
-        """Return the user that the server runs as if the tests run as root."""
+        """Return the user to run the server as if the tests run as root, None for the same user."""
         return None
 
     def start(self) -> None:
@@ -85,8 +86,8 @@ class Program(ABC):
         until(self._answers, f"{self.command()[0]} answers on port {self.port}")
 
     def kill(self) -> None:
-        """End all processes of the server at once, as a loss of power does. PostgreSQL does not
-        start again while one of them still uses its shared memory."""
+        """End all processes of the server at once, as a power failure does. Wait for the last one,
+        since PostgreSQL does not start again while a process uses its shared memory."""
         children = self._pids()[1:]
         self._end(signal.SIGKILL)
         for pid in children:
@@ -95,12 +96,13 @@ class Program(ABC):
         until(lambda: not any(map(_is_running, children)), "the killed server has no process left")
 
     def pause(self) -> None:
-        """Stop the processes of the server, which then answer nothing and close no connection."""
+        """Stop the processes of the server, so that it does not answer but keeps its connections
+        open."""
         for pid in self._pids():
             os.kill(pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let the processes of the server go on."""
+        """Let the stopped processes continue."""
         for pid in self._pids():
             os.kill(pid, signal.SIGCONT)
 
@@ -126,7 +128,7 @@ class Program(ABC):
             child.wait()
 
     def run(self, *command: str) -> None:
-        """Run a program to its end, as the user of the server."""
+        """Run a program until it ends, as the user of the server."""
         done = subprocess.run(
             command, cwd=self.folder, user=self.user(), capture_output=True, check=False
         )
@@ -173,7 +175,7 @@ def _is_user(name: str) -> bool:
 
 
 def _as_root(name: str) -> str | None:
-    """Return the user for a server that refuses to run as root, if the tests run as root."""
+    """Return the user for a server that refuses to run as root, if the tests do; otherwise None."""
     if os.geteuid() != 0:
         return None
     return name if _is_user(name) else "nobody"
@@ -231,7 +233,7 @@ class MariaDB(Program):
         except AssertionError as error:
             if "Segmentation fault" not in str(error):
                 raise
-            # MariaDB 10.11 itself crashes here, rarely.
+            # MariaDB 10.11 rarely crashes here.
             shutil.rmtree(self._data)
             self._install(install)
 

@@ -1,8 +1,7 @@
 """Helpers of the tests that kill sinks: load on a board, sinks as processes, and their targets.
 
-A target shows how far the sink is, so that a test kills a sink that already sends changes and not a
-program that is still being loaded. At the end, a test compares what the target has with what was
-acknowledged.
+A test kills a sink only after its target has received more changes, not while the program is still
+starting. At the end, the test compares the target's content with the acknowledged events.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ MEMBERS = 60
 
 @dataclass
 class Acknowledged:
-    """The events that have to count, and the scores that result from them."""
+    """The number of acknowledged events, and the scores that result from them."""
 
     events: int = 0
     scores: Counter[str] = field(default_factory=Counter)
 
 
 class Load(Acknowledged):
-    """Batches of events on a board."""
+    """A source of random events on a board."""
 
     def __init__(self, lb: laurels.Leaderboards, random: Random) -> None:
         super().__init__()
@@ -55,7 +54,7 @@ class Load(Acknowledged):
         self._random = random
 
     def write(self, batches: int = 1) -> None:
-        """Write this number of batches; sometimes remove a member after a batch."""
+        """Write this number of batches, and remove a member after some of them."""
         for _ in range(batches):
             events = [(self._member(), self._random.randrange(1, 100)) for _ in range(200)]
             self._lb.submit_many("b", events)
@@ -73,11 +72,11 @@ class Load(Acknowledged):
 
 @dataclass
 class Tally:
-    """The number of kills in one test, and the differences that its target has in the end."""
+    """The kills in one test, and how much its target differs in the end."""
 
     kills: int = 0
     progressed: int = 0
-    """Kills of a sink, or of its target, before which the target had received more changes."""
+    """The number of kills before which the target had received more changes since the last one."""
     events: int = 0
     missing: int = 0
     twice: int = 0
@@ -89,7 +88,7 @@ class Tally:
         self.progressed += progressed
 
     def compare(self, found: Sequence[object], wanted: Sequence[object]) -> None:
-        """Count what an ordered list lacks and what it repeats, and whether its order differs."""
+        """Count the missing and the repeated elements of a list, and whether its order differs."""
         first = list(dict.fromkeys(found))
         self.missing += len({*wanted} - {*found})
         self.twice += len(found) - len(first)
@@ -115,7 +114,7 @@ class SinkProcess:
             )
 
     def wait_for(self, condition: Callable[[], object], what: str) -> None:
-        """Wait until a condition holds that the sink has to bring about."""
+        """Wait until the sink has caused a condition; fail if the sink ends before."""
 
         def holds() -> bool:
             assert self._child is not None
@@ -131,7 +130,7 @@ class SinkProcess:
             child.communicate()
 
     def finish(self) -> None:
-        """Send the remaining changes, then end."""
+        """End the sink process, then send the remaining changes with another one."""
         self.kill()
         done = subprocess.run(
             [*self._command, "--until-end"],
@@ -152,29 +151,29 @@ class SinkProcess:
 
 @dataclass
 class Target(ABC):
-    """A target of a sink whose content a test reads."""
+    """A target of a sink, whose content a test can read."""
 
     url: str
     program: Any = None
-    """The server, which may be killed and started again."""
+    """The server of the target, if a test may kill it and start it again."""
     resends: int = 0
-    """The largest number of changes that may be repeated after each kill."""
+    """The largest number of changes that the sink may repeat after each kill."""
 
     @abstractmethod
     def progress(self) -> object:
-        """Return how far the sink is: the value differs whenever the sink has delivered more."""
+        """Return a value that differs whenever the sink has delivered more."""
 
     @abstractmethod
     def has_all(self, lb: laurels.Leaderboards) -> bool:
-        """Return whether the target has everything that the sink has to send."""
+        """Return whether the target has every change of the board."""
 
     @abstractmethod
     def compare(self, lb: laurels.Leaderboards, load: Acknowledged, tally: Tally) -> None:
-        """Count what the target lacks, and what it has twice."""
+        """Add to the tally what the target lacks and what it has twice."""
 
 
 class Ledger(Target):
-    """Tables of a database."""
+    """A ledger: tables of a database."""
 
     def progress(self) -> object:
         try:
@@ -186,7 +185,7 @@ class Ledger(Target):
         return ledger(self.url, BOARD) == rankings(lb, BOARD)
 
     def compare(self, lb: laurels.Leaderboards, load: Acknowledged, tally: Tally) -> None:
-        """Compare points rather than changes, because a ledger has sums."""
+        """Compare scores instead of changes, because a ledger has only the totals."""
         found = ledger(self.url, BOARD)
         scores = {member: score for member, (score,) in found["all", "", ""].items()}
         for member in scores.keys() | load.scores:
@@ -198,12 +197,12 @@ class Ledger(Target):
 
 @dataclass
 class List(Target):
-    """A list of changes, in the order in which they came."""
+    """A list of changes, in the order of their arrival."""
 
     documents: Callable[[], list[Any]] = list
     length: Callable[[], object] = int
     by_member: bool = False
-    """Whether the order holds for the changes of each member alone."""
+    """Whether the order is guaranteed only among the changes of each member."""
 
     def progress(self) -> object:
         return self.length()
@@ -233,17 +232,17 @@ class List(Target):
 def judge(
     kind: str, to: Target, lb: laurels.Leaderboards, load: Acknowledged, tally: Tally
 ) -> None:
-    """Compare what a target has with what was acknowledged."""
+    """Assert that the target lacks no acknowledged event, and repeats no more than it may."""
     tally.events = load.events
     to.compare(lb, load, tally)
     print(f"{kind}: {tally}")
-    assert tally.progressed == tally.kills > 0, "killed before it had done anything"
+    assert tally.progressed == tally.kills > 0, "every kill must come after some progress"
     assert (tally.missing, tally.disordered) == (0, 0)
     assert tally.twice <= to.resends * tally.kills
 
 
 def stored(lb: laurels.Leaderboards) -> list[Any]:
-    """Return all changes except those of positions."""
+    """Return all changes of the board except those of positions."""
     found: list[Any] = []
     after = None
     while True:
@@ -256,7 +255,7 @@ def stored(lb: laurels.Leaderboards) -> list[Any]:
 
 @contextmanager
 def target(kind: str, folder: Path) -> Iterator[Target]:
-    """An empty target."""
+    """Open an empty target of this kind."""
     if kind == "sqlite":
         yield Ledger(f"sqlite:///{folder}/ledger.db")
     elif kind in ("postgres", "mariadb"):
@@ -307,7 +306,8 @@ def target(kind: str, folder: Path) -> Iterator[Target]:
 
 
 def _lines(path: Path) -> list[Any]:
-    """Return the complete lines of a file. A line that a kill has cut was sent again."""
+    """Return the complete lines of a file. A kill may cut a line; the sink has then sent it
+    again."""
     found = []
     for line in path.read_bytes().splitlines():
         try:
@@ -329,4 +329,4 @@ async def _length(url: str) -> int | None:
 
 
 async def _ignore(_: Exception) -> None:
-    """Ignore an error, because the calls of the library raise it as well."""
+    """Ignore an error, because the library also raises it in its calls."""

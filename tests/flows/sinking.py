@@ -1,4 +1,5 @@
-"""Helpers of the tests of sinks: runs of a sink in this process, and the content of a ledger."""
+"""Helpers of the tests of sinks: they run a sink in this process and read the content of a
+ledger."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Rankings = dict[tuple[str, str, str], dict[str, tuple[Any, ...]]]
 
 
 async def nothing(_seconds: float) -> None:
-    """Return at once instead of waiting."""
+    """A sleep that returns at once."""
 
 
 def sink_of(
@@ -36,7 +37,7 @@ def sink_of(
     report: Callable[[str], None] = lambda _: None,
     **options: Any,
 ) -> SinkRunner:
-    """Return a sink that ends when everything has been sent."""
+    """Return a sink that ends when it has sent everything."""
     settings = SinkOptions(name, **{"until_end": True, **options})
     target = open_target(url, name, delivery, lb, lambda: NOW_MS)
     return SinkRunner(
@@ -45,7 +46,7 @@ def sink_of(
 
 
 async def sent(lb: laurels.AsyncLeaderboards, url: str, **options: Any) -> SinkRunner:
-    """Run a sink until it has sent everything, then return it."""
+    """Run a sink until it has sent everything; return the sink."""
     sink = sink_of(lb, url, **options)
     await sink.run()
     assert not sink.failed
@@ -86,7 +87,7 @@ def _parts(score: Any) -> tuple[int | Decimal, ...]:
 
 
 def rankings(lb: laurels.Leaderboards, board: laurels.Board) -> Rankings:
-    """Return the rankings of a board in the store, as the verbs of the store report them."""
+    """Return the rankings of a board, as the verbs of its store report them."""
     held: Rankings = {}
     for window in ("all", "day", "month"):
         if window not in board.windows:
@@ -119,7 +120,7 @@ def _scopes(lb: laurels.Leaderboards, board: laurels.Board) -> list[dict[str, st
 
 
 async def create_stream(url: str) -> None:
-    """Create the stream that a sink sends to, which recognizes the ids of the last hour."""
+    """Create the stream to which a sink sends; it detects repeated ids for an hour."""
     client = await nats.connect(url)
     try:
         await client.jetstream().add_stream(

@@ -1,4 +1,4 @@
-"""Helpers of the tests of sources: runs of a source in this process and as a command."""
+"""Helpers of the tests of sources: they run a source in this process or as a command."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ T = TypeVar("T")
 Boards = str | Path | Callable[[], AbstractAsyncContextManager[laurels.AsyncLeaderboards]]
 
 FOUR_FIELDS = "board=KeyPrefix,member=UserId,value=DeltaScore"
-"""The mapping, one line of configuration, for events of the four fields."""
+"""A mapping in one line of configuration: an event has four fields."""
 
 
 def four_fields(board: str, member: str, delta: object, score: object = 0) -> bytes:
-    """Return an event of the four fields as JSON."""
+    """Return an event with the four fields as JSON."""
     fields = {"KeyPrefix": board, "UserId": member, "DeltaScore": delta, "Score": score}
     return msgspec.json.encode(fields)
 
 
 class KeptRejects:
-    """Rejects that are kept in memory for a test."""
+    """Rejected messages, kept in memory."""
 
     def __init__(self) -> None:
         self.lines: list[RejectedMessage] = []
@@ -60,7 +60,7 @@ class KeptRejects:
 
 @asynccontextmanager
 async def open_boards(at: Boards) -> AsyncIterator[laurels.AsyncLeaderboards]:
-    """Open the boards at a URL, or call the function of a test that opens them."""
+    """Open the boards at a URL, or with the function of a test."""
     async with laurels.open_async(at) if isinstance(at, (str, Path)) else at() as lb:
         yield lb
 
@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
 
 
 async def nothing(_seconds: float) -> None:
-    """Return almost at once instead of waiting."""
+    """A sleep that returns almost at once."""
     await asyncio.sleep(0)
 
 
@@ -87,7 +87,7 @@ def reader_of(address: str | Path, stdin: Callable[[int], bytes] = no_input) -> 
 
 
 class RecordingReader:
-    """A reader that records the total length of the messages that each read returned."""
+    """A reader of a stream that records the total length of the messages of each read."""
 
     def __init__(self, reader: StreamReader) -> None:
         self._reader = reader
@@ -113,7 +113,7 @@ def count(
     on_wait: Callable[[], object] = lambda: None,
     **settings: Any,
 ) -> Outcome:
-    """Run a source over the boards at a URL until nothing is pending."""
+    """Run a source on the boards until it has counted all messages of the stream."""
     rejects, waits = KeptRejects(), list[str]()
     used = reader_of(reader) if isinstance(reader, (str, Path)) else reader
 
@@ -153,7 +153,7 @@ def scores(boards: str | Path, board: str, **where: Any) -> dict[str, Any]:
 
 
 class SourceProcess:
-    """`laurels source run` as a process, killed at the end of the block."""
+    """A process of `laurels source run`, which is killed at the end of the `with` block."""
 
     def __init__(
         self, folder: Path, *arguments: str, stdin: int = subprocess.DEVNULL, prelude: str = ""
@@ -168,15 +168,16 @@ class SourceProcess:
         )
 
     def wait_for_batches(self, count: int) -> None:
-        """Wait until this number of further batches is counted; the source has to print each."""
+        """Wait until the process has counted this number of batches more. It has to print a line
+        for each."""
         assert self.child.stderr is not None
         while count:
             line = self.child.stderr.readline()
-            assert line, "the source ended by itself"
+            assert line, "the source has ended"
             count -= b"messages read" in line
 
     def ended(self) -> tuple[int, str, str]:
-        """Wait until the process ends by itself; return the exit code and the printed texts."""
+        """Wait until the process ends by itself; return its exit code, output and error output."""
         out, err = self.child.communicate()
         return self.child.returncode, out.decode(), err.decode()
 
@@ -194,7 +195,8 @@ class SourceProcess:
 
 
 class NatsServer:
-    """A server with JetStream on a free port; it keeps its port and folder through `restart`."""
+    """A NATS server with JetStream on a free port; it keeps its port and folder through
+    `restart`."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="laurels-nats-")
@@ -208,14 +210,15 @@ class NatsServer:
             self.port = free_port()
             if self.start():
                 return
-        raise OSError("nats-server does not start")
+        raise OSError("nats-server did not start")
 
     @property
     def url(self) -> str:
         return f"nats://127.0.0.1:{self.port}"
 
     def start(self) -> bool:
-        """Start the server; return whether it answers, which it does not if its port was taken."""
+        """Start the server; return whether it runs, which fails if another program has taken its
+        port."""
         child = subprocess.Popen(
             [
                 self._program,
@@ -243,10 +246,10 @@ class NatsServer:
 
     def restart(self) -> None:
         self.kill()
-        assert self.start(), "the server does not start again"
+        assert self.start(), "the server did not start again"
 
     def call(self, verb: str, body: object = None) -> Any:
-        """Call the API of JetStream; return the decoded answer."""
+        """Call the JetStream API; return the decoded answer."""
         return _apart(self._call(f"$JS.API.{verb}", msgspec.json.encode(body or {})))
 
     def create(self, stream: str, *subjects: str, **config: object) -> None:
@@ -258,7 +261,7 @@ class NatsServer:
         assert "error" not in found, found
 
     def publish(self, subject: str, messages: Sequence[bytes]) -> None:
-        """Publish messages in order; each is stored when this returns."""
+        """Publish messages in order, and return when the server has stored all of them."""
         _apart(self._publish(subject, messages))
 
     def close(self) -> None:
@@ -305,13 +308,14 @@ class NatsServer:
 
 
 def _apart(call: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on a loop in another thread, as this one may have one; return its result."""
+    """Run a coroutine in another thread, since this thread may have a running loop; return its
+    result."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, call).result()
 
 
 async def _ignored(_error: Exception) -> None:
-    """Ignore an error, because the calls of the library raise it as well."""
+    """Ignore an error, because the library also raises it in its calls."""
 
 
 def written(path: Path, lines: Sequence[bytes | Mapping[str, object]]) -> Path:

@@ -1,4 +1,4 @@
-"""A sink whose sleeps a test ends one by one, its target, and the queries that it makes."""
+"""A sink whose sleeps a test ends one by one, its target in memory, and counts of its queries."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from laurels.flows.sinks.runner import SinkRunner
 from laurels.flows.sinks.target import SinkPage
 
 QUERIES = ("changes", "changed_boards", "boards", "position", "submit_many")
-"""The verbs that a sink calls."""
+"""The verbs that a sink calls and that are counted."""
 
 
 async def beside(sink: SinkRunner, test: Callable[[], Awaitable[None]]) -> None:
-    """Run a test while a sink runs; raise the error of the one that ends first."""
+    """Run a test and a sink together until one of them ends; raise the error of that one."""
     running = asyncio.create_task(sink.run())
     testing = asyncio.ensure_future(test())
     tasks = {running, testing}
@@ -25,7 +25,7 @@ async def beside(sink: SinkRunner, test: Callable[[], Awaitable[None]]) -> None:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
-        assert testing.done(), "the sink has ended"
+        assert testing.done(), "the sink ended before the test"
     finally:
         for task in tasks:
             task.cancel()
@@ -33,8 +33,8 @@ async def beside(sink: SinkRunner, test: Callable[[], Awaitable[None]]) -> None:
 
 
 class Memory:
-    """A target that keeps the changes and positions that it receives in memory. While it is not up,
-    it stores nothing and its callers wait."""
+    """A target in memory, which keeps the received changes and positions. While `is_up` is cleared,
+    deliveries to it block."""
 
     keeps_positions = True
     takes_state = False
@@ -85,13 +85,14 @@ class Steps:
         await future
 
     async def asleep(self) -> None:
-        """Wait until the sink sleeps."""
+        """Wait until the sink is sleeping."""
         while not self._sleeping:
             self._begun.clear()
             await self._begun.wait()
 
     async def step(self) -> float:
-        """End the sleep and wait for the next one; return how long the sink was to sleep."""
+        """End the current sleep, and wait for the next one. Return the requested length of the
+        current one."""
         await self.asleep()
         seconds, future = self._sleeping.pop()
         future.set_result(None)
@@ -100,7 +101,7 @@ class Steps:
 
 
 class Counted:
-    """Counts the queries of a sink."""
+    """Counts of the queries that a sink makes."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, verbs: Sequence[str]) -> None:
         self.begun: Counter[str] = Counter()
@@ -129,7 +130,7 @@ class Counted:
         return counting
 
     async def quiet(self) -> None:
-        """Wait until no query is under way."""
+        """Wait until all queries have been answered."""
         while self._ended != self.begun:
             self._one_ended.clear()
             await self._one_ended.wait()

@@ -1,5 +1,5 @@
-"""Targets that have no room, take no writes for a while, or are down for an hour. All changes wait,
-the sink reports the reason, and nothing is lost."""
+"""Targets that are full, read-only for a while, or down for an hour: all changes wait, the sink
+reports the reason, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ FULL = {
         "The table is full",
     ),
 }
-"""For each database: what makes it answer as if its disk were full, what ends this, the answer."""
+"""By database: the statement after which it behaves as if its disk were full, the one that ends
+this, and a part of its error."""
 
 
 class Waits:
-    """A sleep that takes no time and calls a function at the third wait."""
+    """A sleep that takes no time, and calls a function at the third call."""
 
     def __init__(self, then: Callable[[], Awaitable[object]]) -> None:
         self.errors: list[str | None] = []
@@ -69,7 +70,8 @@ async def opened(events: int = 500) -> laurels.AsyncLeaderboards:
 async def sent_after_waits(
     lb: laurels.AsyncLeaderboards, url: str, then: Callable[[], Awaitable[object]], **options: Any
 ) -> str:
-    """Send everything to a target that fails until `then` is called; return why the sink waited."""
+    """Send everything to a target that fails until `then` has been called. Return the reported
+    reason of the waits."""
     waits, reports = Waits(then), list[str]()
     sink = waits.sink = sink_of(lb, url, sleep=waits.sleep, report=reports.append, **options)
     await sink.run()
@@ -141,7 +143,7 @@ def test_a_full_file_of_sqlite_delays_and_loses_nothing(
 
 
 def test_a_postgresql_that_takes_no_writes_is_waited_for(postgres: Postgres) -> None:
-    """A primary takes no writes while another server takes over."""
+    """A PostgreSQL server is read-only while another one takes over."""
     url = f"{postgres.url}?prefix=reading_"
 
     async def play() -> None:
@@ -176,8 +178,7 @@ def test_a_postgresql_that_takes_no_writes_is_waited_for(postgres: Postgres) -> 
 
 
 def test_rows_that_fill_more_than_a_packet_are_divided(mariadb: MariaDB) -> None:
-    """The server accepts 1 MiB at once, and the data is longer than that in the form in which it is
-    sent."""
+    """The server accepts at most 1 MiB at once, and the encoded rows are longer than that."""
     url = f"{mariadb.url}?prefix=packets_"
     data = '"' * 500
 
@@ -204,7 +205,7 @@ def test_rows_that_fill_more_than_a_packet_are_divided(mariadb: MariaDB) -> None
 
 
 class LimitedNats(Nats):
-    """A server with an account that holds 300,000 bytes, and messages of up to 1 KiB."""
+    """A NATS server with an account of at most 300,000 bytes, and messages of at most 1 KiB."""
 
     def command(self) -> Sequence[str]:
         path = self.folder / "nats.conf"
@@ -218,7 +219,7 @@ class LimitedNats(Nats):
 
 
 def test_a_jetstream_without_room_delays_and_refuses_what_is_too_long(tmp_path: Path) -> None:
-    """A message that is too long would be refused again, so its page is parked."""
+    """A message that is too long would always be refused, so its page is parked."""
 
     async def play(broker: Nats) -> None:
         client = await nats.connect(broker.url)
@@ -255,8 +256,8 @@ def test_a_jetstream_without_room_delays_and_refuses_what_is_too_long(tmp_path: 
 def test_an_hour_without_the_target_is_made_up_for(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
-    """The hour passes on the clock of the sink. The sink never waits for longer than half a minute,
-    and it does not try again without pauses."""
+    """The hour passes on the clock of the sink. The sink makes pauses between its attempts, of at
+    most half a minute."""
     clock = laurels.ManualClock(NOW_MS)
     waits: list[float] = []
 
@@ -281,7 +282,7 @@ def test_an_hour_without_the_target_is_made_up_for(
             sink = sink_of(lb, url, delivery=OPEN, sleep=sleep, report=reports.append)
             await sink.run()
             assert not sink.failed
-            assert len(reports) == 1, "one failure, reported once"
+            assert len(reports) == 1, "one failure is reported once"
             await sink_of(lb, url, delivery=OPEN).run()  # sends the changes of the hour
             if kind == "postgres":
                 assert ledger(url, BOARD, "hour_") == rankings(lb.sync, BOARD)

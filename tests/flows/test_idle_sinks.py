@@ -1,4 +1,5 @@
-"""A sink of many boards sends an idle store one small query per poll, whatever their number."""
+"""While nothing is written, a sink of many boards sends the store one small query per poll,
+whatever the number of boards."""
 
 from __future__ import annotations
 

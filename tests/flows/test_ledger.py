@@ -1,4 +1,4 @@
-"""The ledger holds what the store holds, in every database and after every kind of change."""
+"""A ledger has the same content as its store, in every database and after every kind of change."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ async def step(lb: laurels.AsyncLeaderboards, board: laurels.Board, random: Rand
 
 @pytest.mark.parametrize("kind", BOARDS)
 def test_a_ledger_holds_what_the_store_holds(kind: str, url: str) -> None:
-    """The history has periods that end and are dropped, removals, data, and sinks begun anew."""
+    """The history has periods that end and expire, removals, member data, and sinks that start
+    again from the current entries."""
     defined, random = BOARDS[kind], Random(kind)
     clock = laurels.ManualClock(NOW_MS)
 
@@ -138,7 +139,8 @@ def _some(board: laurels.Board) -> dict[str, str] | None:
 
 
 def test_a_ledger_begins_anew_when_changes_are_gone(url: str) -> None:
-    """All current entries are written again, and the mark after them removes all others."""
+    """All current entries are written again, and the mark after them causes the removal of all
+    other rows."""
     defined = board(changes="1d")
 
     async def play() -> None:
@@ -223,8 +225,8 @@ def test_a_page_whose_answer_was_lost_is_written_once(url: str) -> None:
 
 @pytest.mark.parametrize("step", ["_write", "_retire"])
 def test_a_page_that_broke_off_leaves_no_trace(url: str, step: str) -> None:
-    """A page is interrupted between its position and its rows, or after the rows. In both cases the
-    database has neither of the two, and the page is written when it is sent again."""
+    """A page is interrupted after its position was written, or after its rows. In both cases the
+    transaction is undone, and the page is written when it is sent again."""
 
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
@@ -303,7 +305,8 @@ def test_texts_come_back_as_they_were(text: str) -> None:
 
 
 def test_a_file_of_sqlite_is_for_its_owner(tmp_path: Path) -> None:
-    """The umask of the process does not matter. A mode that somebody has set later is kept."""
+    """Only the owner may read the file, whatever the umask of the process. A mode that somebody has
+    set later is kept."""
     path, before = tmp_path / "ledger.db", os.umask(0)
     url = f"sqlite:///{path}"
 

@@ -1,4 +1,4 @@
-"""The queries of docs/ledger.md run on every database and answer what the store answers."""
+"""The queries in docs/ledger.md work in every database, and give the answers of the store."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_the_query_of_a_view(url: str) -> None:
             for member, wins, seconds in (("ann", 2, "9.5"), ("bob", 3, "70"), ("cid", 2, "1.25")):
                 await lb.submit("race", member, (wins, seconds))
             await sent(lb, url)
-            for _ in range(2):  # the second call makes the view anew
+            for _ in range(2):  # the second call creates the view again
                 assert main(["sink", "view", "race", "--to", url]) == 0
             shown = [(e.member, *e.score) for e in (await lb.top("race")).entries]  # type: ignore[misc]
             assert [(m, int(w), Decimal(str(s))) for m, w, s in found(url, QUERIES[-1])] == shown

@@ -1,4 +1,4 @@
-"""The passwords of targets and streams work, and no output shows them."""
+"""Passwords in the URLs of targets and streams work, and no output shows them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def boards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_password_in_the_environment_works_and_is_not_shown(
     boards: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command line, which other users of the machine may see, contains no URL."""
+    """The command line has no URL, because other users of the machine may see it."""
     with Server() as redis:
         redis.call("CONFIG", "SET", "requirepass", PASSWORD)
         address = f"redis://:{PASSWORD}@127.0.0.1:{redis.port}/0"
@@ -120,7 +120,8 @@ def test_an_error_of_a_target_has_no_password(url: str) -> None:
 
 
 def assert_hidden(error: LaurelsError) -> None:
-    """Check the error as a log shows it, with its causes."""
+    """Assert that the error does not show the password, with its causes and as a log would print
+    it."""
     assert PASSWORD not in "".join(traceback.format_exception(error))
     assert PASSWORD not in repr(error)
 
@@ -165,7 +166,7 @@ def test_a_server_shows_no_password_whatever_the_state_of_its_sinks_and_sources(
     mariadb: MariaDB,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Sinks that run, that do not reach their target, and whose target refuses them."""
+    """The sinks of the server run, cannot reach their target, or are refused by it."""
     with Server() as redis, Nats() as nats, Receiver() as hook, Receiver() as refusing:
         redis.call("CONFIG", "SET", "requirepass", PASSWORD)
         refusing.answers += [(400, {})] * 1_000
@@ -256,7 +257,7 @@ def test_a_server_shows_no_password_whatever_the_state_of_its_sinks_and_sources(
 
 
 def with_password(url: str, query: str) -> str:
-    """Return the URL of a database that asks for no password, with one."""
+    """Return the URL of a database with a password in it, although the database needs none."""
     return f"{url.replace('@', f':{PASSWORD}@')}?{query}"
 
 

@@ -1,4 +1,4 @@
-"""A store that is made from a ledger has the rankings of the earlier store, including ties."""
+"""A store that is rebuilt from a ledger has the rankings of the original store, including ties."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def reading(url: str) -> LedgerReader:
 async def rebuilt(
     lb: laurels.AsyncLeaderboards, url: str, patterns: list[str] | None = None
 ) -> list[RebuiltBoard]:
-    """Rebuild the boards of a ledger in a store; return what was done for each."""
+    """Rebuild the boards of a ledger in a store; return a report for each board."""
     reader = reading(url)
     try:
         return await asyncio.to_thread(rebuild, reader, copies_of(lb), patterns)
@@ -51,7 +51,8 @@ async def rebuilt(
 
 
 def everything(lb: laurels.Leaderboards, name: str) -> dict[str, Any]:
-    """Return every ranking of a board that changes list, in order, with the times of entries."""
+    """Return every ranking of a board that keeps its changes, with the order and times of its
+    entries."""
     found: dict[str, Any] = {}
     page = lb.changes(name, initial=True)
     while not (page.changes and page[-1].kind == "initial_end"):
@@ -116,7 +117,8 @@ def test_rankings_are_those_before(kind: str, url: str, target: str, scaled: Sca
 
 
 def test_a_long_history_is_as_it_was(url: str, tmp_path: Path, scaled: Scaled) -> None:
-    """The random events, 200,000 in `make torture`, have few different values, so that many tie."""
+    """The random events, 200,000 in `make torture`, have few different values, so that many scores
+    are equal."""
     defined = laurels.Board(
         "b",
         columns=[laurels.Column("points", scale=0)],
@@ -151,7 +153,8 @@ def test_a_long_history_is_as_it_was(url: str, tmp_path: Path, scaled: Scaled) -
 
 
 def test_cdnow_is_as_it_was(url: str, tmp_path: Path, scaled: Scaled) -> None:
-    """The rebuilt rankings of real purchases, by month and week, are the same, including ties."""
+    """The rebuilt rankings of real purchases, by month and week, equal the original ones, including
+    ties."""
     defined = laurels.Board(
         "spent",
         columns=[laurels.Column("amount", scale=2)],
@@ -214,11 +217,11 @@ def test_a_scope_that_is_cut_short_comes_back(url: str) -> None:
 
 
 class Cut(Exception):  # noqa: N818 (what ends a process)
-    """The process ended here."""
+    """Raised where the process would have ended."""
 
 
 class CutCopies:
-    """Copies of whole boards in a process that ends before one of its writes."""
+    """The interface for copying whole boards, of a process that ends before a certain write."""
 
     def __init__(self, copies: BoardCopies, writes: int) -> None:
         self._copies = copies
@@ -238,7 +241,8 @@ class CutCopies:
 def test_a_rebuild_begins_anew_wherever_it_was_interrupted(
     url: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is interrupted before its first write, its second, and so on, until it ends by itself."""
+    """A rebuild is interrupted before its first write, the next one before its second write, and so
+    on, until one is complete."""
     defined, clock = board(), laurels.ManualClock(NOW_MS)
 
     async def fill() -> dict[str, Any]:
@@ -278,7 +282,8 @@ def test_a_rebuild_begins_anew_wherever_it_was_interrupted(
 
 
 def test_cursors_of_the_board_before_are_noticed(url: str, target: str) -> None:
-    """The board keeps its uid, but its changes differ, even where they have the same numbers."""
+    """The board keeps its uid, but its changes are different ones, even those with equal
+    numbers."""
 
     async def play() -> None:
         clock = laurels.ManualClock(NOW_MS)
@@ -334,7 +339,8 @@ def test_a_board_of_that_name_is_left_alone(url: str) -> None:
 
 
 def test_entries_that_no_ranking_can_have_are_refused(url: str) -> None:
-    """Somebody wrote the entries into the table. No part of the board is made."""
+    """Somebody has written such entries into the table. The rebuild stops before it creates the
+    board."""
 
     async def play() -> None:
         clock = laurels.ManualClock(NOW_MS)

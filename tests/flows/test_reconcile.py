@@ -1,4 +1,4 @@
-"""A ledger and its store are compared, and differences are mended, while writes go on."""
+"""A ledger and its store are compared, and differences are mended, while writes continue."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def stored_rankings(lb: laurels.Leaderboards) -> list[tuple[str, str | None, Any
 
 
 def corrupt_store(lb: laurels.AsyncLeaderboards, random: Random) -> None:
-    """Change an entry without a record in the log, as a fault of the program would."""
+    """Change an entry without a record in the log, as a bug would."""
     store: Any = lb.sync._store
     state = store.named("b")
     window, period, labels, members = random.choice(stored_rankings(lb.sync))
@@ -88,7 +88,7 @@ def corrupt_store(lb: laurels.AsyncLeaderboards, random: Random) -> None:
 
 
 def corrupt_ledger(url: str, random: Random) -> None:
-    """Change a row, as a fault or a person would."""
+    """Change a row, as a bug or a person would."""
     table = f"{prefix_of(url)}scores"
     names = "board, member, window_name, period, scope"
     found = rows(url, f"SELECT {names} FROM {table} ORDER BY {names}")
@@ -164,7 +164,7 @@ def some(defined: laurels.Board) -> dict[str, str] | None:
 
 
 class Beside:
-    """The verbs of a store, with a function that is called before and after each of them."""
+    """The verbs of a store; `act` is called before and after each of them."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, act: Callable[[], Awaitable[None]]) -> None:
         self._lb = lb
@@ -183,8 +183,8 @@ class Beside:
 
 
 class History:
-    """Events of a board during a comparison, and what its members must have in the end. Members
-    that are not in `busy` get no events."""
+    """Writes to a board during a comparison, and the values its members must have in the end. Only
+    the members in `busy` get events."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, url: str, random: Random) -> None:
         self.members = [*ODD_MEMBERS, *[f"m{i}" for i in range(400)]]
@@ -203,7 +203,7 @@ class History:
         await sent(self._lb, self._url)
 
     async def act(self) -> None:
-        """Submit some events, and perhaps run the sink, unless the sink has to wait now."""
+        """Submit some events. Sometimes run the sink, unless the comparison has paused it."""
         random, lb = self._random, self._lb
         some = [
             (random.choice(self.busy), random.randrange(1, 9))
@@ -224,8 +224,8 @@ class History:
         await sent(self._lb, self._url)
 
     def corrupt(self, mend: Side) -> None:
-        """Change what a member has on the side that is to be mended. In the store, change only
-        members without events, because events would be added to the changed scores."""
+        """Change a member's values on the side that will be mended. If that is the store, choose a
+        member without events, because the events would be added to a wrong score."""
         if mend == "store":
             member = self._random.choice(self.members[100:])
             if self._random.random() < 0.3:
@@ -251,8 +251,8 @@ class History:
 def test_corruptions_beside_writes_are_mended_and_nothing_else(
     mend: Side, url: str, scaled: Scaled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Events, data and runs of the sink come between any two steps of the comparison. In the end,
-    both sides have the sums of the events."""
+    """Events, member data and runs of the sink happen between any two steps of the comparison. In
+    the end, both sides have the totals of the events."""
     defined, random = board(windows=["all", "day"]), Random(mend)
 
     async def play() -> None:
@@ -297,7 +297,7 @@ def test_corruptions_beside_writes_are_mended_and_nothing_else(
 
 
 def corrupt_member(lb: laurels.AsyncLeaderboards, member: str) -> None:
-    """Give a member other scores in every ranking, without a record in the log."""
+    """Change the scores of a member in every ranking, without a record in the log."""
     store: Any = lb.sync._store
     state = store.named("b")
     columns = entry_columns([StoredEntry(member, 99, 5)], state.rules)
@@ -311,7 +311,7 @@ def corrupt_member(lb: laurels.AsyncLeaderboards, member: str) -> None:
 
 
 def run_in(url: str, statement: str, *row: Any) -> None:
-    """Change a ledger, as a fault or a person would."""
+    """Run a statement in a ledger, as a bug or a person would."""
     dialect, prefix = dialect_of(url)
     connection = dialect.connect()
     dialect.execute(connection, statement.replace("{}", prefix), row)
@@ -320,7 +320,7 @@ def run_in(url: str, statement: str, *row: Any) -> None:
 
 
 def corrupt_data(lb: laurels.AsyncLeaderboards, member: str, data: bytes | None) -> None:
-    """Give a member other data, without a record in the log."""
+    """Change the data of a member, without a record in the log."""
     store: Any = lb.sync._store
     with store._lock:
         store._fold.index.set_data(store.named("b").number, member.encode(), data)
@@ -494,7 +494,7 @@ def test_the_command_ends_with_1_where_differences_remain(
 
 
 def corrupt_rows(url: str, members: list[str]) -> None:
-    """Give members other scores in the ledger, in every ranking."""
+    """Change the scores of members in every ranking of the ledger."""
     dialect, prefix = dialect_of(url)
     connection = dialect.connect()
     for member in members:
@@ -507,7 +507,7 @@ def corrupt_rows(url: str, members: list[str]) -> None:
 @pytest.mark.parametrize("mend", ["ledger", "store"])
 @pytest.mark.parametrize("kind", ["redis", "shards", "http"])
 def test_every_kind_of_store_is_compared(kind: str, mend: Side, tmp_path: Path) -> None:
-    """If the store is the side to be mended, it gets the scores of the ledger."""
+    """With `mend="store"`, the wrong scores of the ledger are written into the store."""
     url = f"sqlite:///{tmp_path}/ledger.db"
     defined = board(windows=["all", "day"], shards=3 if kind == "shards" else 1)
 

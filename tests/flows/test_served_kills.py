@@ -1,5 +1,5 @@
-"""A server that is killed counts each event of its source once, and sends each change to its
-sinks."""
+"""After kills of a server, each event of its source has counted once, and its sinks have each
+change once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .killing import BOARD, MEMBERS, Acknowledged, Tally, judge, target
 from .sourcing import FOUR_FIELDS, four_fields, written
 
 EVENTS = 600
-"""The number of events from one kill to the next."""
+"""The number of events between two kills."""
 
 
 def publish(events: Path, load: Acknowledged, random: Random) -> None:
@@ -37,7 +37,7 @@ def points(lb: laurels.Leaderboards) -> int:
 def test_a_killed_server_counts_its_source_once_and_its_sinks_miss_nothing(
     tmp_path: Path, scaled: Scaled
 ) -> None:
-    """Events go from a file into a board; its changes go into a ledger and a file of lines."""
+    """The source is a file; the changes go into a ledger and into a file of lines."""
     random, load = Random("served"), Acknowledged()
     events, settings, boards = tmp_path / "events", tmp_path / "laurels.toml", tmp_path / "boards"
     with laurels.open(boards) as lb:

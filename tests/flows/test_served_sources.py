@@ -1,4 +1,4 @@
-"""Sources that a server runs by its settings, and their metrics."""
+"""Sources that the settings of a server define, and their metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that is stopped but keeps its connections is treated as a target that is down."""
+"""A target server that is stopped but keeps its connections is treated like one that is down."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SHORT_SECONDS = 0.05
 def delivered_after_a_stop(
     server: Program, url: str, shorten: Callable[[Any, pytest.MonkeyPatch], object]
 ) -> str:
-    """Send a page to a stopped server, and send it again after the server is resumed; return the
-    error. `shorten` makes the connected target give up early."""
+    """Send a page to a stopped server, and again after the server has been resumed; return the
+    error of the first time. `shorten` makes the connected target time out early."""
 
     async def play() -> str:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
@@ -54,7 +54,8 @@ def delivered_after_a_stop(
 
 
 def test_a_stopped_postgresql_is_given_up(postgres: Postgres) -> None:
-    """A stopped server does not apply its own timeout of statements."""
+    """The timeout must be the client's, since a stopped server does not apply its statement
+    timeout."""
 
     def shorten(_target: Any, patch: pytest.MonkeyPatch) -> None:
         assert postgresql.SILENT_SECONDS > ANSWER_SECONDS

@@ -1,8 +1,8 @@
 """Connections to a target that break off in the middle of a page.
 
-A connection breaks off before the server has received the end of a transaction, or after that but
-before its answer arrives, or because the server ends the connection. In each case no change is
-missing and none is there twice.
+The connection ends before the server has received the end of a transaction, or after that but
+before its answer arrives, or because the server closes it. In each case no change is lost, and none
+is there twice.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def redis() -> Iterator[Server]:
 
 
 def end_sessions(url: str) -> None:
-    """Make a database end all connections except the one that is used for this."""
+    """Make a database close all connections except the one of this command."""
     if url.startswith("postgresql"):
         with psycopg.connect(url, autocommit=True) as to:
             to.execute(
@@ -56,7 +56,7 @@ def end_sessions(url: str) -> None:
 
 
 def cut(proxy: Proxy, way: str, part: bytes, end: Callable[[], None]) -> None:
-    """Break the connection off at the next request that contains some bytes."""
+    """Break the connection in one of the ways at the next request that contains these bytes."""
     if way == "before":
         proxy.keep_back(part)
     elif way == "after":
@@ -70,8 +70,8 @@ def cut(proxy: Proxy, way: str, part: bytes, end: Callable[[], None]) -> None:
 def test_a_ledger_is_whole_after_a_page_that_broke_off(
     database: Postgres | MariaDB, at: str, way: str, request: pytest.FixtureRequest
 ) -> None:
-    """The pages are the first one of a board, which has its definition, and one that ends a period.
-    The sink repeats what it did in a transaction that was not committed."""
+    """There are two pages: the first one of a board, with its definition, and one that ends a
+    period. The sink repeats a transaction that was not committed."""
     prefix = f"t{abs(hash(request.node.nodeid)) % 10**12}_"
     direct = f"{database.url}?prefix={prefix}"
     written = f"INSERT INTO {prefix}scores".encode()
@@ -149,6 +149,6 @@ def test_a_jetstream_has_each_change_once_after_a_page_that_broke_off(way: str) 
 
 
 async def ids(lb: laurels.AsyncLeaderboards) -> list[str]:
-    """Return the ids of all changes except those of the positions of sinks."""
+    """Return the ids of all changes except those of sinks' positions."""
     page = await lb.changes("b", limit=10_000)
     return [change.id for change in page if change.kind != "position"]

@@ -26,13 +26,14 @@ def cluster() -> Iterator[Cluster]:
 
 
 async def ids(lb: laurels.AsyncLeaderboards, board: str = "b") -> list[str]:
-    """Return the ids of all changes except those of the positions of sinks."""
+    """Return the ids of all changes except those of sinks' positions."""
     page = await lb.changes(board, limit=10_000)
     return [change.id for change in page if change.kind != "position"]
 
 
 def test_a_store_that_was_restored_behind_its_sink_is_noticed(tmp_path: Path) -> None:
-    """The sink to a stream stops with an error, and the sink to a ledger begins anew."""
+    """After the restore, the sink to a stream stops with an error, and the sink to a ledger sends
+    all current entries again."""
     folder, saved, path = tmp_path / "boards", tmp_path / "saved", tmp_path / "lines"
     database = f"sqlite:///{tmp_path}/ledger.db"
 
@@ -70,7 +71,8 @@ def test_a_store_that_was_restored_behind_its_sink_is_noticed(tmp_path: Path) ->
 
 
 def test_a_cluster_has_each_change_once(cluster: Cluster) -> None:
-    """The position is stored in the slot of the stream for every form of its key."""
+    """In a cluster, the sink's position is stored in the slot of the stream, for every form of the
+    stream's key."""
 
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:

@@ -1,7 +1,7 @@
-"""After any kills, no change is missing, none is there twice, and their order is kept.
+"""After any number of kills, a target lacks no change, has none twice, and has them in order.
 
-The events come through the service while the sink, a process of its own, or its target is killed
-at random moments, each time after the target has received more changes. `make torture` runs the
+Events come through the service. At random moments, the sink, which is a process of its own, or its
+target is killed, each time after the target has received more changes. `make torture` runs the
 tests with many kills.
 """
 
@@ -23,7 +23,7 @@ from tests.serving import ADMIN_KEY, Served
 from .killing import BOARD, Load, SinkProcess, Tally, judge, target
 
 BATCHES = 12
-"""The largest number of batches of events from the first change that arrives to the kill."""
+"""The largest number of batches between the arrival of the first change and the kill."""
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def served(folder: Path) -> Iterator[tuple[Served, laurels.Leaderboards]]:
 def test_a_target_is_exact_after_kills_of_its_sink(
     kind: str, tmp_path: Path, scaled: Scaled
 ) -> None:
-    """A target that keeps no position and recognizes no ids may have changes twice."""
+    """A target may have changes twice if it neither stores positions nor detects repeated ids."""
     random, tally = Random(f"sink {kind}"), Tally()
     with (
         served(tmp_path / "boards") as (server, lb),

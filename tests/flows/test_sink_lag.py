@@ -1,5 +1,5 @@
-"""The lag of a sink counts all changes that its target has not stored: those of the page that is
-being sent and those after it."""
+"""The lag of a sink is the number of changes that its target has not stored: those of the page that
+is being sent, and all later ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOUR = 3_600_000
 
 
 class Paused:
-    """A sink whose target takes pages of 100 changes and is down."""
+    """A sink whose target accepts pages of up to 100 changes, and is down at first."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, clock: laurels.ManualClock) -> None:
         self.lb, self.clock = lb, clock
@@ -109,7 +109,8 @@ def test_a_stopped_sink_is_behind_by_what_was_counted_since(tmp_path: Path) -> N
 
 
 def test_a_sink_warns_before_the_board_removes_what_it_has_not_sent() -> None:
-    """The sink warns once, by the number of changes, and not again before it has caught up."""
+    """The warning depends on the number of changes. It comes once, and not again before the sink
+    has caught up."""
 
     async def test(paused: Paused) -> None:
         lb, clock = paused.lb, paused.clock
@@ -122,7 +123,7 @@ def test_a_sink_warns_before_the_board_removes_what_it_has_not_sent() -> None:
         await lb.submit_many("b", [("m", 1)] * 99)
         await paused.until_waiting(99)
         await paused.steps.step()
-        assert not paused.messages, "the board holds the changes of a registered sink"
+        assert not paused.messages, "a registered sink loses no changes by age"
         assert problem_of([paused.sink.figures], clock.now_ms()) is None
         assert not (await paused.status()).is_nearly_lost
         await lb.submit_many("b", [("m", 1)])
@@ -144,7 +145,8 @@ def test_a_sink_warns_before_the_board_removes_what_it_has_not_sent() -> None:
 
 
 def test_a_sink_that_the_store_does_not_know_warns_by_time() -> None:
-    """The board removes the changes of such a sink after the time for which it keeps changes."""
+    """If the sink is not registered, the board removes changes by their age, so the warning depends
+    on their age."""
 
     async def test(paused: Paused) -> None:
         lb, clock = paused.lb, paused.clock

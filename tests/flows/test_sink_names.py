@@ -1,4 +1,5 @@
-"""The names of sinks and sources: what is refused when one is defined, and what goes on."""
+"""The names of sinks and sources: which ones a definition refuses, and that existing ones keep
+working."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a sink sends nothing: its last error, since when, and when it tries again."""
+"""Why a sink sends nothing: its last error, since when it fails, and when it tries again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REFUSED = str(TargetRefused("it says no"))
 
 
 class Failing:
-    """A target that fails before it takes a page."""
+    """A target that fails with some errors before it accepts a page."""
 
     keeps_positions = False
     takes_state = False
@@ -55,13 +55,13 @@ class Failing:
 
 
 def test_the_reason_has_the_first_failure_and_the_next_attempt(tmp_path: Path) -> None:
-    """The clock moves only while the sink waits."""
+    """Time passes only while the sink waits."""
     now_ms, waits = NOW_MS, list[tuple[SinkWait | None, float]]()
     runners: list[SinkRunner] = []
 
     async def sleep(seconds: float) -> None:
         nonlocal now_ms
-        if seconds != 0.05:  # the poll of the sink
+        if seconds != 0.05:  # the sink's pause between polls
             figures = runners[0].figures
             waits.append((figures.of("b").wait, figures.failing_seconds(now_ms)))
             now_ms += int(seconds * 1_000)
@@ -93,7 +93,7 @@ def test_the_reason_has_the_first_failure_and_the_next_attempt(tmp_path: Path) -
         assert wait.code == ("target_refused" if attempt == 2 else "target_unavailable")
     times = [wait.next_ms for wait, _ in waits if wait is not None]
     assert times[:2] == [NOW_MS + 2_000, NOW_MS + 4_000]
-    assert waits[1][1] == 2.0, "failing for two seconds"
+    assert waits[1][1] == 2.0, "it has failed for two seconds"
     assert runners[0].figures.reason is None
     assert runners[0].figures.failing_seconds(now_ms) == 0.0
 
@@ -184,7 +184,7 @@ def test_status_tries_the_target_that_is_named(
         lb.submit("b", "ann", 1)
     assert main(["sink", "status", "s", "--at", at, "--to", to]) == 2
     out, err = capsys.readouterr()
-    assert "waiting" in out, "as the store knows it"
+    assert "waiting" in out, "the reason that the store has"
     assert "target_unavailable" in err
 
 

@@ -1,4 +1,5 @@
-"""Sinks whose target is a stream or lines: each change arrives, in order, also after failures."""
+"""Sinks whose target is a stream or a file of lines: each change arrives, in order, even after
+failures."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def broker() -> Iterator[Nats]:
 
 
 class StoppedError(Exception):
-    """The error with which a test ends a sink that would wait."""
+    """Raised by a test to stop a sink that would wait."""
 
 
 async def opened(clock: laurels.ManualClock | None = None) -> laurels.AsyncLeaderboards:
@@ -50,7 +51,7 @@ async def opened(clock: laurels.ManualClock | None = None) -> laurels.AsyncLeade
 
 
 async def ids(lb: laurels.AsyncLeaderboards) -> list[str]:
-    """Return the ids of all changes except those of the positions of sinks."""
+    """Return the ids of all changes except those of sinks' positions."""
     page = await lb.changes("b", limit=10_000)
     return [change.id for change in page if change.kind != "position"]
 
@@ -68,7 +69,7 @@ def test_every_change_becomes_a_line_once(tmp_path: Path) -> None:
             assert sink.figures.delivered == 700 + (batch == 0)
         assert [line["id"] for line in lines(path)] == await ids(lb)
         assert b'"delta":1.50' in path.read_bytes()
-        assert path.stat().st_mode & 0o077 == 0, "it holds data, so it is its owner's"
+        assert path.stat().st_mode & 0o077 == 0, "only the owner may read the data"
         await lb.close()
 
     asyncio.run(play())
@@ -112,7 +113,7 @@ def test_a_mapping_that_is_wrong_is_refused(text: str) -> None:
 
 
 def test_a_full_disk_delays_and_leaves_no_half_line(tmp_path: Path) -> None:
-    """The file is a link to `/dev/full`, a device that never has room."""
+    """The file is a link to `/dev/full`, a device that is always full."""
 
     async def play() -> None:
         lb = await opened()
@@ -137,7 +138,7 @@ def test_a_full_disk_delays_and_leaves_no_half_line(tmp_path: Path) -> None:
 
 
 def test_a_redis_stream_has_each_change_once(redis: Server) -> None:
-    """A runner that sends the first changes again, from an outdated position, is refused."""
+    """An outdated runner, which sends the first changes again from an old position, is refused."""
 
     async def play() -> None:
         lb = await opened()
@@ -193,7 +194,8 @@ async def messages(broker: Nats, stream: str) -> list[tuple[str, dict[str, Any]]
 
 
 def test_a_jetstream_has_each_change_once_and_members_in_order(broker: Nats) -> None:
-    """A sink without a position in the store sends everything again, which is stored once."""
+    """A sink without a position in the store sends everything again, but the stream stores each
+    change once."""
 
     async def play() -> None:
         client = await nats.connect(broker.url)
@@ -246,7 +248,8 @@ def test_a_subject_that_is_wrong_is_refused(text: str) -> None:
 
 
 def test_a_stream_is_not_begun_anew_by_itself(tmp_path: Path) -> None:
-    """The sink reports what it has missed, and the operator decides. Other boards go on."""
+    """If changes of a board are missing, the sink reports that and stops for this board until the
+    operator decides. Other boards continue."""
 
     async def play() -> None:
         lb, path = await opened(), tmp_path / "changes.jsonl"

@@ -1,4 +1,4 @@
-"""The commands `source run` and `source status`: what they print, and how they end."""
+"""The commands `source run` and `source status`: their output, and how they end."""
 
 import signal
 from pathlib import Path
@@ -15,7 +15,8 @@ TELLING = "from laurels.cli.flows import source\nsource.PROGRESS_SECONDS = 0.0"
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
-    """Return a shell in a directory with a folder of the board gifts and a file of two events."""
+    """Return a shell in a directory that has a folder with the board gifts, and a file of two
+    events."""
     with laurels.open(tmp_path / "boards") as lb:
         lb.create(laurels.Board("gifts"))
     written(tmp_path / "events", [four_fields("gifts", "ann", 1), four_fields("x", "ann", 1)])
@@ -111,7 +112,7 @@ def test_a_store_that_is_not_there_yet_is_waited_for(shell: Shell) -> None:
     with SourceProcess(shell.directory, *arguments) as source:
         assert source.child.stderr is not None
         while b"waiting" not in (line := source.child.stderr.readline()):
-            assert line, "the source ended by itself"
+            assert line, "the source has ended"
         source.child.send_signal(signal.SIGTERM)
         code, out, _ = source.ended()
     assert (code, b"server_unreachable" in line) == (0, True)

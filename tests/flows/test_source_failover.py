@@ -1,5 +1,5 @@
-"""A shard of a board comes back without its newest writes, as after a failover to a replica that
-lagged. The source counts the missing events there, and counts no event twice."""
+"""A shard of a board loses its newest writes, as in a failover to a replica that lagged. The source
+counts the lost events again, and no event twice."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AGES = [
     pytest.param({OTHERS[1]: 0}, id="before-the-first"),
     pytest.param({KEEPER: 0}, id="keeper-before-the-first"),
 ]
-"""The shards that lose writes, each with the number of batches that its restored copy has."""
+"""For each shard that loses writes, the number of batches in the copy that replaces it."""
 
 Counts = Counter[str]
 
@@ -51,7 +51,7 @@ def server() -> Iterator[Server]:
 
 
 class ShardCopies:
-    """Copies of single shards of the board gifts."""
+    """Copies of the shards of the board gifts."""
 
     def __init__(self, server: Server) -> None:
         self._client = server.client
@@ -67,7 +67,7 @@ class ShardCopies:
         self._copies.append({shard: self._dumped(shard) for shard in range(SHARDS)})
 
     def put_back(self, ages: dict[int, int]) -> None:
-        """Make shards lose what was written after a copy of them."""
+        """Replace some shards by an earlier copy; `ages` has the number of the copy."""
         for shard, age in ages.items():
             if keys := self._keys(shard):
                 self._client.delete(*keys)
@@ -145,7 +145,8 @@ def test_a_shard_that_comes_back_older_while_the_source_runs(
 
 
 class Losses:
-    """Random copies of shards, and random losses of what was written after one of the copies."""
+    """Random copies of the shards, and random replacements of some shards by one of their
+    copies."""
 
     def __init__(self, server: Server, rng: Random) -> None:
         self._copies, self._rng = ShardCopies(server), rng
@@ -165,13 +166,13 @@ class Losses:
 def test_shards_that_lose_writes_again_and_again(
     server: Server, tmp_path: Path, scaled: Scaled
 ) -> None:
-    """Any shards lose writes at any time, also before earlier lost events are counted again."""
+    """Shards lose writes at any time, even before earlier lost events have been counted again."""
     for seed in range(scaled(2, 200)):
         rng, expected = Random(seed), Counter[str]()
         losses = Losses(server, rng)
         file = written(tmp_path / f"events{seed}", events_of(rng, 60, expected))
         for _ in range(4):
-            with suppress(SourceOvertaken):  # raised if all shards went back to one position
+            with suppress(SourceOvertaken):  # raised if all shards lost the same batches
                 count(
                     server.url,
                     file,
@@ -287,7 +288,7 @@ def test_another_stream_does_not_tell_what_was_lost(
 
 
 class Node:
-    """A node of a cluster that comes back with an older copy of its data."""
+    """A node of a cluster whose data a test replaces by an older copy."""
 
     def __init__(self, node: Server, folder: Path) -> None:
         self._node = node
@@ -330,8 +331,8 @@ def test_a_node_that_comes_back_with_an_older_copy_of_its_data(
     tmp_path: Path,
     scaled: Scaled,
 ) -> None:
-    """A board has two shards on two nodes. One node loses writes while the source runs, and then
-    again while the source is stopped."""
+    """A board has two shards on two nodes. One node loses writes while the source is running, and
+    again while it is stopped."""
     address, publish = stream
     for node in cluster.primaries:
         node.call("FLUSHALL")
@@ -347,7 +348,7 @@ def test_a_node_that_comes_back_with_an_older_copy_of_its_data(
             if nodes[0] is not nodes[1] and definitions not in nodes:
                 break
         else:
-            raise AssertionError("no board has its shards on two nodes")
+            raise AssertionError("expected a board with shards on two nodes")
     mapping = f'board="{name}",member=UserId,value=DeltaScore'
     how = ("source", "--from", address, "--at", cluster.url, "--map", mapping, "--json")
     for _ in range(scaled(1, 20)):

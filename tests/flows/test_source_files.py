@@ -1,4 +1,4 @@
-"""Files and pipes of JSON lines feed boards; each line counts once, as soon as it arrives."""
+"""Files and pipes of JSON lines as streams: each line counts once, as soon as it arrives."""
 
 import os
 import queue
@@ -23,14 +23,14 @@ from .sourcing import FOUR_FIELDS, SourceProcess, count, four_fields, reader_of,
 
 
 def pipe_of(chunks: Iterable[bytes]) -> Callable[[int], bytes]:
-    """Return a function that reads these chunks, one at a time."""
+    """Return a function that returns these chunks one by one, as reads of a pipe do."""
     left = iter(chunks)
     return lambda _size: next(left)
 
 
 @pytest.fixture
 def boards(tmp_path: Path) -> Path:
-    """A folder with the boards gifts and gold."""
+    """The path of a folder with the boards gifts and gold."""
     with laurels.open(tmp_path / "boards") as lb:
         lb.create(laurels.Board("gifts", windows=["all", "day"]))
         lb.create(laurels.Board("gold", columns=[laurels.Column("gold", scale=2)]))
@@ -79,7 +79,8 @@ def position_of(boards: Path, board: str) -> StreamPosition:
 def test_a_board_that_gets_nothing_holds_no_run_back(
     boards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This also holds for a run that dies and whose positions advance after every second batch."""
+    """A board without messages gets the source's position as well, here after every second batch,
+    so a new run need not read the stream from its start."""
     monkeypatch.setattr(runner, "ADVANCE_EVERY", 2)
     file = written(tmp_path / "events", [four_fields("gifts", "ann", 1) for _ in range(10)])
 
@@ -197,7 +198,8 @@ def test_a_pipe_is_counted_to_its_end_and_anew_in_another_run(boards: Path) -> N
 
 
 def test_a_line_of_a_pipe_is_counted_when_it_came(boards: Path) -> None:
-    """The pipe returns its second line only after the first one was counted, and never ends."""
+    """The pipe returns its second line only after the first one has been counted, and never
+    ends."""
     given: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     given.put(four_fields("gifts", "ann", 1) + b"\n")
     seen: list[int] = []

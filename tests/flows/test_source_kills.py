@@ -1,6 +1,7 @@
-"""A source that is killed at random moments and goes on with other batches counts everything once.
+"""A source that is killed at random moments, and continues with batches of another size, counts
+everything once.
 
-`make torture` has more kills.
+`make torture` runs these tests with more kills.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from .sourcing import FOUR_FIELDS, NatsServer, SourceProcess, four_fields, writt
 
 SEED = 20_261_124
 FIRST, MORE = 1_500, 300
-"""The number of events at first, and the number that come while a source runs."""
+"""The number of events before the first run, and the number that arrive during each run."""
 
 FEW = [("file", "folder"), ("redis", "shards"), ("nats", "shards")]
-"""The streams and the boards that are tested every time; `make torture` has all pairs."""
+"""The pairs of a stream and a store that are always tested; `make torture` tests all pairs."""
 
 TELLING = "from laurels.cli.flows import source\nsource.PROGRESS_SECONDS = 0.0"
-"""Makes a source print a line for each batch. The source has gone on when the line is read."""
+"""Code that makes a source print a line for each batch. When a test reads the line, the source
+already continues."""
 
 Publish = Callable[[list[bytes]], object]
 Expected = dict[str, Counter[str]]
@@ -85,7 +87,7 @@ def publish(server: Server, events: list[bytes]) -> None:
 
 
 def events_of(rng: Random, count: int, expected: Expected) -> list[bytes]:
-    """Return events of the boards, events of a missing board, and messages that are no events."""
+    """Return events of the boards, events of an unknown board, and messages that are no events."""
     found = []
     for _ in range(count):
         board, member = rng.choice("aaabbcx"), f"m{rng.randrange(40)}"

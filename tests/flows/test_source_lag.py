@@ -1,4 +1,5 @@
-"""A source that lags loses nothing, because its runner reports the time of the stream to boards."""
+"""A source that lags loses no events, because it tells the boards up to which time of the stream it
+has read."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ class LeapingClock(laurels.ManualClock):
 
 
 class MemoryReader:
-    """A stream in this process, which takes messages by a clock. A reader that waits for a message
-    advances the clock by `idle_ms`."""
+    """A stream in this process. Its messages get the time of a clock. A reader that waits for a
+    message advances this clock by `idle_ms`."""
 
     name, resumes, ended = "memory", True, False
 
@@ -84,7 +85,7 @@ class MemoryReader:
 
 
 class BusyReader(MemoryReader):
-    """A stream that takes a message every five seconds and always has one to read."""
+    """A stream that gets a message every five seconds, so that there is always one to read."""
 
     async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
         await asyncio.sleep(0)
@@ -113,8 +114,8 @@ async def opened(clock: laurels.ManualClock) -> AsyncIterator[laurels.AsyncLeade
 
 
 async def ends(lb: laurels.AsyncLeaderboards, board: str = "b") -> list[tuple[bool, bool]]:
-    """Return for each period, the oldest first, whether it is final and whether it waits for the
-    source. Periods that started before `BEGIN_MS` are left out."""
+    """Return for each period, oldest first, whether it is final, and whether it waits for the
+    source. Periods before `BEGIN_MS` are left out."""
     found = await lb.periods(board, "hour")
     return [
         (info.final, info.waits_for == ("source/s",))
@@ -148,7 +149,8 @@ def test_a_source_that_stood_still_counts_where_its_messages_belong() -> None:
 
 
 def test_a_batch_is_judged_message_by_message() -> None:
-    """A message that the stream took after the grace of an hour is late there in every batch."""
+    """A message that the stream took after the grace of its hour is late for that hour, whatever
+    batch it is in."""
 
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS)
@@ -171,8 +173,9 @@ def test_a_batch_is_judged_message_by_message() -> None:
 
 
 def test_boards_without_messages_are_told_the_time() -> None:
-    """A period is final within ten seconds after the end of its grace, also on a board that gets no
-    messages. The source reports the time once for each period, not every ten seconds."""
+    """A period becomes final within ten seconds after the end of its grace, even on a board without
+    messages. The source reports the time to such a board once for each period, not every ten
+    seconds."""
 
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS)
@@ -216,8 +219,8 @@ def test_a_busy_stream_tells_the_time_to_other_boards() -> None:
 
 
 def test_a_clock_that_leaps_blocks_no_period_for_good() -> None:
-    """While the clock is ahead, the source reports that it has passed a later time. After the clock
-    is set right, the source goes on with the right time."""
+    """While the clock is ahead, the source reports a time that is too late. After the clock has
+    been corrected, the source reports the right time."""
 
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS)
@@ -241,7 +244,7 @@ def test_a_clock_that_leaps_blocks_no_period_for_good() -> None:
 
 
 def _later(folder: Path, now_ms: int) -> laurels.ManualClock:
-    """Make the board, and return a clock three hours after now."""
+    """Create the board; return a clock that is three hours ahead of `now_ms`."""
     with laurels.open(folder, clock=laurels.ManualClock(now_ms)) as lb:
         lb.create(HOURS)
     return laurels.ManualClock(now_ms + 3 * HOUR)
@@ -292,7 +295,7 @@ def test_a_stream_of_redis_tells_its_time(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("lag", [0, 30 * MINUTE])
 def test_the_time_of_a_source_survives_its_end(lag: int) -> None:
-    """A run goes on with the time that the previous run had passed."""
+    """A run continues with the time that the previous run had reported."""
 
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS + HOUR + 6 * MINUTE)
@@ -301,7 +304,7 @@ def test_the_time_of_a_source_survives_its_end(lag: int) -> None:
             await run(lb, reader).run()
             assert (await ends(lb))[0] == (True, False)
             clock.advance(MINUTE)
-            reader.take(at_ms=BEGIN_MS + lag)  # the clock of the stream went back
+            reader.take(at_ms=BEGIN_MS + lag)  # the stream's clock was set back
             runner = run(lb, reader)
             await runner.run()
             assert runner.figures.late == {"hour": 1}

@@ -1,4 +1,4 @@
-"""A line of configuration says what a message means; numbers stay exact."""
+"""A mapping is a line of configuration that says what a message means. Numbers stay exact."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -16,7 +16,7 @@ TAKEN_MS = 1_795_219_200_000
 
 
 def event(template: str, raw: bytes, taken_ms: int | None = TAKEN_MS) -> object:
-    """Return the board and the event that a mapping makes of a message."""
+    """Return the board and the event that a mapping reads from a message."""
     mapping, fields = parse_mapping(template), fields_of(Message(ZERO, raw))
     return mapping.board_of(fields), *mapping.event_of(fields, taken_ms)
 

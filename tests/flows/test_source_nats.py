@@ -1,4 +1,4 @@
-"""Streams of JetStream feed boards; each message counts once, and another stream is noticed."""
+"""JetStream streams as sources: each message counts once, and a replaced stream is detected."""
 
 import signal
 from collections.abc import Iterator
@@ -121,7 +121,7 @@ def test_the_subject_is_a_field(server: NatsServer, stream: str, boards: Path) -
 def test_long_messages_are_read_in_small_batches(
     server: NatsServer, stream: str, boards: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The messages of one read have a bounded total length, however many there are."""
+    """The total length of the messages of one read is bounded, whatever their number."""
     monkeypatch.setattr(nats_stream, "BATCH_BYTES", 100_000)
     long = msgspec.json.encode({"KeyPrefix": "gifts", "UserId": "ann", "DeltaScore": 1, "x": X})
     server.publish("scores.gifts", [*[long] * 20, *gifts(50), *[long] * 20])

@@ -1,5 +1,6 @@
-"""A source that is paused and overtaken by another run of it counts nothing twice when it resumes:
-its commits name the position that they follow, and the store compares it with the stored one."""
+"""A source is paused, and another run of it overtakes it. When the first run resumes, it counts
+nothing twice, because each commit names the position it follows and the store compares that with
+its own."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ BOARDS = ("gifts", "gold")
 
 @pytest.fixture(params=["service", "redis", "shards"])
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Yield the URL of the boards."""
+    """The URL of an empty store for the boards."""
     shards = 3 if request.param == "shards" else 1
     boards = [laurels.Board(name, windows=["all", "day"], shards=shards) for name in BOARDS]
     if request.param == "service":

@@ -1,4 +1,4 @@
-"""The fast path for plain messages and the mapping have the same result for every message."""
+"""The fast path for plain messages gives the same result as the mapping for every message."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ OTHERS = (
 
 
 def by_mapping(template: str, message: Message) -> object:
-    """Return the result of the mapping alone: the board and the event, or the error."""
+    """Return the result of the mapping: the board and the event, or the error."""
     mapping = parse_mapping(template)
     try:
         fields = fields_of(message)
@@ -41,7 +41,7 @@ def by_mapping(template: str, message: Message) -> object:
 
 
 def by_parser(template: str, message: Message) -> object:
-    """Return the result of the fast path, or of the mapping if the fast path refuses it."""
+    """Return the result of the fast path or, if it does not take the message, of the mapping."""
     parser = EventParser(parse_mapping(template))
     found = parser.plain(message)
     if found is None:
@@ -54,7 +54,7 @@ def by_parser(template: str, message: Message) -> object:
 
 @st.composite
 def raw_messages(draw: st.DrawFn) -> bytes:
-    """Draw JSON texts whose fields have valid and invalid values; some fields occur twice."""
+    """Strategy for JSON texts with valid and invalid values; some fields occur twice."""
     texts = st.sampled_from(['"m"', '""', '"ä\\u0000"', '"\\ud800"', "null", "7", "true", "[]"])
     numbers = st.sampled_from(
         ["1", "-0", "0", "1.5", "1.0", '"1"', "1e3", "null", "NaN", "true", "9" * 30, "9" * 5_000]

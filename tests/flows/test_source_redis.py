@@ -1,4 +1,4 @@
-"""Redis streams feed boards; each entry counts once, and another stream is noticed."""
+"""Redis streams as sources: each entry counts once, and a replaced stream is detected."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -30,7 +30,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def stream(server: Server) -> str:
-    """Return the address of a stream on an empty server."""
+    """Return the address of a stream on an empty server; the stream does not exist yet."""
     server.call("FLUSHALL")
     return f"{server.url}/0/{KEY}"
 
@@ -83,7 +83,8 @@ def test_a_time_ahead_of_this_machine_counts_now(server: Server, stream: str, bo
 def test_long_entries_are_read_in_small_batches(
     server: Server, stream: str, boards: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A read takes as many entries as fit if each is as long as the longest one so far."""
+    """A read takes only as many entries as would fit if all were as long as the longest one so
+    far."""
     monkeypatch.setattr(redis_stream, "BATCH_BYTES", 100_000)
     fields = ("KeyPrefix", "gifts", "UserId", "ann", "DeltaScore", 1)
     for number in range(40):
@@ -159,7 +160,8 @@ def test_entries_that_were_deleted_unread_are_noticed(
 def test_entries_that_were_deleted_unread_during_a_run_are_noticed(
     server: Server, stream: str, boards: Path
 ) -> None:
-    """The second batch has already been read when the first one is counted."""
+    """The entries are deleted when the first batch is counted. By then the second one has been
+    read."""
     for i in range(1, 15):
         add(server, "gifts", "ann", 1, f"{i}-0")
     with pytest.raises(SourceExpired, match="2 entries"):

@@ -1,4 +1,5 @@
-"""A source waits for a store that is down, and counts nothing twice after any of its answers."""
+"""A source waits for a store that is down, and counts nothing twice whichever error the store
+returns."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def index_server(server: Server) -> Server:
-    """Yield a server with the board gifts, in three shards, and the board gold."""
+    """Run a server with the board gifts, in three shards, and the board gold."""
     server.call("FLUSHALL")
     with laurels.open(server.url) as lb:
         for board in BOARDS:
@@ -47,7 +48,7 @@ def index_server(server: Server) -> Server:
 
 @pytest.fixture
 def events(tmp_path: Path) -> Path:
-    """Return a file of 20 events for each of twelve members of both boards."""
+    """Return a file with 20 events for each of twelve members of both boards."""
     names = [(board, f"m{i}") for i in range(MEMBERS) for board in ("gifts", "gold")]
     return written(tmp_path / "events", [four_fields(*name, 1) for name in names * 20])
 
@@ -58,12 +59,12 @@ def ensure_counted(at: str | Path, each: int = 20) -> None:
 
 
 def replace(lb: laurels.AsyncLeaderboards, submit_many: Callable[..., Any]) -> None:
-    """Replace the function that submits events."""
+    """Replace the function by which a source submits events."""
     setattr(lb, "submit_many", submit_many)  # noqa: B010 (a method cannot be assigned)
 
 
 def broken(url: str, failure: Callable[[Any], Exception | None]) -> Boards:
-    """Return a function that opens the boards on a server and makes some calls of it fail."""
+    """Return a function that opens the boards of a server, and makes some calls fail."""
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[laurels.AsyncLeaderboards]:
@@ -126,7 +127,8 @@ def test_a_service_that_is_down_is_waited_for(tmp_path: Path, events: Path) -> N
 def test_a_batch_that_some_shards_have_counted_is_finished_as_it_was_cut(
     index_server: Server, events: Path, shard: int, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first run ends in the middle of its second batch, as if it were killed there."""
+    """The first run ends in the middle of its second batch, as if it were killed. The next run cuts
+    the batch at the same message."""
     monkeypatch.setattr(retry, "REPEATS_SECONDS", 0.0)
     batches = iter(range(3))
 
@@ -175,7 +177,7 @@ def test_a_batch_that_counted_without_an_answer_is_not_sent_again(
 def test_another_run_of_the_same_source_is_noticed(
     index_server: Server, events: Path, tmp_path: Path
 ) -> None:
-    """A run that goes on after another one has counted everything counts nothing more."""
+    """Another run has counted everything meanwhile, so a run that resumes counts nothing more."""
 
     def run_another(_runner: object, _figures: object) -> None:
         where = ("--from", str(events), "--at", index_server.url, "--map", FOUR_FIELDS)
@@ -188,7 +190,7 @@ def test_another_run_of_the_same_source_is_noticed(
 
 
 def test_a_board_that_remembers_all_the_ids_it_can_is_waited_for(tmp_path: Path) -> None:
-    """Time passes while the source waits, and so the board removes ids."""
+    """The board forgets ids as time passes, which happens while the source waits."""
     clock = laurels.ManualClock(1_795_219_200_000)
     event = {"board": "ids", "member": "ann", "value": 1}
     events = [{**event, "id": f"e{i}"} for i in range(25)]

@@ -1,4 +1,5 @@
-"""Webhooks: what a receiver gets, what its answers mean, and which addresses a sink never calls."""
+"""Webhooks: what a receiver gets, what its answers mean, and which addresses a sink never
+contacts."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def test_the_secret_may_come_from_a_file(tmp_path: Path) -> None:
 
 
 class Receiver(ThreadingHTTPServer):
-    """Receives webhooks; answers first with `answers`, which a test prepares, and then with 200."""
+    """A receiver of webhooks. It gives the answers in `answers` first, then 200."""
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
@@ -203,7 +204,7 @@ def test_private_addresses_are_not_called(host: str) -> None:
 
 
 class Names:
-    """A resolver that gives another answer for a name each time."""
+    """A resolver that returns another address for a name each time."""
 
     def __init__(self, *answers: list[str]) -> None:
         self._answers = list(answers)
@@ -219,7 +220,7 @@ class Names:
 def test_a_name_of_a_private_address_is_not_called(
     answer: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name that has a public address as well is not called either."""
+    """A name is refused if one of its addresses is private, even if another one is public."""
 
     async def play() -> None:
         lb = await opened()
@@ -237,8 +238,8 @@ def test_a_name_of_a_private_address_is_not_called(
 def test_a_name_that_changes_after_the_check_leads_nowhere_else(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The receiver has a loopback address, which a second answer for the name would give. The
-    request goes to the public address of the first answer, and the name is not looked up again."""
+    """The receiver has a loopback address, to which the name resolves at the second time. The sink
+    sends the request to the public address of the first time, and resolves the name only once."""
     called: list[object] = []
 
     async def play() -> None:
@@ -248,7 +249,7 @@ def test_a_name_that_changes_after_the_check_leads_nowhere_else(
 
         async def connect(_protocol: object, host: object, *_: object, **__: object) -> None:
             called.append(host)
-            raise OSError("no way out of the test")
+            raise OSError("the test has no network")
 
         monkeypatch.setattr(loop, "getaddrinfo", names.getaddrinfo)
         monkeypatch.setattr(loop, "create_connection", connect)
@@ -268,7 +269,8 @@ def test_a_name_that_changes_after_the_check_leads_nowhere_else(
 
 
 def test_the_body_of_an_answer_does_not_matter(receiver: Receiver) -> None:
-    """A body that never ends would otherwise fill the memory or block the sink."""
+    """The sink does not read the body. An endless one would otherwise fill the memory or block the
+    sink."""
 
     async def play() -> None:
         lb = await opened()
@@ -284,7 +286,7 @@ def test_the_body_of_an_answer_does_not_matter(receiver: Receiver) -> None:
 def test_a_receiver_that_never_answers_is_given_up(
     answer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The receiver sends nothing, or sends `100 Continue` without end."""
+    """The receiver sends nothing, or sends `100 Continue` without end. The sink times out."""
     monkeypatch.setattr(webhook, "ANSWER_SECONDS", 0.02)
 
     async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -323,7 +325,7 @@ def test_a_url_that_is_no_webhook_is_refused(url: str) -> None:
 
 
 def test_a_sink_that_is_stopped_goes_on_where_it_was(receiver: Receiver) -> None:
-    """A page is sent once more if the sink stops before the store has its position."""
+    """A page is sent again if the sink stops before the store has its position."""
 
     async def play() -> None:
         lb = await opened(600)
@@ -342,7 +344,8 @@ def test_a_sink_that_is_stopped_goes_on_where_it_was(receiver: Receiver) -> None
 
 
 def test_a_kill_while_parking_leaves_no_damage(tmp_path: Path) -> None:
-    """Half a line is removed: its page was not confirmed, and is parked again."""
+    """The kill leaves half a line in the file. The sink removes it, and parks its page again, since
+    the store has no position after it."""
 
     async def play() -> None:
         lb = await opened()
