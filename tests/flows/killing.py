@@ -283,17 +283,13 @@ def target(kind: str, folder: Path) -> Iterator[Target]:
                 by_member=True,
             )
     elif kind == "webhook":
-        receiver = Receiver()
-        try:
+        with Receiver() as receiver:
             yield List(
                 receiver.url,
                 resends=500,
                 documents=lambda: [change for page in receiver.taken for change in page],
                 length=lambda: len(receiver.taken),
             )
-        finally:
-            receiver.shutdown()
-            receiver.server_close()
     else:
         path = folder / "changes.jsonl"
         path.touch()

@@ -293,20 +293,15 @@ def test_an_hour_without_the_target_is_made_up_for(
         receiver = Receiver()
         others: list[Receiver] = []
 
-        def close() -> None:
-            receiver.shutdown()
-            receiver.server_close()
-
         try:
             address = receiver.server_address[1]
             ids = asyncio.run(
-                play(receiver.url, close, lambda: others.append(Receiver(int(address))))
+                play(receiver.url, receiver.close, lambda: others.append(Receiver(int(address))))
             )
             assert receiver.ids + others[0].ids == ids
         finally:
             for other in others:
-                other.shutdown()
-                other.server_close()
+                other.close()
     elif kind == "nats":
         with Nats() as broker:
             asyncio.run(create_stream(broker.url))

@@ -102,11 +102,9 @@ def test_every_stream_has_them_as_they_were(
             wanted = asyncio.run(play(f"{broker.url}/changes.{{member}}.{{labels.room}}"))
             found = asyncio.run(messages(broker.url))
     elif kind == "webhook":
-        receiver = Receiver()
-        wanted = asyncio.run(play(receiver.url))
-        found = [change for page in receiver.taken for change in page]
-        receiver.shutdown()
-        receiver.server_close()
+        with Receiver() as receiver:
+            wanted = asyncio.run(play(receiver.url))
+            found = [change for page in receiver.taken for change in page]
     else:
         path = tmp_path / "lines"
         wanted = asyncio.run(play(str(path)))

@@ -54,6 +54,14 @@ class Receiver(ThreadingHTTPServer):
         self.requests: list[tuple[dict[str, str], bytes]] = []
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
+    def close(self) -> None:
+        """Stop serving, then close the socket: a thread that serves a closed socket never waits."""
+        self.shutdown()
+        self.server_close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/hook?x=1"
@@ -83,10 +91,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    server = Receiver()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with Receiver() as server:
+        yield server
 
 
 async def opened(changes: int = 3) -> laurels.AsyncLeaderboards:
