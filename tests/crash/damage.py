@@ -1,9 +1,9 @@
-"""Damaged files: a bit is flipped, or the end is cut off, anywhere in the files of a folder.
+"""Damaged files: somewhere in a file of a folder, a bit is flipped or the end is cut off.
 
 The folder is copied while it is open, as a power cut would leave it: two snapshots, a trimmed log,
-entries in the write-ahead file that no checkpoint has moved yet. Whatever is damaged, opening
-either refuses with an error of laurels that names a file, or everything that was acknowledged is
-there.
+and entries in the write-ahead file that no checkpoint has moved yet. Whatever the damage, opening
+the folder either fails with an error of laurels that names a file, or everything that was
+acknowledged is there.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tests.comparison import everything
 NOW_MS = 1_795_176_000_000
 REFUSED = {"log_damaged", "snapshot_damaged", "format_too_new", "storage_failed"}
 UNREAD = {"lock", "log.db-shm"}
-"""What holds nothing that was acknowledged."""
+"""The files that contain no acknowledged data."""
 
 
 @dataclass(frozen=True)
 class Damage:
-    """One change to one file: flip `bit` of the byte at `place`, or, without a bit, cut the file
-    off there."""
+    """One change of a file: flip `bit` of the byte at offset `place` or, if `bit` is None, cut the
+    file off there."""
 
     file: str
     place: int
@@ -44,7 +44,7 @@ class Damage:
 
 
 def whole_folder(folder: Path, work: Path) -> object:
-    """Make the folder, and return everything it must hold."""
+    """Create the folder, and return its content, for comparison."""
     clock = ManualClock(NOW_MS)
     with laurels.open(work, clock=clock) as lb:
         windows, scopes = ["all", "day", "3h=rolling:3h/1h"], [[], ["room"]]
@@ -63,7 +63,8 @@ def whole_folder(folder: Path, work: Path) -> object:
 
 
 def damages(folder: Path, many: int, random: Random) -> Iterator[Damage]:
-    """Return this many bits and this many cuts of each file, spread over all of it."""
+    """Yield the flipping of a bit and a cut at this many offsets of each file, spread over the
+    file."""
     for path in sorted(folder.iterdir()):
         size = path.stat().st_size
         if path.name in UNREAD or not size:
@@ -75,13 +76,14 @@ def damages(folder: Path, many: int, random: Random) -> Iterator[Damage]:
 
 
 def try_out(folder: Path, damage: Damage, work: Path, expected: object) -> str:
-    """Return what became of a damaged copy: `whole`, or the code it was refused with."""
+    """Damage a copy and open it. Return `whole` if it has the expected content, or the code of the
+    error."""
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(folder, work)
     damage.do(work)
     try:
         with laurels.open(work, clock=ManualClock(NOW_MS + 30 * 600_000)) as lb:
-            assert everything(lb) == expected, f"{damage}: something is missing, and nobody said so"
+            assert everything(lb) == expected, f"{damage}: data is lost without an error"
             lb.check()
     except LaurelsError as error:
         refused = error

@@ -1,7 +1,9 @@
-"""A disk that fails at a chosen call: the shim of `failing_io.c`, and a process that runs under it.
+"""A disk that fails at a chosen call: the library of `failing_io.c`, called the shim, and a process
+that runs with it.
 
-A run takes a fraction of a second because the process under the shim (`stage.py`) loads everything
-once and forks for each run; the shim wakes up in the fork, when it is told its folder.
+A run takes only a fraction of a second, because the process with the shim (`stage.py`) loads
+everything once and forks for each run. The shim starts to work in the fork, when it gets the name
+of its folder.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ SECONDS = 60
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong at call `at` (0: nothing), with an errno or `KILL`: the process ends there.
+    """The failure of call number `at`, or none if that is 0. `number` is the errno of the failed
+    call, or `KILL` to end the process there.
 
     With `stays`, every later call fails as well. With `half`, a write does half of its work first.
-    With `reads`, reads are counted, too.
+    With `reads`, reads are counted and can fail, too.
     """
 
     at: int = 0
@@ -57,8 +60,8 @@ class Fault:
 
 
 def compiled(folder: Path) -> Path:
-    """Return the shim as a compiled library. Skip where there is no C compiler, and fail there
-    under CI."""
+    """Return the shim as a compiled library. Without a C compiler, skip the test or fail under
+    CI."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         skip_or_fail("no C compiler is installed: apt-get install -y gcc")
@@ -69,14 +72,14 @@ def compiled(folder: Path) -> Path:
 
 
 class Stage:
-    """The process that plays parts under the shim."""
+    """The process with the shim, which runs parts of `play.py`."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def play(self, part: str, folder: Path, said: Path, settings: dict[str, str]) -> int:
-        """Play a part (`play.PARTS`) on a folder in a fork, and append what it reports to a file;
-        return the exit code, less than 0 for a signal."""
+        """Run a part (of `play.PARTS`) on a folder in a fork, and append its reports to a file.
+        Return the exit code; it is negative for a signal."""
         told = {
             "part": part,
             "folder": str(folder),
@@ -92,7 +95,7 @@ class Stage:
 
 @contextmanager
 def staged(library: Path) -> Iterator[Stage]:
-    """Provide a stage under the shim, for as long as it is used."""
+    """Start the process with the shim, and end it with the context."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.crash.stage"],
         stdin=subprocess.PIPE,

@@ -1,4 +1,5 @@
-"""Every kind of failure at every call: runs of `play.py` on a failing disk, each of them judged."""
+"""Every kind of failure at every call: runs of `play.py` on a failing disk, and a check of what
+each leaves."""
 
 from __future__ import annotations
 
@@ -24,13 +25,14 @@ KINDS: Sequence[Fault] = (
 )
 READS = Fault(number=errno.EIO, reads=True)
 STEPS_BEFORE = (0.3, 0.55, 0.8)
-"""How far the first part has come when it is killed, before the second is played."""
+"""How much of the first part has run when it is killed, before the second part runs."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A part to be played on a copy of the folder that an earlier part left, after what that part
-    reported; the scene makes `calls` calls when nothing fails, or `calls_with_reads` with reads."""
+    """A part to run on a copy of the folder `before`, which an earlier part left after reporting
+    `said`. Without a failure the part makes `calls` calls, or `calls_with_reads` including reads.
+    """
 
     name: str
     part: str
@@ -41,7 +43,8 @@ class Scene:
 
 
 def scenes(stage: Stage, base: Path) -> list[Scene]:
-    """Return scenes on a new folder, and on one that was closed or killed and is opened again."""
+    """Return a scene on a new folder, and scenes on folders that were closed or killed at some
+    moments."""
     base.mkdir()
     new = _counted(stage, Scene("new", "first", None, b""), base)
     found = [new]
@@ -56,7 +59,7 @@ def scenes(stage: Stage, base: Path) -> list[Scene]:
 
 
 def _counted(stage: Stage, scene: Scene, base: Path) -> Scene:
-    """Return the scene with the number of its calls, all of which must succeed."""
+    """Return the scene with the number of its calls, after a run without failures."""
     counts = []
     for reads in (False, True):
         work, trace = base / "counted", base / "trace"
@@ -72,7 +75,7 @@ def _counted(stage: Stage, scene: Scene, base: Path) -> Scene:
 def _played(
     stage: Stage, scene: Scene, settings: dict[str, str], folder: Path
 ) -> tuple[int, StepReports]:
-    """Play a scene in a folder; return the exit code and what was reported."""
+    """Run a scene in a folder; return the exit code and the reports."""
     said = folder.with_name(f"{folder.name}.said")
     shutil.rmtree(folder, ignore_errors=True)
     if scene.before is not None:
@@ -83,8 +86,8 @@ def _played(
 
 
 def survive(stage: Stage, scene: Scene, fault: Fault, folder: Path) -> set[int]:
-    """Play a scene with a fault and judge what is left; return the steps in doubt that were
-    kept."""
+    """Run a scene with a fault, and judge the folder. Return the steps without a report of success
+    that are in it."""
     try:
         code, told = _played(stage, scene, fault.settings(), folder)
         assert code == (0 if fault.number else KILLED), code
@@ -95,7 +98,7 @@ def survive(stage: Stage, scene: Scene, fault: Fault, folder: Path) -> set[int]:
 
 
 def every(scene: Scene, kind: Fault) -> Iterator[Fault]:
-    """Return a kind of fault at every call of a scene."""
+    """Yield this kind of fault at every call of a scene."""
     calls = scene.calls_with_reads if kind.reads else scene.calls
     for at in range(1, calls + 1):
         yield replace(kind, at=at)

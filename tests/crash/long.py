@@ -1,10 +1,11 @@
 """The long run: `python -m tests.crash.long --damages 2000 --seed 1`.
 
 Every call of every scene fails in every way, the power is cut after every call, and every file is
-damaged at many places; what is left is judged each time. What was lost is printed with what
-reproduces it; a line for each of the three is the report. Exit code 1 when anything was lost.
+damaged at many offsets. Each time, the remaining folder is judged. A loss is printed with what
+reproduces it, and each of the three kinds of damage has a line in the report. The exit code is 1 if
+anything was lost.
 
-`make torture` has the same cases as tests; this takes other seeds and counts.
+`make torture` runs the same cases as tests; this program takes other seeds and counts.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from tests.crash.faults import KINDS, READS, every, scenes, survive
 from tests.crash.power_cut import survive_cut, traced
 
 Case = Callable[[], object]
-"""Something that is tried: answers what became of it, raises where something was lost."""
+"""One case to try: it returns a word for the outcome, and raises an error if something was lost."""
 
 
 def main() -> int:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--damages", type=int, default=400, help="of each file")
-    parser.add_argument("--every", type=int, default=1, help="only every so many-th case")
+    parser.add_argument("--every", type=int, default=1, help="run only every n-th case")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=TRIED, action="append", help="may be given repeatedly")
     options = parser.parse_args()
@@ -44,7 +45,7 @@ def main() -> int:
 
 
 def tried(what: str, cases: Iterator[Case], every: int) -> int:
-    """Try the cases and print a report; return how many went wrong."""
+    """Run the cases and print a report; return how many failed."""
     began = time.monotonic()
     became: Counter[str] = Counter()
     wrong = 0
@@ -74,7 +75,8 @@ def _faults(stage: Stage, base: Path, _options: Namespace) -> Iterator[Case]:
 
 
 def _cuts(stage: Stage, base: Path, options: Namespace) -> Iterator[Case]:
-    """Return a cut after every call: without what was not flushed, and with some of it."""
+    """Yield two cuts after every call: one loses everything that was not flushed, one keeps some of
+    it."""
     run, work = traced(stage, base), base.with_name("work")
     for after in range(1, len(run.calls) + 1):
         for chance in (None, Random(options.seed * 100_000 + after)):

@@ -1,6 +1,6 @@
-"""A short run that uses everything a folder is used for, and reports each step when it is done.
+"""A short run that uses all features of a folder, and reports each step after it is done.
 
-The same steps played on a store in memory determine what a folder must hold: see `verdict.py`.
+`verdict.py` runs the same steps on a store in memory to determine what the folder must contain.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ Say = Callable[[dict[str, object]], None]
 
 @dataclass(frozen=True)
 class Step:
-    """One operation and the time that passes before it; `kept` when it may write to the log."""
+    """One operation, and the time that passes before it. `kept` says whether it may write to the
+    log."""
 
     name: str
     do: Do
@@ -38,7 +39,7 @@ class Step:
 
 
 REFRESHED = "9d=rolling:9d/1d,refresh=1s"
-"""Refreshed behind every step before which time passed."""
+"""Each step before which time passes causes a refresh of this window."""
 POINTS = Board(
     "points", windows=["all", "day", "10m=rolling:10m/1m", REFRESHED], dedupe="48h", grace="3m"
 )
@@ -70,7 +71,7 @@ def _one(board: str, member: str, value: object, id: str | None = None, wait_ms:
 
 
 def _batch(first: int, size: int, *, wait_ms: int = 0) -> Step:
-    """Submit a batch of members of its own, with ids and a position."""
+    """Submit a batch of events of new members, with ids and a position."""
 
     def do(lb: laurels.Leaderboards) -> object:
         events = [(f"n{first + i}", i % 97) for i in range(size)]
@@ -82,7 +83,7 @@ def _batch(first: int, size: int, *, wait_ms: int = 0) -> Step:
 
 
 def _in_rooms(first: int, size: int, *, wait_ms: int = 0) -> Step:
-    """Submit a batch of a few members in this many rooms, each event with an id."""
+    """Submit a batch of events of a few members in this many rooms; each event has an id."""
 
     def do(lb: laurels.Leaderboards) -> object:
         events = [
@@ -147,7 +148,7 @@ FIRST: Sequence[Step] = (
     _check(),
     _one("points", "dan", 1, "e5", wait_ms=12 * HOUR),
 )
-"""Played on a folder that is not there yet; ends on the next day."""
+"""The steps on a folder that does not exist yet. They end on the next day."""
 
 SECOND: Sequence[Step] = (
     _one("points", "eve", 3, "f1", wait_ms=HOUR),
@@ -160,11 +161,11 @@ SECOND: Sequence[Step] = (
     _one("levels", "bob", (1, 1)),
     _check(),
 )
-"""Played on the folder that `FIRST` was played on, however that ended."""
+"""The steps on the folder that `FIRST` left, however `FIRST` ended."""
 
 STEPS: Sequence[Step] = (*FIRST, *SECOND)
 PARTS = {"first": range(len(FIRST)), "second": range(len(FIRST), len(STEPS))}
-"""The numbers of the steps of each part: a process plays one part."""
+"""The indexes of the steps of each part. One process runs one part."""
 
 
 def perform(step: Step, lb: laurels.Leaderboards) -> dict[str, object]:
@@ -179,7 +180,8 @@ def perform(step: Step, lb: laurels.Leaderboards) -> dict[str, object]:
 def play(folder: Path, numbers: range, say: Say) -> None:
     """Open the folder, do these steps, report the result of each, and close the folder.
 
-    A store that cannot be opened, or has ended, is opened again for the next step.
+    If the store cannot be opened or has closed after an error, it is opened again for the next
+    step.
     """
     clock = ManualClock(START_MS + sum(step.wait_ms for step in STEPS[: numbers.start]))
     lb: laurels.Leaderboards | None = None
@@ -201,7 +203,8 @@ def play(folder: Path, numbers: range, say: Say) -> None:
 
 
 def _opened(folder: Path, clock: ManualClock) -> laurels.Leaderboards:
-    """Open the folder, with checkpoints of its log more often than a short run would have them."""
+    """Open the folder. The log has more frequent checkpoints than usual, so that a short run has
+    some."""
     lb = laurels.open(folder, clock=clock)
     log = local(lb)._log
     assert isinstance(log, SqliteLog)
@@ -211,7 +214,7 @@ def _opened(folder: Path, clock: ManualClock) -> laurels.Leaderboards:
 
 
 def saying(file: int) -> Say:
-    """Return a function that writes reports as lines of JSON, each in one write."""
+    """Return a function that writes each report as a line of JSON, in a single write."""
 
     def say(what: dict[str, object]) -> None:
         os.write(file, json.dumps(what).encode() + b"\n")

@@ -1,9 +1,8 @@
-"""What a disk holds after the power was cut at a moment of a traced run.
+"""What a disk contains after a power cut at any moment of a traced run.
 
-A disk keeps what was flushed and may forget everything else: what was written to a file since its
-last fsync, sector by sector, and which names a folder gained and lost since the folder's. The trace
-of `failing_io.c` says which calls came before the cut, and in between which steps the run had been
-told were done.
+A disk keeps what was flushed, and may lose everything else: the data written to a file since its
+last fsync, sector by sector, and the names that a folder gained and lost since its last fsync. The
+trace of `failing_io.c` has the calls before the cut, and between them the reports of steps.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ SECTOR = 512
 
 @dataclass(frozen=True)
 class Call:
-    """One line of a trace, with what was written."""
+    """One call in a trace, with the data it wrote."""
 
     name: str
     result: int
@@ -34,7 +33,7 @@ class Call:
 
 
 def calls_of(trace: Path, written: Path) -> list[Call]:
-    """Return the calls of a trace, in order, without those that failed."""
+    """Return the successful calls of a trace, in order."""
     every = written.read_bytes()
     calls, at = [], 0
     for line in trace.read_text().splitlines():
@@ -44,14 +43,14 @@ def calls_of(trace: Path, written: Path) -> list[Call]:
             written_now = every[at : at + length]
             calls.append(Call(name, int(result), int(offset), path, to, written_now))
         at += length
-    assert at == len(every), "the trace and what was written do not belong together"
+    assert at == len(every), "the trace and the written data do not match"
     return calls
 
 
 @dataclass
 class _File:
-    """The content of a file that is flushed, and the changes since then in order: bytes at an
-    offset, or a length to which the file was cut."""
+    """The flushed content of a file, and the later changes in order: data at an offset or, with
+    None, a new length."""
 
     flushed: bytes = b""
     since: list[tuple[int, bytes | None]] = field(default_factory=list)
@@ -60,8 +59,8 @@ class _File:
         self.flushed, self.since = _with(self.flushed, self.since), []
 
     def left(self, chance: Random | None) -> bytes:
-        """Return what a power cut leaves: without `chance` what was flushed, else some of the rest
-        as well."""
+        """Return the content after a power cut: what was flushed and, with `chance`, some of the
+        rest."""
         if chance is None:
             return self.flushed
         return _with(self.flushed, [part for part in self._parts() if chance.random() < 0.5])
@@ -91,7 +90,7 @@ def _with(content: bytes, parts: list[tuple[int, bytes | None]]) -> bytes:
 
 
 class Disk:
-    """One folder on a disk, from the time when it was made."""
+    """One folder on a disk, since its creation."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = str(folder)
@@ -114,7 +113,7 @@ class Disk:
         elif call.name == "unlink":
             self._rename({call.path: None})
         elif file is None:
-            pass  # its name is gone already, so nothing finds the file again
+            pass  # the file has no name any more, so nothing can open it
         elif call.name == "fsync":
             file.flush()
         elif call.name in {"truncate", "allocate"}:
@@ -130,14 +129,14 @@ class Disk:
             file.since.append((0, None))
 
     def _rename(self, names: dict[str, _File | None]) -> None:
-        """Change names to mean another file, or none, from now on; a cut keeps all of them or
-        none."""
+        """Change which files these names mean; None removes a name. A power cut keeps all these
+        changes or none."""
         self._since.append(names)
         self._names = _renamed(self._names, [names])
 
     def cut(self, folder: Path, chance: Random | None = None) -> None:
-        """Write what a power cut leaves into a folder: only what was flushed, or with `chance` some
-        of the rest. The shared memory of SQLite is left out."""
+        """Write what a power cut leaves into a folder: what was flushed and, with `chance`, some of
+        the rest. SQLite's shared memory is left out."""
         folder.mkdir()
         some = [names for names in self._since if chance is not None and chance.random() < 0.5]
         for path, file in _renamed(self._settled, some).items():
@@ -158,14 +157,14 @@ def _renamed(names: dict[str, _File], changes: list[dict[str, _File | None]]) ->
 
 @dataclass(frozen=True)
 class Traced:
-    """A whole run of the first part on a new folder: its disk calls and its reports."""
+    """The disk calls and reports of a complete run of the first part on a new folder."""
 
     calls: list[Call]
     folder: Path
 
 
 def traced(stage: Stage, base: Path) -> Traced:
-    """Play the run on a disk that does not fail."""
+    """Run the first part on a disk that does not fail."""
     base.mkdir()
     folder, said = base / "folder", base / "said"
     trace, written = base / "trace", base / "written"
@@ -179,7 +178,8 @@ def traced(stage: Stage, base: Path) -> Traced:
 
 
 def survive_cut(run: Traced, after: int, chance: Random | None, work: Path) -> set[int]:
-    """Judge what is left when the power is cut after this many calls."""
+    """Cut the power after this many calls, and judge the folder. Return the steps without a report
+    of success that are in it."""
     shutil.rmtree(work, ignore_errors=True)
     disk, said = Disk(run.folder), work.with_name(f"{work.name}.said")
     told = bytearray()

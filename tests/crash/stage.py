@@ -1,9 +1,9 @@
-"""The process under the shim: forks for each part it is told to play.
+"""The process with the shim: it forks for each part that it is asked to run.
 
     LD_PRELOAD=failing_io.so python -m tests.crash.stage
 
-Reads a line of JSON for each part, answers a line with the exit code (less than 0: the signal). A
-part that does not end in a minute is ended by an alarm.
+It reads a line of JSON for each part, and answers with the exit code on a line, which is negative
+for a signal. An alarm ends a part that takes longer than a minute.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def _perform(told: dict[str, Any]) -> None:
-    """Play the part, then end this process."""
+    """Run a part, then end this process."""
     signal.alarm(SECONDS)
     say = saying(os.open(told["said"], os.O_WRONLY | os.O_CREAT | os.O_APPEND))
     os.environ.update(told["settings"])

@@ -1,4 +1,4 @@
-"""A damaged or newer log is refused with its name; nothing is guessed, and every loss is
+"""A damaged or too new log is refused with its name. Nothing is guessed, and every loss is
 reported."""
 
 import asyncio

@@ -1,4 +1,5 @@
-"""A file lost a bit or its end: all that was acknowledged is there, or the folder is refused."""
+"""A file has lost a bit or its end: either the folder has everything that was acknowledged, or it
+is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A disk that fails at any call loses nothing that was acknowledged, and the error is reported."""
+"""A disk that fails at any call: no acknowledged data is lost, and the error is reported."""
 
 from __future__ import annotations
 

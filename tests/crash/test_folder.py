@@ -1,4 +1,4 @@
-"""A folder belongs to one process: other processes learn which one holds it, and a fork is
+"""Only one process may open a folder: others learn which process has it, and a forked one is
 refused."""
 
 import asyncio

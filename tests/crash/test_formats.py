@@ -1,4 +1,4 @@
-"""Folders of every earlier format can be read, and the kept folders answer as they did."""
+"""Folders of all earlier formats can be opened, and give the recorded answers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ FORMATS = range(1, FORMAT + 1)
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    """Return a copy of the kept folder of the newest format."""
+    """Return a copy of the recorded folder of the newest format."""
     return Path(shutil.copytree(HERE / f"format-{FORMAT}", tmp_path / "kept"))
 
 
 def recorded(format: int = FORMAT) -> object:
-    """Return the recorded answers; fields that definitions have got since then have their
-    defaults."""
+    """Return the recorded answers. Definitions in them have the defaults of fields that did not
+    exist then."""
     found = msgspec.json.decode((HERE / f"format-{format}.json").read_bytes())
     for board in found.values():
         defined = laurels.Board.from_json(board["definition"])

@@ -1,6 +1,7 @@
-"""Acknowledged events survive SIGKILL: each is there once and whole, and `check` passes.
+"""Acknowledged events survive SIGKILL: each is counted once and completely, and `check` passes.
 
-Kills hit commits, snapshots, trims and boundaries alike. `make torture` has more of them.
+The kills interrupt commits, snapshots, trims and the ends of steps. `make torture` has more of
+them.
 """
 
 import random
@@ -23,7 +24,7 @@ SEED = 20_261_120
 
 
 def _killed_run(folder: Path, first: int, lines: int) -> list[str]:
-    """Run the writer until it has printed that many lines, kill it, and return all that it
+    """Run the writer until it has printed this many lines, then kill it. Return everything it
     printed."""
     command = [sys.executable, "-m", "tests.crash.writer", str(folder), str(first)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
@@ -31,7 +32,7 @@ def _killed_run(folder: Path, first: int, lines: int) -> list[str]:
         printed = [writer.stdout.readline().strip() for _ in range(lines)]
         writer.kill()
         printed += [line.strip() for line in writer.stdout if line.endswith("\n")]
-    assert all(printed), "the writer ended by itself"
+    assert all(printed), "the writer has ended"
     return printed
 
 
@@ -51,7 +52,7 @@ def test_every_acknowledged_event_is_there_once_after_each_kill(
 
 
 def _judge_rooms(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
-    """Check that each member is in its room, and in no other."""
+    """Check that each member is ranked in its own room and in no other."""
     rooms = Counter(room_of(member)["room"] for member in there)
     assert {entry.member: entry.score for entry in lb.export("kills", by="room")} == rooms
     listed = lb.scopes("kills", "room")
@@ -59,7 +60,8 @@ def _judge_rooms(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
 
 
 def _judge_refreshed(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
-    """Check that the refreshed window shows an earlier state, at the same moment in all scopes."""
+    """Check that the refreshed window shows an earlier state, which is the same moment in all
+    scopes."""
     shown = {entry.member: entry.score for entry in lb.export("kills", window="9d")}
     assert set(shown) <= {*there}
     assert set(shown.values()) <= {1}
@@ -72,15 +74,15 @@ def _judge_refreshed(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
 
 
 def _assert_refreshed(lb: laurels.Leaderboards) -> None:
-    """Check that all members are shown a second after the last kill."""
+    """Check that the refreshed window shows all members a second after the last kill."""
     while local(lb).pace(10_000)[0]:
         pass
     assert lb.count("kills", window="9d") == lb.count("kills") > 0
 
 
 def _judge_changes(lb: laurels.Leaderboards, there: Iterable[str], known: list[str]) -> list[str]:
-    """Check that each event is one change, without a gap, with the id it had before; return all
-    ids."""
+    """Check that each event has one change, with the same id as before the kill, and that no number
+    is missing. Return all ids."""
     found, after = list[Change](), None
     while True:
         page = lb.changes("kills", after=after, limit=10_000)
@@ -99,7 +101,7 @@ def _judge_changes(lb: laurels.Leaderboards, there: Iterable[str], known: list[s
 
 
 def _kill_in_a_row(folder: Path, kills: int, moments: random.Random) -> None:
-    """Kill the writers of one folder one after another, and judge the folder after each."""
+    """Kill several writers of one folder one after another, and check the folder after each."""
     acknowledged: list[str] = []
     ids: list[str] = []
     for kill in range(kills):
@@ -111,7 +113,7 @@ def _kill_in_a_row(folder: Path, kills: int, moments: random.Random) -> None:
             assert set(there.values()) == {1}
             numbers = {member.split("-")[0] for member in there if member.startswith("b")}
             whole = [member for b in numbers for member in batch_members(int(b[1:]))]
-            assert set(whole) <= set(there), "half a batch is there"
+            assert set(whole) <= set(there), "a batch was counted only in part"
             _judge_rooms(lb, there)
             _judge_refreshed(lb, there)
             ids = _judge_changes(lb, there, ids)

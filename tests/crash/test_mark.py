@@ -1,4 +1,5 @@
-"""The mark proves the end of the log, and a damaged or missing mark is always reported."""
+"""The mark shows whether the log has lost its end, and a damaged or missing mark is always
+reported."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ EVENTS = 20
 
 @pytest.fixture
 def open_copy(tmp_path: Path) -> Path:
-    """Open a copy of a folder that was made while it was open, as a power cut would leave it."""
+    """Open a copy of a folder that was copied while it was open, as a power cut would leave it."""
     made, copy = tmp_path / "made", tmp_path / "copy"
     with laurels.open(made) as lb:
         lb.create(laurels.Board("gifts"))
@@ -33,7 +34,7 @@ def _total(folder: Path) -> int:
 
 
 def _cut_write_ahead_file(folder: Path) -> None:
-    """Take away the second half of the log's newest entries."""
+    """Remove the second half of the newest entries of the log."""
     path = folder / "log.db-wal"
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 

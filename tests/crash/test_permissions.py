@@ -1,4 +1,4 @@
-"""Only their owner may read the files of a store, whatever the umask of the process is."""
+"""Only the owner may read the files of a store, whatever the umask of the process."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_folder_that_holds_other_files_keeps_its_mode_and_theirs(tmp_path: Pat
     assert set(modes.values()) == {"0o600"}, modes
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the owner of a file")
 def test_files_of_somebody_else_are_left_as_they_are(tmp_path: Path) -> None:
     folder = tmp_path / "boards"
     _filled(folder)

@@ -1,4 +1,5 @@
-"""The power is cut at any moment: what was acknowledged is on the disk, and is found there."""
+"""The power is cut at any moment: everything that was acknowledged is on the disk, and is read from
+it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a second of folding a small amount of log."""
+    """Make a small log count as one that takes a second to fold."""
     monkeypatch.setattr(taking, "SECOND_OF_LOG", 2_000)
 
 
@@ -68,7 +68,7 @@ def test_the_next_start_folds_nothing(tmp_path: Path) -> None:
         lb.check()
     assert totals["reading the log"] == 0
     assert totals["reading the snapshot"] > 0
-    assert len(_snapshots(tmp_path)) == 1, "nothing was written, so nothing is due"
+    assert len(_snapshots(tmp_path)) == 1, "without writes no snapshot is due"
 
 
 @pytest.mark.usefixtures("small")

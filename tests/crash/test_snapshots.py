@@ -1,4 +1,4 @@
-"""Opening starts from the newest good snapshot, and reports where something is missing."""
+"""A store opens from its newest intact snapshot, and reports any missing data."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def opened(folder: Path, *, log_keep: bool | None = None) -> laurels.Leaderboard
 
 
 def submit(lb: laurels.Leaderboards, count: int) -> None:
-    """Make this many commits, after each of which another member ranks first."""
+    """Make this many commits. After each, another member is first."""
     for i in range(count):
         lb.submit("gifts", f"m{i}", 7 + lb.stats().offset)
 
 
 def filled(folder: Path, *, log_keep: bool | None = None) -> list[laurels.Entry]:
-    """Return a folder with snapshots of the offsets 6 and 11, and four later entries of the log."""
+    """Return a folder with snapshots at offsets 6 and 11, and four later entries in the log."""
     with opened(folder, log_keep=log_keep) as lb:
         lb.create(BOARD)
         submit(lb, 5)
@@ -52,12 +52,12 @@ def damage(path: Path) -> None:
 
 
 def snapshots(folder: Path) -> list[Path]:
-    """Return the snapshots, the newest first."""
+    """Return the paths of the snapshots, newest first."""
     return [snapshot.path for snapshot in SnapshotFiles(folder).newest_first()]
 
 
 def offsets(folder: Path) -> list[int]:
-    """Return the offsets of the entries in the log."""
+    """Return the offsets of the log's entries."""
     with closing(sqlite3.connect(folder / "log.db")) as log:
         return [row[0] for row in log.execute("SELECT offset FROM log ORDER BY offset")]
 

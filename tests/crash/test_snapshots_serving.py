@@ -1,5 +1,5 @@
-"""Snapshots while a store serves: automatic ones, refused ones, and ones that closing cuts
-short."""
+"""Snapshots of an open store: automatic ones, ones that a full disk refuses, and ones that closing
+interrupts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def names(folder: Path) -> list[str]:
 
 
 def assert_opens_again(folder: Path, offset: int | None) -> None:
-    """Check that the folder opens with all 20 members, from a snapshot of that offset."""
+    """Assert that the folder opens with all 20 members, from a snapshot at that offset."""
     with laurels.open(folder) as again:
         assert again.stats().kept.snapshot_offset == offset
         assert again.top("gifts").total == 20
@@ -68,13 +68,14 @@ def test_a_snapshot_that_the_disk_refuses_costs_nothing(
 
 
 def settled(lb: laurels.Leaderboards, condition: Callable[[Kept], bool]) -> Kept:
-    """Return the snapshots that are kept once the automatic snapshot has got this far."""
+    """Wait until the automatic snapshot fulfils the condition; return the statistics of
+    snapshots."""
     turn = threading.Event()
     for _ in range(TIMEOUT * 1_000):
         if condition(kept := lb.stats().kept):
             return kept
         turn.wait(0.001)
-    pytest.fail("no snapshot was begun")
+    pytest.fail("the snapshot did not fulfil the condition")
 
 
 def test_a_snapshot_is_taken_by_itself_when_the_log_has_grown(
@@ -111,7 +112,7 @@ def test_one_that_fails_by_itself_is_told_and_tried_again_when_the_log_has_grown
         kept = settled(lb, lambda kept: kept.failure is not None)
         assert (kept.snapshot_offset, names(tmp_path)) == (None, [])
         assert "No space left" in (kept.failure or "")
-        for _ in range(2):  # the second one waits for the work that follows the first
+        for _ in range(2):  # the second write waits for the work after the first one
             lb.submit("gifts", "m1", 1)
         local(lb)._snapshot_scheduler.wait()
         assert len(tries) == 1
@@ -123,7 +124,7 @@ def test_one_that_fails_by_itself_is_told_and_tried_again_when_the_log_has_grown
 
 
 class Gate:
-    """A gate at which a thread waits until it is released."""
+    """A function that blocks its thread until the test releases it."""
 
     def __init__(self) -> None:
         self.reached = threading.Event()
@@ -135,7 +136,8 @@ class Gate:
 
 
 def closed_during_a_snapshot(lb: laurels.Leaderboards, gate: Gate) -> list[object]:
-    """Close the store while a snapshot waits at the gate; return what became of the snapshot."""
+    """Close the store while a snapshot is blocked at the gate. Return the snapshot's offset or
+    error code."""
     became: list[object] = []
 
     def snapshot() -> None:

@@ -1,12 +1,12 @@
-"""The check of what a folder must hold after a run that was broken.
+"""Check what a folder contains after a run that was interrupted.
 
-The steps that were acknowledged are played again on a store in memory; the folder must hold what
-that store holds, down to the last entry, id, position and datum. Only the log determines what a
-refreshed window shows, and `check` tests this; here such windows are compared after both stores
-have refreshed them once more.
+The acknowledged steps are run again on a store in memory, and the folder must have the same content
+as that store: all entries, ids, positions and data. The content of a refreshed window depends only
+on the log, which `check` tests. Here such windows are compared after both stores have refreshed
+them once more.
 
-Of each part of the run one step more may be there, whole: the last one that was being written to
-the disk, when nothing was acknowledged after it.
+For each part of the run, the folder may have one more step, completely: the last one that was being
+written to the disk, if no later step was acknowledged.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from tests.internals import local
 
 IN_DOUBT = {"storage_failed", "closed"}
 TELLABLE = IN_DOUBT | {"unknown_board"}
-"""What a failing disk may make of a step; the board may be unknown since it could not be made."""
+"""The codes with which a step may fail on a failing disk. The board may be unknown because its
+creation failed."""
 
 
 @dataclass
 class StepReports:
-    """What a run reported of its steps: `done` and `failed` by number, and in `ended` the parts
-    that reached their end."""
+    """The reports of a run: the answers (`done`) and errors (`failed`) of its steps by their index,
+    and in `ended` the last index of each completed part."""
 
     done: dict[int, object] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
@@ -39,8 +40,8 @@ class StepReports:
 
     @classmethod
     def read(cls, said: Path) -> StepReports:
-        """Read a file of reports, whose last line may be cut off. Raise AssertionError where an
-        error was not from laurels, was not one of a failing disk, or had no advice."""
+        """Read a file of reports, whose last line may be incomplete. Raise AssertionError if an
+        error is not from laurels, is unexpected on a failing disk, or has no advice."""
         told = cls()
         for line in said.read_bytes().split(b"\n")[:-1] if said.exists() else ():
             what = json.loads(line)
@@ -56,8 +57,8 @@ class StepReports:
         return told
 
     def in_doubt(self, part: range, there: set[int]) -> set[int]:
-        """Return the steps of a part of which one may be there without an acknowledgment, if those
-        in `there` of the earlier parts are there."""
+        """Return the steps of a part that may be in the folder without a report of success. `there`
+        has the steps of earlier parts that are assumed to be in it."""
         settled = max((n for n in self.done if n in part and self._wrote(n, there)), default=-1)
         failed = {n for n, code in self.failed.items() if n in part and code in IN_DOUBT}
         said = [n for n in part if n in self.done or n in self.failed]
@@ -66,9 +67,9 @@ class StepReports:
         return {n for n in failed if n > settled and n in part and STEPS[n].kept}
 
     def _wrote(self, done: int, there: set[int]) -> bool:
-        """Return whether a step that is done wrote to the log. To create what exists, or to count
-        what was counted, writes nothing, so it does not settle whether earlier failed steps were
-        kept."""
+        """Return whether a successful step wrote to the log. Creating an existing board and
+        repeating counted events write nothing. Only a write proves that earlier failed steps are
+        not in the log."""
         step, answer = STEPS[done], self.done[done]
         made = any(n < done and STEPS[n].name == step.name for n in {*self.done, *there})
         counted = isinstance(answer, list) and answer[0] == "duplicate"
@@ -76,8 +77,8 @@ class StepReports:
 
 
 def judge(folder: Path, told: StepReports) -> set[int]:
-    """Open the folder and return which steps in doubt it holds; raise AssertionError where it holds
-    anything else than it must, or does not continue to work."""
+    """Open the folder, and return the steps without a report of success that are in it. Raise
+    AssertionError if its content is wrong, or if it cannot be used further."""
     clock = ManualClock(END_MS)
     with laurels.open(folder, clock=clock) as lb:
         lb.check()
@@ -96,12 +97,12 @@ def _matched(held: object, told: StepReports) -> set[int]:
         if state == held:
             assert {n: answers[n] for n in done} == {n: told.done[n] for n in done}
             return extra
-    raise AssertionError(f"the folder holds something else than {told} and what is in doubt")
+    raise AssertionError(f"the folder has other content than {told} allows")
 
 
 def _with_doubts(told: StepReports) -> Iterator[set[int]]:
-    """Yield each set of steps without a report of success that the folder may hold besides those
-    with one: at most one step of each part. The smallest sets come first."""
+    """Yield each set of steps without a report of success that may be in the folder, smallest
+    first: at most one step of each part."""
     extras: list[set[int]] = [set()]
     for part in PARTS.values():
         extras += [
@@ -112,7 +113,7 @@ def _with_doubts(told: StepReports) -> Iterator[set[int]]:
 
 @cache
 def _replayed(numbers: Sequence[int]) -> tuple[dict[int, object], object]:
-    """Return the answers to these steps, and the state after them."""
+    """Return the answers to these steps and the state after them, in a store in memory."""
     clock = ManualClock(START_MS)
     answers: dict[int, object] = {}
     with laurels.open("memory:", clock=clock) as lb:
@@ -127,7 +128,8 @@ def _replayed(numbers: Sequence[int]) -> tuple[dict[int, object], object]:
 
 
 def _assert_goes_on(folder: Path, clock: ManualClock) -> None:
-    """Check that the folder takes writes and snapshots, and is opened again with all of them."""
+    """Check that the folder accepts writes and snapshots, and has all of them when it is opened
+    again."""
     with laurels.open(folder, clock=clock) as lb:
         lb.create(laurels.Board("after", windows=["all", "3d=rolling:3d/1d"]))
         lb.submit_many("after", [(f"a{i}", i) for i in range(50)])
@@ -141,12 +143,12 @@ def _assert_goes_on(folder: Path, clock: ManualClock) -> None:
 
 
 def _refresh(lb: laurels.Leaderboards) -> None:
-    """Refresh the windows that are due, which any commit does."""
+    """Refresh the windows that are due, by any commit."""
     lb.create(laurels.Board("refreshes"))
 
 
 def _state_of(lb: laurels.Leaderboards) -> object:
-    """Return everything in a store that a caller can see, and the ids it remembers."""
+    """Return everything in a store that a caller can see, and the event ids it remembers."""
     fold = local(lb)._fold
     return (
         everything(lb),

@@ -1,11 +1,11 @@
-"""A process to be killed: submits without end and prints what was acknowledged.
+"""A process to be killed: it submits events without end, and prints which were acknowledged.
 
     python -m tests.crash.writer FOLDER FIRST
 
-Two threads report single events, a third batches of ten; each line printed names a member (or a
-batch) whose event was acknowledged before the line was written. A fourth takes snapshots, and has
-the log trimmed, all the time. The board keeps its changes. A rolling window of seconds turns
-meanwhile, and one of days is refreshed every second.
+Two threads submit single events, and a third one batches of ten. Each printed line names a member,
+or a batch, whose events were acknowledged before. A fourth thread takes snapshots and thereby trims
+the log. The board keeps its changes. Meanwhile the steps of a short rolling window end, and a
+window of days is refreshed every second.
 """
 
 import sys
@@ -28,13 +28,12 @@ BOARD = laurels.Board(
 
 
 def room_of(member: str) -> dict[str, str]:
-    """Return the labels of every event of a member; all members together have a few hundred
-    rooms."""
+    """Return the labels of a member's events. In total there are a few hundred rooms."""
     return {"room": f"{member[:1]},{member[-2:]}"}
 
 
 def batch_members(number: int) -> list[str]:
-    """Return the members whose events form one batch: all of them count, or none."""
+    """Return the members of one batch, of which all or none count."""
     return [f"b{number}-{i}" for i in range(BATCH)]
 
 

@@ -33,8 +33,8 @@ class Tally:
 
 @contextmanager
 def shares(rng: Random) -> Iterator[None]:
-    """Make each write do only a small share of overdue work, so that even the work for a few
-    members takes many writes."""
+    """Limit each write to a small share of the due work, so that even the work for a few members
+    takes several writes."""
     after_write, at_once = rng.choice([-2, -1, 0, 256]), rng.choice([1, 3, 4096])
     with (
         patch.object(store, "SHARE_LEAST", after_write),
@@ -63,8 +63,9 @@ def step(world: World, rng: Random, rule: Rule) -> None:
 
 
 def finish(world: World, rng: Random) -> None:
-    """Assert that reading the log again gives the same state. The events are replayed in the same
-    commits and also grouped into other commits, with the refreshes at the same positions."""
+    """Assert that folding the log again gives the same state, and that another deployment gets the
+    same state if the events are grouped into other commits, with the refreshes at the same
+    positions."""
     before = everything(world.lb)
     world.lb.check()
     world.lb.rebuild()

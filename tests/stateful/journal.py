@@ -1,4 +1,5 @@
-"""A journal of operations on a deployment, which are replayed in the same or other commits."""
+"""A journal of operations, which can be repeated on another deployment in the same or in other
+commits."""
 
 from __future__ import annotations
 
@@ -43,12 +44,14 @@ def regrouped(journal: Sequence[Done], rng: Random) -> list[Done]:
 
 
 def _may_refresh(journal: Sequence[Done], i: int) -> bool:
-    """Return whether a refresh may follow this commit. For the last one this is unknown."""
+    """Return whether a refresh may follow this commit; for the last commit that is unknown, so it
+    counts as possible."""
     return i + 1 == len(journal) or journal[i + 1].refreshes > journal[i].refreshes
 
 
 def _gathers(done: Done, following: Done) -> bool:
-    """Return whether events of both may share a commit: they have the same board and time."""
+    """Return whether the events of two writes may be in one commit: they have the same board and
+    time."""
     return (following.board, following.now_ms) == (done.board, done.now_ms)
 
 

@@ -43,7 +43,7 @@ def in_a_step(rng: Random, window: RollingWindow, now_ms: int) -> int:
 
 
 def later(rng: Random, board: OracleBoard, now_ms: int) -> int:
-    """Return the next time of the clock: a moment later, near an edge, or much later."""
+    """Return the next time of the clock: slightly later, near a boundary, or much later."""
     kind = rng.randint(0, 9)
     if kind <= 4:
         return now_ms + rng.choice([0, 1, 2, 400, 1000, 3_000, MINUTE, 20 * MINUTE])
@@ -69,7 +69,7 @@ def beyond(rng: Random, board: OracleBoard, now_ms: int) -> int:
 
 
 def _steps_on(rng: Random, window: RollingWindow, now_ms: int) -> Span:
-    """Return a future step: mostly the next one, or one about as far away as the window is long."""
+    """Return a future step: usually the next one, or one that is about a whole window away."""
     n = window.steps
     return window.back(-rng.choice([1, 1, 1, 2, n - 1, n, n + 1, n + 3]), now_ms)
 

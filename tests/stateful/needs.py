@@ -49,7 +49,8 @@ class Needs:
         )
 
     def check(self, rng: Random) -> None:
-        """Assert that the answer suffices and that no less demanding value would."""
+        """Assert that the needed value takes the member to the position, and that no less demanding
+        value does."""
         if isinstance(self.oracle.boards[self.name].window(self.window), RefreshedWindow):
             with pytest.raises(NotLive):
                 self.ask()
@@ -127,5 +128,5 @@ class Needs:
 
 
 def as_it_is(column: ColumnDef, part: int) -> Decimal:
-    """Return the value that leaves a column unchanged."""
+    """Return the value that leaves a column as it is."""
     return Decimal(0 if column.op == "sum" else part).scaleb(-column.scale)

@@ -18,7 +18,7 @@ from tests.stateful.needs import Needs
 
 @dataclass(frozen=True)
 class Bookmark:
-    """The end of a page of a board: the cursor, and the last entry as it was at that time."""
+    """The end of a page: its cursor, and its last entry as it was at that time."""
 
     board: OracleBoard
     cursor: str
@@ -29,7 +29,7 @@ Bookmarks = dict[tuple[str, str, str | None, Scope, bool], Bookmark]
 
 
 class Questions:
-    """Queries about one ranking. The answers of the deployment `lb` must be those of the oracle."""
+    """Queries about one ranking, whose answers from the deployment `lb` must equal the oracle's."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Questions:
         self.where = {**self.place, **scope.asked}
 
     def whole(self, rng: Random) -> None:
-        """Compare the ranking entry by entry, with the data of members, and some standings."""
+        """Compare every entry of the ranking, the data of its members, and some standings."""
         found = list(self.lb.export(self.name, with_data=True, **self.where))
         assert_entries(found, self.places, self.definition)
         carried = [self.board.profiles.get(place.member) for place in self.places]
@@ -89,7 +89,8 @@ class Questions:
         assert (page.as_of.labels, page.as_of.by) == (labels, self.scope.by)
 
     def next_page(self, bookmarks: Bookmarks, rng: Random) -> None:
-        """Compare the page that follows the last page read of this ranking, whenever that was."""
+        """Compare the page after the last one that was read of this ranking, however long ago that
+        was."""
         reverse, limit = rng.random() < 0.5, rng.randint(1, 3)
         key = (self.name, self.where["window"], self.where["period"], self.scope, reverse)
         mark = bookmarks.pop(key, None)
@@ -140,8 +141,8 @@ class Questions:
         assert standing.to_rank == laurels.Gap(rank, shown(gap, self.definition))
 
     def needed(self, rng: Random) -> None:
-        """Check `needed`. It is about the current period, whichever period this ranking is of, and
-        about one event that is counted now."""
+        """Compare `needed`, which is about one event in the current period, whichever period this
+        ranking is of."""
         if self.scope.by is None:
             needs = Needs(
                 self.lb,
@@ -162,12 +163,13 @@ class Questions:
         assert score == shown(expected, self.definition)
 
     def _bound(self, rng: Random, width: int) -> Score | None:
-        """Return the first columns of the score of a member, or None."""
+        """Return the score of a random member or its first columns, sometimes None."""
         score = rng.choice(self.places).score
         return None if rng.random() < 0.2 else type(score)(score[:width])
 
     def between(self, rng: Random) -> None:
-        """Compare `count` and `range`. The bounds are scores of members or their first columns."""
+        """Compare `count` and `range` between two bounds, which are scores of members or their
+        first columns."""
         if not self.places:
             return
         width = rng.randint(1, len(self.definition.columns))

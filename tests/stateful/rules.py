@@ -1,4 +1,4 @@
-"""The steps that can happen to a deployment, one function for each, with their frequencies."""
+"""The steps of the random tests, a function for each, with their frequencies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def submit_many(world: World, rng: Random) -> None:
 
 
 def hammer(world: World, rng: Random) -> None:
-    """Submit many events of one member in one batch, so that results follow each other closely."""
+    """Submit many events of one member in one batch, so that each depends on the one before it."""
     name = pick(world, rng)
     board = world.oracle.boards[name]
     now_ms = world.clock.now_ms()
@@ -61,8 +61,8 @@ def hammer(world: World, rng: Random) -> None:
 
 
 def scatter(world: World, rng: Random) -> None:
-    """Submit late events of two members across the steps of a rolling window. Sometimes its
-    current step then ends."""
+    """Submit late events of two members in several steps of a rolling window. Sometimes let its
+    current step end afterwards."""
     name = pick(world, rng)
     board = world.oracle.boards[name]
     rolling = [w for w in board.windows.values() if isinstance(w, RollingWindow)]
@@ -99,7 +99,8 @@ def pass_time(world: World, rng: Random) -> None:
 
 
 def cross(world: World, rng: Random) -> None:
-    """Move the clock to the edge of a period or step. Then write or restart before any read."""
+    """Move the clock to a boundary of a period or step, and write or restart before anything is
+    read."""
     board = world.oracle.boards[pick(world, rng)]
     world.clock.set(moments.beyond(rng, board, world.clock.now_ms()))
     first: tuple[Rule, ...] = (submit, submit, submit_many, set_score, remove, set_data, restart)
@@ -112,13 +113,13 @@ def ask(world: World, rng: Random) -> None:
 
 
 def read_on(world: World, rng: Random) -> None:
-    """Read the next page of a ranking, after any changes since the previous page."""
+    """Read the next page of a ranking; other steps may have changed it since the previous page."""
     ranking = world.comparison.some_ranking(world.lb, pick(world, rng), rng)
     ranking.next_page(world.comparison.bookmarks, rng)
 
 
 def ask_amiss(world: World, rng: Random) -> None:
-    """Query some other period or step. Most of these cannot be read."""
+    """Query a random period or step, which usually cannot be read."""
     name = pick(world, rng)
     board = world.oracle.boards[name]
     called, asked = rng.choice(list(board.windows.items()))
@@ -144,7 +145,7 @@ def _amiss(world: World, rng: Random, name: str) -> Scope:
 
 
 def read_on_anyway(world: World, rng: Random) -> None:
-    """Continue from an old page in its period, whatever the current period of its window is."""
+    """Continue from an old page in the period of that page, even if it has ended."""
     world.comparison.read_on(world.lb, rng)
 
 
@@ -170,7 +171,7 @@ def restart(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the
 
 
 def snapshot(world: World, rng: Random) -> None:
-    """Take a snapshot. Sometimes restart from it and the log after it."""
+    """Take a snapshot, and sometimes restart, so that the store opens from it and the later log."""
     if not world.deployment.exclusive:
         return
     world.lb.snapshot()
@@ -214,7 +215,7 @@ def change(world: World, rng: Random) -> None:
 
 
 def count_by_more(world: World, rng: Random, definition: Definition) -> None:
-    """Add a scope or a label to rank by to a board."""
+    """Add a scope, or a label whose values are ranked, to a board."""
     scopes, rank_by = definition.scopes, definition.rank_by
     if rng.random() < 0.6:
         some = sorted(rng.sample(choices.LABELS, rng.randint(0, 2)))
@@ -226,7 +227,7 @@ def count_by_more(world: World, rng: Random, definition: Definition) -> None:
 
 
 def begin_anew(world: World, rng: Random) -> None:
-    """Delete a board and create another one with its name."""
+    """Delete a board, and create another one with the same name."""
     name = pick(world, rng)
     combination = rng.choice(choices.COMBINATIONS)
     world.delete(name)
@@ -242,7 +243,7 @@ def window(world: World, rng: Random, name: str) -> str | None:
 
 
 def scope(world: World, rng: Random, name: str) -> Sequence[str] | None:
-    """Return the scope that receipts report, or None."""
+    """Return the scope to request in receipts, or None."""
     definition = world.definition(name)
     return rng.choice([None, *definition.scopes]) if definition.labels else None
 

@@ -10,7 +10,7 @@ from tests.stateful.choices import COMBINATIONS
 from tests.stateful.episode import run
 from tests.stateful.long import combinations_of, long_run
 
-# Events are chosen at random, so there are also batches in which every event is refused.
+# Events are random, so all events of a batch may be refused, and callers get a warning about that.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 NINTH = range(0, 2 * len(COMBINATIONS), 9)
@@ -27,7 +27,7 @@ def test_an_episode_agrees_with_the_oracle(seed: int) -> None:
 
 
 SCOPED = [1_000, 1_001, 1_002, 1_003, 1_004, 1_007]
-"""Seeds that cover each kind of store."""
+"""Seeds that together cover each kind of store."""
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ SCOPED = [1_000, 1_001, 1_002, 1_003, 1_004, 1_007]
 def test_an_episode_of_boards_with_scopes_agrees_with_the_oracle(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """This is the same test with boards that all count by labels."""
+    """As the test above, with boards that all have scopes."""
     monkeypatch.setattr(choices, "SCOPED", 1)
     assert run(seed, combinations_of(seed), steps=40).steps == 40
 

@@ -1,4 +1,4 @@
-"""The rules of the stateful run as a hypothesis machine, which shrinks failing examples."""
+"""The same steps as a hypothesis state machine, which shrinks failing examples."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from tests.stateful.choices import COMBINATIONS
 from tests.stateful.episode import begin, finish, shares, step
 from tests.stateful.world import World
 
-# Events are chosen at random, so there are also batches in which every event is refused.
+# Events are random, so all events of a batch may be refused, and callers get a warning about that.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 randomness = st.randoms(use_true_random=False)
 
 
 class Machine(RuleBasedStateMachine):
-    """A deployment and the oracle. Hypothesis chooses the rules and their order."""
+    """A deployment and the oracle, to which hypothesis applies the steps in an order of its
+    choice."""
 
     implementation: Implementation
     world: World
@@ -51,7 +52,7 @@ class Machine(RuleBasedStateMachine):
 
 
 def happens(happening: rules.Rule) -> Callable[[Machine, Random], None]:
-    """Return a rule of the shared list as a rule of the machine."""
+    """Return a step of `rules.py` as a rule of the machine."""
 
     def act(self: Machine, rng: Random) -> None:
         step(self.world, rng, happening)

@@ -40,8 +40,8 @@ class World:
         return self.deployment.lb
 
     def chosen(self, rng: Random, name: str, combination: Combination) -> Definition:
-        """Return a board of this combination of columns, tie and rank style that the deployment
-        supports."""
+        """Return a board with this combination of columns, tie rule and rank style, limited to what
+        the deployment supports."""
         refreshing = self.deployment.refreshes
         return choices.definition(rng, name, combination, self.tz, refreshing=refreshing)
 
@@ -54,7 +54,8 @@ class World:
         board: str = "",
         events: Sequence[object] = (),
     ) -> object:
-        """Apply an operation to the deployment. If it is refused, return the error."""
+        """Apply an operation to the deployment; return its result or, if it is refused, its
+        error."""
         refreshes = self.oracle.refreshes
         self.journal.append(Done(self.clock.now_ms(), act, board, tuple(events), refreshes))
         return attempt(lambda: act(self.lb))
@@ -103,7 +104,7 @@ class World:
     # Queries
 
     def count(self, name: str, window: str, period: str | None, scope: Scope) -> None:
-        """Compare the number of members in a period, or the refusal of the query."""
+        """Compare the number of members in a period, or the error of the query."""
         expected = told(lambda: len(self.oracle.places(name, window, period, scope)))
         found = attempt(lambda: self.lb.count(name, window=window, period=period, **scope.asked))
         if isinstance(expected, Refusal):
@@ -128,7 +129,7 @@ class World:
         if isinstance(expected, Refusal):
             assert_refused(found, expected)
         else:
-            assert isinstance(found, laurels.Receipt), f"{found!r} instead of {expected}"
+            assert isinstance(found, laurels.Receipt), f"expected {expected}, got {found!r}"
             self._assert_receipts(name, [found], [expected], window)
 
     def submit_many(
@@ -166,7 +167,7 @@ class World:
             )
         )
         if isinstance(expected, Refusal):
-            assert isinstance(found, BatchRefused), f"{found!r} instead of {expected.code}"
+            assert isinstance(found, BatchRefused), f"expected {expected.code}, got {found!r}"
             encode_feed_payload = [(receipt.status, receipt.reason) for receipt in found.receipts]
             assert encode_feed_payload == [(v.status, v.reason) for v in expected.verdicts]
         else:
@@ -198,7 +199,7 @@ class World:
 
 
 def _asked(scope: Names) -> dict[str, Any]:
-    """Return the scope that receipts are to report as an argument, if one is given."""
+    """Return the argument that requests a scope in receipts, if there is one."""
     return {} if scope is None else {"scope": scope}
 
 

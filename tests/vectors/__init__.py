@@ -1,1 +1,1 @@
-"""Vectors against which every implementation of a rule is checked: see `cases`."""
+"""Test vectors for the rules that several languages implement; see `cases`."""

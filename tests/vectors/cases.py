@@ -1,13 +1,12 @@
 """The format of the shared vectors, and how they are read.
 
-`write_rule.json` has stories of one member on small boards: each event as it is given, the signed
-words by which it is counted and its outcome, and finally the member's entry in each ranking.
-`routing.json` says which shard a member, which scope a set of labels and which period or step an
-instant belongs to. `sums.json` has batches, the sums of the events of each member, and the outcome
-of each event.
+`write_rule.json` has stories, each of one member on a small board: the events as submitted, the
+signed words by which each counts, and its outcome; then the member's entry in each ranking.
+`routing.json` has the shard of a member, the scope of a set of labels, and the period or step of an
+instant. `sums.json` has batches, the sums of each member's events, and the outcome of each event.
 
-All of it is computed by the plain Python of `plain`; `python -m tests.vectors.write` writes it
-anew.
+The plain Python in `plain` computes all of it, and `python -m tests.vectors.write` writes the files
+again.
 """
 
 from __future__ import annotations
@@ -22,9 +21,10 @@ from tests.definitions import ColumnDef, Definition, WindowDef
 
 FOLDER = Path(__file__).parent
 NOW_MS = 1_800_000_000_000
-"""Friday, 15 January 2027, 08:00 UTC: the time at which all events arrive."""
+"""Friday, 15 January 2027, 08:00 UTC: the time of arrival of all events."""
 WINDOWS = (WindowDef("all"), WindowDef("day", grace="1d"))
-"""The windows of a board that does not name its own: the board counts today and yesterday."""
+"""The windows of a board that does not define others; days have a `keep` of 2, today and
+yesterday."""
 
 T = TypeVar("T")
 Words = tuple[int, ...]
@@ -39,13 +39,13 @@ class VectorBoard(Struct, frozen=True, omit_defaults=True):
     windows: tuple[WindowDef, ...] = WINDOWS
 
     def definition(self, name: str) -> Definition:
-        """Return the board as the oracle takes it."""
+        """Return the board as a definition for the oracle."""
         return Definition(name, self.columns, self.tie, self.tie_resolution, windows=self.windows)
 
 
 class WriteEvent(Struct, frozen=True, array_like=True, omit_defaults=True):
-    """The numbers as given, their time, their words, the outcome, and whether they set the
-    score."""
+    """An event: its numbers as submitted, their time, their words, the outcome, and whether it sets
+    the score."""
 
     value: tuple[str, ...]
     at_ms: int
@@ -55,8 +55,9 @@ class WriteEvent(Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class WriteCase(Struct, frozen=True):
-    """A story. `entries` has the words of the member by ranking (`all`, or the label of a day): the
-    columns, the tie word, and the latest `at` if the tie word does not contain it."""
+    """A story of one member. `entries` has the member's words by ranking, which is `all` or the
+    label of a day: the columns, the tie word and, if the tie word does not contain it, the latest
+    `at`."""
 
     says: str
     board: str
@@ -81,8 +82,8 @@ class ShardCase(Struct, frozen=True, array_like=True):
 
 
 class ScopeCase(Struct, frozen=True, array_like=True):
-    """The labels of a scope, those of an event, and the text of the scope the event counts in, None
-    for no scope."""
+    """The label names of a scope, the labels of an event, and the text of the scope in which the
+    event counts, None if it counts in none."""
 
     names: tuple[str, ...]
     labels: dict[str, str]
@@ -90,8 +91,8 @@ class ScopeCase(Struct, frozen=True, array_like=True):
 
 
 class InstanceCase(Struct, frozen=True, array_like=True):
-    """A window, the `at` of an event, the time of its arrival, the number and the label of the
-    period or step it belongs to, and whether that still takes it."""
+    """A window, the `at` and the arrival of an event, the number and the label of the event's
+    period or step, and whether that still takes the event."""
 
     window: WindowDef
     at_ms: int
@@ -121,8 +122,8 @@ class RoutingVectors(Struct, frozen=True):
 
 
 class SumEvent(Struct, frozen=True, array_like=True):
-    """A member, the number that is added, the time (None: now), the outcome, and the member's total
-    before, None if it had no total."""
+    """An event: its member, the number to add, the time (None for now), the outcome, and the
+    member's total before it, None if it had none."""
 
     member: str
     value: int
@@ -132,10 +133,10 @@ class SumEvent(Struct, frozen=True, array_like=True):
 
 
 class SumCase(Struct, frozen=True):
-    """A batch. `base` is what members have before it. `added` is what the events of each member add
-    up to: the sum, its least and greatest prefix and the greatest stamp, or None if these do not
-    suffice to count the batch. `fits` says whether the batch may be counted by them. `entries` are
-    the words afterwards."""
+    """A batch. `base` has the totals of members before it. `added` has for each member the sum of
+    its events, the least and the greatest of the partial sums, and the greatest stamp; it is None
+    if these do not suffice to count the batch. `fits` says whether the batch can be counted by the
+    sums. `entries` has the words after it."""
 
     says: str
     board: str

@@ -1,4 +1,4 @@
-"""The implementations of the rules, called one by one: the engine, the scripts, and the verbs over
+"""The implementations of the rules, called one by one: the engine, the scripts, and the verbs on
 any store."""
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Outcome = tuple[list[str], dict[str, Words | None]]
 
 
 def board_of(name: str, board: VectorBoard, *more: str) -> laurels.Board:
-    """Return a board by its definition, with more windows."""
+    """Return the board of the vectors, with additional windows."""
     columns = [
         laurels.Column(c.name, c.op, c.order, c.scale, c.min, c.max)  # type: ignore[arg-type]
         for c in board.columns
@@ -49,7 +49,7 @@ def board_of(name: str, board: VectorBoard, *more: str) -> laurels.Board:
 
 
 def rankings_of(case: WriteCase) -> dict[str, int]:
-    """Return numbers for the rankings of a story, 0 for `all`."""
+    """Return a number for each ranking of a story, 0 for `all`."""
     return {name: i for i, name in enumerate(case.entries)}
 
 
@@ -57,7 +57,7 @@ def rankings_of(case: WriteCase) -> dict[str, int]:
 
 
 def engine(board: VectorBoard, case: WriteCase) -> Outcome:
-    """Return the outcomes and entries of a story by the engine."""
+    """Return the outcomes and entries of a story, computed by the engine."""
     shape, places = plain.shaped(board), rankings_of(case)
     roster = Roster(7)
     own = array("I", roster.intern(b"ann", bytes([3])))
@@ -99,14 +99,14 @@ def engine(board: VectorBoard, case: WriteCase) -> Outcome:
 
 
 def lua(name: str, *before: str) -> Script:
-    """Return a script of this folder, preceded by files of the scripts under test."""
+    """Return a script of this folder, after the files of the scripts under test that it calls."""
     own = Path(__file__).with_name(f"{name}.lua").read_text(encoding="utf-8")
     source = "\n".join([*(script_of(each).source for each in before), own])
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
 def ask(server: Server, script: Script, rules: Rules, **arguments: Any) -> Any:
-    """Return the answer of a script about a board of which it finds no data."""
+    """Return the answer of a script, called for a board that does not exist on the server."""
     arguments["board"] = board_encoding(Opened(1, 1, rules)).payload
 
     async def said() -> Any:
@@ -118,7 +118,7 @@ def ask(server: Server, script: Script, rules: Rules, **arguments: Any) -> Any:
 
 
 def scripts(server: Server, board: VectorBoard, cases: Sequence[WriteCase]) -> list[Outcome]:
-    """Return the outcomes and entries of stories by the scripts' write rule."""
+    """Return the outcomes and entries of stories, computed by the write rule of the scripts."""
     resolution_ms = plain.shaped(board).resolution_ms
     stories = []
     for case in cases:
@@ -150,8 +150,8 @@ def scripts(server: Server, board: VectorBoard, cases: Sequence[WriteCase]) -> l
 
 @contextmanager
 def probed(server_side: bool) -> Iterator[list[tuple[bool, Any]]]:
-    """Record what merging computes for each batch that is counted; with `server_side` the events
-    are sent one by one, so that the script adds them up."""
+    """Record the sums by which each batch is counted. With `server_side` the single events are
+    sent, and the script computes the sums."""
     found: list[tuple[bool, Any]] = []
     probe = lua(
         "sums",
@@ -185,7 +185,7 @@ def probed(server_side: bool) -> Iterator[list[tuple[bool, Any]]]:
 def written(
     server: Server, base: str, rules: Rules, ranking: str, member: str
 ) -> int | bytes | None:
-    """Return what a server stores about a member in a ranking, for every layout."""
+    """Return the row of a member in a ranking as the server stores it."""
     if layout_of(rules).scored:
         score = server.call("ZSCORE", f"{base}r:{ranking}", member)
         return None if score is None else int(score)
@@ -194,8 +194,8 @@ def written(
 
 
 def form_of(rules: Rules, words: Words) -> int | bytes:
-    """Return words in the form of a layout: their numbers above the least ones, side by side in one
-    number, or 8 bytes each, whose first byte has the sign."""
+    """Return words as a layout stores them: packed into one number (each minus its least value,
+    times its unit), or as 8 bytes each, of which the first has the sign."""
     layout = layout_of(rules)
     if layout.scored:
         each = zip(words, layout.lows, layout.units, strict=True)
@@ -207,7 +207,7 @@ def form_of(rules: Rules, words: Words) -> int | bytes:
 
 
 def submitted(lb: laurels.Leaderboards, board: str, member: str, event: WriteEvent) -> str:
-    """Return the outcome of an event that is submitted alone."""
+    """Return the outcome of an event that is submitted in a batch of its own."""
     verb = lb.set if event.sets else lb.submit
     at = None if event.sets and event.at_ms == NOW_MS else event.at_ms
     try:
@@ -219,12 +219,12 @@ def submitted(lb: laurels.Leaderboards, board: str, member: str, event: WriteEve
 
 
 def given(event: WriteEvent) -> Any:
-    """Return the numbers of an event in the form in which a caller gives them."""
+    """Return the numbers of an event as a caller passes them."""
     return event.value if len(event.value) > 1 else event.value[0]
 
 
 def outcomes_of(lb: laurels.Leaderboards, board: str, events: Sequence[Any]) -> list[str]:
-    """Return the outcomes of events that are submitted at once."""
+    """Return the outcomes of events that are submitted in one batch."""
     receipts = lb.submit_many(board, events)
     reasons = {receipt.reason for receipt in receipts if receipt.status == "refused"}
     assert reasons <= plain.RANGE, reasons
@@ -236,7 +236,8 @@ def outcomes_of(lb: laurels.Leaderboards, board: str, events: Sequence[Any]) -> 
 def columns_of(
     lb: laurels.Leaderboards, name: str, board: VectorBoard, window: str, period: str | None
 ) -> Mapping[str, Words]:
-    """Return the words of the columns of all members of a ranking, from the scores it shows."""
+    """Return the words of the columns of all members in a ranking, computed from the scores that it
+    shows."""
     found = {}
     for entry in lb.export(name, window=window, period=period):
         score = entry.score if isinstance(entry.score, tuple) else (entry.score,)

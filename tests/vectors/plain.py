@@ -1,7 +1,7 @@
-"""The rules in plain Python, by which vectors are computed without any code of laurels.
+"""The rules in plain Python, which compute the vectors without any code of laurels.
 
-The outcomes of events are those of `tests.oracle`, which is imported only here and in `write`; the
-words of entries are those of `tests.engine.plain_fold`.
+`tests.oracle` gives the outcomes of events; only this file and `write` import it.
+`tests.engine.plain_fold` gives the words of entries.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DAY = Calendar("day", "UTC")
 
 @dataclass(frozen=True)
 class Shaped:
-    """The properties of a board that the write rule needs."""
+    """The properties of a board that the write rule uses."""
 
     ops: list[int]
     lows: list[int]
@@ -51,13 +51,13 @@ class Shaped:
 
 
 def sign(column: ColumnDef) -> int:
-    """Return the factor that turns units so that less is better."""
+    """Return the factor of a column's units with which a better value is smaller."""
     return -1 if column.order == "desc" else 1
 
 
 def shaped(board: VectorBoard) -> Shaped:
-    """Return what the write rule uses of a board, with ranges as they are stored: negated where the
-    higher value is better."""
+    """Return the properties for the write rule. Ranges are as stored: negated if a higher value is
+    better."""
     ends = [sorted((sign(c) * c.low, sign(c) * c.high)) for c in board.columns]
     tie, resolution_ms = TIES[board.tie], duration_ms(board.tie_resolution)
     last = any(column.op == "last" for column in board.columns)
@@ -72,7 +72,7 @@ def shaped(board: VectorBoard) -> Shaped:
 
 
 def words_of(board: VectorBoard, value: Sequence[str]) -> Words:
-    """Return a score as words: for each column an integer in the order of ranks."""
+    """Return a score as words: for each column an integer, of which the smaller is better."""
     return tuple(
         [
             int(sign(c) * Fraction(part) * 10**c.scale)
@@ -82,18 +82,19 @@ def words_of(board: VectorBoard, value: Sequence[str]) -> Words:
 
 
 def day_of(at_ms: int) -> str:
-    """Return the label of the day of an instant."""
+    """Return the label of the day that contains an instant."""
     return span_at(DAY, at_ms).label
 
 
 Numbers = tuple[tuple[str, ...], int, bool]
-"""Numbers, their time, and whether they set the score."""
+"""The numbers of an event, their time, and whether they set the score."""
 
 
 def told(
     board: VectorBoard, events: Iterable[Numbers]
 ) -> tuple[list[str], dict[str, Words | None]]:
-    """Return the outcome of each event and the entries afterwards, by the plain fold."""
+    """Return the outcome of each event and the entries after all of them, computed by the plain
+    fold."""
     shape = shaped(board)
     fold = PlainFold(shape.ops, shape.lows, shape.highs, shape.tie, all_window=0)
     rankings = {"all": 0}
@@ -125,7 +126,7 @@ def _entry(fold: PlainFold, ranking: int, shape: Shaped) -> Words | None:
 
 
 class Played:
-    """A board of the oracle that takes events one by one."""
+    """A board of the oracle to which events are submitted one by one."""
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
@@ -144,7 +145,7 @@ class Played:
             return "out_of_range"
 
     def words(self, window: str, period: str | None = None) -> dict[str, Words]:
-        """Return the columns and the tie word of all members of a ranking."""
+        """Return the columns and the tie word of each member in a ranking."""
         tie, signs = TIES[self.definition.tie], [sign(c) for c in self.definition.columns]
         found = {}
         for place in self.oracle.places(self.definition.name, window, period, ALL):
@@ -167,13 +168,13 @@ def crc32(text: bytes) -> int:
 
 
 def shard_of(member: str, shards: int) -> int:
-    """Return the number of the shard of a member."""
+    """Return the number of a member's shard."""
     return crc32(member.encode()) % shards
 
 
 def instance(window: WindowDef, at_ms: int, now_ms: int) -> tuple[int, str, bool]:
-    """Return the number and the label of the period or step to which an event belongs, and whether
-    the window takes the event."""
+    """Return the number and the label of the period or step that contains an event, and whether the
+    window takes the event."""
     found = window_of(window, Definition(windows=(window,)))
     taken = found.takes(at_ms, now_ms)
     if isinstance(found, RollingWindow):
@@ -186,7 +187,7 @@ def instance(window: WindowDef, at_ms: int, now_ms: int) -> tuple[int, str, bool
 
 
 def ranking_name(window: str, scope: str, number: int) -> str:
-    """Return the name of a ranking on an index server."""
+    """Return the name of a ranking on an index server, without the board."""
     return f"{window}\x1f{scope}:{number}" if scope else f"{window}:{number}"
 
 
@@ -196,8 +197,9 @@ def ranking_name(window: str, scope: str, number: int) -> str:
 def added_up(
     events: Iterable[tuple[str, int, int]],
 ) -> dict[str, tuple[int, int, int, int]] | None:
-    """Return the sums of events (member, value, stamp), None if the sums do not suffice to count
-    them: an event adds nothing, or a script's numbers do not hold a prefix exactly."""
+    """Return for each member the sums of its events (member, value, stamp). Return None if the sums
+    do not suffice to count the events: a value is 0, or a partial sum is too large to be exact in a
+    script."""
     own: dict[str, list[tuple[int, int]]] = {}
     for member, value, stamp in events:
         if value == 0:

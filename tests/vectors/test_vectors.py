@@ -1,4 +1,4 @@
-"""Each rule is implemented once in each language, and every implementation agrees with the
+"""Each rule is implemented once in each language, and every implementation gives the results in the
 vectors."""
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def clock() -> laurels.ManualClock:
 def lb(
     request: pytest.FixtureRequest, clock: laurels.ManualClock
 ) -> Iterator[laurels.Leaderboards]:
-    """Return a deployment: the core with the engine or with the scripts."""
+    """Return a deployment, which uses the engine (memory) or the scripts (redis)."""
     if request.param == "memory":
         with laurels.open("memory:", clock=clock) as opened:
             yield opened
@@ -75,7 +75,7 @@ def lb(
 
 
 def prefix_of(request: pytest.FixtureRequest) -> str:
-    """Return a prefix of keys that only one test uses."""
+    """Return a key prefix that only one test uses."""
     return f"{crc32(request.node.name.encode()):x}:"
 
 
@@ -89,12 +89,13 @@ def test_the_vectors_follow_from_the_plain_rules(name: str) -> None:
 
 
 def told(case: WriteCase) -> homes.Outcome:
-    """Return the outcomes and entries that an implementation must have for a story."""
+    """Return the outcomes and entries of a story in the vectors."""
     return [event.outcome for event in case.events], case.entries
 
 
 def shown(case: WriteCase, ranking: str) -> Words | None:
-    """Return the words of the columns, which a ranking shows."""
+    """Return the words of the columns in a story's entry; answers of a store do not have the other
+    words."""
     words = case.entries[ranking]
     return None if words is None else words[: len(case.events[0].words)]
 
@@ -155,8 +156,8 @@ def test_the_scripts_write_by_the_rule(server: Server, name: str, cases: list[Wr
 def test_every_store_writes_by_the_rule(
     lb: laurels.Leaderboards, request: pytest.FixtureRequest, name: str, cases: list[WriteCase]
 ) -> None:
-    """The events are submitted one by one for the members `m0`, `m1`…, and each story at once for
-    the members `b0`, `b1`…"""
+    """The events are submitted one by one for the members `m0`, `m1`…, and each story in one batch
+    for the members `b0`, `b1`…"""
     board = RULE.boards[name]
     definition = homes.board_of("b", board)
     lb.create(definition)
@@ -192,8 +193,9 @@ UNSUMMED = [
 def test_steps_together_are_written_by_the_rule(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, name: str, cases: list[WriteCase]
 ) -> None:
-    """The values kept by step combine to those of `all` and, when yesterday has left, to those of
-    today. The order is the same, which checks the stamps of equal scores."""
+    """In rolling windows, the values of the steps combine to those of `all` and, after yesterday
+    has left, to those of today. The order is the same as well, which tests the stamps of equal
+    scores."""
     lb.create(homes.board_of("b", RULE.boards[name], ROLLING, REFRESHED))
     for i, case in enumerate(cases):
         for event in case.events:
@@ -212,7 +214,7 @@ def test_steps_together_are_written_by_the_rule(
 
 
 def in_order(cases: list[WriteCase], ranking: str) -> list[tuple[Words, str]]:
-    """Return the words of the members of a ranking, in its order."""
+    """Return the words of a ranking's members, in its order."""
     board = RULE.boards[cases[0].board]
     width = len(board.columns) + (board.tie != "member")
     rows = [(case.entries.get(ranking), f"m{i}") for i, case in enumerate(cases)]
@@ -227,7 +229,8 @@ def held(
     member: str,
     words: Words | None,
 ) -> None:
-    """Check that the server has all words of a member, including those that no answer shows."""
+    """Assert that the server stores these words of a member, including those that answers do not
+    have."""
     rules, base = board.rules(), f"{prefix_of(request)}{{1.0}}:"
     form = None if words is None else homes.form_of(rules, words)
     server = request.getfixturevalue("server")
@@ -267,7 +270,7 @@ def test_an_event_counts_in_the_scopes_it_has_the_labels_for() -> None:
 
 
 def instances_said(cases: list[InstanceCase]) -> list[tuple[int, str, bool]]:
-    """Return the instances that the core assigns to events that arrive together in a window."""
+    """Return the instance that the core assigns to each of the events, which arrive together."""
     rules = laurels.Board("b", windows=[cases[0].window.definition]).rules()
     [window] = rules.windows.values()
     events = [("ann", 1, case.at_ms) for case in cases]
@@ -323,7 +326,8 @@ def test_both_languages_call_a_ranking_the_same(server: Server) -> None:
 
 
 def member_of(i: int, member: str) -> str:
-    """Return the name of a member of a batch on a board that all batches share."""
+    """Return the name of a member of batch `i`; all batches are on one board, with different
+    members."""
     return f"{i}{member}"
 
 
@@ -371,7 +375,8 @@ def test_the_scripts_add_up_what_events_come_to(
                 count(lb, i, case)
             (fits, added), *again = probes
             assert fits == case.fits, case.says
-            # If sums do not fit, the script asks for the events, and these do not fit either.
+            # A batch whose sums do not fit is sent again as events, and their sums do not fit
+            # either.
             told_alone = case.added is None or server_side
             assert bool(again) == (not fits and not told_alone), case.says
             assert not any(each[0] for each in again), case.says
@@ -394,13 +399,13 @@ def test_every_store_counts_batches_as_their_events(
 
 
 def begin(lb: laurels.Leaderboards, i: int, case: SumCase) -> None:
-    """Give members their values before a batch."""
+    """Submit the totals that members have before a batch."""
     for member, total in case.base.items():
         lb.submit("b", member_of(i, member), total, at=write.TIMES["then"])
 
 
 def count(lb: laurels.Leaderboards, i: int, case: SumCase) -> None:
-    """Count a batch, and check that the outcomes of its events are those of the vector."""
+    """Submit a batch, and assert that its events have the outcomes in the vector."""
     events = [(member_of(i, event.member), event.value, event.at_ms) for event in case.events]
     outcomes = homes.outcomes_of(lb, "b", events)
     assert outcomes == [event.outcome for event in case.events], case.says
@@ -409,8 +414,8 @@ def count(lb: laurels.Leaderboards, i: int, case: SumCase) -> None:
 def check(
     lb: laurels.Leaderboards, request: pytest.FixtureRequest, name: str, cases: list[SumCase]
 ) -> None:
-    """Check that the words of all members are those of the vectors; a server has their tie words as
-    well."""
+    """Assert that all members have the words in the vectors; on a server compare the tie words,
+    too."""
     board = SUMS.boards[name]
     window = board.windows[0]
     found = homes.columns_of(lb, "b", board, window.called, None)

@@ -1,7 +1,7 @@
-"""Write the shared vectors anew: `python -m tests.vectors.write`.
+"""Write the files of vectors again: `python -m tests.vectors.write`.
 
-Other languages and data that is already stored depend on the vectors: a commit that changes an
-existing line says why.
+Other languages and stored data depend on the vectors, so a commit that changes an existing line has
+to say why.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from tests.vectors.cases import (
 
 DAY_MS = 24 * HOUR
 
-# The write rule. Stories count points, from -60 to 100 if the column has a range, and more is
-# better. In a column in which less is better the points are negated.
+# The write rule. Stories count points, where more is better. The range is -60 to 100, if the column
+# has one. If less is better in the column, the points are negated.
 
 TIMES = {
     "then": NOW_MS - 9_500,
@@ -48,11 +48,11 @@ TIMES = {
     "now": NOW_MS,
     "yesterday": NOW_MS - 10 * HOUR,
 }
-"""`just before` is in the same second as `then`; yesterday ended 8 hours ago. Sums
-are set now, since the verb takes no other time."""
+"""`just before` is in the same second as `then`, and yesterday ended 8 hours ago. A sum can be set
+only at `now`, since the verb takes no other time."""
 
 Story = tuple[str, list[tuple[Any, ...]]]
-"""The description, and (points, when[, True to set])."""
+"""A description, and events: (points, when[, True to set])."""
 
 SUMS: list[Story] = [
     ("the first", [(5, "then")]),
@@ -139,7 +139,7 @@ FREE: list[Story] = [
 
 
 def column(op: str, order: str = "desc", scale: int = 0, *, free: bool = False) -> ColumnDef:
-    """Return a column of -60 to 100 points, or one without a range."""
+    """Return a column with a range of -60 to 100 points, or without a range."""
     if free:
         return ColumnDef("score", op, order, scale)
     low, high = (-60, 100) if order == "desc" else (-100, 60)
@@ -148,7 +148,7 @@ def column(op: str, order: str = "desc", scale: int = 0, *, free: bool = False) 
 
 
 def named(*columns: ColumnDef) -> tuple[ColumnDef, ...]:
-    """Return columns with names of their own."""
+    """Return the columns with different names."""
     return tuple(
         [ColumnDef("abcd"[i], c.op, c.order, c.scale, c.min, c.max) for i, c in enumerate(columns)]
     )
@@ -175,13 +175,13 @@ BOARDS: dict[str, tuple[VectorBoard, list[Story]]] = {
 
 
 def number_text(points: int, column: ColumnDef) -> str:
-    """Return points as the decimal string of an event."""
+    """Return points as the decimal text that an event has."""
     units = points if column.order == "desc" else -points
     return f"{Decimal(units).scaleb(-column.scale):f}"
 
 
 def write_cases() -> Iterator[WriteCase]:
-    """Return the stories with their outcomes."""
+    """Return all stories with their outcomes."""
     for name, (board, stories) in BOARDS.items():
         for says, story in stories:
             given: list[plain.Numbers] = []
@@ -238,17 +238,17 @@ LABELED: list[tuple[tuple[str, ...], dict[str, str]]] = [
 
 
 def days(text: str) -> int:
-    """Return the milliseconds of a number of days and hours, written as `2 3:30`."""
+    """Return a time in ms; its text is a number of days, hours and minutes, such as `2 3:30`."""
     count, _, clock = text.partition(" ")
     hours, _, minutes = clock.partition(":")
     return int(count) * DAY_MS + int(hours or 0) * HOUR + int(minutes or 0) * MINUTE
 
 
 NEW_YEAR = NOW_MS - days("14 8")  # 2027-01-01T00:00Z
-SPRING_BERLIN = 1_806_195_600_000  # 2027-03-28T01:00Z, when clocks there go from 2 to 3
-AUTUMN_BERLIN = 1_824_944_400_000  # 2027-10-31T01:00Z, when they go from 3 to 2
+SPRING_BERLIN = 1_806_195_600_000  # 2027-03-28T01:00Z: clocks there go from 2 to 3
+AUTUMN_BERLIN = 1_824_944_400_000  # 2027-10-31T01:00Z: clocks there go from 3 to 2
 BERLIN, TOKYO, APIA = "Europe/Berlin", "Asia/Tokyo", "Pacific/Apia"
-APIA_SKIPPED = 1_325_239_200_000  # 2011-12-30T10:00Z: the 30th does not exist there
+APIA_SKIPPED = 1_325_239_200_000  # 2011-12-30T10:00Z: the 30th does not exist in the zone
 
 ARRIVALS: list[tuple[WindowDef, Sequence[int], int]] = [
     (WindowDef("all"), [FIRST_MS, 0, NOW_MS], NOW_MS),
@@ -341,8 +341,8 @@ SUM_BOARDS = {
     ),
 }
 Batch = tuple[str, dict[str, int], list[tuple[Any, ...]]]
-"""The description, what members have, and (member, value[, when]). Totals go from -100 to 60, and
-in a step from -25 to 15."""
+"""A description, the totals of members before, and events: (member, value[, when]). A total may be
+-100 to 60 and, within a step, -25 to 15."""
 
 BATCHES: list[Batch] = [
     ("one event", {}, [("a", 5)]),
@@ -380,7 +380,7 @@ FREE_BATCHES: list[Batch] = [
 
 
 def sum_cases() -> Iterator[SumCase]:
-    """Return the batches with the outcomes of their events."""
+    """Return all batches with the outcomes of their events."""
     for name, board in SUM_BOARDS.items():
         for says, base, given in FREE_BATCHES if name == "free" else BATCHES:
             yield sum_case(name, board, (says, base, given))
@@ -412,7 +412,7 @@ def sum_case(name: str, board: VectorBoard, batch: Batch) -> SumCase:
 
 
 def lean(given: Any) -> Any:
-    """Return the JSON values of vectors, without fields that have their defaults."""
+    """Return vectors as JSON values, without fields that have their default values."""
     if is_dataclass(given):
         own = {each.name: getattr(given, each.name) for each in fields(given)}
         return {
@@ -439,7 +439,7 @@ def lean(given: Any) -> Any:
 
 
 def text_of(vectors: Struct) -> str:
-    """Return vectors as JSON, with one case a line."""
+    """Return vectors as JSON with one case per line."""
     parts = []
     for key, value in lean(vectors).items():
         if isinstance(value, str):
@@ -454,7 +454,7 @@ def text_of(vectors: Struct) -> str:
 
 
 def made() -> dict[str, Struct]:
-    """Return all vectors by the names of their files."""
+    """Return the content of all vectors, by the names of their files."""
     return {
         "write_rule": WriteVectors(
             "events: numbers as given, at, words, what becomes of it, true where the score is set. "
