@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the benchmarks, which collect garbage before each timing; that takes
+"""Fixtures of the tests of the benchmarks. These collect garbage before each timing, which takes
 long if other tests have filled the heap."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tests.redis.writing import patient
 
 @pytest.fixture(autouse=True)
 def small_heap() -> Iterator[None]:
-    """Exclude the objects that exist before a test from garbage collections during it. They stay
-    excluded afterwards: otherwise each later collection of this worker would take 0.3 s."""
+    """Exclude the objects that exist before a test from garbage collection. Those of the test are
+    excluded afterwards, because each later collection would otherwise take 0.3 s."""
     gc.collect()
     gc.freeze()
     yield
@@ -25,13 +25,14 @@ def small_heap() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def patient_calls() -> Iterator[None]:
-    """Let calls of an index server take as long as they may take on a busy machine."""
+    """Let calls to an index server take as long as they need on a busy machine."""
     with patient():
         yield
 
 
 @pytest.fixture
 def needs_redis() -> None:
-    """Skip a comparison with Redis where it is not installed: a Valkey does not stand in for it."""
+    """Skip the test without redis-server, or fail under CI. A Valkey server is no replacement in a
+    comparison."""
     if not installed():
         skip_or_fail("redis-server is not installed: apt-get install -y redis-server")

@@ -1,4 +1,5 @@
-"""The benchmark of the service runs, and afterwards the scores equal the sum of what it sent."""
+"""The benchmark of the service runs, and afterwards the scores equal the sums of the events it
+sent."""
 
 import os
 import socket
@@ -47,7 +48,7 @@ CORE = min(os.sched_getaffinity(0))
 
 
 def silent(_: str) -> None:
-    """A progress display without output."""
+    """Report no progress."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -89,7 +90,7 @@ def scores(peer: HttpPeer) -> list[int]:
 
 
 def gained(peer: HttpPeer, work: Callable[[], object]) -> list[int]:
-    """Return the points that each member has gained by some work."""
+    """Return the points that each member gains while `work` runs."""
     before = scores(peer)
     work()
     return [after - score for after, score in zip(scores(peer), before, strict=True)]
@@ -196,7 +197,7 @@ def test_everything_is_measured_and_reported(
     if two_cores() is None:
         pytest.skip("server and load generator need a core each")
     monkeypatch.setattr("bench.http.__main__.QUICK", TINY)
-    monkeypatch.setattr("bench.http.feed._LEAST_REACHED", 0)  # other tests run at the same time
+    monkeypatch.setattr("bench.http.feed._LEAST_REACHED", 0)  # other tests may delay requests
     file = tmp_path / "report.json"
     assert main(["--quick", "--json", str(file), "--folder", str(tmp_path)]) == 0
     report = msgspec.json.decode(file.read_bytes(), type=HttpReport)
@@ -229,7 +230,7 @@ def test_a_process_is_started_where_it_belongs() -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, 0.3])
 def test_a_load_that_is_ended_before_an_answer_says_so(tmp_path: Path, seconds: float) -> None:
-    """Also if the load generator is stopped before it handles signals."""
+    """There is an error even if the load generator is stopped before it handles signals."""
     with socket.create_server((HOST, 0)) as silent_server:
         port = silent_server.getsockname()[1]
         with pytest.raises(wrk.NothingAnswered):

@@ -1,4 +1,5 @@
-"""The benchmark of boards on an index server runs, and the scores equal the sum of what it sent."""
+"""The benchmark of boards on an index server runs, and the scores equal the sums of the events it
+sent."""
 
 import asyncio
 import os
@@ -37,7 +38,7 @@ TINY = RedisEffort(
     rounds=1,
     events=400,
     read_rounds=1,
-    read_seconds=0.0,  # one read of each reader
+    read_seconds=0.0,  # each reader reads once
     small_members=200,
     step_rounds=1,
     step_events=200,
@@ -190,7 +191,7 @@ def test_everything_is_measured_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if two_cores() is None:
-        pytest.skip("servers and whoever asks them need a core each")
+        pytest.skip("the server and its clients need a core each")
     before = os.sched_getaffinity(0)
     monkeypatch.setattr("bench.redis.__main__.QUICK", TINY)
     file = tmp_path / "report.json"
@@ -209,7 +210,8 @@ def test_everything_is_measured_and_reported(
         "chunk, longest",
     ):
         assert line in shown
-    # The memory of so few members is less than the variation of the server's other memory.
+    # With so few members, the memory that they take is less than the fluctuation of the server's
+    # memory.
     below = [s for s in report.samples if min(s.figures) < 0 and s.question.unit != "bytes"]
     assert not below
     assert os.sched_getaffinity(0) == before
@@ -219,7 +221,7 @@ def test_what_was_measured_stays_when_a_later_section_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if two_cores() is None:
-        pytest.skip("servers and whoever asks them need a core each")
+        pytest.skip("the server and its clients need a core each")
 
     async def fail(*_: object) -> None:
         raise RuntimeError("the last section fails")

@@ -1,4 +1,4 @@
-"""The benchmark of rolling windows measures boards with the content that it describes."""
+"""The benchmark of rolling windows measures boards with the described content."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def redis_server(needs_redis: None, tmp_path: Path) -> Iterator[RedisServer]:  #
 
 
 def week(count: int) -> tuple[Population, History, list[str]]:
-    """A number of members, their history and their names."""
+    """Return a number of members, their history in a window of a week, and their names."""
     population = Population(count, NOW_MS)
     history = History(population, WEEK.begins_ms(NOW_MS), NOW_MS)
     return population, history, [member_name(i) for i in range(count)]

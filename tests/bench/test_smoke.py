@@ -1,4 +1,4 @@
-"""The benchmark runs, verifies what it measures, and reports it."""
+"""The benchmark runs, verifies its results, and reports them."""
 
 from collections import Counter
 from pathlib import Path
@@ -29,7 +29,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def measured(chosen: str, folder: Path, *more: str) -> Report:
-    """Return the report of a run of one peer at one small size."""
+    """Return the report of a run with one peer at one small size."""
     file = folder / "report.json"
     options = [*more, "--quick", "--members", "200", "--only", chosen, "--json", str(file)]
     assert main([*options, "--folder", str(folder)]) == 0
@@ -107,7 +107,8 @@ def test_a_population_is_the_same_for_everyone() -> None:
 def test_zipf_traffic_prefers_the_active() -> None:
     population = Population(1_000, NOW_MS)
     counts = Counter(member for member, _ in population.traffic("zipf", 20_000))
-    # With s = 1 the first of 1,000 draws 1/7.485 of all events, the second half of that.
+    # With s = 1, the most active of 1,000 members has 1/7.485 of all events, and the second half of
+    # that.
     assert 2_400 < counts[population.active(1)] < 2_950
     assert 1_150 < counts[population.active(2)] < 1_530
 

@@ -1,4 +1,4 @@
-"""Targets are measured, compared with the wanted figures, and drawn."""
+"""Targets are measured, compared with the wanted figures, and drawn as a picture."""
 
 from pathlib import Path
 from xml.etree import ElementTree
@@ -39,7 +39,7 @@ def sample(case: str, ours: bool, figure: float, unit: Unit = "µs", group: str 
 
 
 def line(name: str, costs: dict[str, float]) -> list[Sample]:
-    """One line of the picture, from the largest board to the smallest."""
+    """Return the samples of one line of the picture, from the largest board to the smallest."""
     return [
         Sample(Question(TABLE, 0, size, "ns"), name, "", True, "memory", [cost])
         for size, cost in reversed(costs.items())
@@ -47,7 +47,7 @@ def line(name: str, costs: dict[str, float]) -> list[Sample]:
 
 
 def measured(chosen: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
-    """Return the report of all targets at small sizes."""
+    """Return a report of all targets, measured at small sizes."""
     monkeypatch.setattr("bench.__main__.QUICK", TINY)
     monkeypatch.setattr("bench.__main__.QUICK_SCALE", TINY_SCALE)
     for name in ("_READS", "_WRITES", "_BATCHES"):
@@ -146,8 +146,8 @@ def test_programs_that_took_part_twice_are_named_once() -> None:
 
 def test_growth_is_judged_by_the_logarithm_and_what_memory_costs() -> None:
     reads = {1_024: 1.0, 4_096: 10.0, 1 << 20: 10.0}
-    # From 1,024 members on, the logarithm allows 6/5 and 2 times the cost, and one read for each
-    # digit allows the rest.
+    # From 1,024 members on, the logarithm allows 6/5 and 2 times the cost; what exceeds that is one
+    # random read per binary digit.
     costs = {1_024: 100.0, 4_096: 120.0 + 12 * 10, 1 << 20: 2 * (200.0 + 20 * 10)}
     assert {size: round(share, 9) for size, share in shares(costs, reads).items()} == {
         4_096: 1.0,

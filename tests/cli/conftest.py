@@ -10,7 +10,7 @@ from .running import Shell
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
-    """Return a function that runs commands on a folder that does not exist yet."""
+    """Return a function that runs commands with a folder of boards, which does not exist yet."""
     return Shell(monkeypatch, tmp_path)
 
 
@@ -22,6 +22,6 @@ def one_server() -> Iterator[Server]:
 
 @pytest.fixture
 def server(one_server: Server) -> Server:
-    """An empty server."""
+    """An index server without keys."""
     one_server.call("FLUSHALL")
     return one_server

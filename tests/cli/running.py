@@ -31,7 +31,7 @@ def killing(*arguments, **options):
     return receipts
 laurels.Leaderboards.submit_many = killing
 """
-"""Code for a process that kills itself at a commit: before it, or after it is made."""
+"""Code that makes a process kill itself at a certain batch, before or after its commit."""
 
 
 class Ran(NamedTuple):
@@ -46,7 +46,7 @@ class Ran(NamedTuple):
 
 
 class Shell:
-    """Runs commands on one folder."""
+    """A function that runs commands in this process, with the boards of one folder."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
         self.directory = directory
@@ -67,7 +67,7 @@ class Shell:
     def process(
         self, *arguments: str | Path, prelude: str = "", stdin: bytes = b""
     ) -> "subprocess.CompletedProcess[bytes]":
-        """Run a command in a separate process, after some lines of Python."""
+        """Run a command in a separate process, in which `prelude` runs first."""
         program = f"import sys\nfrom laurels.cli import main\n{prelude}\nsys.exit(main())"
         return subprocess.run(
             [sys.executable, "-c", program, *arguments],
@@ -79,7 +79,7 @@ class Shell:
         )
 
     def on_a_terminal(self, *arguments: str | Path, answer: str = "") -> tuple[int, str]:
-        """Run a command on a terminal; return its exit code and everything that was shown."""
+        """Run a command on a terminal; return its exit code and everything that it wrote there."""
         keyboard, terminal = pty.openpty()
         program = "import sys\nfrom laurels.cli import main\nsys.exit(main())"
         with subprocess.Popen(
@@ -108,7 +108,7 @@ class Shell:
         return ran
 
     def json(self, *arguments: str | Path, stdin: bytes = b"") -> Any:
-        """Return the JSON that a command prints, which must succeed."""
+        """Run a command that must succeed with `--json`; return its output, decoded."""
         return self.ok(*arguments, "--json", stdin=stdin).json()
 
     def file(self, name: str, content: str | bytes) -> Path:
@@ -124,7 +124,7 @@ class Shell:
 
 
 def _shown(terminal: int, within_s: float) -> str:
-    """Return everything that is written on a terminal until it is closed."""
+    """Return everything that is written to a terminal until it is closed."""
     shown = bytearray()
     end = time.monotonic() + within_s
     while time.monotonic() < end:

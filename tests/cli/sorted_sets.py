@@ -1,4 +1,4 @@
-"""Sorted sets for imports, and functions that import them."""
+"""Sorted sets in Redis to import, and functions that import them."""
 
 import csv
 import random

@@ -1,4 +1,4 @@
-"""`top`, `rank`, `around`, `export`: their output for people and for programs."""
+"""`top`, `rank`, `around` and `export`: their output for people, and for programs."""
 
 import sqlite3
 from contextlib import closing

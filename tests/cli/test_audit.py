@@ -27,8 +27,7 @@ WHO = f"the command line (user {USER})"
 
 
 def administer(shell: Shell) -> None:
-    """Run each administrative command in order, and also some that are refused and some that only
-    read."""
+    """Run each administrative command in order, and others that are refused or only read."""
     shell.file("boards.toml", '[boards.gifts]\nwindows = ["all", "day"]\n[boards.race]\n')
     shell.ok("board", "create", "gifts", "--window", "all")
     shell.ok("board", "change", "gifts", "--title", "Gifts")
@@ -66,7 +65,7 @@ EXPECTED: list[tuple[str, str | None, str | None]] = [
 
 
 def audited(shell: Shell, *arguments: str) -> list[AuditEntry]:
-    """Return the entries, oldest first."""
+    """Return the entries of the audit log, oldest first."""
     found: list[dict[str, Any]] = shell.json("audit", *arguments)
     return msgspec.convert(found[::-1], list[AuditEntry])
 
@@ -82,7 +81,7 @@ def test_each_administrative_command_on_a_folder_is_one_entry(shell: Shell) -> N
     assert {entry.by for entry in found} == {WHO}
     assert {entry.status for entry in found} == {200}
     assert found[1].request == {"title": "Gifts"}
-    assert found[2].request["windows"] == ["all", "day"], "the whole definition of the file"
+    assert found[2].request["windows"] == ["all", "day"], "the entry has the whole definition"
     assert brief(audited(shell, "gifts")) == EXPECTED[:3]
     assert brief(audited(shell, "--limit", "1")) == EXPECTED[-1:]
     assert (shell.directory / "boards" / NAME).stat().st_mode & 0o777 == 0o600
@@ -115,7 +114,7 @@ def test_a_server_writes_the_entries_of_commands_at_it(
         monkeypatch.setenv("LAURELS_KEY", "lk_unknown")
         assert shell("audit").err.startswith("error [unauthorized]")
         monkeypatch.setenv("LAURELS_URL", str(folder))
-        assert audited(shell) == found, "the file of a folder that is served can be read"
+        assert audited(shell) == found, "the audit log can be read while the folder is served"
 
 
 def test_more_entries_than_a_page_are_read_from_a_server(
@@ -163,7 +162,7 @@ def test_an_entry_that_a_program_cannot_write_is_a_warning(tmp_path: Path) -> No
     with pytest.warns(NotInAuditLog, match="`set`"):
         asyncio.run(tasks())
     with laurels.open(tmp_path) as lb:
-        assert lb.top("gifts").total == 4, "what could not be recorded was carried out"
+        assert lb.top("gifts").total == 4, "unrecorded calls must be carried out"
 
 
 def test_a_child_of_the_process_writes_no_entries(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""A backup or a restored folder is complete or absent, also while another process writes."""
+"""A backup, and a restored folder, is either complete or absent, even while another process
+writes."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ BOARD = laurels.Board("gifts", windows=["all", "day", "3h=rolling:3h/1h"], dedup
 
 
 def filled(folder: Path) -> list[laurels.Entry]:
-    """Fill a folder: snapshots, a trimmed log, later entries, and everything that a board stores
-    besides scores."""
+    """Fill a folder with everything that a board stores, with snapshots, a trimmed log, and entries
+    after the newest snapshot."""
     with laurels.open(folder) as lb:
         lb.create(BOARD)
         for i in range(12):
@@ -50,7 +51,7 @@ def assert_the_same(folder: Path, expected: list[laurels.Entry]) -> None:
 
 @pytest.fixture
 def backup(tmp_path: Path) -> Path:
-    """A backup of a filled folder."""
+    """The path of a backup of a filled folder."""
     filled(tmp_path / "boards")
     back_up(tmp_path / "boards", tmp_path / "it.backup")
     return tmp_path / "it.backup"
@@ -151,7 +152,7 @@ def test_without_a_good_snapshot_a_whole_log_is_backed_up(tmp_path: Path) -> Non
 
 
 def refused(shell: Shell, code: str, *arguments: str) -> str:
-    """Return the error message of a command that is refused."""
+    """Return the error message of a command that must be refused."""
     ran = shell(*arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"error [{code}]: ")
@@ -242,8 +243,7 @@ with laurels.open(sys.argv[1]) as lb:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Iterator[bytes]]:
-    """A process that writes batches and takes snapshots, and prints which batches were
-    acknowledged."""
+    """A process that writes batches and takes snapshots, and prints the acknowledged batches."""
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE
     ) as process:

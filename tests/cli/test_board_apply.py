@@ -1,4 +1,4 @@
-"""`board apply` creates the boards of a file and changes them where that is safe."""
+"""`board apply` creates the boards in a file, and changes existing ones where that is safe."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .running import Shell
 
 @pytest.fixture(params=["folder", "http", "redis"])
 def at(request: pytest.FixtureRequest, shell: Shell) -> Iterator[str]:
-    """A deployment without boards."""
+    """The URL of a deployment without boards."""
     if request.param == "folder":
         yield str(shell.directory / "boards")
     elif request.param == "http":
@@ -160,7 +160,8 @@ MEANWHILE = [
     ("change", "window .hour. cannot go"),
     ("create", "there is a board .c. already"),
 ]
-"""A service has its own quotes around names."""
+"""What another program does meanwhile, and a pattern of the message. The quotes of names differ
+between stores."""
 
 
 @pytest.mark.parametrize("at", ["http", "redis"], indirect=True)

@@ -1,4 +1,4 @@
-"""The example on real data: its figures, imported through the command line."""
+"""The example with real data, imported on the command line, gives the expected figures."""
 
 import csv
 import gzip
@@ -28,13 +28,13 @@ class Purchase(NamedTuple):
 
 @pytest.fixture(scope="module")
 def march(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example's board as of 31 March 2021."""
+    """The example's board with the purchases up to 31 March 2021."""
     return _folder(tmp_path_factory, cdnow.CREATE, cdnow.MARCH)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example's board with all purchases, imported as in the example."""
+    """The folder of the example's board with all purchases, imported as in the example."""
     return _folder(tmp_path_factory, cdnow.CREATE, cdnow.MARCH, cdnow.IMPORT)
 
 
@@ -139,7 +139,8 @@ def test_the_last_30_days_on_30_june_2022(spent: Shell) -> None:
 def test_the_last_days_as_recomputed(
     folder: Path, purchases: list[Purchase], scaled: Scaled
 ) -> None:
-    """The compared days are less than a window apart, so that each purchase is in one of them."""
+    """The compared days are less than a window apart, so each purchase is in the window on at least
+    one of them."""
     apart = scaled(6, 1)
     with laurels.open(str(folder), create=False) as lb:
         board = lb.get("spent")

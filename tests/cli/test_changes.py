@@ -1,4 +1,4 @@
-"""`laurels changes` prints one change a line, and continues after any of them."""
+"""`laurels changes` prints a line for each change, and can continue after any change."""
 
 import laurels
 

@@ -1,4 +1,4 @@
-"""`laurels clock`: its output, and rewinding a folder that is ahead of the clock."""
+"""`laurels clock`: its output, and the rewinding of a folder whose time is ahead of the clock."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BOARD = laurels.Board(
 
 
 def _play(lb: laurels.Leaderboards, clock: ManualClock, glitch_ms: int) -> None:
-    """Count some hours of events; the clock is ahead for the last of them."""
+    """Submit events for some hours; before the last events the clock leaps ahead."""
     lb.create(BOARD)
     for hour in range(6):
         room = {"room": f"{hour % 2}"}
@@ -68,11 +68,11 @@ def test_a_folder_ahead_of_the_clock_is_told_and_brought_back(shell: Shell) -> N
     assert "laurels clock rewind" in shown.out
     would = shell("clock", "rewind")
     assert (would.code, "--yes" in would.out) == (1, True)
-    assert shell("clock", "show").code == 1, "nothing was changed"
+    assert shell("clock", "show").code == 1, "the folder must be unchanged"
     assert shell("clock", "rewind", "--yes").code == 0
     assert shell("clock", "show").code == 0
     with laurels.open(shell.directory / "boards") as lb:
-        assert lb.top("b").total == 1, "it counts today"
+        assert lb.top("b").total == 1, "the event counts today"
         assert lb.submit("b", "b", 2).rank == 1
         lb.check()
 

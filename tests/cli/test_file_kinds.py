@@ -1,4 +1,5 @@
-"""Files that are not text are refused by their kind, before any of their lines is counted."""
+"""Files of other kinds than text are refused by name of the kind, before any line of them is
+counted."""
 
 import bz2
 import gzip

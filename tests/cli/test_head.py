@@ -1,4 +1,5 @@
-"""Boards with a head on the command line: lists end there, and estimated ranks are marked."""
+"""Boards with a head on the command line: lists end with the head, and estimated ranks are
+marked."""
 
 import re
 from collections.abc import Iterator
@@ -63,7 +64,7 @@ def test_a_file_is_not_written_in_part(crowd: Shell) -> None:
 
 def test_an_estimate_is_shown_as_one(crowd: Shell) -> None:
     found = ABOUT.fullmatch(_row(crowd, "rank", "rank", "crowd", "m007"))
-    while found is None:  # the bounds may be equal by chance
+    while found is None:  # both bounds of an estimate may happen to be equal
         found = ABOUT.fullmatch(_row(crowd, "rank", "rank", "crowd", "m007"))
     middle, low, high = map(int, found.groups())
     assert low <= 294 <= high

@@ -1,4 +1,4 @@
-"""`import` reads files into boards, rejects invalid lines and reports them."""
+"""`import` reads events from files, and rejects and reports invalid lines."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""`import --from` reads a sorted set of Redis into a board."""
+"""`import --from` reads a sorted set of a Redis server into a board."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""`import --from`: the reported differences between set and board, and continuing after an
+"""`import --from` compares the sorted set and the board afterwards, and can continue after an
 interruption."""
 
 import signal
@@ -53,7 +53,7 @@ Comparison.run = running
 
 
 def test_changes_of_the_source_meanwhile(gifts: Shell, server: Server) -> None:
-    """Such members are imported, and reported separately from errors."""
+    """Members that were changed during the import are imported, but reported apart from errors."""
     expected = many(3_000)
     fill(server, expected)
     ran = gifts.process(
@@ -142,7 +142,8 @@ def test_killed_again_and_again(gifts: Shell, server: Server, before: bool) -> N
 
 
 def test_a_server_started_anew_is_read_from_the_beginning(gifts: Shell) -> None:
-    """The cursors of a restarted server mean other positions."""
+    """After a restart of the server the stored cursor is meaningless, so the import starts from the
+    beginning."""
     with Server() as server:
         expected = many(5_000)
         fill(server, expected)

@@ -1,4 +1,5 @@
-"""`key` makes, lists and revokes keys, in a folder that is not in use and at a running server."""
+"""`key` creates, lists and revokes keys, in a folder that no process uses and on a running
+server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`import` into a board whose table of event ids is full: no event is skipped."""
+"""`import` into a board whose table of event ids is full skips no event."""
 
 import pytest
 
@@ -12,7 +12,7 @@ ORDERS = pytest.mark.parametrize(
 
 
 def _content(count: int, step_s: int = 1) -> str:
-    """Events of one member, most of them with an id; some ids are repeated."""
+    """Return the lines of events of one member. Most have an id, and some ids are repeated."""
     lines = []
     for i in range(count):
         at = 1_614_556_800 + i * step_s

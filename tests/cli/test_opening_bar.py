@@ -1,4 +1,4 @@
-"""Opening a store draws a progress bar on a terminal if it takes longer than a second."""
+"""Opening a store shows a progress bar on a terminal if it takes longer than a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from laurels.stores.local.recovery.progress import current_report
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Return what is drawn: the name of a bar and its progress, None at its end."""
+    """Return a list of what is drawn: the name of a bar, its progress, and None at its end."""
     seen: list[object] = []
 
     @contextmanager

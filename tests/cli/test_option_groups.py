@@ -1,4 +1,4 @@
-"""Commands that take options in groups, and the panels in which `--help` shows them."""
+"""Commands that take groups of options, and the panels of `--help` for these groups."""
 
 from typing import Annotated
 

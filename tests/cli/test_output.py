@@ -1,5 +1,5 @@
-"""`export -o` writes complete files, to devices, pipes and links too, and exports can be imported
-again."""
+"""`export -o` writes complete files, even to devices, pipes and links, and exported files can be
+imported."""
 
 import os
 import threading

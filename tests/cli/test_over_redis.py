@@ -1,4 +1,4 @@
-"""Commands have the same results on the boards of an index server as on a folder."""
+"""Commands give the same results with boards on an index server as with boards in a folder."""
 
 from __future__ import annotations
 

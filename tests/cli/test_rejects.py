@@ -1,4 +1,5 @@
-"""Rejects files are opened before anything is counted, and imports keep each other's rejects."""
+"""The rejects file is opened before any event is counted, and an import does not overwrite another
+one's rejects."""
 
 import csv
 import os

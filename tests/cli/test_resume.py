@@ -1,4 +1,4 @@
-"""An import that is interrupted and run again counts every line once."""
+"""An import that is interrupted and run again counts each line once."""
 
 import csv
 import gzip
@@ -24,8 +24,8 @@ def gifts(shell: Shell) -> Shell:
 
 
 def _content(*, bad: bool = False) -> str:
-    """Events of 20 members, not in order of time; some lines are malformed, and one event is
-    refused."""
+    """Return the lines of events of 20 members, not in order of time. Some lines are malformed, and
+    one event is refused."""
     lines = [f"m{i % 20},{i},2021-03-{1 + i * 7 % 28:02}" for i in range(LINES)]
     random.Random(7).shuffle(lines)
     if bad:

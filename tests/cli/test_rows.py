@@ -1,4 +1,4 @@
-"""Lines of a file are read as events, or as rejects with a code and the line."""
+"""Lines of a file become events, or rejects with an error code and the original line."""
 
 import gzip
 import io

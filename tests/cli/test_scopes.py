@@ -1,4 +1,4 @@
-"""Scopes on the command line: in which scopes events count, and the leaders of each."""
+"""Scopes on the command line: where events count, and the leaders of each scope."""
 
 from __future__ import annotations
 
@@ -123,7 +123,8 @@ def test_labels_of_an_import_come_from_where_it_says(shell: Shell) -> None:
 
 
 def test_a_column_of_something_else_is_no_label(shell: Shell) -> None:
-    """Member, value and time are read from their columns, whatever the name of a label."""
+    """The columns of member, value and time are never read as labels, even if a label has such a
+    name."""
     shell.ok("board", "create", "gifts", "--scope", "", "--rank-by", "member", "--rank-by", "value")
     shell.ok("import", "gifts", "-", stdin=b"member,value\nann,1\n")
     shell.ok("import", "gifts", "-", stdin=b'{"member": "bob", "value": 2}\n')
@@ -237,7 +238,7 @@ def test_figures_count_scopes_by_their_labels() -> None:
 
 
 def whole(lb: laurels.Leaderboards) -> int:
-    """Return the memory of all rankings of all scopes, added up one by one."""
+    """Return the memory of all rankings of all scopes, in bytes."""
     index: Any = local(lb)._fold.index
     return sum(part.nbytes for scope, part in index._boards[1].parts.items() if scope)
 

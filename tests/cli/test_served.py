@@ -1,4 +1,4 @@
-"""Commands at a server have the same results over HTTP as on a folder."""
+"""Commands give the same results on a server, over HTTP, as on its folder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .running import Shell
 
 @pytest.fixture
 def served(shell: Shell) -> Iterator[Served]:
-    """The folder of the commands, served."""
+    """The URL of a server that serves the folder of the commands."""
     with Served(shell.directory / "boards") as server:
         yield server
 
 
 @pytest.fixture
 def remote(shell: Shell, served: Served, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """Return a function that runs commands at the server."""
+    """Return a function that runs commands on the server."""
     monkeypatch.setenv("LAURELS_URL", served.url)
     return shell
 

@@ -1,4 +1,4 @@
-"""Wrong usage ends with one line and exit code 2, and every command describes its usage."""
+"""Wrong usage ends with one line and exit code 2, and every command has a description."""
 
 import os
 import subprocess

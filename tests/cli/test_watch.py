@@ -1,4 +1,4 @@
-"""`watch` shows a board live in a terminal, and as lines for programs."""
+"""`watch` shows a board live: as a table on a terminal, and as lines for programs."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_an_estimated_rank_is_told_as_one() -> None:
 
 @contextmanager
 def running(*arguments: str, out: Any = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
-    """A command in a separate process that ends with the test."""
+    """Run a command in a separate process, which is killed at the end of the test."""
     with subprocess.Popen(
         [sys.executable, "-c", _PROGRAM, *arguments], stdout=out, stderr=subprocess.PIPE
     ) as process:
@@ -113,7 +113,7 @@ def running(*arguments: str, out: Any = subprocess.PIPE) -> Iterator[subprocess.
 
 
 def line_of(stream: IO[bytes] | None) -> Any:
-    """Return the next line that a program writes."""
+    """Return the next line that the process prints."""
     assert stream is not None
     assert select.select([stream], [], [], 60)[0]
     return msgspec.json.decode(stream.readline())

@@ -1,4 +1,4 @@
-"""Servers for tests of the client, which are plain functions."""
+"""Servers for tests of the client, made of plain functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = httpx.Response | Exception
 
 
 class Script:
-    """A server that returns these answers one after the other, and records the requests."""
+    """A server that gives the prepared answers in turn, and records the requests."""
 
     def __init__(self, *answers: Answer) -> None:
         self._answers = iter(answers)
@@ -29,7 +29,8 @@ class Script:
         return answer
 
     def open(self, key: str | None = None) -> Leaderboards:
-        """Return the verbs over this server; waiting advances the time of the test."""
+        """Return the verbs of a client of this server. Its pauses take no time and are recorded in
+        `slept`."""
         keys = numbered("key")
         address = ServiceAddress("http://boards", key)
         transport = httpx.MockTransport(self)
@@ -37,7 +38,7 @@ class Script:
 
 
 def numbered(name: str) -> Callable[[], str]:
-    """Return the names name-0, name-1 …"""
+    """Return a function that returns name-0, name-1, and so on."""
     numbers: Iterator[int] = iter(range(1_000))
     return lambda: f"{name}-{next(numbers)}"
 

@@ -1,5 +1,5 @@
-"""The client's own behaviour, beyond the contract: its retries, and its errors about foreign
-answers."""
+"""What the client does in addition to the contract: it retries, and reports answers that are not
+from laurels."""
 
 from __future__ import annotations
 
@@ -366,11 +366,11 @@ def test_a_member_in_no_window_has_a_card_without_standings(tmp_path: Path) -> N
 
 
 def test_an_older_service_that_cannot_name_changed_boards_is_named() -> None:
-    """Reading every board instead, as often as a sink asks, would load the service."""
+    """A sink asks often. Reading every board instead would put too much load on the service."""
     script = Script(refusal(404, "not_found", "there is no /v1/changes"))
     with pytest.raises(ServiceOutdated, match=r"GET /v1/changes.*; upgrade the service") as caught:
         script.open().changed_boards()
-    assert not caught.value.retryable, "a sink ends with it, rather than to wait for an upgrade"
+    assert not caught.value.retryable, "not retryable, so that a sink ends"
     script = Script(refusal(403, "forbidden"))
     with pytest.raises(LaurelsError) as other:
         script.open().changed_boards()

@@ -1,4 +1,4 @@
-"""The live feed in the client: its events, and reconnecting."""
+"""Live feeds in the client: their events, and reconnecting."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def event(number: int, kind: str = "change") -> list[bytes]:
 
 
 class Streams:
-    """Return a feed whose connections send these lines, or fail."""
+    """A service whose connections send the prepared lines, or fail."""
 
     def __init__(self, *connections: list[bytes | LaurelsError] | LaurelsError) -> None:
         self._connections = iter(connections)

@@ -1,4 +1,4 @@
-"""Questions name scopes in the same way on every surface, with the same answers and errors."""
+"""Every surface names scopes in queries in the same way, with the same answers and errors."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def filled(lb: laurels.Leaderboards) -> laurels.Leaderboards:
 
 
 class Awaited:
-    """The verbs of the asynchronous surface, each awaited on a separate loop."""
+    """The verbs of the asynchronous surface, each called on an event loop of its own."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -143,7 +143,7 @@ def remote(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 def outcome(ask: Callable[[Any], Any], lb: Any) -> Any:
-    """Return the answer of a verb, or the code of its error."""
+    """Return the answer of a verb or, if it fails, the error code."""
     try:
         answer = ask(lb)
     except LaurelsError as error:

@@ -1,1 +1,1 @@
-"""Boards copied from one store to another."""
+"""Tests of copying boards from one store to another."""

@@ -1,4 +1,4 @@
-"""Boards of every kind of window with a history, and everything that they show."""
+"""Boards with windows of every kind and a history, and all that they show."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _number(random: Random) -> int:
 
 
 def labels_of(names: Collection[str], random: Random) -> dict[str, str]:
-    """Values of the labels that a board has."""
+    """Return random values for the labels of a board."""
     if not names:
         return {}
     found = {"room": str(random.randrange(3))}
@@ -69,7 +69,7 @@ def labels_of(names: Collection[str], random: Random) -> dict[str, str]:
 
 
 def events_of(board: Board, random: Random, count: int, day: int) -> list[tuple[Any, ...]]:
-    """Events with ids and labels, some of members with ids that are hard to store."""
+    """Return events with ids and labels; the ids of some members are hard to store."""
     names = [f"m{i}" for i in range(20)] + ["é ∑", "a/b", "q\"u'o", "x" * 128, "\x1f:\x00"]
     value, labels = VALUES.get(board.name, _number), board.rules().labels
     return [
@@ -81,7 +81,7 @@ def events_of(board: Board, random: Random, count: int, day: int) -> list[tuple[
 def play(
     lb: Leaderboards, clock: ManualClock, boards: Sequence[Board] = BOARDS, *, days: int = 13
 ) -> None:
-    """Create boards and count a history over as many half days."""
+    """Create the boards, and submit a history of this many half days."""
     random = Random(19)
     for board in boards:
         lb.create(board)
@@ -98,7 +98,8 @@ def play(
 
 
 def answers(lb: Leaderboards, board: Board) -> dict[Any, Any]:
-    """What a board shows: every list of every period that is kept, in every scope."""
+    """Return everything that a board shows: the entries of each window, period and scope that can
+    be read."""
     found: dict[Any, Any] = {}
     rules = board.rules()
     scopes: list[dict[str, Any]] = [{}]

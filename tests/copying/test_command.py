@@ -1,4 +1,4 @@
-"""`laurels copy` between stores by their URLs, including copies that are killed while they run."""
+"""`laurels copy` between stores given by URLs, even if the process is killed during the copy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def killing(*arguments):
     return {method}(*arguments)
 Copies.{method} = killing
 """
-"""Code that makes a process kill itself before it writes something."""
+"""Code that makes a process kill itself before a certain write of a copy."""
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_wrong_usage(shell: Shell, arguments: list[str], code: str) -> None:
 
 
 MORE = [("begin", 1), ("put", 4), ("finish", 3)]
-"""Further calls of a copy before which a test can kill it."""
+"""The calls before which `make torture` kills a copy in addition."""
 
 
 @pytest.mark.parametrize(

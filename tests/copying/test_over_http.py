@@ -1,4 +1,4 @@
-"""Boards copied to and from a service, also while any of the three processes is killed."""
+"""Copies of boards to and from a service, even if one of the three processes is killed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def killing_midway(*arguments):
         yield piece
 Copies.{method} = killing_midway if "{method}" == "pieces" else killing
 """
-"""Code that makes a process kill itself before it writes or sends something."""
+"""Code that makes a process kill itself before it writes or sends a certain piece."""
 LOCAL = ("laurels.stores.local.copies", "LocalCopies")
 REMOTE = ("laurels.stores.http.copies", "RemoteCopies")
 
@@ -66,7 +66,7 @@ def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
 
 @contextmanager
 def serving(folder: Path, prelude: str) -> Iterator[str]:
-    """An open server in a process of its own that first runs some lines of Python."""
+    """Run an open server in a process of its own, in which `prelude` runs first."""
     program = f"import sys\nfrom laurels.cli import main\n{prelude}\nsys.exit(main())"
     with subprocess.Popen(
         [sys.executable, "-c", program, "serve", "--data", folder, "--open", "--port", "0"],
@@ -225,8 +225,8 @@ def test_pieces_that_end_before_their_end_are_no_board() -> None:
 
 
 def test_what_is_no_part_of_a_board_is_refused(tmp_path: Path, scaled: Scaled) -> None:
-    """Pieces and origins in which something is changed are taken or refused, but never cause a
-    failure, and the store stays consistent."""
+    """A piece or an origin with one changed value is either accepted or refused. It causes no
+    internal error, and the store stays consistent."""
     random, clock = Random(7), laurels.ManualClock(1_795_215_600_000)
     with laurels.open("memory:", clock=clock) as lb, Served(tmp_path / "served", clock) as served:
         play(lb, clock, days=3)
@@ -257,7 +257,7 @@ def test_what_is_no_part_of_a_board_is_refused(tmp_path: Path, scaled: Scaled) -
 
 
 def changed(body: bytes, random: Random) -> bytes:
-    """A document with one of its values replaced."""
+    """Return a document in which one value is replaced."""
     read = msgspec.json.decode(body)
     place, key = read, 0
     while True:

@@ -1,5 +1,5 @@
-"""A copy answers every question as its source does, for all kinds of stores, right after the copy
-and as time passes. An event that is sent again counts once."""
+"""After a copy between any two kinds of stores, and as time passes, the target gives the answers of
+the source. An event that is sent again to it counts once."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ PAIRS = [
 
 
 def pairs(count: int) -> list[object]:
-    """Return all pairs, of which `make test` uses the first `count`: the first 4 have every kind of
-    target, and the first 6 also every kind of source. A target gets nothing from its source but the
-    pieces."""
+    """Return all pairs of a source and a target, of which `make test` runs the first `count`. The
+    first 4 have every kind of target, and the first 6 also every kind of source. Only the pieces
+    pass from the source to the target."""
     return some(count, [pytest.param(pair, id=f"{pair[0]}-to-{pair[1]}") for pair in PAIRS])
 
 
 into_each_target = pytest.mark.parametrize("pair", pairs(4), indirect=True)
-"""For tests of behaviour that depends on the target alone."""
+"""Run a test with each kind of target, because it depends only on the target."""
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_copy_answers_as_its_source(
         assert answers(target, board) == answers(source, board)
     target.check()
     random = Random(5)
-    for day in range(8):  # steps and periods end, and events count as they do in the source
+    for day in range(8):  # steps and periods end, and events count in both
         clock.advance(HALF_DAY_MS)
         for board in BOARDS:
             events = events_of(board, random, 10, 100 + day)
@@ -152,7 +152,7 @@ def test_the_changes_of_a_copy_go_on_where_those_of_the_source_end(
     copied(source, target, "gifts")
     ends = [len(copies_of(lb).origin("gifts").ends) for lb in (source, target)]
     if ends[0] != ends[1]:
-        with pytest.raises(CursorDiverged):  # positions in three shards, and in one
+        with pytest.raises(CursorDiverged):  # the positions of three shards, and of one
             target.changes("gifts", after=end)
         return
     assert list(target.changes("gifts", after=end).changes) == []
@@ -174,7 +174,7 @@ def test_another_board_of_that_name_is_left_alone(
 
 
 class Written:
-    """A source whose board is written to after every piece that is read."""
+    """A source whose board gets a write after each piece that is read."""
 
     def __init__(self, lb: Leaderboards, times: int) -> None:
         self._lb = lb
@@ -237,7 +237,7 @@ def test_an_unfinished_copy_is_unknown_and_is_begun_anew(
 
 
 def _begin(source: BoardCopies, target: BoardCopies, board: str) -> None:
-    """Copy about half of a board."""
+    """Copy about half of a board's pieces."""
     pieces = list(source.pieces(board))
     target.begin(source.origin(board))
     for piece in pieces[: len(pieces) // 2 + 1]:

@@ -31,10 +31,10 @@ Case = Callable[[], object]
 
 def main() -> int:
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--damages", type=int, default=400, help="of each file")
+    parser.add_argument("--damages", type=int, default=400, help="bits and cuts of each file")
     parser.add_argument("--every", type=int, default=1, help="run only every n-th case")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=TRIED, action="append", help="may be given repeatedly")
+    parser.add_argument("--only", choices=TRIED, action="append", help="repeatable")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, staged(compiled(Path(name))) as stage:
         lost = [

@@ -1,4 +1,5 @@
-"""A release can be built and used: sdist → wheel → clean environment."""
+"""A release can be built and used: an sdist, a wheel from it, and an installation in a clean
+environment."""
 
 import ast
 import os
@@ -19,7 +20,7 @@ from tests.conftest import Scaled
 
 ROOT = Path(__file__).parent.parent.parent
 LATER = 4_102_444_800
-"""The year 2100."""
+"""The start of the year 2100."""
 ENGINE = Path(laurels.__file__).parent / "engine"
 
 _CC = """\
@@ -62,15 +63,16 @@ def _run(*command: str | Path, cwd: Path, **environment: str) -> str:
 
 
 def _modules() -> list[Path]:
-    """Return the source files of the modules of the engine, the smallest first."""
+    """Return the source files of the engine's modules, smallest first."""
     return sorted(ENGINE.rglob("*.pyx"), key=lambda source: source.stat().st_size)
 
 
 def _compiler(folder: Path, compiled: int) -> str:
-    """Return a compiler that compiles the first `compiled` modules of the engine, not optimized.
+    """Return a compiler that compiles only the first `compiled` modules of the engine, without
+    optimization.
 
-    For all other modules it copies the installed binary, which the tests use. These modules are
-    not translated from Cython either.
+    For the other modules it copies the binary that the tests use. These modules are not translated
+    from Cython either.
     """
     made = [f'*/{module.stem}.*) exec cc "$@" -O0 -g0 ;;' for module in _modules()[:compiled]]
     path = folder / "cc"
@@ -80,13 +82,14 @@ def _compiler(folder: Path, compiled: int) -> str:
 
 
 def _leave_out_translation(translated: Path) -> None:
-    """Write a file that Cython takes for its own output, newer than all files it depends on."""
+    """Write a file that Cython takes for the result of its translation, newer than all its
+    sources."""
     translated.write_text(GENERATED_BY_MARKER)
     os.utime(translated, (LATER, LATER))
 
 
 def _needed(requirements: list[str]) -> Iterator[Distribution]:
-    """Yield the locally installed packages that meet the requirements, and their dependencies."""
+    """Yield the installed packages that meet the requirements, and their dependencies."""
     for each in map(Requirement, requirements):
         if each.marker is None or each.marker.evaluate({"extra": ""}):
             found = distribution(each.name)
@@ -101,7 +104,7 @@ def _requirements_of(clean: Path) -> list[str]:
 
 
 def _lend(clean: Path, requirements: list[str]) -> None:
-    """Let an environment import only the required packages, from their local installation."""
+    """Let an environment import only the required packages, as installed for the tests."""
     (packages,) = clean.glob("lib/python*/site-packages")
     for lent in _needed(requirements):
         parts = {file.parts[0] for file in lent.files or [] if file.parts[0] != ".."}
@@ -121,8 +124,8 @@ def test_what_builds_the_package_is_asked_for() -> None:
 
 def test_sdist_to_wheel_to_a_clean_environment(tmp_path: Path, scaled: Scaled) -> None:
     built = tmp_path / "dist"
-    # With the long counts, pip installs everything that the package requires. Otherwise local
-    # packages are used, because that installation takes as long as the rest of the test.
+    # In `make torture`, pip installs all required packages. Otherwise the installed ones are used,
+    # because pip would take as long as the rest of the test.
     alone = scaled(0, 1)
     with_ours = () if alone else ("--no-isolation",)
     _run(

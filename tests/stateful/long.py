@@ -23,7 +23,7 @@ def main() -> int:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--episode", type=int, default=150, help="steps of an episode")
+    parser.add_argument("--episode", type=int, default=150, help="steps in an episode")
     parser.add_argument("--only", type=int, help="run only the episode with this seed")
     options = parser.parse_args()
     if options.only is not None:

@@ -62,7 +62,7 @@ def happens(happening: rules.Rule) -> Callable[[Machine, Random], None]:
     return decorated
 
 
-for happening, weight in rules.RULES:  # hypothesis picks evenly, so frequent rules get copies
+for happening, weight in rules.RULES:  # hypothesis chooses evenly, so rules are repeated
     for copy in range(max(1, weight // 4)):
         setattr(Machine, f"{happening.__name__}_{copy}", happens(happening))
 

@@ -83,7 +83,7 @@ class World:
             )
         )
         if isinstance(found, BoardInvalid) and "lay out" in str(found):
-            self.journal.pop()  # an index server has no room for the window, and nothing changed
+            self.journal.pop()  # the layout has no room for the window
             return
         assert found == board_of(definition)
         self.oracle.change(definition)
