@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Hashable
 from functools import cache
 from pathlib import Path
+from ssl import SSLContext
 from typing import Protocol
 
 import pytest
@@ -81,10 +82,11 @@ for profile, examples in (("test", 50), ("torture", 2_000)):
 settings.load_profile("test")
 
 
-# Cached, because each client would read the certificates of this machine, which takes longer than
-# most tests.
-TLS = "create_ssl_context"
+# Otherwise each HTTP client and each connection to MariaDB would read the certificates of this
+# machine, which takes longer than most tests.
+TLS, AUTHORITIES = "create_ssl_context", "load_default_certs"
 setattr(default, TLS, cache(getattr(default, TLS)))
+setattr(SSLContext, AUTHORITIES, lambda *_: None)
 
 
 # The default time limit of 5 s would be a deadline, too.
