@@ -1,5 +1,6 @@
 """JetStream streams as sources: each message counts once, and a replaced stream is detected."""
 
+import asyncio
 import signal
 from collections.abc import Iterator
 from decimal import Decimal
@@ -14,12 +15,13 @@ from laurels.errors.sources import (
     InvalidStream,
     SourceDiverged,
     SourceExpired,
+    SourceUnavailable,
     StreamMissing,
 )
 from laurels.flows.sources import nats_stream
 from laurels.flows.sources.figures import Figures
 from laurels.flows.sources.runner import SourceRunner
-from tests.redis.servers import until
+from tests.redis.servers import free_port, until
 
 from .sourcing import (
     FOUR_FIELDS,
@@ -232,3 +234,15 @@ def test_an_address_without_a_stream_is_refused(server: NatsServer, boards: Path
 
 def test_passwords_are_not_shown() -> None:
     assert reader_of("nats://me:secret@there/S").name == "nats://there:4222/S"
+
+
+def test_a_server_that_is_down_is_named_with_the_reason() -> None:
+    async def connect() -> None:
+        reader = reader_of(f"nats://127.0.0.1:{free_port()}/S")
+        try:
+            await reader.open()
+        finally:
+            await reader.close()
+
+    with pytest.raises(SourceUnavailable, match="no servers available"):
+        asyncio.run(connect())

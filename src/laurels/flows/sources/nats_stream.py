@@ -324,6 +324,8 @@ class NatsReader:
                 nats.connect(
                     servers=[self._url],
                     allow_reconnect=False,
+                    max_reconnect_attempts=1,  # else the wait ends before the first error is raised
+                    reconnect_time_wait=0,
                     connect_timeout=TIMEOUT_SECONDS,
                     error_cb=_ignore,
                     closed_cb=inbox.end,
