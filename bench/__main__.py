@@ -1,6 +1,7 @@
-"""`python -m bench`: the targets of laurels, each a figure or a ratio of one run on this machine.
+"""`python -m bench`: measure the targets of laurels on this machine, each a figure or a ratio from
+a single run.
 
-Tables are printed and written as JSON, which is written anew after each section.
+It prints tables, and writes the figures as JSON after each section.
 """
 
 import argparse
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "redis" in options.only and not options.profile and not installed():
         print("redis-server is not installed: install it, or measure --only engine,api.")
         return 2
-    # # so that the servers it started are stopped as well
+    # exit normally on SIGTERM, so that the servers started here are stopped as well
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -53,8 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(options: argparse.Namespace, started: str, file: Path) -> Report:
-    """Write the file again after each section, so that its figures survive a failure of a later
-    one."""
+    """Measure the requested sections. The file is written after each one, so that its figures
+    remain if a later section fails."""
     progress = Console(stderr=True)
     begun = time.monotonic()
 
@@ -75,7 +76,7 @@ def _measure(options: argparse.Namespace, started: str, file: Path) -> Report:
 
 
 def _sections(options: argparse.Namespace, plan: Plan) -> Iterator[Findings]:
-    """Yield the requested sections, part by part."""
+    """Yield the findings of the requested sections."""
     sizes = options.members or (_QUICK_SIZES if options.quick else _FULL_SIZES)
     if options.rolling:
         yield from (Findings(measure_rolling(plan, members)) for members in sizes)
@@ -96,13 +97,13 @@ def _scale(options: argparse.Namespace) -> Scale:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="under two minutes, rougher")
+    parser.add_argument("--quick", action="store_true", help="under two minutes, less exact")
     parser.add_argument(
         "--section", type=_section, default=tuple(SECTIONS), metavar=",".join(SECTIONS)
     )
-    parser.add_argument("--huge", action="store_true", help="100 million members, too")
+    parser.add_argument("--huge", action="store_true", help="also 100 million members")
     parser.add_argument("--detail", action="store_true", help="all tables of loads, reads, writes")
-    parser.add_argument("--profile", action="store_true", help="where our time per event goes")
+    parser.add_argument("--profile", action="store_true", help="the time of each stage of a submit")
     parser.add_argument("--rolling", action="store_true", help="rolling windows and snapshots")
     parser.add_argument(
         "--members", type=_sizes, metavar="10k,1M", help="sizes of the tables' boards"
@@ -110,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", type=_chosen, default=_chosen(), metavar="engine,api,redis")
     parser.add_argument("--json", type=Path, metavar="FILE", help="default: in bench/results")
     parser.add_argument(
-        "--folder", type=Path, default=RESULTS, help="where the durable peers write, for the time"
+        "--folder", type=Path, default=RESULTS, help="for files of the durable peers"
     )
     return parser
 

@@ -1,11 +1,12 @@
-"""Decay windows beside `all`: the cost of a write, and the accuracy of the totals.
+"""Decay windows compared with the window `all`: the cost of a write, and the accuracy of the
+totals.
 
     python -m bench.decay [--members 1000000] [--rounds 60] [--events 1000000]
 
-Both boards hold the same members and count the same batches in turns, in a store in memory and in
-the index alone; with `at`, each event has a different weight. Totals are compared with exact
-arithmetic after a million events over 3,000 half-lives. The error is given in relation to the sum
-of the absolute values, decayed like the total.
+Both boards have the same members and alternately count the same batches, in a store in memory and
+in the index alone. With `at`, each event has a different weight. After a million events over 3,000
+half-lives, a total is compared with exact arithmetic. Its error is given relative to the sum of the
+absolute values, which decays like the total.
 """
 
 from argparse import ArgumentParser
@@ -37,12 +38,12 @@ Write = Callable[[int, Events], object]
 
 
 def board(window: str) -> laurels.Board:
-    """Return a board of one window."""
+    """Return a board with one window."""
     return laurels.Board(window.partition(":")[0], windows=[window])
 
 
 def to_a_store(window: str) -> Write:
-    """Return a writer that uses the API of a store in memory."""
+    """Return a function that writes through the API of a store in memory."""
     clock = laurels.ManualClock(NOW_MS)
     store = laurels.open("memory:", clock=clock)
     name = store.create(board(window)).name
@@ -55,7 +56,7 @@ def to_a_store(window: str) -> Write:
 
 
 def to_an_index(window: str) -> Write:
-    """Return a writer that calls the index as the fold does."""
+    """Return a function that writes to the index directly, as the fold does."""
     index, rules = MemoryIndex(seed=1), board(window).rules()
     index.open_board(1, rules)
     reader = EventReader(rules)
@@ -68,7 +69,8 @@ def to_an_index(window: str) -> Write:
 
 
 def traffic(population: Population, kind: Traffic, rounds: int, *, timed: bool) -> list[Events]:
-    """Return the batches; with `timed` each event has its own `at` within the time of the batch."""
+    """Return the batches of events. With `timed`, each event has an `at` within the time of its
+    batch."""
     random = Random(2)
     given = population.traffic(kind, rounds * BATCH)
     batches: list[Events] = []
@@ -84,7 +86,7 @@ def traffic(population: Population, kind: Traffic, rounds: int, *, timed: bool) 
 
 
 def cost(to: Callable[[str], Write], population: Population, batches: list[Events]) -> list[float]:
-    """Return the nanoseconds an event for each window: the median over the batches."""
+    """Return the median cost of an event in each window, in ns."""
     writes = [to(window) for window in WINDOWS]
     for entries in population.batches():
         for write in writes:
@@ -99,8 +101,7 @@ def cost(to: Callable[[str], Write], population: Population, batches: list[Event
 
 
 def error_after(events: int) -> Fraction:
-    """Return the error of a total, compared with exact arithmetic, in relation to the sum of
-    |v|."""
+    """Return the error of a total, relative to the sum of |v|, after this number of events."""
     random = Random(3)
     words, exact, size = (0, 0), 0, 0
     at_ms, moved = 0, 0
@@ -112,7 +113,7 @@ def error_after(events: int) -> Fraction:
             value = random.randint(-10_000, 10_000)
             words = decay.add(words, value, *weight(at_ms, HALF_LIFE_MS))
             quotient, rest = divmod(at_ms, HALF_LIFE_MS)
-            # Older amounts have decayed far below the measured precision.
+            # Amounts that are older have decayed to much less than the measured error.
             exact >>= quotient - moved
             size >>= quotient - moved
             moved = quotient

@@ -1,4 +1,4 @@
-"""The amount of work of a run: enough for steady figures, or a quick look."""
+"""How much work a run does: enough for stable figures, or less for a quick look."""
 
 import msgspec
 
@@ -7,16 +7,18 @@ GROUP = 100
 
 
 class Effort(msgspec.Struct, frozen=True):
-    """Rounds, and the work of one run of each kind (fixed, so that every peer does the same)."""
+    """The number of rounds, and the work of one run of each kind. The work is fixed, so that every
+    peer does the same."""
 
     runs: int
     events: dict[int, int]
-    """The number of events a run, by the size of the batch."""
+    """The number of events in a run, by the size of the batch."""
     calls: int
-    """The number of single reads a run; for reads of 100 members or entries, a tenth of it."""
+    """The number of single reads in a run. Reads of 100 members or entries are a tenth of it."""
     small_rankings: int
     watched_seconds: float
-    """The seconds for which the longest wait on an idle store is measured."""
+    """The number of seconds without other work, during which the longest wait is measured for
+    comparison."""
 
 
 FULL = Effort(

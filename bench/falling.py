@@ -1,9 +1,9 @@
-"""The most expensive boundary: every member has a total in the step that leaves the window.
+"""The most expensive boundary of a window: every member has a total in the step that leaves it.
 
 In a window of a week by the hour, the four oldest steps have totals of a quarter of the members, of
-all members, of another quarter, and of none, from the oldest on. Every member has one more total in
-a later step. So each of the two passes after the first boundary visits five quarters of the
-members, and no member leaves the window.
+all members, of another quarter, and of none, in this order. Every member also has a total in a
+later step. So each of the two passes after the first boundary visits five quarters of the members,
+and no member leaves the window.
 """
 
 from array import array
@@ -19,7 +19,7 @@ _OTHERS = WEEK.many - _PARTS
 
 
 class Cells(NamedTuple):
-    """Totals of some members in one step, with the times at which they were reached."""
+    """The totals of some members in one step, with the times at which they were reached."""
 
     step: int
     members: list[str]
@@ -28,7 +28,8 @@ class Cells(NamedTuple):
 
 
 class Fallen(NamedTuple):
-    """Some members: their cells by step, and the total, instant and newest step of each."""
+    """Some members, with their cells by step, and with the total, instant and newest step of
+    each."""
 
     members: list[str]
     cells: list[Cells]
@@ -38,7 +39,7 @@ class Fallen(NamedTuple):
 
 
 def falling(population: Population, running: int) -> Iterator[Fallen]:
-    """Yield all members in batches; `running` is the number of the running step."""
+    """Yield all members in batches; `running` is the number of the current step."""
     random = Random(7).random
     oldest = running - WEEK.many + 1
     for batch in population.batches():

@@ -1,8 +1,8 @@
 """The memory that a board adds to a process, measured in a fresh interpreter.
 
 `python -m bench.footprint MEMBERS FOLDER [rolling]` prints the growth of the resident memory in
-bytes, for a board with the window all, or with all, day and a rolling window. The log is in the
-folder, as in a real deployment, so that only the index is in memory.
+bytes, for a board with the window all or, with `rolling`, with all, day and a rolling window. The
+log is in the folder, as in a real deployment, so that the memory has only the index.
 """
 
 import gc
@@ -23,7 +23,8 @@ _TIMEOUT_SECONDS = 300
 
 
 class ProcessMemory:
-    """The owner of the growth of a whole process, including the interpreter's own allocations."""
+    """The owner of figures about the memory of a whole process, including that of the
+    interpreter."""
 
     ours = True
     name = "laurels API"
@@ -31,7 +32,8 @@ class ProcessMemory:
     safety: Safety = "memory"
 
     def growth(self, members: int, folder: Path, *, rolling: bool = False) -> int:
-        """Load a board of so many members in another process; return the bytes by which it grew."""
+        """Load a board with this many members in another process; return by how many bytes that
+        process grew."""
         board = ["rolling"] if rolling else []
         shown = subprocess.run(
             [sys.executable, "-m", __name__, str(members), str(folder), *board],

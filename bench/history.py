@@ -1,7 +1,8 @@
-"""The content of a rolling window before a measurement: the same events for every peer.
+"""The events in a rolling window before a measurement, the same for every peer.
 
-Every member has `CELLS` events: the first on the running day, the others anywhere in the window, so
-that the rankings of all, of the day and of the window hold every member and all tallies are full.
+Every member has `CELLS` events: the first one on the current day, the others anywhere in the
+window. So the rankings of all, of the day and of the window have every member, and all tallies are
+full.
 """
 
 from collections.abc import Iterator
@@ -24,12 +25,12 @@ class Steps(NamedTuple):
 
     @property
     def window(self) -> str:
-        """The window `rolling`, which accepts late events for as long as it counts them."""
+        """The text form of the window `rolling`, with the longest possible grace."""
         span, late = self.many * self.hours, (self.many - 1) * self.hours
         return f"rolling=rolling:{span}h/{self.hours}h,grace={late}h"
 
     def number(self, at_ms: int) -> int:
-        """Return the number of the step that contains an instant."""
+        """Return the number of the step at an instant."""
         return at_ms // (self.hours * HOUR_MS)
 
     def begins_ms(self, now_ms: int) -> int:
@@ -41,19 +42,20 @@ WEEK = Steps(168)
 
 
 def evening(now_ms: int) -> int:
-    """Return the instant of half past eight in the evening, when the day has three hours left."""
+    """Return half past eight in the evening of the day, when three and a half hours of it
+    remain."""
     return now_ms // DAY_MS * DAY_MS + _EVENING_MS
 
 
 class History:
-    """The events before `now_ms` of the members of a population."""
+    """The events of a population's members before `now_ms`."""
 
     def __init__(self, population: Population, begins_ms: int, now_ms: int) -> None:
         self.population, self._begins_ms, self._now_ms = population, begins_ms, now_ms
         self.today_ms = max(begins_ms, now_ms // DAY_MS * DAY_MS)
 
     def batches(self) -> Iterator[list[Entry]]:
-        """Yield all events of some members at a time: member, value, instant."""
+        """Yield all events (member, value, instant) in batches, each of some members."""
         random = Random(5).random
         begins_ms, today_ms, now_ms = self._begins_ms, self.today_ms, self._now_ms
         stretch, day = now_ms - begins_ms, now_ms - today_ms

@@ -1,4 +1,4 @@
-"""The machine that the figures were measured on."""
+"""A description of the machine on which figures were measured."""
 
 import os
 import platform
@@ -15,7 +15,8 @@ _PROBES = 200
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """A machine and its software; `fdatasync_us` is the median cost of a 4 KiB append."""
+    """A machine and its software. `fdatasync_us` is the median time to append 4 KiB and flush
+    them."""
 
     cpu: str
     cores: int
@@ -58,7 +59,7 @@ def _cpu() -> str:
 
 
 def _filesystem(folder: Path) -> str:
-    """Return the type of the file system of a folder: that of the longest mount point above it."""
+    """Return the type of the file system that contains a folder."""
     path = folder.resolve()
     mounts = (line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines())
     above = [(len(point), kind) for point, kind in mounts if path.is_relative_to(point)]

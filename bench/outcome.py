@@ -1,4 +1,4 @@
-"""The targets of laurels, and whether a run reached them."""
+"""The targets of laurels, and whether a run has reached them."""
 
 from typing import Literal, TypeAlias
 
@@ -12,9 +12,9 @@ Measure: TypeAlias = Literal[
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One target: the least or the greatest wanted figure, and the measured one.
+    """One target: the measured figure, and the least or the greatest one that is wanted.
 
-    Without either bound it is a figure that is shown beside the targets.
+    An outcome without bounds is a figure that is only shown beside the targets.
     """
 
     target: str
@@ -23,11 +23,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     least: float | None = None
     most: float | None = None
     basis: str = ""
-    """The figures it is computed from, with their owners."""
+    """The figures from which it was computed, with their owners."""
 
     @property
     def reached(self) -> bool | None:
-        """Whether the target was reached; None without a bound."""
+        """Whether the target was reached, None if it has no bound."""
         if self.least is None and self.most is None:
             return None
         above = self.least is None or self.measured >= self.least
@@ -40,4 +40,4 @@ class Findings(msgspec.Struct, frozen=True):
     samples: list[Sample]
     outcomes: list[Outcome] = []
     software: str = ""
-    """The additional software that took part, with versions."""
+    """Additional software in this section, with versions."""

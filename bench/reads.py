@@ -1,4 +1,4 @@
-"""Microseconds a read, on the loaded board before any writes."""
+"""The time of a read in µs, on the loaded board before any writes."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,7 +12,7 @@ from bench.workload import Population
 def measure_reads(
     readers: Sequence[Reader], population: Population, effort: Effort
 ) -> list[Sample]:
-    """Measure each kind of read in turn; the readers alternate over the same members."""
+    """Measure each kind of read. The readers alternate, and read the same members."""
     calls = effort.calls
     singles = population.sample(calls)
     count = max(1, calls // 10)

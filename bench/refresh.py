@@ -1,11 +1,13 @@
-"""A refreshed window beside a live one: an event, a refresh, the longest stall.
+"""A refreshed window compared with a live one: the cost of an event, of a refresh, and the longest
+stall.
 
     python -m bench.refresh [--members 1000000] [--rounds 60] [--scopes 10000]
 
-Three boards of one window each have the same members, spread over thirty days, and count the same
-batches in turns, as the fold does. Then the refresh of the third board is built in shares, as in a
-running store, and written; once without other work, once with a batch between the shares. Finally a
-board with many scopes is refreshed, which follow the record afterwards.
+Three boards with one window each have the same members, with events on thirty days, and alternately
+count the same batches, as the fold does. Then the refresh of the third board is computed in shares,
+as in a running store, and written: once without other work, and once with a batch between shares.
+Finally a board with many scopes is refreshed; its scopes are updated after the record of the
+refresh.
 """
 
 import gc
@@ -36,7 +38,7 @@ Events = Sequence[tuple[object, ...] | laurels.Event]
 
 
 class Folded:
-    """One board, whose events are counted as in a commit."""
+    """One board, which counts events as a commit does."""
 
     def __init__(self, window: str, **more: object) -> None:
         self.fold = Fold(MemoryIndex(seed=1))
@@ -46,7 +48,7 @@ class Folded:
         self.reader = EventReader(board.rules())
 
     def count(self, now_ms: int, events: Events) -> float:
-        """Count a batch; return the seconds an event."""
+        """Count a batch; return the seconds per event."""
         batch = batch_of(self.reader.gather(events), 1, now_ms)
         began = perf_counter()
         self.fold.count(batch)
@@ -59,8 +61,8 @@ class Folded:
         self.fold.index.take_dropped()
 
     def refresh(self, now_ms: int, between: Sequence[Events]) -> list[float]:
-        """Build and write a refresh; return the seconds of each share, and of the record at the
-        end."""
+        """Compute and write a refresh; return the seconds of each share and, last, of its
+        record."""
         refreshes = self.fold.refreshes
         self.fold.advance_clock(now_ms)
         self.fold.advance_all()
@@ -79,8 +81,8 @@ class Folded:
 
 
 def quickest(board: Folded, now_ms: int, between: Sequence[Events]) -> str:
-    """Describe the cost of a refresh. The same shares are done several times and the fastest of
-    each counts, which leaves out interference from other programs."""
+    """Return a text with the cost of a refresh. It is done several times, and the fastest time of
+    each share counts, so that interruptions by other programs are left out."""
     rounds = [board.refresh(now_ms + i * HOUR_MS, between) for i in range(REFRESHES)]
     *shares, record = map(min, zip(*rounds, strict=False))
     total = sum(shares) + record
@@ -93,7 +95,7 @@ def quickest(board: Folded, now_ms: int, between: Sequence[Events]) -> str:
 
 
 def fill(boards: list[Folded], population: Population, random: Random) -> None:
-    """Give every member an event in a day, and half of them one more."""
+    """Give every member an event on one of the days, and half of them another one."""
     members = [member for entries in population.batches() for member, *_ in entries]
     for day in range(DAYS):
         chosen = random.sample(members, len(members) // DAYS * 3 // 2)
@@ -139,7 +141,7 @@ def main() -> None:
         [key] = board.fold.index.keys(1) or board.fold.index.tallies(1)[:1]
         print(f"{board.window}: {board.fold.index.nbytes(key) / given.members:.1f} bytes a member")
     nobody: list[Events] = []
-    print(f"a refresh with nobody else: {quickest(boards[2], now_ms + HOUR_MS, nobody)}")
+    print(f"a refresh without other work: {quickest(boards[2], now_ms + HOUR_MS, nobody)}")
     now_ms += (REFRESHES + 1) * HOUR_MS
     print(f"a refresh with a batch between shares: {quickest(boards[2], now_ms, batches)}")
     scoped = Folded(WINDOWS[2], scopes=[[], ["room"]])

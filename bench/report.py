@@ -1,4 +1,5 @@
-"""The figures as JSON and as tables: contenders in rows, cases in columns, our ratios below."""
+"""The figures of a run as JSON and as tables, with contenders in rows, cases in columns, and the
+ratios of laurels below."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -26,16 +27,16 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     machine: Machine
     samples: list[Sample]
     software: str = ""
-    """The additional software that took part, with versions."""
+    """Additional software that took part, with versions."""
     outcomes: list[Outcome] = []
-    """The targets of the run, if it has any."""
+    """The results for targets, if the run has any."""
 
     def line(self) -> str:
-        """Return a description of the machine and the software."""
+        """Return a line about the machine and the software."""
         return f"{self.machine.line()}{self.software and f', {self.software}'}"
 
     def with_more(self, found: Findings) -> Self:
-        """Return the report with another section appended."""
+        """Return the report with the findings of another section added."""
         return replace(
             self,
             samples=[*self.samples, *found.samples],
@@ -55,7 +56,7 @@ class Report(Measured, frozen=True, kw_only=True):
 
 
 class Grid(msgspec.Struct, frozen=True):
-    """One table: every row is a name, settings and a text per case."""
+    """One table: each row is a name, settings, and a text for each case."""
 
     title: str
     cases: list[str]
@@ -77,7 +78,7 @@ def grids(samples: Sequence[Sample]) -> Iterator[Grid]:
 
 
 def _together(*named: str) -> str:
-    """Return several lists of programs as one, without repetitions."""
+    """Return several lists of programs as one without repetitions."""
     return ", ".join(dict.fromkeys(one for some in named if some for one in some.split(", ")))
 
 
@@ -94,8 +95,8 @@ def _by_contender(samples: Iterable[Sample]) -> list[list[Sample]]:
 
 
 def _ratios(samples: Sequence[Sample], cases: Sequence[str]) -> Iterator[list[str]]:
-    """Return the ratios of each of our contenders to the best of the others, for each kind of
-    these."""
+    """Yield the rows of ratios: for each of our contenders and each kind of rival, the ratio to the
+    best rival of that kind."""
     others = [s for s in samples if not s.ours]
     for row in _by_contender(s for s in samples if s.ours):
         ours = {s.question.case: s for s in row}
@@ -111,7 +112,7 @@ def _rival(sample: Sample) -> str:
 
 
 def _best(others: Sequence[Sample], rival: str, case: str) -> Sample | None:
-    """Return the best contender of this kind in one case, with which ours are compared."""
+    """Return the best contender of one kind of rival in one case."""
     choice = [s for s in others if _rival(s) == rival and s.question.case == case]
     if not choice:
         return None
@@ -120,10 +121,11 @@ def _best(others: Sequence[Sample], rival: str, case: str) -> Sample | None:
 
 
 def _ratio(ours: Sample | None, other: Sample | None) -> str:
-    """Return how many times as fast ours is; for bytes, the fraction of theirs that ours needs."""
+    """Return how many times as fast as the other ours is or, for bytes, the fraction of the other's
+    bytes that ours needs."""
     if ours is None or other is None or ours.question.unit == "%":
         return ""
-    if not (ours.middle and other.middle):  # below the resolution of the clock, in a short run
+    if not (ours.middle and other.middle):  # less than the resolution of the clock, in a short run
         return ""
     share = ours.middle / other.middle
     if ours.question.unit == "bytes":
@@ -132,7 +134,8 @@ def _ratio(ours: Sample | None, other: Sample | None) -> str:
 
 
 def _figure(sample: Sample) -> str:
-    """Return the median and, after several runs, the least and the greatest figure below it."""
+    """Return the median and, if there are several runs, below it the least and the greatest
+    figure."""
     middle = short(sample.middle) + _SHOWN_UNITS.get(sample.question.unit, "")
     if len(sample.figures) == 1:
         return middle
@@ -140,7 +143,7 @@ def _figure(sample: Sample) -> str:
 
 
 def target_row(outcome: Outcome) -> list[str]:
-    """Return a target as a row of the table."""
+    """Return a target as a row of the table of targets."""
     reached = {True: "yes", False: "no", None: ""}[outcome.reached]
     return [outcome.target, _wanted(outcome), _quantity(outcome.measured, outcome.measure), reached,
             outcome.basis]  # fmt: skip
@@ -158,7 +161,7 @@ def _quantity(figure: float, measure: Measure) -> str:
 
 
 def short(figure: float) -> str:
-    """Return a figure in the form of the tables."""
+    """Return a figure with as many digits as the tables show."""
     if figure >= 1e6:
         return f"{figure / 1e6:.2f}M"
     if figure >= 1e4:

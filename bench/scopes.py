@@ -1,11 +1,12 @@
-"""Scopes: the cost of an event in several of them, and of a million rooms.
+"""The cost of scopes: of an event in several scopes, and of a board with a million rooms.
 
     python -m bench.scopes [--events 200000] [--rooms 1000000]
 
-The boards of the first table count the same batches in turns, in a store in memory: one without
-labels, and some that count an event in 1, 3 and 5 scopes. In the second, every room has ten
-members, in a day and in rolling 7d/1d. Then a day ends, and all rooms are advanced in the shares in
-which a service does so beside its work. The longest share is the longest wait of a reader.
+The boards of the first measurement alternately count the same batches in a store in memory: one
+board has no labels, the others count an event in 1, 3 and 5 scopes. In the second measurement,
+every room has ten members, in a day and in rolling 7d/1d. Then a day ends, and all rooms are
+advanced in shares, as a service does besides its other work. The longest share is the longest wait
+of a reader.
 """
 
 from argparse import ArgumentParser
@@ -40,14 +41,16 @@ Event = tuple[Any, ...]
 
 
 def labels(random: Random, rooms: int) -> dict[str, str]:
-    """Return labels of an event: a room by its rank in a Zipf distribution, the rest evenly."""
+    """Return the labels of an event: a room drawn from a Zipf distribution, and others drawn
+    uniformly."""
     room = int(rooms ** random.random())
     zone, gender = random.randrange(ZONES), random.choice("fm")
     return {"room": str(room), "zone": str(zone), "gender": gender}
 
 
 def batches(events: int, members: int) -> list[list[Event]]:
-    """Return the same events for all boards; labels come last."""
+    """Return the batches of events, the same for all boards. The labels are the last field of an
+    event."""
     random = Random(4)
     given = Population(members, NOW_MS).traffic("zipf", events)
     carried = [(*event[:2], None, None, labels(random, ROOMS)) for event in given]
@@ -83,7 +86,7 @@ def cost_of_scopes(events: int, members: int) -> None:
 
 
 def room_events(rooms: int) -> Iterator[Event]:
-    """Yield ten members for every room, with the rooms in no particular order."""
+    """Yield ten members for every room, in random order of the rooms."""
     random = Random(5)
     for i in range(rooms * ROOM_MEMBERS):
         room = i * 7_919 % rooms
@@ -92,7 +95,8 @@ def room_events(rooms: int) -> Iterator[Event]:
 
 
 def cost_of_rooms(rooms: int) -> None:
-    """Print the memory of a number of rooms, the cost of an event, and of the end of a day."""
+    """Print the memory of the rooms, the cost of an event, and the time to advance all rooms at the
+    end of a day."""
     clock = laurels.ManualClock(NOW_MS)
     store = laurels.open("memory:", clock=clock)
     windows = list(ROOM_WINDOWS)

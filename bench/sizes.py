@@ -4,8 +4,8 @@ _MULTIPLES = {"k": 1_000, "M": 1_000_000}
 
 
 def size_of(word: str) -> int:
-    """Return the number of a text such as `10k`; raise ValueError unless it has digits and a k or
-    M."""
+    """Return the number of a text such as `10k`. Raise ValueError for another form than digits and
+    a k or M."""
     return int(word.rstrip("kM")) * _MULTIPLES.get(word[-1:], 1)
 
 

@@ -1,4 +1,4 @@
-"""The memory of very many very small rankings."""
+"""The memory of a very large number of very small rankings."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -16,7 +16,7 @@ _MEMBERS = 100_000
 
 
 def measure_small(plan: Plan) -> list[Sample]:
-    """Measure rankings of 10 entries each, over 100,000 members in common."""
+    """Measure rankings of 10 entries each, which share 100,000 members."""
     count = plan.effort.small_rankings
     plan.say(f"{count:,} rankings of {_ENTRIES}")
     samples = []
@@ -34,7 +34,7 @@ def measure_small(plan: Plan) -> list[Sample]:
 
 
 def _rankings(plan: Plan) -> Iterator[list[Entry]]:
-    """Return the same rankings for every peer: ten of the members each."""
+    """Return the members of each ranking, the same for every peer."""
     entries = list(chain.from_iterable(Population(_MEMBERS, plan.now_ms).batches()))
     random = Random(4)
     return (random.sample(entries, _ENTRIES) for _ in range(plan.effort.small_rankings))

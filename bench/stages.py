@@ -1,8 +1,8 @@
 """The time of each stage of a submit in laurels.
 
-The parts of the service are called one by one, with a clock read between them. The additional time
-of a real `submit_many` is spent in the queue, the locks and the interpreter. Two steps of the fold
-are also shown separately, measured on the engine alone.
+The parts of the service are called one after another, and the clock is read between them. A real
+`submit_many` takes longer, because of its queue, its locks and the interpreter. Two steps of the
+fold are measured on the engine alone, too.
 """
 
 import time
@@ -34,7 +34,7 @@ Spent: TypeAlias = tuple[int, str, float]
 
 
 class Stage(NamedTuple):
-    """A stage, as the owner of its figures."""
+    """A stage of a submit, as the owner of its figures."""
 
     name: str
     settings: str = "zipf"
@@ -43,7 +43,7 @@ class Stage(NamedTuple):
 
 
 class Laps:
-    """The seconds of each stage."""
+    """The seconds that each stage has taken so far."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -59,7 +59,7 @@ class Laps:
 
 
 class Steps:
-    """One board of log, index and fold, without the service around them."""
+    """A board with its log, index and fold, without the service around them."""
 
     def __init__(self, folder: Path, population: Population) -> None:
         self._log = SqliteLog(folder / "log.db")
@@ -71,7 +71,7 @@ class Steps:
             self.submit(batch, Laps())
 
     def submit(self, batch: Sequence[Event | Entry], laps: Laps) -> None:
-        """Do the work of a commit of one write, and record the end of each stage."""
+        """Do what a commit of one write does, and record the time of each stage."""
         state, self._now_ms = self._fold.boards[BOARD], self._now_ms + 1
         laps.start()
         columns = state.reader.gather(batch)
@@ -100,8 +100,8 @@ class Steps:
 
 
 def measure_stages(plan: Plan, members: int) -> list[Sample]:
-    """Measure nanoseconds an event by stage and batch size, with Zipf traffic, and those of the
-    real submit_many."""
+    """Measure the ns per event of each stage by the size of the batch, with Zipf traffic, and those
+    of a real submit_many."""
     population = Population(members, plan.now_ms)
     events = iter(population.traffic("zipf", 2 * sum(_EVENTS.values())))
     parts, others = (
@@ -130,8 +130,8 @@ def _steps(folder: Path, population: Population, parts: Parts) -> Iterator[Spent
 
 
 def _engine_steps(population: Population, parts: Parts, others: Parts) -> Iterator[Spent]:
-    """Measure each step on events of its own, so that the members of the other are not in the
-    cache."""
+    """Measure each step with events of its own, so that the other step has not brought their
+    members into the cache."""
     board = EngineBoard()
     board.load(population)
     for size, batches in parts.items():

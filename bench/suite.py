@@ -1,7 +1,7 @@
 """Measurements at one size of board: load, memory, reads, writes, then durable writes.
 
-Compared peers hold the same members at the same time. The Redis server is loaded once: its
-append-only file is switched on for the durable writes.
+Compared peers have the same members loaded at the same time. The Redis server is loaded once; its
+append-only file is switched on before the durable writes.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ _WRITING: tuple[Drive, ...] = (
     ("pipeline", "any core"),
     ("transaction", "one core"),
     ("transaction", "any core"),
-    ("script", "any core"),  # never the fastest, whatever its cores, so it is shown once
+    ("script", "any core"),  # not the fastest on any placement, so it is measured on one only
 )
 _READING: tuple[Drive, ...] = (
     ("pipeline", "one core"),
@@ -55,13 +55,13 @@ class Plan(msgspec.Struct, frozen=True):
     chosen: frozenset[Chosen]
     effort: Effort
     folder: Path
-    """The folder of the durable peers: one file system for all of them."""
+    """The folder of all durable peers, so that they use the same file system."""
     say: Callable[[str], None]
-    """A function that is called with the next measurement."""
+    """A function to call with the name of the next measurement."""
 
 
 class Size:
-    """One size of board under measurement."""
+    """The measurements at one size of board."""
 
     def __init__(self, plan: Plan, members: int) -> None:
         self._plan = plan
@@ -76,7 +76,8 @@ class Size:
         return self._samples
 
     def measure_safest(self) -> list[Sample]:
-        """Measure durable events alone, beside a Redis that flushes as often as laurels does."""
+        """Measure only durable events, compared with a Redis server that flushes as often as
+        laurels does."""
         with ExitStack() as stack:
             writers: list[Writer] = []
             if "api" in self._plan.chosen:
@@ -132,7 +133,7 @@ class Size:
             self._write(f"Durable events/s, {SUBMITTERS} submitters", together, ("zipf",))
 
     def _load_engine(self) -> EngineBoard:
-        """Load the engine with ties by arrival, after measuring the memory of one without."""
+        """Load the engine with ties by arrival. Before that, measure the memory of one without."""
         for board in (EngineBoard(tie=False), EngineBoard()):
             self._load(board)
             self._weigh(board, "ranking", board.ranking.nbytes)
@@ -152,7 +153,8 @@ class Size:
     def _load_redis(self, server: RedisServer) -> None:
         store = RedisStore(server)
         self._load(store)
-        # A sorted set has its own copy of every id, so both figures are the same.
+        # Every sorted set has a copy of every id of its own, so the two figures are the same for
+        # Redis.
         for case in ("ranking", "ranking and ids"):
             self._weigh(store, case, store.nbytes())
 
@@ -189,8 +191,8 @@ class Size:
 def _redis(
     stack: ExitStack, server: RedisServer, fsync: Fsync, drives: Sequence[Drive]
 ) -> list[RawRedis | ClientRedis]:
-    """Return the Redis peers with one connection: prepared bytes with the fastest placement, and
-    redis-py."""
+    """Return the Redis peers with one connection: one that sends prepared bytes, with the faster
+    placement, and redis-py."""
     placement: Placement = "any core" if fsync == "always" else "one core"
     client = ClientRedis(server, Setting(fsync, placement))
     return [*_raw(stack, server, fsync, drives), client]

@@ -1,7 +1,8 @@
 """The tables of a report on a terminal and in Markdown.
 
-`python -m bench.tables FILE` prints the Markdown of an existing report, in the form of
-docs/benchmarks/. `python -m bench.tables FILE docs/benchmarks.md` writes its targets into the page.
+`python -m bench.tables FILE` prints the tables of an existing report in Markdown, as in
+docs/benchmarks/. `python -m bench.tables FILE docs/benchmarks.md` writes the report's targets into
+that page.
 """
 
 import re
@@ -21,7 +22,8 @@ _PLACE = re.compile(r"(?<=docs/benchmarks.md -->\n).*?(?=<!-- end of targets -->
 
 
 def print_tables(report: Measured) -> None:
-    """Print every table and finally the targets, wide enough if the output is not a terminal."""
+    """Print every table and finally the targets. If the output is not a terminal, it gets a fixed
+    width that is wide enough."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=_LEAST_WIDTH)
@@ -32,7 +34,7 @@ def print_tables(report: Measured) -> None:
 
 
 def markdown(report: Measured) -> str:
-    """Return the machine, the targets and every table, with ratios in bold."""
+    """Return the machine, the targets and every table in Markdown, with ratios in bold."""
     parts = [f"Measured {report.started} on {report.line()}."]
     if report.outcomes:
         parts.append(f"### Targets\n\n{_target_lines(report.outcomes)}")
@@ -77,11 +79,11 @@ def _markdown_table(grid: Grid) -> str:
 
 
 def with_targets(page: str, report: Measured) -> str:
-    """Return a page with the targets of a report in their marked place. Raises ValueError if the
-    page has no such place."""
+    """Return a page in which the targets of a report replace those between the markers. Raise
+    ValueError if the page has no markers."""
     written, count = _PLACE.subn(lambda _: _targets(report), page)
     if count != 1:
-        raise ValueError("the page has no marked place for the targets")
+        raise ValueError("the page has no markers for the targets")
     return written
 
 

@@ -1,4 +1,4 @@
-"""Runs that alternate between contenders, so that interference affects all of them alike."""
+"""Runs that alternate between contenders, so that other programs disturb all of them alike."""
 
 import gc
 import time
@@ -17,7 +17,7 @@ Safety: TypeAlias = Literal["memory", "each second", "each commit"]
 
 
 class Peer(Protocol):
-    """The owner of a figure: one way of using one store, with some settings."""
+    """The owner of a figure: one way to use one store, with its settings."""
 
     @property
     def name(self) -> str: ...
@@ -33,24 +33,24 @@ class Peer(Protocol):
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """One prepared run: a timed task, and a check after it (which raises an error if it fails)."""
+    """One prepared run: the task to time, and a check afterwards that raises an error if the task
+    has failed."""
 
     run: Task
     check: Callable[[], None]
 
 
 class Contender(msgspec.Struct, frozen=True):
-    """A peer and its work. `prepare(n)` prepares run n, outside the timed part."""
+    """A peer and its work. `prepare(n)` prepares run n, which is not timed."""
 
     peer: Peer
     prepare: Callable[[int], Trial]
 
 
 class Question(msgspec.Struct, frozen=True):
-    """The subject of a measurement: a group of tables, the board's size and one column of the
-    table.
+    """What a figure is about: a group of tables, the size of the board, and a column of the table.
 
-    `members` is 0 where the columns are sizes.
+    `members` is 0 if the columns are sizes.
     """
 
     group: str
@@ -60,7 +60,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """The figures of one contender for one question, a figure per run."""
+    """The figures of one contender for one question, one per run."""
 
     question: Question
     contender: str
@@ -69,7 +69,7 @@ class Sample(msgspec.Struct, frozen=True):
     safety: Safety
     figures: list[float]
     rival: str = ""
-    """The contender's name in lines of ratios, if it is not the best Redis of its safety."""
+    """The name in lines of ratios, if it is not compared as the best Redis of its safety."""
 
     @property
     def middle(self) -> float:
@@ -82,7 +82,7 @@ def unchecked(run: Task) -> Trial:
 
 
 def seconds(task: Task) -> float:
-    """Return the seconds of a task, after collecting the garbage of its preparation."""
+    """Return the seconds of a task. The garbage of its preparation is collected before."""
     gc.collect()
     start = time.perf_counter()
     task()
@@ -95,7 +95,8 @@ def alternate(
     runs: int,
     figure: Callable[[float], float],
 ) -> list[Sample]:
-    """Run each contender once unrecorded, then do `runs` rounds over all of them.
+    """Run each contender once without recording, then do `runs` rounds over all contenders. Return
+    their samples.
 
     `figure` turns the seconds of a run into the unit of the question.
     """
@@ -114,7 +115,7 @@ def alternate(
 
 
 def single(question: Question, peer: Peer, figure: float) -> Sample:
-    """Return the sample of a figure that is measured once: a size, or the time of a load."""
+    """Return the sample of a figure that is measured once, such as a size or the time of a load."""
     return _sample(question, peer, [figure])
 
 

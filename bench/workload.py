@@ -1,11 +1,11 @@
-"""The members of the boards and their events: the same for every peer.
+"""The members of the boards and their events, the same for every peer.
 
-Members are numbered 0..n-1 and named by 8 bytes. Each has a place in the order of activity (1 = the
-most active), computed by multiplication with a prime modulo n, so that neither the ids nor the
-order of loading are related to the scores. A member begins with the total of a month of Zipf
-traffic (s = 1), in inverse proportion to its place, reached at its last event. Without that history
-every event would move either no member or all of them, and all members would have reached their
-scores at once, which compresses better than any real board.
+Members are numbered 0..n-1, and have names of 8 bytes. Each has a position in the order of activity
+(1 is the most active), computed by multiplication with a prime modulo n, so that scores are related
+neither to the ids nor to the order of loading. A member begins with the total of a month of Zipf
+traffic (s = 1), which is inversely proportional to its position, reached at the time of its last
+event. Without this history, an event would move either no member or all of them, and all members
+would have reached their scores at the same time, which compresses better than any real board.
 """
 
 from array import array
@@ -39,7 +39,7 @@ def member_name(index: int) -> str:
 
 
 class Population:
-    """The members of one size of board, their first scores, and the traffic on them."""
+    """The members of a board of one size, their first scores, and the traffic on them."""
 
     def __init__(self, count: int, now_ms: int, seed: int = 1) -> None:
         if not SMALLEST <= count <= LARGEST:
@@ -48,7 +48,8 @@ class Population:
         self.now_ms = now_ms
         self._seed = seed
         self._inverse = pow(_SCATTER, -1, count)
-        # The cumulative weights of the places, for inverse sampling: 8 bytes a member.
+        # Sums of the Zipf weights up to each position, for drawing positions by inversion: 8 bytes
+        # a member.
         weights = (1.0 / place for place in range(1, count + 1))
         self._cumulative = array("d", accumulate(weights))
 
@@ -57,12 +58,12 @@ class Population:
         return array("d", accumulate(place**-1.2 for place in range(1, self.count + 1)))
 
     def active(self, place: int) -> str:
-        """Return the member at a place in the order of activity, 1 for the most active."""
+        """Return the member at a position in the order of activity; 1 is the most active."""
         return member_name(place * _SCATTER % self.count)
 
     def batches(self, size: int = LOAD_BATCH) -> Iterator[list[Entry]]:
-        """Yield every member once with its first score and the time it was reached, by their
-        numbers."""
+        """Yield every member once, in the order of their numbers, with its first score and the time
+        it was reached."""
         random = Random(self._seed).random
         inverse, count, now_ms = self._inverse, self.count, self.now_ms
         most = HISTORY_EVENTS * count / self._cumulative[-1]
@@ -76,7 +77,8 @@ class Population:
             yield batch
 
     def traffic(self, kind: Traffic | Steep, events: int) -> Batch:
-        """Return events of 1 to 10,000 on members drawn by Zipf (s = 1, or 1.2) or uniformly."""
+        """Return events of 1 to 10,000 points; the members are drawn by Zipf (s = 1, or 1.2) or
+        uniformly."""
         random = Random(f"{self._seed} {kind}").random
         values = [1 + int(random() * LARGEST_VALUE) for _ in range(events)]
         if kind == "uniform":
@@ -86,7 +88,7 @@ class Population:
         return [(self.active(1 + bisect(table, random() * weight)), value) for value in values]
 
     def sample(self, count: int, seed: int = 2) -> list[str]:
-        """Return uniformly drawn members, for reads."""
+        """Return members for reads, drawn uniformly."""
         return [member_name(i) for i in Random(seed).choices(range(self.count), k=count)]
 
 
@@ -96,6 +98,7 @@ def in_batches(events: Batch, size: int) -> list[Batch]:
 
 
 def packed(members: Iterable[str]) -> tuple[bytes, bytes]:
-    """Return members in the form of the engine: one arena and a byte length each."""
+    """Return members as the engine takes them: their bytes in one arena, and the length of each as
+    a byte."""
     names = [member.encode() for member in members]
     return b"".join(names), bytes(map(len, names))

@@ -1,4 +1,4 @@
-"""Events a second, by batch size and traffic; every run is verified by the scores it leaves."""
+"""Events per second, by batch size and traffic. Every run is verified by the resulting scores."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _VERIFIED_MEMBERS = 50
 def measure_writes(
     group: str, writers: Sequence[Writer], population: Population, kind: Traffic, effort: Effort
 ) -> list[Sample]:
-    """Measure each batch size in turn; the writers alternate over the same events."""
+    """Measure each batch size. The writers alternate, and write the same events."""
     rounds = effort.runs + 1
     events = population.traffic(kind, rounds * max(effort.events.values()))
     samples = []
@@ -40,7 +40,7 @@ def _contender(writer: Writer, slices: Sequence[Sequence[Batch]]) -> Contender:
 
 
 def _verified(writer: Writer, batches: Sequence[Batch]) -> Trial:
-    """Return a run that must raise the scores of some of its members by exactly the sent values."""
+    """Return a run whose check compares the gain of some members' scores with the sent values."""
     added: Counter[str] = Counter()
     for member, value in chain.from_iterable(batches):
         added[member] += value

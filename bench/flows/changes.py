@@ -12,7 +12,8 @@ PAGE = 10_000
 
 
 class Rates:
-    """Events counted a second, in batches of 1,000, each durable when it is counted."""
+    """Events counted per second, in batches of 1,000 that are each durable when counted, and
+    changes read per second."""
 
     def __init__(self, folder: Path, population: Population, batches: list[Batch]) -> None:
         self._folder = folder
@@ -20,8 +21,8 @@ class Rates:
         self._batches = batches
 
     def of(self, name: str, changes: str = "") -> tuple[float, float]:
-        """Return the events counted a second and, of a board that keeps changes, the changes read a
-        second."""
+        """Return the events counted per second and, if the board keeps changes, the changes read
+        per second."""
         with laurels.open(self._folder / name) as lb:
             lb.create(laurels.Board("b", changes=changes))
             for entries in self._population.batches():
@@ -35,7 +36,7 @@ class Rates:
 
 
 def _read(lb: laurels.Leaderboards) -> float:
-    """Return the changes read a second, page by page from the oldest on."""
+    """Return the changes read per second, page by page from the oldest."""
     count, after = 0, None
     began = time.perf_counter()
     while True:
@@ -48,7 +49,8 @@ def _read(lb: laurels.Leaderboards) -> float:
 def measure(
     folder: Path, population: Population, events: int, runs: int
 ) -> tuple[list[float], list[float], list[float]]:
-    """Return the rates with and without changes, measured in turns, and the rates of reading."""
+    """Measure the rates with and without changes alternately, and the rate of reading; return all
+    three."""
     batches = in_batches(population.traffic("zipf", events), BATCH)
     rates = Rates(folder, population, batches)
     kept, none, read = list[float](), list[float](), list[float]()
@@ -61,5 +63,5 @@ def measure(
 
 
 def ratio(kept: list[float], none: list[float]) -> float:
-    """Return the median of the ratios of successive runs."""
+    """Return the median of the ratios of two rates, run by run."""
     return median([mine / other for mine, other in zip(kept, none, strict=True)])

@@ -1,4 +1,4 @@
-"""A ledger: members written a second, and the delay until a change is there."""
+"""Ledgers: members written per second, and the delay until a ledger has a change."""
 
 import asyncio
 import time
@@ -23,12 +23,12 @@ def now_ms() -> int:
 
 
 def with_prefix(url: str) -> str:
-    """Return the URL of the tables that the bench creates and drops."""
+    """Return the URL with the prefix of the tables that the bench creates and drops."""
     return f"{url}{'&' if '?' in url else '?'}prefix={PREFIX}"
 
 
 class Timed:
-    """A target that records the delay of each change."""
+    """A target that passes all pages on, and records the delay of each change."""
 
     def __init__(self, target: SinkTarget) -> None:
         self._target = target
@@ -68,7 +68,7 @@ def drop(url: str) -> None:
 
 
 def sink(lb: laurels.AsyncLeaderboards, url: str, *, until_end: bool) -> tuple[SinkRunner, Timed]:
-    """Return a sink that writes to a ledger, and its target."""
+    """Return a sink that writes to a ledger, with its target."""
     target = Timed(open_target(url, "bench", DeliveryOptions(), lb, now_ms))
     options = SinkOptions("bench", until_end=until_end)
     return SinkRunner(lb, target, options, now_ms=now_ms, report=print), target
@@ -79,7 +79,7 @@ def _events(first: int, count: int) -> list[tuple[str, int]]:
 
 
 async def written(url: str, members: int) -> tuple[float, float]:
-    """Return the members written a second: new members, and existing ones."""
+    """Return the members written per second, for new members and for existing ones."""
     async with laurels.open_async("memory:") as lb:
         await lb.create(laurels.Board("b", changes="1d"))
         await sink(lb, url, until_end=True)[0].run()
@@ -94,8 +94,8 @@ async def written(url: str, members: int) -> tuple[float, float]:
 
 
 async def by_hand(url: str, members: int) -> float:
-    """Return the members written a second if the driver alone writes the same rows, in transactions
-    of the same size."""
+    """Return the members written per second if only the driver is used, with the same rows in
+    transactions of the same size."""
     async with laurels.open_async("memory:") as lb:
         await lb.create(laurels.Board("b", changes="1d"))
         await lb.submit_many("b", _events(0, BATCH))
@@ -125,12 +125,13 @@ def _rows(changes: list[Change]) -> list[tuple[object, ...]]:
 
 
 async def lag(url: str, rate: int, seconds: float) -> list[int]:
-    """Return the delays of changes in a ledger, in milliseconds, at a steady rate of events."""
+    """Return the delays of changes in ms, from an event until the ledger has it, at a steady rate
+    of events."""
     async with laurels.open_async("memory:") as lb:
         await lb.create(laurels.Board("b", windows=["all", "day"], changes="1h"))
         runner, target = sink(lb, url, until_end=False)
         task = asyncio.create_task(runner.run())
-        await target.began.wait()  # events before that arrive as present entries
+        await target.began.wait()  # the sink writes earlier events as initial entries
         size = int(rate * STEP_SECONDS)
         loop = asyncio.get_running_loop()
         began = loop.time()

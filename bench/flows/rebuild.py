@@ -1,5 +1,5 @@
-"""Making a store from a ledger: members a second, each with one entry, of a board with one window
-and one column."""
+"""Rebuilding a store from a ledger: members per second, for a board with one window and one column,
+in which each member has one entry."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ AT_MS = 1_790_000_000_000
 
 
 async def _begin(url: str) -> None:
-    """Run a sink once, so that it creates the tables with a board."""
+    """Run a sink once, so that it creates the tables for a board."""
     async with laurels.open_async("memory:") as lb:
         await lb.create(laurels.Board("b", changes="1d"))
         await sink(lb, url, until_end=True)[0].run()
@@ -42,7 +42,7 @@ def _rows(members: int) -> Iterator[list[Row]]:
 
 
 def fill(url: str, members: int) -> None:
-    """Write entries into the table, without events."""
+    """Write entries directly into the table, without events."""
     asyncio.run(_begin(url))
     dialect, prefix = dialect_of(url)
     tables = Tables(dialect, prefix)
@@ -54,12 +54,12 @@ def fill(url: str, members: int) -> None:
 
 
 def timed(url: str, into: str) -> tuple[int, float, float]:
-    """Make the board; return the members, the elapsed seconds, and the processor seconds of this
-    process."""
+    """Rebuild the board; return its number of members, the elapsed seconds, and the processor
+    seconds of this process."""
     with closing(LedgerReader(*dialect_of(url))) as reader:
         reader.open()
         with closing(config.portable(into, create=True)) as store:
             began, spent = time.perf_counter(), time.process_time()
             (made,) = rebuild(reader, store.copies)
-            assert not made.was_done, f"{into} has the board already"
+            assert not made.was_done, f"{into} already has the board"
             return made.entries, time.perf_counter() - began, time.process_time() - spent

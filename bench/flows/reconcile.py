@@ -1,10 +1,11 @@
-"""Reconciling a ledger with its store while events are counted: completeness and speed.
+"""Reconciling a ledger with its store while events are counted: whether all differences are mended,
+and how fast.
 
     python -m bench.flows.reconcile postgresql://USER@HOST/DATABASE sqlite:///FILE
 
-The tables of the prefix `bench_` are created and dropped. Events come at a steady rate and a sink
-runs; then entries of one side are changed at random, and `reconcile` corrects that side. Members
-whose entries are changed in the store get no events, which would be added to the change.
+It creates and drops tables with the prefix `bench_`. Events come at a steady rate, and a sink is
+running. Then random entries on one side are changed, and `reconcile` mends that side. Members whose
+entries are changed in the store get no events, because these would be added to the wrong scores.
 """
 
 import argparse
@@ -36,7 +37,7 @@ CHANGES = (
 
 
 class Outcome(Struct):
-    """The result of one direction."""
+    """The result for one side that was mended."""
 
     events: float
     corrupted: int = 0
@@ -46,7 +47,7 @@ class Outcome(Struct):
 
 
 class Run:
-    """A board with a steady rate of events, its sink, and corrupted entries."""
+    """A board with events at a steady rate, its sink, and corrupted entries."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, url: str, members: int, rate: int) -> None:
         self._lb = lb
@@ -65,7 +66,7 @@ class Run:
             await self._lb.submit_many("b", [(name, 1) for name in some])
 
     async def events(self) -> None:
-        """Submit events at the rate, until cancelled."""
+        """Submit events at the rate until the task is cancelled."""
         size, loop = int(self._rate * STEP_SECONDS), asyncio.get_running_loop()
         began, step = loop.time(), 0
         while True:
@@ -78,7 +79,7 @@ class Run:
             await asyncio.sleep(max(0.0, began + step * STEP_SECONDS - loop.time()))
 
     def corrupt(self, side: Side, count: int) -> int:
-        """Change entries of so many members; return the number of changed entries."""
+        """Corrupt the entries of this many members; return the number of changed entries."""
         if side == "store":
             chosen = self._random.sample(self._quiet, count)
             self._change_store(chosen)
@@ -107,13 +108,13 @@ class Run:
                 store._fold.index.mend(key, MendRanking(0, 0, 0, *key[1:], *rows))
 
     async def wrong(self) -> int:
-        """The number of members whose total differs from the sum of their events."""
+        """The number of members whose total is not the sum of their events."""
         found = {e.member: e.score async for e in self._lb.export("b", window="all")}
         return sum(found.get(name) != total for name, total in self._totals.items())
 
 
 async def measured(url: str, side: Side, members: int, rate: int, corruptions: int) -> Outcome:
-    """Correct one side while events are counted, and count the wrong entries at the end."""
+    """Mend one side while events are counted, and count the wrong entries at the end."""
     async with laurels.open_async("memory:") as lb:
         await lb.create(laurels.Board("b", windows=["all", "month"], changes="1h"))
         run = Run(lb, url, members, rate)
@@ -146,7 +147,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("urls", nargs="+", metavar="URL")
     parser.add_argument("--members", type=int, default=20_000)
-    parser.add_argument("--rate", type=int, default=5_000, help="events a second")
+    parser.add_argument("--rate", type=int, default=5_000, help="the number of events per second")
     parser.add_argument("--corruptions", type=int, default=1_000, help="of each side")
     parsed = parser.parse_args()
     print(describe(Path(gettempdir())).line())

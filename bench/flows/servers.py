@@ -1,4 +1,4 @@
-"""The databases that the bench starts, with their default memory settings."""
+"""The databases that the bench starts, with their default settings for memory."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,14 +10,14 @@ MORE = ("/usr/sbin", "/usr/local/sbin")
 
 
 class LargePostgres(Postgres):
-    """PostgreSQL with its default memory."""
+    """A PostgreSQL server with its default memory."""
 
     def command(self) -> Sequence[str]:
         return [*super().command(), "-c", "shared_buffers=128MB"]
 
 
 class LargeMariaDB(MariaDB):
-    """MariaDB with its default memory."""
+    """A MariaDB server with its default memory."""
 
     def command(self) -> Sequence[str]:
         memory = ("--innodb-buffer-pool-size=128M", "--innodb-log-file-size=96M")

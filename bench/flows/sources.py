@@ -1,6 +1,7 @@
-"""Events counted a second from a stream, beside a hand-written loop with the same client.
+"""Events counted per second from a stream, compared with a loop written by hand for the same client
+library.
 
-Both count into a folder, in the same batches, each durable together with its position.
+Both write to a folder in the same batches, each of which is durable together with its position.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ Loop: TypeAlias = Callable[[laurels.AsyncLeaderboards], Awaitable[None]]
 
 
 class _Event(msgspec.Struct, frozen=True):
-    """A message, declared with the fields that the loop reads."""
+    """A message, with only the fields that the loop by hand reads."""
 
     board: str
     member: str
@@ -64,7 +65,7 @@ def fill_redis(server: Server, count: int, members: int) -> str:
 
 
 async def _timed(folder: Path, count: int, loop: Loop) -> float:
-    """Return the events a second that a loop counts into a new folder."""
+    """Return the events per second that a loop counts into a new folder."""
     async with laurels.open_async(folder) as lb:
         await lb.create(laurels.Board("b"))
         began = time.perf_counter()
@@ -72,12 +73,12 @@ async def _timed(folder: Path, count: int, loop: Loop) -> float:
         seconds = time.perf_counter() - began
         counted = (await lb.stats("b")).offset
         if (await lb.count("b")) == 0 or not counted:
-            raise RuntimeError("the loop counted nothing")
+            raise RuntimeError("the loop has counted no events")
     return count / seconds
 
 
 async def ours(address: str, folder: Path, count: int) -> float:
-    """Return the events a second of a source that runs to the end of its stream."""
+    """Return the events per second of a source that reads its stream to the end."""
 
     async def loop(lb: laurels.AsyncLeaderboards) -> None:
         reader = open_reader(address, sleep=asyncio.sleep, stdin=lambda _: b"", run="bench")
@@ -101,7 +102,7 @@ async def ours(address: str, folder: Path, count: int) -> float:
 
 
 async def by_hand_nats(server: NatsServer, folder: Path, count: int) -> float:
-    """Return the events a second of a loop over a pull consumer of nats-py."""
+    """Return the events per second of a loop with a pull consumer of nats-py."""
 
     async def loop(lb: laurels.AsyncLeaderboards) -> None:
         client = await nats.connect(server.url)
@@ -125,7 +126,7 @@ async def by_hand_nats(server: NatsServer, folder: Path, count: int) -> float:
 
 
 async def by_hand_redis(server: Server, folder: Path, count: int) -> float:
-    """Return the events a second of a loop over XREAD of valkey-glide."""
+    """Return the events per second of a loop with XREAD of valkey-glide."""
 
     async def loop(lb: laurels.AsyncLeaderboards) -> None:
         address = NodeAddress("127.0.0.1", server.port)

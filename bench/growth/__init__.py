@@ -1,1 +1,2 @@
-"""The cost of an operation as a board grows, beside the cost of memory as it grows."""
+"""The cost of an operation as a board grows, compared with the cost of a memory access as the
+memory grows."""

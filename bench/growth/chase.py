@@ -1,8 +1,7 @@
-"""The cost of a random read on this machine, by the size of the memory block.
+"""The cost of a random read on this machine, by the size of the block of memory.
 
-A ring leads through all cache lines of a block in random order. Each read returns the place of the
-next one, so nothing can be prefetched. The block is allocated with malloc, like the engine's
-memory.
+A ring links all cache lines of a block in random order. Each read returns the location of the next
+one, so the processor cannot prefetch it. The block comes from malloc, like the engine's memory.
 """
 
 import ctypes
@@ -51,20 +50,20 @@ void drop(uint64_t *ring) { free(ring); }
 
 
 class Ring:
-    """A block, and the line of the next read."""
+    """A block of memory with such a ring, and the line to read next."""
 
     def __init__(self, library: ctypes.CDLL, block: int) -> None:
         self._library, self._block = library, ctypes.c_void_p(block)
         self._at = ctypes.c_uint64(0)
 
     def nanoseconds(self, reads: int) -> float:
-        """Return the mean processor time of a number of reads, in nanoseconds."""
+        """Return the mean processor time of this many reads, in ns."""
         spent = self._library.walk(self._block, ctypes.c_uint64(reads), ctypes.byref(self._at))
         return float(spent)
 
 
 class Chase:
-    """The compiled program; its file is deleted after loading."""
+    """The compiled program for the reads. Its file is deleted after it is loaded."""
 
     def __init__(self) -> None:
         with tempfile.TemporaryDirectory(prefix="laurels-bench-") as folder:
@@ -79,8 +78,8 @@ class Chase:
 
     @contextmanager
     def ring(self, nbytes: int) -> Iterator[Ring]:
-        """Return a ring over a block of a number of bytes. Raises MemoryError if there is no room
-        for it."""
+        """Return a ring through a block of this many bytes. Raise MemoryError if there is not
+        enough memory."""
         block = self._library.ring(ctypes.c_uint64(max(2, nbytes // LINE_BYTES)))
         if block is None:
             raise MemoryError(f"no room for a block of {nbytes:,} bytes")

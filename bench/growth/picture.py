@@ -56,8 +56,8 @@ def picture(samples: Sequence[Sample], machine: str) -> str:
 
 
 class Plane(msgspec.Struct, frozen=True):
-    """The positions of sizes and costs on the page; the cost axis begins and ends at powers
-    of ten."""
+    """The coordinates of sizes and costs in the picture. The axis of costs begins and ends at
+    powers of ten."""
 
     sizes: tuple[int, ...]
     low: int
@@ -121,7 +121,7 @@ def _line(plane: Plane, stroke: Stroke, costs: Costs) -> str:
 
 
 def _labels(plane: Plane, lines: Mapping[str, Costs]) -> Iterator[str]:
-    """Draw each line's name and last cost at its end, moved down where two labels would overlap."""
+    """Draw each line's name and last cost at its end, moved down if labels would overlap."""
     ends = sorted((plane.y(list(line.values())[-1]), name) for name, line in lines.items())
     x, lowest = _WIDTH - _RIGHT + 14, 0.0
     for at, name in ends:

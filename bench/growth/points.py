@@ -1,8 +1,8 @@
 """The cost of a rank and of an update in the engine at one size, and of a random read there.
 
-Members are drawn uniformly, and each run uses other members, so that the caches hold no more of
-them than the size of the board allows. All figures are processor time: they include waiting for
-memory, and exclude the time that other programs took from the core.
+Members are drawn uniformly, and each run uses other members, so that caches have no more of them
+than the size of the board allows. All figures are processor time, which includes waiting for memory
+and excludes the time of other programs.
 """
 
 import gc
@@ -34,8 +34,8 @@ MACHINE = "this machine, in as many bytes"
 def measure_points(
     board: EngineBoard, population: Population, chase: Chase, calls: int, runs: int
 ) -> list[Sample]:
-    """Return the nanoseconds of each operation, measured `runs` times in turns after an unrecorded
-    run."""
+    """Return the ns of each operation, from `runs` alternating measurements after one that is not
+    recorded."""
     figures: dict[str, list[float]] = {name: [] for name in (RANK, UPDATE, BATCHED, READ)}
     works = _works(board, population, calls)
     with chase.ring(board.nbytes()) as ring:
@@ -60,7 +60,7 @@ Work = tuple[int, Callable[[int], Task]]
 
 
 def _works(board: EngineBoard, population: Population, calls: int) -> dict[str, Work]:
-    """Return the number of operations in a run, and the prepared run."""
+    """Return for each operation how many a run does, and the prepared run."""
 
     def ranks(run: int) -> Task:
         return board.rank(population.sample(calls, seed=100 + run))

@@ -1,9 +1,10 @@
-"""A check that a cost grows no faster than the logarithm and the steps from cache to memory.
+"""Check that a cost grows no faster than the logarithm of the size plus the cost of reading larger
+memory.
 
 The work of an operation may grow from that of the smallest board with the logarithm of the number
-of members. In addition, a random read in a block of the board's size is allowed for each binary
-digit of the number of members: the cost of a search in which every step misses the cache. The share
-is the measured cost, divided by the allowed one; it must not exceed 1 at any size.
+of members. In addition, it may take one random read, in a block of the board's size, for each
+binary digit of that number: the cost of a search in which every step misses the cache. The share is
+the measured cost divided by the allowed one. It must not exceed 1 at any size.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ Costs = Mapping[int, float]
 
 
 def lines_of(samples: Sequence[Sample]) -> dict[str, dict[int, float]]:
-    """Return the medians of each line by members, in ascending order."""
+    """Return the medians of each line by the number of members, in ascending order."""
     lines: dict[str, dict[int, float]] = {}
     for sample in samples:
         if sample.question.group == TABLE:
@@ -29,7 +30,7 @@ def lines_of(samples: Sequence[Sample]) -> dict[str, dict[int, float]]:
 
 
 def growth_outcomes(samples: Sequence[Sample]) -> list[Outcome]:
-    """Return the outcomes for a rank and an update, if there are two sizes or more."""
+    """Return the outcomes for a rank and an update, if at least two sizes were measured."""
     lines = lines_of(samples)
     reads = lines.get(READ, {})
     return [
@@ -38,15 +39,14 @@ def growth_outcomes(samples: Sequence[Sample]) -> list[Outcome]:
 
 
 def shares(costs: Costs, reads: Costs) -> dict[int, float]:
-    """Return the measured cost as a share of the allowed one by size, except for the smallest
-    size."""
+    """Return the share by size: the measured cost divided by the allowed one. The smallest size has
+    none."""
     work = _work(costs)
     return {size: costs[size] / (work[size] + log2(size) * reads[size]) for size in list(costs)[1:]}
 
 
 def _work(costs: Costs) -> dict[int, float]:
-    """Return the cost of an operation if it grew from the smallest board's with the logarithm
-    alone."""
+    """Return the cost at a size if it grew from the smallest board's only with the logarithm."""
     smallest = next(iter(costs), 0)
     return {size: costs[smallest] * log(size) / log(smallest) for size in costs}
 

@@ -1,6 +1,6 @@
 """`python -m bench.http`: measure the service, print the tables, write the JSON.
 
-Servers run on the first core, the load generator on the last; all of it on this machine.
+Servers run on the first core of this machine, and the load generator on the last.
 
 example: python -m bench.http --quick --json quick.json
 """
@@ -77,13 +77,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.http", description=says, epilog=f"example: {example}"
     )
-    parser.add_argument("--quick", action="store_true", help="100k members, three minutes, rougher")
+    parser.add_argument("--quick", action="store_true", help="100k members, 3 minutes, less exact")
     parser.add_argument(
         "--only", type=_chosen, default=EVERYONE, metavar=",".join(get_args(Chosen))
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="default: in bench/results")
     parser.add_argument(
-        "--folder", type=Path, default=RESULTS, help="where the durable peers write, for the time"
+        "--folder", type=Path, default=RESULTS, help="for files of the durable peers"
     )
     return parser
 

@@ -1,14 +1,14 @@
-"""A steady writer and the readers of a live feed, in one separate process.
+"""Writers at a steady pace and the readers of a live feed, in one process of their own.
 
-`python -m bench.http.crowd` reads its task from standard input (`Asked`, one line of JSON) and
+`python -m bench.http.crowd` reads its task from the standard input (`Asked`, a line of JSON), and
 prints `ready` when all streams have their list. After the next line of input it writes at a steady
-pace, until its time is over or its input ends, and prints the result (`Heard`).
+pace, until its time is over or its input ends. Then it prints the result (`Heard`).
 
-A *marker*, a new member for every crowd, is at the top of the board and gets a point with every
-batch, so that its score numbers the batches. The delay of a batch at a stream lasts from the
-sending of the POST to the arrival of the first change with the marker's score of that batch or of a
-later one. Sending, receiving and reading the clock are in one process, so no delay includes a
-switch between two interpreters.
+A new member for every crowd, the *marker*, is at the top of the board. It gets a point with every
+batch, so that its score is the number of the batch. The delay of a batch at a stream is the time
+from sending the POST to the arrival of the first change in which the marker's score is that of this
+batch or of a later one. The same process sends, receives and reads the clock, so no delay includes
+a switch between two interpreters.
 """
 
 import asyncio
@@ -36,8 +36,8 @@ _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The task of a crowd. `live` is the path of the feed, read by `streams` streams; with streams
-    there is one writer, so that batches are applied in the order in which they are sent."""
+    """The task of a crowd. `streams` streams read the feed at the path `live`. With streams there
+    is only one writer, so that batches are applied in the order of sending."""
 
     port: int
     path: str
@@ -54,12 +54,12 @@ class Heard(msgspec.Struct, frozen=True):
     """The result of a crowd."""
 
     batches: int
-    """The number of batches that were sent, each answered with success."""
+    """The number of batches that were sent and answered with success."""
     seconds: float
     frames: int
     p50_ms: float
     p99_ms: float
-    """The delays of all batches at all streams; 0 without streams."""
+    """Percentiles of the delays of all batches at all streams; 0 without streams."""
 
 
 class _Scored(msgspec.Struct, frozen=True):
@@ -68,8 +68,8 @@ class _Scored(msgspec.Struct, frozen=True):
 
 
 class _Frame(msgspec.Struct, frozen=True):
-    """A frame of the feed. A `top` has entries; a `change` has the marker among the entered or
-    scored members."""
+    """A frame of the feed. In a `top`, the marker is among the entries; in a `change`, it is among
+    the entered or the scored members."""
 
     entries: list[_Scored] = []
     entered: list[_Scored] = []
@@ -84,21 +84,21 @@ _read_frame = msgspec.json.Decoder(_Frame).decode
 
 
 class Marker(NamedTuple):
-    """A member above all others, also those of earlier crowds, and its initial score."""
+    """A member above all others, including the markers of earlier crowds, and its first score."""
 
     name: str
     score: int
 
     @classmethod
     def of_now(cls) -> Self:
-        """Return a marker for the current time, in microseconds since 1970: later ones are
-        higher."""
+        """Return a marker whose score is the current time in µs since 1970, so that later markers
+        are higher."""
         score = time.time_ns() // 1_000
         return cls(f"marker-{score}", score)
 
 
 class Stream(asyncio.Protocol):
-    """One reader of the feed; `waits` are shared by all readers."""
+    """One reader of the feed. All readers add their delays to the same `waits`."""
 
     def __init__(
         self, asked: Asked, marker: Marker, sent: "array[float]", waits: "array[float]"
@@ -109,9 +109,9 @@ class Stream(asyncio.Protocol):
         self._waits = waits
         self._buffer = b""
         self.first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Set when the marker is at the top of the list."""
+        """Done when the marker is at the top of the list."""
         self.shown = 0
-        """The number of batches that this stream has received."""
+        """The number of the newest batch that this stream has received."""
         self.frames = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -120,7 +120,7 @@ class Stream(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         now = time.perf_counter()
-        # A frame is a chunk; the line of its length precedes `event:` and is skipped.
+        # Each frame is a chunk. The line with its length comes before `event:` and is skipped.
         *frames, self._buffer = (self._buffer + data).split(b"\n\n")
         for frame in frames:
             _, found, document = frame.partition(b"\ndata: ")
@@ -145,8 +145,7 @@ class Stream(asyncio.Protocol):
 
 
 class Writer(asyncio.Protocol):
-    """One connection that sends one body after the other, each when the previous one is
-    answered."""
+    """One connection, which sends a body after the previous one is answered."""
 
     def __init__(self, asked: Asked) -> None:
         self._head = f"POST {asked.path} HTTP/1.1\r\nHost: {HOST}\r\n"
@@ -192,7 +191,7 @@ class Crowd:
         self._bodies = _bodies(asked, self._marker)
 
     async def gather(self) -> None:
-        """Open the writers, put the marker at the top, and open the streams; return when each has
+        """Open the writers, submit the marker, and open the streams. Return when each stream has
         its list."""
         loop, asked = asyncio.get_running_loop(), self._asked
         for _ in range(asked.writers):
@@ -216,7 +215,7 @@ class Crowd:
         return stream
 
     async def write(self, over: asyncio.Event) -> Heard:
-        """Send the batches when they are due; return when every stream has received the last
+        """Send the batches when they are due. Return when every stream has received the last
         one."""
         began = time.perf_counter()
         due = self._due(began)
@@ -239,7 +238,7 @@ class Crowd:
     async def _share(
         self, writer: Writer, due: Iterator[tuple[float, bytes]], over: asyncio.Event
     ) -> None:
-        """Send batches of the shared queue until it is empty."""
+        """Send batches from the shared queue until it is empty."""
         for moment, body in due:
             await _until(moment, over)
             if over.is_set():
@@ -251,19 +250,20 @@ class Crowd:
         deadline = time.perf_counter() + _LAST_SECONDS
         while any(stream.shown < len(self._sent) for stream in self._streams):
             if time.perf_counter() > deadline:
-                raise TimeoutError("the last batch was not shown by every stream")
+                raise TimeoutError("not every stream has received the last batch")
             await asyncio.sleep(_POLL_SECONDS)
 
 
 def percentile_ms(waits: Sequence[float], percent: int) -> float:
-    """Return the percentile of the delays in milliseconds (nearest rank); 0 for none."""
+    """Return a percentile of delays in ms (nearest rank), 0 if there are none."""
     if not waits:
         return 0.0
     return 1e3 * sorted(waits)[-(-len(waits) * percent // 100) - 1]
 
 
 def _bodies(asked: Asked, marker: Marker) -> list[bytes]:
-    """Return the encoded batches of the whole time; with streams each contains the marker."""
+    """Return the encoded batches for the whole time. With streams, each batch has an event of the
+    marker."""
     count = int(asked.seconds * asked.events_a_second / asked.batch)
     point = [(marker.name, 1)] if asked.streams else []
     traffic = Population(asked.members, 0).traffic("zipf", count * (asked.batch - len(point)))
@@ -272,7 +272,7 @@ def _bodies(asked: Asked, marker: Marker) -> list[bytes]:
 
 
 async def _until(due: float, over: asyncio.Event) -> None:
-    """Wait until an instant, or until the end of the run."""
+    """Wait until an instant or, if it is earlier, the end of the run."""
     left = due - time.perf_counter()
     if left > 0 and not over.is_set():
         try:

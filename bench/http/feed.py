@@ -1,4 +1,5 @@
-"""The live feed beside a steady writer, and that writer beside other queries."""
+"""The live feed while events arrive at a steady pace, and these events while other queries are
+answered."""
 
 import subprocess
 import sys
@@ -43,7 +44,7 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 def paces(effort: HttpEffort) -> list[Pace]:
-    """Return a fast board with few streams, and a slow one with many."""
+    """Return the two cases: fast updates with few streams, and slow ones with many."""
     return [
         Pace(effort.streams, 20, 5_000, 50),
         Pace(effort.many_streams, 100, 500, 50),
@@ -51,7 +52,7 @@ def paces(effort: HttpEffort) -> list[Pace]:
 
 
 class Assembled:
-    """A crowd that is ready to begin."""
+    """A process of `bench.http.crowd` that is ready to begin."""
 
     def __init__(self, asked: Asked, core: int) -> None:
         with on_core(core):
@@ -65,17 +66,17 @@ class Assembled:
             self._say(msgspec.json.encode(asked).decode())
             assert self._child.stdout is not None
             if self._child.stdout.readline() != "ready\n":
-                raise RuntimeError("the crowd could not gather")
+                raise RuntimeError("the crowd could not open its connections")
         except BaseException:
             self.close()
             raise
 
     def begin(self) -> None:
-        """Tell the crowd to begin writing."""
+        """Make the crowd begin to write."""
         self._say("begin")
 
     def heard(self, *, at_once: bool = False) -> Heard:
-        """Return the result of the crowd when its time is over, or earlier if it is told to end."""
+        """Return the crowd's result when its time is over; with `at_once`, end it now."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         if at_once:
@@ -113,7 +114,8 @@ class Assembled:
 
 
 def writing_beside(effort: HttpEffort, core: int, say: Callable[[str], None]) -> Beside:
-    """Return a context manager in which a peer receives events at a steady pace."""
+    """Return a function for context managers during which a peer receives events at a steady
+    pace."""
 
     @contextmanager
     def beside(peer: HttpPeer) -> Iterator[None]:

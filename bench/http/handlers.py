@@ -1,7 +1,7 @@
-"""Handlers without work: the cost of granian, and of falcon on granian, by themselves.
+"""Handlers that do nothing: the cost of granian alone, and of falcon on granian.
 
-`python -m bench.http.handlers rsgi|falcon PATH PORT` serves one until SIGTERM. The body of a POST
-is read; every answer is the same 200 bytes of JSON.
+`python -m bench.http.handlers rsgi|falcon PATH PORT` serves one of them until SIGTERM. The body of
+a POST is read. Every answer is the same JSON of 200 bytes.
 """
 
 import asyncio

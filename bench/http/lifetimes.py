@@ -1,4 +1,4 @@
-"""The time in which a server becomes ready, and in which it ends while its feed is read."""
+"""How long a server takes to become ready, and to end while streams are open."""
 
 import socket
 import time
@@ -21,7 +21,7 @@ _LAST_EVENT = b"event: end"
 def measure_lifetimes(
     laurels: Laurels, effort: HttpEffort, folder: Path, core: int, say: Callable[[str], None]
 ) -> list[Sample]:
-    """Stop the server and start it again, once a round; it is stopped at the end."""
+    """Stop the server and start it again in each round; at the end it is stopped."""
     group = "Start and end"
     say(group)
     rounds: list[list[Figure]] = []
@@ -43,15 +43,15 @@ def measure_lifetimes(
 
 
 def start_on_empty(folder: Path, core: int) -> float:
-    """Return the seconds from the start of the command to the first `/readyz` that is 200."""
+    """Start the server without boards; return the seconds until `/readyz` is answered with 200."""
     began = time.perf_counter()
     with Laurels(folder, core):
         return time.perf_counter() - began
 
 
 def end_watched(laurels: Laurels, streams: int) -> float:
-    """Return the seconds from SIGTERM to the end of the process, with a number of open streams.
-    Raises AssertionError if a stream gets no event about the end."""
+    """Return the seconds from SIGTERM to the end of the process, with this many open streams. Raise
+    AssertionError if a stream gets no event about the end."""
     with _watching(laurels, streams) as sockets:
         elapsed = laurels.close()
         for stream in sockets:

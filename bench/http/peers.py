@@ -1,4 +1,4 @@
-"""The peers over HTTP: laurels, handlers without work, and FastAPI over Redis."""
+"""The peers over HTTP: laurels, handlers that do nothing, and FastAPI over Redis."""
 
 import sys
 import sysconfig
@@ -26,7 +26,7 @@ _MEMBERS_AT_ONCE = 1_000
 
 
 class Paths(msgspec.Struct, frozen=True):
-    """The paths of a peer; the one of `standing` is followed by the member."""
+    """The paths of a peer; `standing` is the beginning of a path that ends with the member."""
 
     single: str
     batch: str
@@ -37,7 +37,7 @@ class Paths(msgspec.Struct, frozen=True):
 class HttpPeer(Peer, Protocol):
     @property
     def rival(self) -> str:
-        """The name of the peer in lines of ratios; empty for laurels itself."""
+        """The name of the peer in lines of ratios; it is empty for laurels itself."""
         ...
 
     @property
@@ -48,21 +48,21 @@ class HttpPeer(Peer, Protocol):
 
     @property
     def pids(self) -> Sequence[int]:
-        """The processes whose processor time counts for a request."""
+        """The processes whose processor time is measured."""
         ...
 
     def use(self) -> None:
-        """Switch the peer to its settings."""
+        """Apply the settings of this peer to its server."""
         ...
 
     def scores(self, members: Sequence[str]) -> list[int] | None:
-        """Return the current scores, 0 for absent members, for verification. None if the peer
+        """Return the current scores for verification, 0 for absent members. Return None if the peer
         stores nothing."""
         ...
 
 
 class Laurels:
-    """`laurels serve` on a folder, with one board of the window `all`."""
+    """`laurels serve` on a folder, with one board with the window `all`."""
 
     ours = True
     name = "laurels"
@@ -139,7 +139,7 @@ class Laurels:
 
 
 class Handler:
-    """A handler without work, on the same server as laurels."""
+    """A handler that does nothing, on the same server program as laurels."""
 
     ours = False
     name = "a handler that does nothing"
@@ -171,7 +171,7 @@ class Handler:
 
 
 class RedisService:
-    """FastAPI on uvicorn with a Redis server, both on the core of the servers."""
+    """FastAPI on uvicorn, and a Redis server, both on the core of the servers."""
 
     def __init__(self, folder: Path, core: int) -> None:
         folder.mkdir()
@@ -184,7 +184,7 @@ class RedisService:
             self._running = stack.pop_all()
 
     def load(self, population: Population) -> None:
-        """Load every member into the sorted set, and switch on the append-only file afterwards."""
+        """Load every member into the sorted set, and then switch on the append-only file."""
         RedisStore(self.redis).load(population)
         self.redis.use("everysec")
 
@@ -222,7 +222,7 @@ class RedisPeer:
 
 
 def ask(port: int, method: str, path: str, body: object = None) -> Any:
-    """Return the decoded answer of a server. Raises AssertionError unless it is a success."""
+    """Return the decoded answer of a server. Raise AssertionError if it is not a success."""
     connection = HTTPConnection(HOST, port, timeout=_ASK_SECONDS)
     try:
         connection.request(method, path, msgspec.json.encode(body), _JSON)

@@ -1,4 +1,4 @@
-"""Processes that the bench starts: their cores, their processor time, their end."""
+"""Processes that the bench starts: their cores, their processor time, and how they end."""
 
 import os
 import signal
@@ -23,14 +23,14 @@ _OWN_SETTINGS = "LAURELS_"
 
 
 class Cores(NamedTuple):
-    """The assignment of cores: servers (also Redis) on one core, clients on another."""
+    """The assignment of cores: servers (including Redis) run on one, clients on another."""
 
     server: int
     load: int
 
 
 def two_cores() -> Cores | None:
-    """Return the first and the last core that this process may use; None if there is only one."""
+    """Return the first and the last core that this process may use, None if there is only one."""
     usable = os.sched_getaffinity(0)
     return Cores(min(usable), max(usable)) if len(usable) > 1 else None
 
@@ -47,8 +47,8 @@ def on_core(core: int) -> Iterator[None]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the processor time of a process and its ended children so far, including the
-    kernel's."""
+    """Return the processor time so far of a process and its children that have ended, including
+    time in the kernel."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     # utime, stime and those of children that have ended (proc(5), fields 14 to 17)
     spent = sum(map(int, fields[11:15])) / _TICKS_A_SECOND
@@ -56,8 +56,8 @@ def cpu_seconds(pid: int) -> float:
 
 
 def wait_until_idle(pids: Sequence[int]) -> None:
-    """Wait until no thread of these processes has used processor time for a while, so that all
-    requests are done."""
+    """Wait until these processes have used no processor time for a while, so that all requests are
+    finished."""
     deadline = time.monotonic() + _IDLE_SECONDS
     looks = 0
     while looks < _IDLE_LOOKS:
@@ -78,10 +78,11 @@ def _children(pid: int) -> Iterator[int]:
 
 
 class Serving:
-    """A server process on a free port of this machine, from its start to its end."""
+    """A server process on a free port of this machine."""
 
     def __init__(self, command: Sequence[str | Path], core: int, log: Path, *, ready: str) -> None:
-        """`command` is followed by the port. Returns when a GET of `ready` is answered with 200."""
+        """Start `command` with a port as its last argument. Return when a GET of `ready` is
+        answered with 200."""
         self.port = _free_port()
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(_OWN_SETTINGS)

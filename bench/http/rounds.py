@@ -1,4 +1,4 @@
-"""Rounds of load that alternate between peers: first maximum load, then half of it."""
+"""Rounds of load that alternate between peers, each with the maximum load and then half of it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,17 +16,17 @@ from bench.timing import Question, Sample, Unit
 Beside: TypeAlias = Callable[[HttpPeer], AbstractContextManager[object]]
 Figure: TypeAlias = tuple[str, Unit, float]
 
-# At half load a connection waits before each request, so that a cycle takes twice as long as at the
-# highest load. The wait depends on the latency at half load, which is estimated until the first
-# round has measured it.
+# At half load, a connection waits before each request, so that request and wait together take twice
+# as long as a request at maximum load. The length of the wait depends on the latency at half load,
+# which is a guess until the first round has measured it.
 _FIRST_GUESS = 0.25
 _LEAST_WAIT = 0.5
 _BUSY_SECONDS = 5.0
-"""The seconds of a load for which a shorter one was not answered at all."""
+"""The length of a load, in seconds, after a shorter one has ended without any answer."""
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One kind of request to all peers: a table."""
+    """One kind of request, which all peers get. It has a table of its own."""
 
     group: str
     requests: Requests
@@ -35,14 +35,14 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """The load of one run, and the processor time that it cost the peer."""
+    """The load of one run, and the processor time that the peer used."""
 
     load: wrk.Load
     cpu_seconds: float
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """The figures of one round for one peer."""
+    """The results of one peer in one round."""
 
     most: Run
     half: Run
@@ -62,7 +62,7 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Rounds:
-    """Sends the requests of one case to the peers after the other."""
+    """Loads of one case at a time, which the peers get in turn."""
 
     def __init__(self, effort: HttpEffort, load_core: int, say: Callable[[str], None]) -> None:
         self._effort = effort
@@ -72,7 +72,7 @@ class Rounds:
     def measure(
         self, case: Case, peers: Sequence[HttpPeer], beside: Beside = nullcontext
     ) -> list[Sample]:
-        """Return the figures of all rounds after the first. `beside` is the additional load on a
+        """Return the figures of all rounds except the first. `beside` puts an additional load on a
         peer meanwhile."""
         self._say(case.group)
         answering = [_FIRST_GUESS for _ in peers]
@@ -100,11 +100,12 @@ class Rounds:
         return Turn(most, half, took)
 
     def _run(self, case: Case, peer: HttpPeer, seconds: float, wait_ms: float = 0) -> Run:
-        """Load a peer for a number of seconds; for longer if nothing is answered in that time."""
+        """Load a peer for this many seconds or, if nothing is answered in that time, again for
+        longer."""
         try:
             return self._load(case, peer, seconds, wait_ms)
         except wrk.NothingAnswered:
-            wait_until_idle(peer.pids)  # requests that were sent may still count
+            wait_until_idle(peer.pids)  # requests without an answer may still be counted
             return self._load(case, peer, _BUSY_SECONDS, wait_ms)
 
     def _load(self, case: Case, peer: HttpPeer, seconds: float, wait_ms: float) -> Run:
@@ -127,7 +128,7 @@ class Rounds:
 
 
 class Watched:
-    """The scores of the members that get most events, before and after a run of writes."""
+    """The scores of the members with most events, before and after a run of writes."""
 
     def __init__(self, requests: Requests, peer: HttpPeer) -> None:
         self._requests = requests
@@ -135,8 +136,8 @@ class Watched:
         self._before = peer.scores(requests.watched)
 
     def check(self, load: wrk.Load) -> None:
-        """Check that every member has gained exactly the points of its events; events in progress
-        at the end of the run may be missing. Raises AssertionError."""
+        """Check that every member has gained the points of its events, except for events in
+        progress at the end of the run. Raise AssertionError otherwise."""
         if self._before is None:
             return
         wait_until_idle(self._peer.pids)
@@ -150,7 +151,7 @@ class Watched:
                 raise AssertionError(f"{member} gained {-lacks} more than was sent to it")
             missing += lacks
         if missing > (load.sent - load.answered) * self._requests.largest:
-            raise AssertionError(f"{missing} of what was answered is missing from the scores")
+            raise AssertionError(f"{missing} points of answered requests are missing")
 
 
 def samples_of(

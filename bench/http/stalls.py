@@ -1,9 +1,9 @@
-"""The delay that one caller can cause for others: `/healthz` beside single large requests, a feed
-beside 900 feeds of one token, and open streams after their key is revoked.
+"""By how much one caller can delay others: `/healthz` during single large requests, a feed beside
+900 feeds of one token, and open streams after their key is revoked.
 
     python -m bench.http.stalls [--rounds 5]
 
-The server is on one core, and all its clients on the other.
+The server runs on one core, and all clients on another.
 """
 
 import argparse
@@ -31,7 +31,7 @@ _PAUSE_SECONDS = 0.001
 
 
 class Caller:
-    """A client with a key, on one connection."""
+    """A client with a key and one connection."""
 
     def __init__(self, port: int, key: str) -> None:
         self.port = port
@@ -45,14 +45,14 @@ class Caller:
         return answer.status, answer.read()
 
     def made(self, verb: str, path: str, fields: object) -> Any:
-        """Return the answer to a request, which has to succeed."""
+        """Return the answer to a request, which must succeed."""
         status, content = self.ask(verb, path, json.dumps(fields).encode())
         assert status < 300, (path, status, content[:300])
         return json.loads(content) if content else None
 
 
 class Pulse:
-    """The latencies of `/healthz`, requested continuously in a separate thread."""
+    """The latencies of `/healthz`, which a thread requests without pause."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -83,7 +83,7 @@ class Pulse:
 
 
 def bodies() -> Iterator[tuple[str, str, str, bytes]]:
-    """Return the requests: a description, the method, the path and the body of each."""
+    """Return the requests as a description, the method, the path and the body."""
     scores = "/v1/boards/b/scores"
     out_of_range = [{"member": f"m{i}", "value": 2**60} for i in range(EVENTS)]
     pairs = [{"member": f"m{i}", "value": [1, 2]} for i in range(EVENTS)]
@@ -104,7 +104,7 @@ def bodies() -> Iterator[tuple[str, str, str, bytes]]:
 
 
 def beside_requests(port: int, caller: Caller, rounds: int) -> Iterator[tuple[str, list[float]]]:
-    """Return the longest latency of `/healthz` beside each kind of request, round by round."""
+    """Return the longest latency of `/healthz` during each kind of request, for each round."""
     for name, verb, path, body in bodies():
         worst = []
         for _ in range(rounds):
@@ -119,7 +119,7 @@ def beside_requests(port: int, caller: Caller, rounds: int) -> Iterator[tuple[st
 
 
 class Feed:
-    """A live feed that is read."""
+    """A live feed that a thread reads."""
 
     def __init__(self, port: int, path: str, key: str) -> None:
         self._request = (
@@ -148,7 +148,7 @@ class Feed:
 async def feed_delays(
     port: int, caller: Caller, reader_key: str, *, updates: int = UPDATES
 ) -> list[float]:
-    """Return the milliseconds from an event until the feed of another key shows it."""
+    """Return for each event the ms until the feed of another key has it."""
     feed = Feed(port, "/v1/boards/b/live?limit=3&interval=20", reader_key)
     await feed.open()
     delays = []
@@ -169,8 +169,8 @@ async def feed_delays(
 
 
 async def beside_feeds(port: int, caller: Caller, reader_key: str) -> Iterator[tuple[str, Any]]:
-    """Return the delays of a feed alone, and beside 900 feeds with different limits of one
-    token."""
+    """Return the delays of a feed alone, and beside 900 feeds with different limits that one token
+    has opened."""
     alone = await feed_delays(port, caller, reader_key)
     fields = {"boards": ["b"], "subject": "greedy"}
     token = (await asyncio.to_thread(caller.made, "POST", "/v1/tokens", fields))["token"]
@@ -196,8 +196,7 @@ async def beside_feeds(port: int, caller: Caller, reader_key: str) -> Iterator[t
 
 
 async def revocations(port: int, caller: Caller, rounds: int) -> list[float]:
-    """Return the milliseconds from the answer to a revocation until the open stream of the key has
-    ended."""
+    """Return the ms from the answer to a revocation until the key's open stream has ended."""
     found = []
     for number in range(rounds):
         made = await asyncio.to_thread(caller.made, "POST", "/v1/keys", {"name": f"r{number}"})
@@ -216,8 +215,7 @@ async def revocations(port: int, caller: Caller, rounds: int) -> list[float]:
 
 @contextmanager
 def serving(folder: Path, core: int) -> Iterator[tuple[int, str]]:
-    """Return a context manager that runs a server with keys; its value is the port and the admin
-    key."""
+    """Return a context manager with a server with keys; its value is the port and the admin key."""
     laurels = [sys.executable, "-m", "laurels"]
     data = str(folder / "boards")
     subprocess.run(
@@ -246,7 +244,7 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     cores = two_cores()
     if cores is None:
-        sys.exit("this needs two cores: a server's and another")
+        sys.exit("this needs two cores, one for the server")
     with (
         TemporaryDirectory() as folder,
         serving(Path(folder), cores.server) as (port, key),

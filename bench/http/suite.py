@@ -1,4 +1,4 @@
-"""The suite of measurements over HTTP, and the peers."""
+"""All measurements over HTTP in their order, and the peers."""
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -39,19 +39,19 @@ class HttpPlan(msgspec.Struct, frozen=True):
     chosen: frozenset[Chosen]
     cores: Cores
     folder: Path
-    """The folder of the durable peers: one file system for all of them."""
+    """The folder of all durable peers, so that they use the same file system."""
     now_ms: int
     say: Callable[[str], None]
-    """A function that is called with the next measurement."""
+    """A function to call with the name of the next measurement."""
 
 
 class _Peers(msgspec.Struct, frozen=True):
-    """The peers, grouped by the measurements that they take part in."""
+    """The peers of each measurement."""
 
     laurels: list[Laurels]
     handlers: list[Handler]
     redis: list[RedisPeer]
-    """The peers from the least to the most durable. Reads are the same under every setting."""
+    """The peers, the least durable first. Reads are the same with every setting."""
 
     def writing(self) -> list[HttpPeer]:
         return [*self.laurels, *self.redis, *self.handlers]
@@ -64,7 +64,7 @@ class _Peers(msgspec.Struct, frozen=True):
 
 
 def missing(chosen: frozenset[Chosen]) -> list[str]:
-    """Return a sentence for each requirement that is not installed."""
+    """Return a sentence for each requirement that is missing."""
     lines = [] if wrk.installed() else ["wrk is not installed: apt install wrk"]
     if "fastapi" in chosen and not installed():
         lines.append("redis-server is not installed: apt install redis-server")
@@ -83,7 +83,7 @@ def software(chosen: frozenset[Chosen]) -> str:
 
 
 def measure_http(plan: HttpPlan) -> list[Sample]:
-    """Return all figures, in the order of the tables."""
+    """Return all figures in the order of the tables."""
     with ExitStack() as stack:
         population = Population(plan.effort.members, plan.now_ms)
         peers = _start(plan, population, stack)
@@ -97,7 +97,7 @@ def measure_http(plan: HttpPlan) -> list[Sample]:
 
 
 def measure_short(plan: HttpPlan) -> list[Sample]:
-    """Return the figures of single events and standings."""
+    """Return only the figures of single events and standings."""
     with ExitStack() as stack:
         population = Population(plan.effort.members, plan.now_ms)
         load = _Load(plan, population, _start(plan, population, stack))
@@ -133,7 +133,7 @@ class _Load:
         self._rounds = Rounds(plan.effort, plan.cores.load, plan.say)
 
     def all(self) -> list[Sample]:
-        """Return the cases in the order of the tables."""
+        """Return all cases in the order of the tables."""
         return [*self.events(), *self.batches(), *self.standings(), *self.tops()]
 
     def events(self) -> list[Sample]:
@@ -156,7 +156,8 @@ class _Load:
         return self._rounds.measure(case, self._peers.reading())
 
     def tops(self) -> list[Sample]:
-        """Yield the cases of a top, on an unchanging board and on a changing one."""
+        """Yield the cases of reading a top: on a board that does not change, and on one that
+        does."""
         plan, peers, many = self._plan, self._peers, self._plan.effort.connections
         same = traffic.same(plan.folder)
         still = Case("GET of the top 100", same, lambda paths: paths.top, many)

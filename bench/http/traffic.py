@@ -1,4 +1,4 @@
-"""The prepared requests of all peers: the same members and events in the same order."""
+"""The prepared requests for all peers, with the same members and events in the same order."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,19 +17,20 @@ Method: TypeAlias = Literal["GET", "POST"]
 
 
 class Requests:
-    """Lines of a file for the load generator: bodies of POST requests, or the ends of the paths of
-    GET requests."""
+    """The lines of a file for the load generator: bodies of POST requests, or the last parts of the
+    paths of GET requests."""
 
     def __init__(self, method: Method, lines: list[str], batches: list[Batch], file: Path) -> None:
         self.method: Method = method
         self.batches = batches
-        """The events of each line; empty for reads."""
+        """The events of each line; none for reads."""
         self._lines = lines
         self._file = file
         self._files: dict[str, Path] = {}
 
     def file(self, path: str) -> Path:
-        """Return the file for a path: bodies are the same for all paths, a GET is path and line."""
+        """Return the file for a path. With bodies it is the same for all paths; for GET requests
+        each line has the whole path."""
         begin = path if self.method == "GET" else ""
         if begin not in self._files:
             file = self._file.with_name(f"{self._file.name}-{len(self._files)}")
@@ -38,19 +39,20 @@ class Requests:
         return self._files[begin]
 
     def events(self, sent: int) -> Counter[str]:
-        """Return the sum for each member after so many lines, repeated from the beginning."""
+        """Return the sum of each member after this many lines, if the lines repeat from the
+        beginning."""
         whole, rest = divmod(sent, len(self.batches))
         total = {member: whole * value for member, value in totals(self.batches).items()}
         return Counter(total) + totals(self.batches[:rest])
 
     @cached_property
     def watched(self) -> list[str]:
-        """Return the members that get most events."""
+        """Return the members with most events."""
         return [member for member, _ in totals(self.batches).most_common(_WATCHED)]
 
     @cached_property
     def largest(self) -> int:
-        """Return the sum of values of the line with the greatest sum."""
+        """Return the sum of values in the line with the greatest sum."""
         return max(sum(value for _, value in batch) for batch in self.batches)
 
 
@@ -63,29 +65,29 @@ def totals(batches: Iterable[Batch]) -> Counter[str]:
 
 
 def written(events: Batch) -> list[dict[str, str | int]]:
-    """Return events in the form in which they are sent."""
+    """Return events in the JSON form of requests."""
     return [{"member": member, "value": value} for member, value in events]
 
 
 def single_events(population: Population, count: int, folder: Path) -> Requests:
-    """Return POST requests of one event each, Zipf."""
+    """Return POST requests with one event each, drawn by Zipf."""
     batches = in_batches(population.traffic("zipf", count), 1)
     lines = [msgspec.json.encode(written(batch)[0]).decode() for batch in batches]
     return Requests("POST", lines, batches, folder / "single")
 
 
 def batches_of(size: int, population: Population, count: int, folder: Path) -> Requests:
-    """Return POST requests of a number of events each, Zipf."""
+    """Return POST requests with several events each, drawn by Zipf."""
     batches = in_batches(population.traffic("zipf", count * size), size)
     lines = [msgspec.json.encode(written(batch)).decode() for batch in batches]
     return Requests("POST", lines, batches, folder / f"batches-{size}")
 
 
 def members_of(population: Population, count: int, folder: Path) -> Requests:
-    """Return GET requests that end with a uniformly drawn member."""
+    """Return GET requests that each end with a member, drawn uniformly."""
     return Requests("GET", population.sample(count), [], folder / "members")
 
 
 def same(folder: Path) -> Requests:
-    """Return GET requests of one path."""
+    """Return GET requests that all have the same path."""
     return Requests("GET", [""], [], folder / "same")

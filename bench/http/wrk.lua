@@ -1,12 +1,12 @@
--- wrk's side of `python -m bench.http`.
+-- The script that wrk runs for `python -m bench.http`.
 --
--- Arguments: a file of requests made ready (a line each: the body of a POST, the path of a GET),
--- the method, the path of a POST, and the mean of the time, in milliseconds, that a connection
--- waits between an answer and its next request (0: no wait; exponential, as of people who come
--- independently of each other). The lines are sent in their order, and again from the first.
--- The last line of what wrk prints is a JSON object: what was sent, and how it was answered.
+-- Arguments: a file of prepared requests (each line is the body of a POST, or the path of a GET), the
+-- method, the path of POST requests, and the mean time in ms that a connection waits between an
+-- answer and its next request. 0 means no wait; otherwise the waits have an exponential
+-- distribution, like those of independent users. The lines are sent in order, again and again.
+-- The last line of the output is a JSON object with the numbers of requests and answers.
 
--- wrk asks for one request before the first that it sends.
+-- wrk calls `request` once before the first request that it sends.
 sent = -1
 
 local ready = {}
@@ -28,7 +28,7 @@ function init(args)
   end
   if wait_ms > 0 then
     math.randomseed(1)
-    -- Whole milliseconds, rounded up or down at random so that their mean is kept.
+    -- Whole milliseconds, rounded up or down at random, so that the mean stays the same.
     function delay()
       return math.floor(-wait_ms * math.log(1 - math.random()) + math.random())
     end

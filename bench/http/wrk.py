@@ -1,4 +1,4 @@
-"""wrk, the load generator: one thread on the load core, with requests read from a file."""
+"""The load generator wrk: one thread on its own core, with requests from a file."""
 
 import math
 import shutil
@@ -16,7 +16,7 @@ _GRACE_SECONDS = 30
 
 
 class Load(msgspec.Struct, frozen=True):
-    """The requests of a run and their answers; `unanswered` requests were in progress at its
+    """The numbers of requests and answers in a run. `unanswered` requests were in progress at its
     end."""
 
     sent: int
@@ -37,13 +37,13 @@ def installed() -> bool:
 
 
 def version() -> str:
-    """Return the version that wrk reports."""
+    """Return the version that wrk prints."""
     shown = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False)
     return " ".join(shown.stdout.split()[:2])
 
 
 class NothingAnswered(RuntimeError):  # noqa: N818 (says what happened)
-    """No request of a load was answered in its time, since the machine is busy with something
+    """No request of a load was answered in its time, because the machine is busy with something
     else."""
 
 
@@ -57,13 +57,14 @@ def send(
     seconds: float,
     wait_ms: float = 0.0,
 ) -> Load:
-    """Send requests for a number of seconds, on each connection as soon as the previous one is
-    answered or, with `wait_ms`, after a random delay of that mean.
+    """Send requests for this many seconds. Each connection sends a request when the previous one is
+    answered or, with `wait_ms`, after a random delay with that mean.
 
-    `path` is the path of a POST, or precedes the line of a GET. Raises RuntimeError if any request
-    fails, NothingAnswered if the time was too short for a single answer.
+    `path` is the path of POST requests, or the beginning of the path of GET requests, before a line
+    of the file. Raise RuntimeError if a request fails, and NothingAnswered if the time was too
+    short for any answer.
     """
-    # wrk takes whole seconds; SIGINT makes it stop earlier and report.
+    # wrk runs for whole seconds; SIGINT makes it stop earlier and print its results.
     command = ["wrk", "-t1", f"-c{connections}", f"-d{math.ceil(seconds) + 1}s", "-T10s"]
     command += ["-s", str(_SCRIPT), f"http://{HOST}:{port}", "--"]
     command += [str(requests.file(path)), requests.method, path, f"{wait_ms:.3f}"]
@@ -82,7 +83,7 @@ def send(
             child.kill()
             child.wait()
     if child.returncode == -signal.SIGINT:
-        raise NothingAnswered("wrk was ended before it had begun")
+        raise NothingAnswered("wrk was stopped before it had begun")
     return _read(said)
 
 

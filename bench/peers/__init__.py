@@ -1,6 +1,6 @@
 """The peers of laurels, and laurels itself: each peer as fast as we can make it.
 
-A peer returns tasks: everything that a caller could prepare is prepared when the task is created,
+A peer returns tasks. Everything that a caller could prepare is prepared when the task is created,
 and only the rest is timed. The protocols define the tasks.
 """
 
@@ -17,23 +17,23 @@ TOP = 100
 
 class Writer(Peer, Protocol):
     def writes(self, batches: Sequence[Batch]) -> Task:
-        """Return a task that applies the batches one after the other, each acknowledged before the
-        next."""
+        """Return a task that writes the batches one after the other, each after the previous one is
+        acknowledged."""
         ...
 
     def scores(self, members: Sequence[str]) -> list[int]:
-        """Return the current scores, 0 for absent members, for verification."""
+        """Return the current scores for verification, 0 for absent members."""
         ...
 
 
 class Ranker(Peer, Protocol):
     def rank(self, members: Sequence[str]) -> Task:
-        """Return a task that reads the rank of each member, one call each."""
+        """Return a task that reads the rank of each member, with one call for each."""
         ...
 
     def ranks(self, groups: Sequence[Sequence[str]]) -> Task:
-        """Return a task that reads the ranks of each group of members, one call or pipeline per
-        group."""
+        """Return a task that reads the ranks of each group of members, with one call or pipeline
+        for each."""
         ...
 
 
@@ -43,7 +43,7 @@ class Reader(Ranker, Protocol):
         ...
 
     def top(self, times: int) -> Task:
-        """Return a task that reads the first 100 entries with scores, a number of times."""
+        """Return a task that reads the first 100 entries with their scores several times."""
         ...
 
     def standings(self, groups: Sequence[Sequence[str]]) -> Task:
@@ -53,5 +53,5 @@ class Reader(Ranker, Protocol):
 
 class Loaded(Peer, Protocol):
     def load(self, population: Population) -> float:
-        """Load every member; return the seconds, without those for preparing the input."""
+        """Load every member; return the seconds, without those to prepare the input."""
         ...

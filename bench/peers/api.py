@@ -63,8 +63,8 @@ class ApiBoard:
         self.boards.close()
 
     def write(self, batches: Sequence[Batch]) -> None:
-        """Write every batch in one call; a single event by `submit`, whose receipt has its
-        ranks."""
+        """Write each batch with one call. A batch of one event is written by `submit`, whose
+        receipt has ranks."""
         submit, submit_many = self.boards.submit, self.boards.submit_many
         for batch in batches:
             if len(batch) == 1:
@@ -79,7 +79,7 @@ class ApiBoard:
 
 
 class ApiRanks:
-    """The same board, for reading ranks only."""
+    """The same board, for reading ranks."""
 
     ours = True
     name = "laurels API, ranks alone"
@@ -98,7 +98,7 @@ class ApiRanks:
 
 
 class ApiThreads:
-    """The same board, with the batches dealt to several threads that each wait for their
+    """The same board; the batches are divided among several threads, each of which waits for its
     receipts."""
 
     ours = True

@@ -1,4 +1,4 @@
-"""The native engine alone: the cost of the memory index without log, receipts and Python
+"""The native engine alone: the cost of the index in memory, without log, receipts and Python
 objects."""
 
 import time
@@ -17,7 +17,7 @@ SUM = 0
 
 
 class EngineBoard:
-    """One ranking (one summed column, more is better) and the roster of its members."""
+    """One ranking (one summed column, more is better), and the roster of its members."""
 
     ours = True
     name = "laurels engine"
@@ -54,7 +54,7 @@ class EngineBoard:
         return run
 
     def interning(self, batches: Sequence[Batch]) -> Task:
-        """Return a task with the part of `writes` that finds the members' numbers."""
+        """Return a task that does only the part of `writes` that finds the ids of members."""
         ready = [packed(member for member, _ in batch) for batch in batches]
         return lambda: [self.roster.intern(arena, lengths) for arena, lengths in ready]
 
@@ -95,7 +95,7 @@ class EngineBoard:
         return run
 
     def _apply(self, ids: "array[int]", values: "array[int]") -> None:
-        """Apply one commit, with the scores before and after that receipts need."""
+        """Apply one commit; also compute the scores before and after it, as receipts need them."""
         self._now_ms += 1
         now_ms, count = self._now_ms, len(ids)
         status = bytearray(count)
@@ -114,7 +114,7 @@ class EngineBoard:
 
 
 class SmallRankings:
-    """Many small rankings over one roster."""
+    """Many small rankings over the same roster."""
 
     ours = True
     name = "laurels engine"
@@ -137,11 +137,10 @@ class SmallRankings:
 
 
 def words_of(entries: Sequence[Entry]) -> "list[array[int]]":
-    """Return the words of entries in ranking order: the negated score, then the time it was
-    reached."""
+    """Return the words of entries: the negated score, then the time at which it was reached."""
     return [array("q", [-v for _, v, _ in entries]), array("q", [at for _, _, at in entries])]
 
 
 def signed(batch: Batch) -> "array[int]":
-    """Return the values as words in ranking order: negated, because more is better."""
+    """Return values as words: negated, because more is better."""
     return array("q", [-value for _, value in batch])

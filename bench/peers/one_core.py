@@ -1,4 +1,4 @@
-"""A peer of laurels with all threads of this process on one core."""
+"""A peer of laurels whose process is limited to one core."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,8 +11,8 @@ from bench.workload import Batch
 
 
 class OnOneCore:
-    """The same board on one core: the caller and the commit thread switch without waking a sleeping
-    core, like a Redis server and its client with the placement *one core*."""
+    """The same board on one core. The caller and the commit thread switch without waking a sleeping
+    core, as a Redis server and its client do with the placement *one core*."""
 
     ours = True
 
@@ -48,5 +48,5 @@ def _on_one_core() -> Iterator[None]:
 
 def _place(cores: set[int]) -> None:
     for thread in Path("/proc/self/task").iterdir():
-        with suppress(ProcessLookupError):  # the thread ended meanwhile
+        with suppress(ProcessLookupError):  # the thread has ended meanwhile
             os.sched_setaffinity(int(thread.name), cores)

@@ -1,4 +1,5 @@
-"""Redis by redis-py with hiredis, as a Python program uses it, including the client's work."""
+"""Redis through redis-py with hiredis, as a Python program uses it. The time includes the client's
+work."""
 
 from collections.abc import Sequence
 from itertools import repeat
@@ -11,7 +12,7 @@ from bench.workload import Batch
 
 
 class ClientRedis:
-    """Pipelines without MULTI, with which redis-py is faster."""
+    """Redis through redis-py, with pipelines without MULTI, which are faster in redis-py."""
 
     ours = False
     name = "Redis by redis-py"

@@ -1,4 +1,4 @@
-"""Redis by prepared bytes: the fastest way in which a client of any language could use it."""
+"""Redis through prepared bytes, the fastest way to use it for a client in any language."""
 
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -31,7 +31,7 @@ _SPAN = 2 * RADIUS + 1
 
 
 class Request(NamedTuple):
-    """Prepared bytes, and the number of lines of their answer."""
+    """Prepared bytes to send, and the number of lines in the reply."""
 
     sent: bytes
     lines: int
@@ -42,12 +42,12 @@ def rank_command(member: str) -> bytes:
 
 
 def pairs_request(*words: bytes, entries: int) -> Request:
-    """Return a command that is answered with an array of so many members, each with its score."""
+    """Return a command whose reply is an array of this many members with their scores."""
     return Request(command(*words), 1 + 4 * entries)
 
 
 class RawRedis:
-    """One connection, or several that each have a batch in progress at the same time."""
+    """One connection, or several that each have a batch in progress."""
 
     ours = False
 
@@ -112,7 +112,8 @@ class RawRedis:
         return self._server.placing(run, self._setting)
 
     def _together(self, requests: Sequence[Request]) -> Task:
-        """Send as many batches at a time as there are connections, so that they share an fsync."""
+        """Send one batch on each connection at the same time, so that the batches share an
+        fsync."""
         connections = self._connections
         rounds = [
             list(zip(connections, requests[first : first + len(connections)], strict=False))

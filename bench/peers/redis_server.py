@@ -1,13 +1,14 @@
-"""A Redis server that the bench starts: no TCP port, a unix socket, its own folder.
+"""A Redis server that the bench starts, with a unix socket instead of a TCP port, and a folder of
+its own.
 
-It is started and loaded without an append-only file, and gets one when the durable runs begin.
-Rewrites of the file and snapshots are switched off, since they would only slow it down. Where
-snapshots are measured, one is taken, and the server is started again from it.
+It is started and loaded without an append-only file, which is switched on for the durable runs.
+Rewrites of the file and periodic snapshots are switched off, since they would only slow the server
+down. For measurements of snapshots, one is taken, and the server is started from it again.
 
-The placement of client and server matters more than the client's language. On one core they switch
-without waking a sleeping core, which on virtual machines costs more than the work itself; on two
-cores they overlap. Which one is faster depends on machine, batch and fsync, so both are measured
-and laurels is compared with the faster one.
+The placement of client and server on cores matters more than the client's language. On one core
+they switch without waking a sleeping core, which on virtual machines costs more than the work
+itself. On two cores they work at the same time. Which of these is faster depends on the machine,
+the batch and the fsync, so both are measured, and laurels is compared with the faster one.
 """
 
 import os
@@ -47,7 +48,7 @@ def installed() -> bool:
 
 
 class Setting(NamedTuple):
-    """The setting of the append-only file, and the cores of the server and its client."""
+    """Settings of a run: the append-only file, and the cores of the server and its client."""
 
     fsync: Fsync = "off"
     placement: Placement = "any core"
@@ -58,7 +59,7 @@ class Setting(NamedTuple):
 
 
 class RedisServer:
-    """A Redis server that runs during a `with` block; `folder` receives the append-only file."""
+    """A Redis server that runs during a `with` block. `folder` contains its append-only file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -87,11 +88,11 @@ class RedisServer:
         return self._child.pid
 
     def used_bytes(self) -> int:
-        """Return `used_memory`: the memory that the allocator has handed out."""
+        """Return `used_memory`: the memory that the allocator has given to the server."""
         return self._info("memory", "used_memory")
 
     def save_aside(self) -> None:
-        """Write a snapshot by a forked child, and wait for its end."""
+        """Make the server write a snapshot in a forked child, and wait until it is complete."""
         self.client.bgsave()
         deadline = time.monotonic() + _REWRITE_SECONDS
         while self._info("persistence", "rdb_bgsave_in_progress"):
@@ -102,16 +103,16 @@ class RedisServer:
             raise OSError("the snapshot could not be written")
 
     def snapshot_bytes(self) -> int:
-        """Return the size of the snapshot."""
+        """Return the size of the snapshot in bytes."""
         return (self._folder / _SNAPSHOT).stat().st_size
 
     def fork_us(self) -> int:
-        """Return the microseconds for which the last fork stopped the server."""
+        """Return for how many µs the last fork blocked the server."""
         return self._info("stats", "latest_fork_usec")
 
     def start_again(self) -> float:
-        """Kill the server and start it from its snapshot; return the seconds of loading from its
-        log."""
+        """Kill the server, and start it from its snapshot. Return the seconds of loading, from its
+        log file."""
         self.client.close()
         self._end()
         self._start(_LOAD_SECONDS)
@@ -120,7 +121,8 @@ class RedisServer:
         return max(float(told[-1]), _TOLD_SECONDS)
 
     def placing(self, task: Task, setting: Setting) -> Task:
-        """Return the task, run with the server under a setting; the file is switched to it now."""
+        """Return a task that runs another one with the server's cores as in the setting. The
+        append-only file is switched at once."""
         self.use(setting.fsync)
 
         def run() -> None:
@@ -130,7 +132,8 @@ class RedisServer:
         return run
 
     def use(self, fsync: Fsync) -> None:
-        """Switch the append-only file to a setting; switching it on first writes it anew."""
+        """Change the setting of the append-only file. Switching it on writes the file from the
+        beginning."""
         if fsync == self._fsync:
             return
         if fsync != "off":
@@ -142,8 +145,8 @@ class RedisServer:
 
     @contextmanager
     def _placed(self, placement: Placement) -> Iterator[None]:
-        """Return a context manager that places client and server, and moves the client back
-        afterwards."""
+        """Return a context manager that assigns cores to server and client, and resets those of the
+        client at its end."""
         cores = {max(self._cores)} if placement == "one core" else self._cores
         if placement != self._placement:
             for thread in Path(f"/proc/{self._child.pid}/task").iterdir():
@@ -159,7 +162,7 @@ class RedisServer:
         return int(cast(dict[str, int], self.client.info(section))[field])
 
     def _start(self, seconds: float) -> None:
-        """Start the server and wait until it answers, for a limited number of seconds."""
+        """Start the server, and wait for its first answer for a limited number of seconds."""
         arguments = ["--port", "0", "--unixsocket", self.socket, "--dir", str(self._folder)]
         arguments += ["--save", "", "--appendonly", "no", "--auto-aof-rewrite-percentage", "0"]
         arguments += ["--dbfilename", _SNAPSHOT, "--logfile", _LOG]

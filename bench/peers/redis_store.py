@@ -1,4 +1,4 @@
-"""The sorted sets of a Redis server: loading them, and their memory."""
+"""The sorted sets on a Redis server: how they are loaded, and their memory."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ _SMALL_AT_ONCE = 100
 
 
 class RedisStore:
-    """Sorted sets, loaded by ZADD with up to 1,000 members a command, encoded beforehand."""
+    """Sorted sets, loaded by ZADD commands of up to 1,000 members, which are encoded beforehand."""
 
     ours = False
     name = "Redis, sorted set"
@@ -41,11 +41,11 @@ class RedisStore:
         return elapsed
 
     def nbytes(self) -> int:
-        """Return the growth of used_memory by the load."""
+        """Return by how much the load has increased used_memory."""
         return self._server.used_bytes() - self._bytes_before
 
     def load_small(self, rankings: Iterable[Sequence[Entry]]) -> None:
-        """Load one small sorted set per ranking."""
+        """Load a small sorted set for each ranking."""
         connection = Counting(self._server.socket)
         commands = (_zadd(b"small:%d" % n, ranking) for n, ranking in enumerate(rankings))
         while some := list(islice(commands, _SMALL_AT_ONCE)):

@@ -1,10 +1,10 @@
-"""The cheapest possible client of Redis: requests encoded beforehand, replies counted and not
-decoded.
+"""The cheapest possible client of Redis: it encodes requests beforehand, and counts replies without
+decoding them.
 
-Every reply to the commands used here consists of lines without a line break inside, so a caller
-that knows the number of lines only has to count line feeds (one pass of memchr). Wrong replies are
-found by comparing the scores after each run; an error reply has fewer lines than expected and ends
-in a timeout.
+In the replies to the commands used here, no value contains a line break. So a caller that knows the
+number of lines only has to count line feeds, with one pass of memchr. Wrong replies are detected by
+comparing the scores after each run. An error reply has fewer lines than expected, so it ends in a
+timeout.
 """
 
 import socket
@@ -16,11 +16,11 @@ _TIMEOUT_SECONDS = 300
 
 
 class Counting:
-    """A connection that sends prepared bytes and counts the lines of the replies."""
+    """A connection that sends prepared bytes, and counts the lines of the replies."""
 
     def __init__(self, path: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
-        # The kernel's own timeout: settimeout() would add a poll() to every receive.
+        # A timeout in the kernel, since settimeout() would add a poll() to every receive.
         timeout = struct.pack("ll", _TIMEOUT_SECONDS, 0)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeout)
         self._socket.connect(path)
@@ -30,7 +30,7 @@ class Counting:
         self._socket.sendall(commands)
 
     def wait(self, lines: int) -> int:
-        """Receive a number of lines; return the bytes of the last receive."""
+        """Receive a number of lines; return the bytes that were received last."""
         received = 0
         while lines > 0:
             received = self._socket.recv_into(self._buffer)
@@ -38,7 +38,7 @@ class Counting:
                 raise ConnectionError("the server closed the connection")
             lines -= self._buffer.count(b"\n", 0, received)
         if lines:
-            raise ConnectionError("the server sent more lines than were due")
+            raise ConnectionError("the server sent more lines than expected")
         return received
 
     def ask(self, commands: bytes, lines: int) -> None:
@@ -46,7 +46,7 @@ class Counting:
         self.wait(lines)
 
     def integer(self, command: bytes) -> int:
-        """Return the reply to one command, an integer."""
+        """Return the reply to one command, which must be an integer."""
         self.send(command)
         received = self.wait(1)
         return int(self._buffer[1:received])
@@ -56,7 +56,7 @@ class Counting:
 
 
 def command(*words: bytes) -> bytes:
-    """Return one command as an array of bulk strings."""
+    """Return one command, encoded as an array of bulk strings."""
     return b"*%d\r\n" % len(words) + bulk(words)
 
 

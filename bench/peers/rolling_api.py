@@ -1,4 +1,4 @@
-"""A board of laurels with a rolling window, with a clock that stands still."""
+"""A board of laurels with a rolling window, whose clock moves only when a measurement moves it."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -17,14 +17,14 @@ WINDOWS = ("all", "day", "rolling")
 
 
 def shape(windows: Sequence[str]) -> str:
-    """Return the windows in the form of the tables."""
+    """Return the windows as the tables name them."""
     return " + ".join(windows)
 
 
 class RollingApi:
-    """The board, its clock, and access to its part of the index.
+    """The board, its clock, and its part of the index.
 
-    `place` is None for memory, otherwise the folder of the log, which is kept whole.
+    `place` is the folder of the log, which is kept completely, or None for a store in memory.
     """
 
     ours = True
@@ -47,8 +47,8 @@ class RollingApi:
         self.boards.create(laurels.Board(BOARD, windows=forms, dedupe="100d"), exist_ok=True)
 
     def load(self, batches: Iterable[list[Entry]]) -> float:
-        """Load a history without taking snapshots; return the seconds, without those for preparing
-        the input."""
+        """Load a history, during which no snapshot is taken. Return the seconds, without those to
+        prepare the input."""
         elapsed = 0.0
         with local(self.boards)._snapshot_scheduler.exclusive():
             for events in batches:
@@ -58,7 +58,7 @@ class RollingApi:
         return elapsed
 
     def open(self) -> None:
-        """Open the stored boards, which were closed before."""
+        """Open the boards again after they were closed."""
         if self._place is None:
             self.boards = laurels.open("memory:", clock=self.clock)
         else:
@@ -81,7 +81,7 @@ class RollingApi:
 
     @property
     def held(self) -> BoardStore:
-        """Return the board in the index."""
+        """Return the board's part of the index."""
         return next(iter(self.index._boards.values()))
 
     def close(self) -> None:

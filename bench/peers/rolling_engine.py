@@ -14,7 +14,7 @@ from laurels.model.score import LIMIT, step_bounds
 
 
 class EngineRolling:
-    """The tallies and rankings of one window and the roster of its members."""
+    """The tallies and rankings of one window, and the roster of its members."""
 
     ours = True
     name = "laurels engine"
@@ -60,7 +60,7 @@ class EngineRolling:
         return run
 
     def total(self) -> int:
-        """Return the sum of all totals."""
+        """Return the sum of all totals in the window."""
         _, (scores, *_) = self._window.live.slice(0, len(self._window.live))
         return -sum(scores)
 
@@ -76,7 +76,7 @@ class EngineRolling:
         values: "array[int]",
         ats: "int | array[int]",
     ) -> None:
-        """Count events in the tallies of the steps at some places of the window."""
+        """Count events in the tallies of the steps at these indexes of the window."""
         tallies = [self._window.open_tally(self._window.leaving + place) for place in places]
         rollings = [self._window] * len(tallies)
         apply(

@@ -1,10 +1,11 @@
-"""The same work in Redis: the fastest scripts for all + day + a window of a number of steps.
+"""The same work in Redis: the fastest scripts for all, the day, and a window of a number of steps.
 
-There is one sorted set each for all, the day, the live window and the one prepared for the next
-step, and a hash for the tally of each step. An event is added to all, to the day, to the tally of
-its step and to live, and prepared becomes live less the leaving total. The plain commands increment
-prepared, which has the same result once a pass has subtracted the leaving totals; the scripts
-assign it, which is correct at any moment. Redis ranks equal scores by member, at no cost.
+There is one sorted set each for all, for the day, for the live window, and for the window prepared
+for the next step, and a hash for the tally of each step. An event is added to all, to the day, to
+the tally of its step and to the live window. The prepared window is the live one less the total of
+the leaving step. The plain commands increment it, which has the same result once a pass has
+subtracted the leaving totals. The scripts set it, which is always correct. Redis orders equal
+scores by member, which costs nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +35,7 @@ for i = 1, #ARGV, 2 do
 end
 return scores
 """
-"""One event after the other, the usual form of such a script."""
+"""Count the events one after another, the usual form of such a script."""
 
 _COLUMNS = """
 local members, added, place = {}, {}, {}
@@ -82,8 +83,8 @@ for first = 1, #members, 1000 do
 end
 return all_live
 """
-"""The events of each member are added up first, then each structure is read and written by one
-command: fewer calls, but no score after each event."""
+"""Add up the events of each member first, and then read and write each structure with one command.
+This takes fewer calls, but there is no score after each event."""
 
 _SCRIPTS: dict[Way, str] = {"script": _EACH, "script by columns": _COLUMNS}
 _KEYS = 6
@@ -121,8 +122,8 @@ class RollingRedis:
         return self._server.placing(run, self._setting)
 
     def scores(self, members: Sequence[str]) -> list[int]:
-        """Return the live scores; raise an error if prepared is not live less the leaving
-        totals."""
+        """Return the live scores; raise an error if the prepared ones are not these less the
+        leaving totals."""
         return self._store.scores(members)
 
     def close(self) -> None:
@@ -143,7 +144,8 @@ class RollingRedis:
             pair = bulk((by, name))
             sent += [key + pair for key in sorted_sets]
             sent.append(head + bulk((name, by)))
-        # A score is a bulk string of two lines, the total of a tally an integer of one.
+        # The reply with a score is a bulk string of two lines, the reply with a total an integer of
+        # one.
         return Request(b"".join(sent), 9 * len(batch))
 
     def _transaction(self, batch: Batch) -> Request:

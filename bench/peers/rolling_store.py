@@ -1,4 +1,4 @@
-"""The keys of a rolling board in Redis: filling them, verifying them, and their memory."""
+"""The keys of a rolling board in Redis: filling and verifying them, and their memory."""
 
 import time
 from collections import defaultdict
@@ -20,10 +20,11 @@ Scores = Mapping[str, int]
 
 
 class RollingStore:
-    """Sorted sets of all, the day, live and prepared, and a hash for the tally of each step.
+    """The sorted sets of all, the day, the live and the prepared window, and a hash for the tally
+    of each step.
 
-    Tallies are named by the age of their step; with `sorted_tallies` they are sorted sets, which
-    ZUNIONSTORE requires.
+    The key of a tally has the age of its step. With `sorted_tallies`, tallies are sorted sets,
+    which ZUNIONSTORE needs.
     """
 
     ours = False
@@ -66,7 +67,7 @@ class RollingStore:
         self._finish()
 
     def add_sorted(self, key: str, scores: Scores, *more: str) -> None:
-        """Add members to one or more sorted sets; `unite` waits for the result."""
+        """Add members to some sorted sets; `unite` waits for the replies."""
         pairs = [f"{_bulk(str(score))}{_bulk(member)}" for member, score in scores.items()]
         for first in range(0, len(pairs), _PAIRS):
             part = pairs[first : first + _PAIRS]
@@ -74,19 +75,19 @@ class RollingStore:
                 self._say(_command("ZADD", each, part))
 
     def scores(self, members: Sequence[str]) -> list[int]:
-        """Return the live scores; raise an error if prepared is not live less the leaving
-        totals."""
+        """Return the live scores; raise an error if the prepared ones are not these less the
+        leaving totals."""
         names = list(members)
         client = self._server.client
         live, prepared = client.zmscore(LIVE, names), client.zmscore(PREPARED, names)
         leaving = client.hmget(self.tally_key(self.steps - 1), names)
         for due, ready, leaves in zip(live, prepared, leaving, strict=True):
             if (due or 0) - int(leaves or 0) != (ready or 0):
-                raise AssertionError("prepared is not live less what will leave")
+                raise AssertionError("the prepared scores are not live less leaving")
         return [int(score or 0) for score in live]
 
     def grown(self) -> int:
-        """Return the growth of `used_memory`."""
+        """Return by how much `used_memory` has grown."""
         return self._server.used_bytes() - self._bytes_before
 
     def size(self, key: str) -> int:
@@ -94,8 +95,8 @@ class RollingStore:
         return int(self._server.client.zcard(key))
 
     def nbytes(self, key: str) -> int:
-        """Return the memory of a key by the server's estimate, over all its elements or very
-        many."""
+        """Return the server's estimate of a key's memory, from all its elements or a very large
+        sample."""
         client = self._server.client
         many = client.type(key) == b"zset" and client.zcard(key) > _ALL_UP_TO
         return int(client.memory_usage(key, samples=_SAMPLES if many else 0) or 0)
@@ -107,8 +108,8 @@ class RollingStore:
         return sum(map(self.nbytes, keys)), cells
 
     def unite(self, keys: Sequence[str]) -> float:
-        """Compute the window again from sorted tallies, the usual way over a boundary; return the
-        seconds for which the server does nothing else."""
+        """Compute the window from sorted tallies, the usual way at a boundary. Return the seconds,
+        during which the server does nothing else."""
         union = command(
             b"ZUNIONSTORE", LIVE.encode(), b"%d" % len(keys), *(k.encode() for k in keys)
         )
@@ -127,22 +128,22 @@ class RollingStore:
             self._send()
 
     def _send(self) -> None:
-        """Send the pipeline; its commands were encoded while the server executed the previous
-        one."""
+        """Send the pipeline after the previous one has been answered. Its commands were encoded
+        meanwhile."""
         self._connection.wait(self._due)
         self._connection.send("".join(self._said).encode())
         self._due = len(self._said)
         self._said.clear()
 
     def _finish(self) -> None:
-        """Wait until all commands are done."""
+        """Send the pipeline, and wait for all replies."""
         self._send()
         self._connection.wait(self._due)
         self._due = 0
 
 
 def _command(verb: str, key: str, pairs: Sequence[str]) -> str:
-    """Return a command with pairs of words after its key."""
+    """Return a command with these encoded words after its key."""
     return f"*{2 + 2 * len(pairs)}\r\n{_bulk(verb)}{_bulk(key)}{''.join(pairs)}"
 
 

@@ -1,5 +1,5 @@
-"""Boards on an index server, beside scripts written by hand for the same Redis.
+"""Boards on an index server, compared with scripts written by hand on the same Redis.
 
-Servers run on the first core, their clients on the last, all on this machine. The servers are those
-of the tests: a port of their own and an append-only file, `everysec`.
+All servers run on the first core of this machine, and their clients on the last. The servers are
+those of the tests, with a port of their own and an append-only file, `everysec`.
 """

@@ -1,6 +1,6 @@
 """`python -m bench.redis`: measure boards on an index server, print the tables, write the JSON.
 
-Servers run on the first core, their clients on the last, all on this machine.
+Servers run on the first core of this machine, and their clients on the last.
 
 example: python -m bench.redis --quick --json quick.json
 """
@@ -58,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(options: argparse.Namespace, cores: Cores, started: str, file: Path) -> RedisReport:
-    """Write the file again after each section, so that its figures survive a failure of a later
-    one."""
+    """Measure section by section. The file is written after each one, so that its figures remain if
+    a later section fails."""
     progress = Console(stderr=True)
     effort = QUICK if options.quick else FULL
     with tempfile.TemporaryDirectory(prefix="laurels-bench-") as folder:
@@ -91,13 +91,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.redis", description=says, epilog=f"example: {example}"
     )
-    parser.add_argument("--quick", action="store_true", help="30k members, two minutes, rougher")
+    parser.add_argument("--quick", action="store_true", help="30k members, 2 minutes, less exact")
     parser.add_argument(
         "--only", type=_chosen, default=EVERYTHING, metavar=",".join(get_args(Chosen))
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="default: in bench/results")
     parser.add_argument(
-        "--markdown", action="store_true", help="print the tables as they stand in the docs"
+        "--markdown", action="store_true", help="print the tables in Markdown, as in the docs"
     )
     return parser
 

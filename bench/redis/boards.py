@@ -1,8 +1,8 @@
-"""Boards in the three layouts of a ranking, their initial content, and their traffic.
+"""Boards in the three layouts of a ranking, with their first events and their traffic.
 
 Scores stay below `MOST`, so that every board can count the same events. A member begins with one
-event, anywhere in the longest rolling window of its board, whose value is in inverse proportion to
-the member's place in the order of activity.
+event, anywhere in the longest rolling window of its board. Its value is inversely proportional to
+the member's position in the order of activity.
 """
 
 import asyncio
@@ -27,10 +27,11 @@ LayoutName: TypeAlias = Literal["plain", "packed", "prefixed"]
 LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
 BATCH = 1_000
 MOST = 2**20 - 1
-"""The greatest score of the board with the packed layout: 20 bits, which leave 33 for its tie."""
+"""The greatest score on the board with the packed layout: 20 bits, which leave 33 bits for the tie
+word."""
 LARGEST_VALUE = 4
 SHARDED = "shards" in Board.__struct_fields__
-"""Whether a board may be divided into shards."""
+"""Whether this version can divide a board into shards."""
 
 _FIRST_MOST = MOST // 3
 _LOAD_BATCH = 10_000
@@ -56,15 +57,15 @@ def board_of(
 
 
 def owner_of(layout: LayoutName, more: str = "") -> Owner:
-    """Return the owner of figures: laurels with the layout of its definition and, if different, the
-    layout in use."""
+    """Return the owner of figures: laurels, with the layout that the definition is made for and, if
+    it differs, the layout in use."""
     kept = kept_as(board_of(layout, ["all"]))
     shown = layout if kept == layout else f"{layout} (kept {kept})"
     return Owner("laurels", f"{shown}{more and f', {more}'}")
 
 
 def kept_as(board: Board) -> str:
-    """Return the layout of a board's rankings; earlier versions had only the prefixed one."""
+    """Return the layout of a board's rankings. Earlier versions had only the prefixed one."""
     try:
         module = import_module(_LAYOUT_MODULE)
     except ModuleNotFoundError as error:
@@ -77,7 +78,8 @@ def kept_as(board: Board) -> str:
 def first_events(population: Population, begins_ms: int, now_ms: int) -> list[list[Entry]]:
     """Yield one event of each member, at an instant from `begins_ms` to `now_ms`, in batches.
 
-    Events are in the order of time, as in a history, so a batch belongs to few steps of a window.
+    The events are in the order of time, as in a history, so the events of a batch are in few steps
+    of a window.
     """
     random = Random(7).random
     members = [entry for batch in population.batches() for entry in batch]
@@ -103,7 +105,8 @@ def traffic_of(population: Population, kind: Traffic | Steep, events: int) -> Ba
 async def in_flight(
     batches: Iterable[T], many: int, send: Callable[[T], Awaitable[object]]
 ) -> None:
-    """Send batches, a number at a time: the next one is sent when an answer has arrived."""
+    """Send batches, a number of them at the same time: when one is answered, the next one is
+    sent."""
     left = iter(batches)
 
     async def lane() -> None:
@@ -114,7 +117,7 @@ async def in_flight(
 
 
 class Deployment:
-    """Boards on one server or cluster, with a clock that advances with the batches."""
+    """Boards on one server or cluster, with a clock that each batch moves forward."""
 
     def __init__(self, boards: AsyncLeaderboards, clock: ManualClock) -> None:
         self.boards = boards
@@ -131,18 +134,18 @@ class Deployment:
         await self.settle()
 
     async def settle(self) -> None:
-        """Do all shares of the work for the next boundary, one after the other."""
+        """Do all the work for the next boundary, share by share."""
         work = cast(Any, self.boards)._store.work
         while (await asyncio.to_thread(work, SHARE))[0]:
             pass
 
     def do_nothing_ahead(self) -> None:
-        """Disable work ahead of boundaries: only `settle` and the first caller after a boundary do
-        it."""
+        """Stop doing work ahead of boundaries. Only `settle` does it then, or the first call after
+        the boundary."""
         cast(Any, self.boards)._store._pacing.cancel()
 
     async def standing(self, board: str, member: str, window: str) -> None:
-        """Read a standing, repeating the query until it is answered."""
+        """Read a standing, and repeat the query until it is answered."""
         while True:
             try:
                 await self.boards.standing(board, member, window=window)

@@ -1,4 +1,4 @@
-"""Figures and their owners, recorded round by round."""
+"""The figures of all rounds, by their owners and cases."""
 
 from collections.abc import Iterator
 from statistics import median
@@ -12,7 +12,8 @@ BY_REDIS_PY = "redis-py"
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The owner of a figure; `rival` is its name in lines of ratios, empty for laurels itself."""
+    """The owner of a figure. `rival` is its name in lines of ratios; it is empty for laurels
+    itself."""
 
     name: str
     settings: str
@@ -27,11 +28,11 @@ class Book:
         self._figures: dict[tuple[str, Owner, str, Unit], list[float]] = {}
 
     def keep(self, group: str, owner: Owner, case: str, unit: Unit, figure: float) -> None:
-        """Add the figure of a run to those of the same question."""
+        """Add the figure of a run to the earlier ones of the same case."""
         self._figures.setdefault((group, owner, case, unit), []).append(figure)
 
     def keep_best(self, group: str, owner: Owner, case: str, unit: Unit) -> None:
-        """Add the case with the greatest median so far again, as a case of its own."""
+        """Add a copy of the case with the greatest median, under another name."""
         kept = [
             figures
             for (of_group, whose, _, _), figures in self._figures.items()
@@ -40,7 +41,7 @@ class Book:
         self._figures[group, owner, case, unit] = list(max(kept, key=median))
 
     def samples(self) -> Iterator[Sample]:
-        """Return a sample for each question, in the order of their first answers."""
+        """Return a sample for each case, in the order in which they were first recorded."""
         for (group, owner, case, unit), figures in self._figures.items():
             yield Sample(
                 question=Question(group, self._members, case, unit),

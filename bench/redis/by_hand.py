@@ -1,8 +1,9 @@
-"""The published constant-write scheme for rolling leaderboards, written by hand for one Redis.
+"""The published scheme for rolling leaderboards with constant cost of a write, implemented by hand
+in Redis.
 
-An event is added to the boards of all, of its day, of its hour and of the rolling week, and sets
-the week's next board to the total of the current one less that of the expiring hour. Days and hours
-end by EXPIRE. Each batch is one EVALSHA, which returns OK.
+An event is added to the sorted sets of all, of its day, of its hour and of the rolling week. The
+member's total in the week's next sorted set is set to that of the current one less that of the
+expiring hour. Days and hours end by EXPIRE. Each batch is one EVALSHA, which returns OK.
 """
 
 import hashlib
@@ -58,7 +59,7 @@ for i = 1, #events, 2 do
 
 
 def _said(form: Form, batch: Batch) -> list[Word]:
-    """Return a batch as arguments of the script."""
+    """Return a batch as the arguments of the script."""
     if form == "a word each":
         return list(chain.from_iterable((str(value), member) for member, value in batch))
     flat = list(chain.from_iterable((value, member) for member, value in batch))
@@ -66,7 +67,7 @@ def _said(form: Form, batch: Batch) -> list[Word]:
 
 
 class ByHand:
-    """A client that sends batches in one form."""
+    """A client that sends batches in one of the forms."""
 
     def __init__(self, client: str, form: Form, keys: "Keys", send: Send, ask: Send) -> None:
         self.owner = Owner(f"script by hand, {client}", form, BY_HAND)
@@ -90,7 +91,7 @@ class Keys:
 
     @property
     def leaves_before_ms(self) -> int:
-        """The instant before which events leave the rolling window at the next boundary."""
+        """Return the instant before which events leave the rolling window at the next boundary."""
         return WEEK.begins_ms(self._now_ms) + HOUR_MS
 
     def day(self, at_ms: int) -> str:
@@ -100,20 +101,21 @@ class Keys:
         return f"hand:hour:{at_ms // HOUR_MS}"
 
     def of_event(self) -> list[str]:
-        """Return the keys that an event of this instant changes, in the order of the script."""
+        """Return the keys that an event at this instant changes, in the order of the script's
+        KEYS."""
         now_ms = self._now_ms
         expiring = self.hour(WEEK.begins_ms(now_ms))
         return [ALL, self.day(now_ms), self.hour(now_ms), ROLLING, expiring, NEXT]
 
     def of_past(self, at_ms: int) -> list[str]:
-        """Return the keys that contain an event of the past."""
+        """Return the keys that should contain an event of the past."""
         today = [self.day(at_ms)] if at_ms // DAY_MS == self._now_ms // DAY_MS else []
         stays = [NEXT] if at_ms >= self.leaves_before_ms else []
         return [ALL, ROLLING, self.hour(at_ms), *today, *stays]
 
 
 def load(server: Server, keys: Keys, batches: Iterable[Sequence[Entry]]) -> None:
-    """Fill all sorted sets with the first events, one of each member."""
+    """Fill all sorted sets with the first events, one for each member."""
     for batch in batches:
         held: dict[str, dict[str, int]] = defaultdict(dict)
         for member, value, at_ms in batch:
@@ -129,7 +131,7 @@ def load(server: Server, keys: Keys, batches: Iterable[Sequence[Entry]]) -> None
 
 
 def load_plain(server: Server, key: str, batches: Iterable[Sequence[Entry]]) -> None:
-    """Fill one sorted set, as without windows."""
+    """Fill only one sorted set, as for a board without windows."""
     for batch in batches:
         pipeline = server.client.pipeline(transaction=False)
         for first in range(0, len(batch), _PAIRS):
@@ -140,7 +142,7 @@ def load_plain(server: Server, key: str, batches: Iterable[Sequence[Entry]]) -> 
 
 @asynccontextmanager
 async def by_hand(server: Server, now_ms: int) -> AsyncIterator[list[ByHand]]:
-    """Return a context manager with every client in every form."""
+    """Return a context manager with a client for each form."""
     for source in _SCRIPTS.values():
         server.call("SCRIPT", "LOAD", source)
     async with AsyncExitStack() as stack:
@@ -150,7 +152,7 @@ async def by_hand(server: Server, now_ms: int) -> AsyncIterator[list[ByHand]]:
             )
         )
         stack.push_async_callback(by_glide.close)
-        # A call that exceeded its timeout would be repeated, and counted twice.
+        # After a timeout a call would be repeated, and its events counted twice.
         by_redis_py = redis.asyncio.Redis(port=server.port, socket_timeout=_TIMEOUT_MS / 1_000)
         stack.push_async_callback(by_redis_py.aclose)
 

@@ -1,10 +1,10 @@
-"""Rankings by a label: their cost for each event, and their delay.
+"""The cost for each event of rankings by a label, and their delay.
 
     python -m bench.redis.by_label [--events 100000] [--core 0]
 
-The same batches are sent to boards in one shard and in four, with and without a ranking by a label,
-on one server; processor time is that of its main thread. Then single events are submitted, and the
-ranking by the label is read as soon as each is acknowledged.
+Boards in one shard and in four, with and without a ranking by a label, get the same batches on one
+server. Processor time is that of the server's main thread. Then single events are submitted, and
+the ranking by the label is read as soon as each is acknowledged.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ WINDOWS = {"all": ["all"], "all, day, rolling 7d/1h": ["all", "day", "7d=rolling
 
 
 def batches(events: int, members: int) -> list[list[Any]]:
-    """Return the same events for all boards."""
+    """Return the batches of events, the same for all boards."""
     random = Random(4)
     given = Population(members, NOW_MS).traffic("zipf", events)
     carried = [
@@ -37,7 +37,7 @@ def batches(events: int, members: int) -> list[list[Any]]:
 
 
 async def measure(server: Server, windows: list[str], shards: int, *, by: bool, given: Any) -> None:
-    """Print the cost of an event on a board."""
+    """Print the cost of an event on one board."""
     clock = laurels.ManualClock(NOW_MS)
     prefix = f"{len(windows)}.{shards}.{by}:"
     async with await config.direct_async(f"{server.url}?prefix={prefix}", clock) as lb:
@@ -59,7 +59,7 @@ async def measure(server: Server, windows: list[str], shards: int, *, by: bool, 
 
 
 async def shown_ms(lb: laurels.AsyncLeaderboards) -> float:
-    """Return the milliseconds from the acknowledgement of an event until an answer shows it."""
+    """Return the ms from the acknowledgement of an event until an answer includes it."""
     waits = []
     for number in range(LOOKS):
         await lb.submit("b", f"late{number}", 1, labels={"room": "late"})

@@ -1,4 +1,4 @@
-"""The amount of work of a run on an index server."""
+"""How much work a run on an index server does."""
 
 from typing import get_args
 
@@ -9,27 +9,29 @@ from bench.workload import Steep, Traffic
 
 
 class RedisEffort(msgspec.Struct, frozen=True):
-    """The sizes of boards, the rounds, and the work of one run of each kind."""
+    """The sizes of boards, the number of rounds, and the work of one run of each kind."""
 
     members: int
-    """The members of the boards for writes and reads."""
+    """The number of members on the boards for writes and reads."""
     rounds: int
     events: int
-    """The events of a run of each writer; at least one batch of each that is in flight."""
+    """The number of events in a run of each writer, at least one batch for each batch in flight."""
     read_rounds: int
     read_seconds: float
     small_members: int
-    """The members of the boards of one window, of shards, and of few and many steps."""
+    """The number of members on the boards with one window, with shards, and with few and many
+    steps."""
     step_rounds: int
     step_events: int
     pass_members: int
     best_members: tuple[int, ...]
-    """The members of boards of best columns: many, and so few that a hash is transferred whole."""
+    """The numbers of members on boards with best columns: one is large, one so small that a hash is
+    transferred as a whole."""
     hold_batches: int = 16
     in_flight: tuple[int, ...] = (1, 4, 16, 64)
     kinds: tuple[Traffic | Steep, ...] = (*get_args(Traffic), *get_args(Steep))
     layouts: tuple[LayoutName, ...] = LAYOUTS
-    """Of the boards that are written to."""
+    """The layouts of the boards for writes."""
     readers: int = 64
 
 
@@ -66,4 +68,4 @@ SHORT = msgspec.structs.replace(
     kinds=get_args(Traffic),
     layouts=("packed",),
 )
-"""Whether only the events with a target are measured."""
+"""The work if only the measurements with a target are made."""

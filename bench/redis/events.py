@@ -1,4 +1,4 @@
-"""Events a second in batches of 1,000, and the cost of an event for server and client."""
+"""Events per second in batches of 1,000, and the cost of an event for server and client."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,21 +12,21 @@ from bench.timing import Unit
 from bench.workload import Batch, Population, Steep, Traffic, in_batches
 
 WANTED: dict[Traffic | Steep, float] = {"zipf": 2, "uniform": 0.9}
-"""The targets of the packed layout: how many times the events of a script by hand it should count.
-"""
+"""The targets of the packed layout: by how much it should exceed the events per second of a script
+by hand."""
 RATE, BEST = "Events/s", "its best"
 _CHECKED = 50
 _BETWEEN_BATCHES_MS = 10
 
 
 class EventWriter(Protocol):
-    """A writer that counts events in all windows."""
+    """A writer of batches, which counts events in all windows."""
 
     @property
     def owner(self) -> Owner: ...
 
     async def submit(self, batch: Batch) -> None:
-        """Count a batch; return when the server has counted it."""
+        """Count a batch; return when the server has done it."""
 
     async def scores(self, members: Sequence[str]) -> list[int]:
         """Return the current scores in the rolling window, 0 for absent members."""
@@ -34,7 +34,7 @@ class EventWriter(Protocol):
 
 
 class LaurelsWriter:
-    """A board with the whole Python API, receipts included."""
+    """A board of laurels through the whole Python API, including receipts."""
 
     def __init__(self, deployment: Deployment, layout: LayoutName, board: str) -> None:
         self.owner = owner_of(layout)
@@ -43,7 +43,7 @@ class LaurelsWriter:
     async def submit(self, batch: Batch) -> None:
         self._deployment.clock.advance(_BETWEEN_BATCHES_MS)
         receipts = await self._deployment.boards.submit_many(self._board, batch)
-        assert not receipts.refused, "an event is refused"
+        assert not receipts.refused, "an event was refused"
 
     async def scores(self, members: Sequence[str]) -> list[int]:
         return await self._deployment.scores(self._board, members, "rolling")
@@ -56,8 +56,8 @@ async def measure_events(
     effort: RedisEffort,
     book: Book,
 ) -> None:
-    """Run rounds over all writers, after an unrecorded one, for each traffic and number of batches
-    in flight; record also the best result of each writer."""
+    """Measure each traffic and number of batches in flight, in rounds over all writers after one
+    that is not recorded. Also record the best result of each writer."""
     for kind in effort.kinds:
         for many in effort.in_flight:
             each = max(effort.events, many * BATCH)
@@ -73,7 +73,7 @@ async def measure_events(
 
 
 def title(group: str, kind: Traffic | Steep) -> str:
-    """Return the name of a table of one traffic."""
+    """Return the title of the table of one traffic."""
     wanted = f" (wanted of packed: {WANTED[kind]:g} x)" if kind in WANTED else ""
     return f"{group}, {kind}{wanted}"
 
@@ -81,7 +81,7 @@ def title(group: str, kind: Traffic | Steep) -> str:
 async def _run(
     server: Server, writer: EventWriter, run: Batch, many: int
 ) -> dict[tuple[str, Unit], float]:
-    """Record the figures of one run; raise AssertionError if the scores differ from the sent
+    """Return the figures of one run. Raise AssertionError if the scores do not match the sent
     events."""
     sent: Counter[str] = Counter()
     for member, value in run:
@@ -109,7 +109,7 @@ async def measure_holds(
     effort: RedisEffort,
     book: Book,
 ) -> None:
-    """Measure how long one batch blocks the server, in turns over all writers."""
+    """Measure for how long one batch blocks the server. The writers alternate."""
     group = f"How long a batch of {BATCH:,} holds the server, ms"
     for kind in get_args(Traffic) if effort.hold_batches else ():
         events = traffic_of(population, kind, effort.hold_batches * BATCH)

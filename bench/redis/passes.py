@@ -1,4 +1,4 @@
-"""The time for which the server is blocked at the end of a step of a rolling window."""
+"""For how long the end of a rolling window's step blocks the server."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -27,8 +27,8 @@ _GROUP = "How long the server is held at a boundary, ms (wanted: a chunk below 5
 
 
 async def measure_passes(core: int, population: Population, book: Book) -> None:
-    """Measure the most expensive pass: every member has a total in the leaving step and, if at all,
-    another one only in the step after it, where every second member has one."""
+    """Measure the most expensive pass: every member has a total in the leaving step, and every
+    second one has another one in the step after it."""
     for layout in _LAYOUTS:
         with serving(core) as server:
             async with deployed(server.url, population.now_ms) as deployment:
@@ -42,8 +42,8 @@ async def measure_passes(core: int, population: Population, book: Book) -> None:
 
 
 async def measure_best_passes(core: int, population: Population, book: Book) -> None:
-    """Measure best scores that get worse step by step: every member has a candidate in each step of
-    the window."""
+    """Measure best scores that get worse with each step, so that every member has a candidate in
+    each step of the window."""
     for many in _CANDIDATES:
         for layout in _LAYOUTS:
             with serving(core) as server:
@@ -59,14 +59,14 @@ async def measure_best_passes(core: int, population: Population, book: Book) -> 
 
 
 def _best(layout: LayoutName, steps: Steps) -> Board:
-    """Return a board of one best column with this layout."""
+    """Return a board with one best column in this layout."""
     packed = layout == "packed"
     column = Column(op="best", min=0 if packed else None, max=MOST if packed else None)
     return msgspec.structs.replace(board_of(layout, [steps.window]), columns=(column,))
 
 
 class _Boundary:
-    """A board whose clock passes one boundary after the other."""
+    """A board whose clock passes one boundary after another."""
 
     def __init__(
         self,
@@ -89,8 +89,8 @@ class _Boundary:
         await self._deployment.load(self._board, halves)
 
     async def measure(self) -> None:
-        """Measure the boundary at which that step leaves the window: with work done ahead of the
-        boundary, and without."""
+        """Measure the boundary at which that step leaves the window: once with its work done ahead,
+        and once without."""
         await self._pass_boundary()
         with held_ms(self._server) as chunks:
             cost = await cost_of([self._server], self._deployment.settle)
@@ -110,7 +110,7 @@ class _Boundary:
         self._keep("nothing done ahead: first caller", 1e3 * first)
 
     async def _pass_boundary(self) -> None:
-        """Let the clock pass a boundary, and read a standing."""
+        """Move the clock beyond a boundary, and read a standing."""
         self._deployment.clock.advance(HOUR_MS)
         await self._deployment.standing(self._board.name, self._somebody, "rolling")
 
@@ -123,11 +123,10 @@ class _Boundary:
 
 
 class _Falling(_Boundary):
-    """A board on which no member ever reaches its earlier score again."""
+    """A board on which the score of a member is always worse than the one before."""
 
     async def fill_steps(self, many: int) -> None:
-        """Give all members an event in each of a number of steps, each worse than the one
-        before."""
+        """Give all members an event in each of `many` steps, each worse than the previous one."""
         for step in range(many):
             if step:
                 await self._pass_boundary()

@@ -1,4 +1,4 @@
-"""Standings and pages for many readers at once, beside a service over redis-py."""
+"""Standings and pages for many simultaneous readers, compared with a service through redis-py."""
 
 import asyncio
 import time
@@ -19,8 +19,8 @@ from bench.workload import Population
 
 _MEMBERS = 20_000
 _PLACES = range(TOP)
-"""The places where pages begin: more than there are readers, so that no two readers read the same
-one."""
+"""The offsets at which pages begin. There are more of them than readers, so that no two readers
+read the same page."""
 _PAGES = f"Pages of {TOP}, each from another place"
 _STANDING = """
 local rank = redis.call('ZREVRANK', KEYS[1], ARGV[1])
@@ -31,7 +31,7 @@ return {rank, redis.call('ZSCORE', KEYS[1], ARGV[1]), redis.call('ZCARD', KEYS[1
 
 
 class Reading(NamedTuple):
-    """The answers of one peer to one question, about one member after the other."""
+    """The way in which one peer answers one kind of query, about one member after another."""
 
     owner: Owner
     what: str
@@ -39,12 +39,12 @@ class Reading(NamedTuple):
 
 
 def of_laurels(deployment: Deployment, board: str, owner: Owner) -> Iterator[Reading]:
-    """Read a standing with neighbours and gaps, and a page of entries, by the async API."""
+    """Read a standing with neighbours and gaps, and a page of entries, through the async API."""
     boards = deployment.boards
 
     async def standing(member: str) -> None:
         found = await boards.standing(board, member, window="all")
-        assert found is not None, "a member is missing"
+        assert found is not None, "the member is missing"
 
     async def top(_: str) -> None:
         page = await boards.top(board, window="all", limit=TOP)
@@ -63,7 +63,8 @@ def of_laurels(deployment: Deployment, board: str, owner: Owner) -> Iterator[Rea
 
 @asynccontextmanager
 async def of_redis_py(server: Server, key: str) -> AsyncIterator[list[Reading]]:
-    """Read the same by redis-py: one round trip and another one for the neighbours, or a script."""
+    """Read the same through redis-py: with a round trip and another one for the neighbours, or with
+    a script."""
     async with redis.asyncio.Redis(port=server.port, decode_responses=True) as client:
         script = client.register_script(_STANDING)
 
@@ -110,8 +111,8 @@ async def measure_reads(
     book: Book,
     where: str = "",
 ) -> None:
-    """Run rounds over all peers, after an unrecorded one; `where` is the heading of their
-    tables."""
+    """Run rounds over all peers, after one that is not recorded. `where` is added to the title of
+    the table."""
     members = population.sample(_MEMBERS)
     for number in range(effort.read_rounds + 1):
         for reading in readings:
@@ -122,8 +123,8 @@ async def measure_reads(
 
 
 class _Asked:
-    """Readers that each send the next query as soon as the previous one is answered, for a
-    while, and at least one query each."""
+    """Readers that each send a query as soon as the previous one is answered, for a number of
+    seconds, but at least one each."""
 
     def __init__(self, reading: Reading, members: Sequence[str], effort: RedisEffort) -> None:
         self._reading, self._members, self._effort = reading, cycle(members), effort

@@ -1,4 +1,4 @@
-"""The cost of an event in a refreshed window, and how long a refresh blocks the server."""
+"""The cost of an event in a refreshed window, and for how long a refresh blocks the server."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -32,7 +32,8 @@ _HELD = "How long the server is held by a share of a refresh of 30d/1d, ms"
 async def measure_refreshes(
     core: int, population: Population, effort: RedisEffort, book: Book
 ) -> None:
-    """Measure the same events in a live and in a refreshed window, and refreshes of the latter."""
+    """Measure the same events in a live and in a refreshed window, and the refreshes of the
+    latter."""
     for layout in _LAYOUTS:
         for refresh in ("", ",refresh=1h"):
             owner = Owner("laurels", f"{layout}, {'refreshed' if refresh else 'live'}")
@@ -70,7 +71,7 @@ class _Run:
             await self._deployment.load(self._board, self._history())
 
     async def events(self, effort: RedisEffort) -> None:
-        """Run rounds of batches, after an unrecorded one."""
+        """Run rounds of batches, after one that is not recorded."""
         drawn = traffic_of(self._population, "zipf", (effort.rounds + 1) * effort.events)
         for number, run in enumerate(in_batches(drawn, effort.events)):
             batches = in_batches(run, BATCH)
@@ -80,7 +81,7 @@ class _Run:
                 self._book.keep(_EVENT, self._owner, "batches of 1,000, Zipf", "µs", figure)
 
     async def refreshes(self) -> None:
-        """Run two refreshes; the second one first removes the previous list."""
+        """Run two refreshes. The second one begins by removing an older list."""
         for case in ("first", "next"):
             self._deployment.clock.advance(HOUR_MS)
             with held_ms(self._server) as shares:
@@ -94,7 +95,7 @@ class _Run:
     async def _submit(self, batch: Batch) -> None:
         self._deployment.clock.advance(_BETWEEN_BATCHES_MS)
         receipts = await self._deployment.boards.submit_many(self._board.name, batch)
-        assert not receipts.refused, "an event is refused"
+        assert not receipts.refused, "an event was refused"
 
     def _history(self) -> Iterator[list[Entry]]:
         random = Random(11)

@@ -1,4 +1,5 @@
-"""The servers of the bench, their processor time and memory, and how long they are blocked."""
+"""The servers of the bench: their processor time and memory, and for how long scripts block
+them."""
 
 import gc
 import time
@@ -19,7 +20,7 @@ _IN_MAIN_THREAD = ("used_cpu_user_main_thread", "used_cpu_sys_main_thread")
 
 @contextmanager
 def serving(core: int) -> Iterator[Server]:
-    """Return a context manager with a server on a core."""
+    """Return a context manager with a server on one core."""
     with on_core(core):
         server = Server()
     with server:
@@ -28,7 +29,8 @@ def serving(core: int) -> Iterator[Server]:
 
 @contextmanager
 def serving_cluster(core: int) -> Iterator[Cluster]:
-    """Return a context manager with three servers that share the slots, all on one core."""
+    """Return a context manager with three servers that own the slots in equal parts, all on one
+    core."""
     with on_core(core):
         cluster = Cluster()
     with cluster:
@@ -37,7 +39,8 @@ def serving_cluster(core: int) -> Iterator[Cluster]:
 
 @contextmanager
 def without_file(servers: Sequence[Server]) -> Iterator[None]:
-    """Return a context manager without the append-only file, which is written again at the end."""
+    """Return a context manager during which the servers have no append-only file; at its end the
+    file is written again."""
     for server in servers:
         server.call("CONFIG", "SET", "appendonly", "no")
     yield
@@ -53,7 +56,8 @@ def _is_appending(server: Server) -> bool:
 
 
 def cpu_seconds(servers: Sequence[Server]) -> float:
-    """Return the processor time of the servers' main threads so far, including the kernel's."""
+    """Return the processor time so far of the servers' main threads, including time in the
+    kernel."""
     return sum(sum(_cpu_fields(server.info("cpu"))) for server in servers)
 
 
@@ -68,7 +72,7 @@ def dataset_bytes(server: Server) -> int:
 
 
 class Cost(NamedTuple):
-    """The cost of some work: elapsed time, and processor time of the servers and of this
+    """The cost of some work: the elapsed time, and the processor time of the servers and of this
     process."""
 
     seconds: float
@@ -77,7 +81,7 @@ class Cost(NamedTuple):
 
 
 async def cost_of(servers: Sequence[Server], work: Callable[[], Awaitable[object]]) -> Cost:
-    """Do some work, after collecting the garbage of its preparation; return its cost."""
+    """Do some work, and return its cost. The garbage of its preparation is collected before."""
     gc.collect()
     server, client, start = cpu_seconds(servers), time.process_time(), time.perf_counter()
     await work()
@@ -87,11 +91,11 @@ async def cost_of(servers: Sequence[Server], work: Callable[[], Awaitable[object
 
 @contextmanager
 def held_ms(server: Server) -> Iterator[list[float]]:
-    """Return a context manager whose list gets, at the end, the milliseconds of each script in
-    ascending order; the server does nothing else for so long.
+    """Return a context manager with a list. At its end, the list gets the duration of each script
+    in ms, in ascending order; a script blocks the server.
 
-    They are measured by the server (SLOWLOG) as elapsed time, so they include the time that the
-    machine took from it.
+    The server measures the durations (SLOWLOG) as elapsed time, so they include interruptions of
+    the server by the machine.
     """
     found: list[float] = []
     server.call("CONFIG", "SET", "slowlog-max-len", _MOST_CALLS, "slowlog-log-slower-than", 0)

@@ -1,4 +1,4 @@
-"""Boards of the window `all`: the memory of a member, and reads over shards."""
+"""Boards with the window `all`: the memory of a member, and reads from several shards."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -33,7 +33,7 @@ _STEP_MS = 60_000
 
 
 async def measure_memory(core: int, population: Population, book: Book) -> None:
-    """Measure a board of each layout beside one sorted set, all with the same scores."""
+    """Measure a board of each layout, and one sorted set with the same scores."""
     now_ms = population.now_ms
     first = first_events(population, now_ms - _STEP_MS, now_ms)
     with serving(core) as server, without_file([server]):
@@ -74,7 +74,7 @@ async def measure_shards(
 async def _sharded(
     url: str, servers: Sequence[Server], where: str, now_ms: int, first: Sequence[Sequence[Entry]]
 ) -> AsyncIterator[list[Reading]]:
-    """Return the loaded boards, one for each possible number of shards."""
+    """Return the loaded boards, one for each number of shards that is possible."""
     async with deployed(url, now_ms) as deployment:
         readings: list[Reading] = []
         with without_file(servers):

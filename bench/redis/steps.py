@@ -1,4 +1,4 @@
-"""The cost of an event for the server by the number of steps of a rolling window."""
+"""The server's cost of an event, by the number of steps in a rolling window."""
 
 from collections.abc import Sequence
 from typing import get_args
@@ -27,7 +27,8 @@ _GROUP = "Redis's processor time an event by steps of an hour, µs (wanted: 1.05
 
 
 async def measure_steps(core: int, population: Population, effort: RedisEffort, book: Book) -> None:
-    """Compare 7 and 700 steps of an hour, both windows full, with the same events in turns."""
+    """Compare windows of 7 and 700 steps of an hour, both full. They count the same events,
+    alternately."""
     now_ms = population.now_ms
     first = [
         (steps, first_events(population, steps.begins_ms(now_ms), now_ms)) for steps in (FEW, MANY)
@@ -44,7 +45,7 @@ async def measure_steps(core: int, population: Population, effort: RedisEffort, 
 async def _full(
     deployment: Deployment, layout: LayoutName, steps: Steps, first: Sequence[Sequence[Entry]]
 ) -> LaurelsWriter:
-    """Return a board with one event of each member anywhere in the window."""
+    """Return a board with one event of each member, anywhere in the window."""
     board = board_of(layout, [steps.window], name=f"{steps.many}-steps")
     await deployment.boards.create(board)
     await deployment.load(board, first)
@@ -60,7 +61,7 @@ async def _turns(
     effort: RedisEffort,
     book: Book,
 ) -> None:
-    """Run both boards in alternating order, after an unrecorded run."""
+    """Run both boards in alternating order, after a run that is not recorded."""
     events = traffic_of(population, kind, (effort.step_rounds + 1) * effort.step_events)
     for number, run in enumerate(in_batches(events, effort.step_events)):
         took = [0.0, 0.0]

@@ -1,4 +1,4 @@
-"""The suite of measurements on an index server."""
+"""All measurements on an index server, in their order."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -49,14 +49,13 @@ class RedisPlan(msgspec.Struct, frozen=True):
     cores: Cores
     now_ms: int
     say: Callable[[str], None]
-    """A function that is called with the next measurement."""
+    """A function to call with the name of the next measurement."""
     keep: Callable[[list[Sample]], None]
-    """A function that is called, after each section, with all figures so far in the order of the
-    tables."""
+    """A function to call after each section, with all figures so far in the order of the tables."""
 
 
 def missing() -> list[str]:
-    """Return a sentence for each requirement that is not installed."""
+    """Return a sentence for each requirement that is missing."""
     if found_server() is None:
         return ["redis-server is not installed: apt install redis-server"]
     return []
@@ -70,7 +69,7 @@ def software() -> str:
 
 
 def run(plan: RedisPlan) -> None:
-    """Return all figures, measured from the core of the clients."""
+    """Return all figures. This process runs on the core of the clients meanwhile."""
     with on_core(plan.cores.load), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_measure_redis(plan))
 
@@ -117,7 +116,7 @@ async def _measure_redis(plan: RedisPlan) -> None:
 
 
 class _Week(NamedTuple):
-    """A server with the same week of events for all writers."""
+    """A server on which all writers have the same week of events."""
 
     server: Server
     deployment: Deployment

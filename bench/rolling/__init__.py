@@ -1,1 +1,1 @@
-"""Benchmarks of rolling windows and snapshots; `suite` has their order."""
+"""Benchmarks of rolling windows and snapshots; `suite` runs them in order."""

@@ -1,4 +1,4 @@
-"""A boundary of a large rolling window: the pass before it, the rotation, and the waits they
+"""A boundary of a large rolling window: the pass before it, the rotation, and the waits that these
 cause."""
 
 from array import array
@@ -23,7 +23,7 @@ from laurels.errors import NotReady
 from laurels.stores.intake.shares import SHARE
 
 BATCH = 100
-"""The events of a write while another thread waits."""
+"""The number of events in a write by the thread whose waits are measured."""
 _BATCHES = 500
 _EVERYTHING = 1 << 60
 _PAUSE_SECONDS = 0.001
@@ -31,8 +31,8 @@ _GROUP = "Boundary of a rolling window"
 
 
 def measure_boundary(population: Population, now_ms: int, watched_seconds: float) -> list[Sample]:
-    """Measure laurels in memory: the pass alone, beside reads and writes, and by the first
-    calls."""
+    """Measure laurels in memory: the pass without other work, beside reads and writes, and done by
+    the first calls."""
     table = Table(_GROUP, population)
     with closing(RollingApi(None, now_ms, windows=["rolling"])) as api:
         fill(api, population)
@@ -41,7 +41,7 @@ def measure_boundary(population: Population, now_ms: int, watched_seconds: float
 
 
 def measure_union(server: RedisServer, population: Population, now_ms: int) -> list[Sample]:
-    """Measure Redis after the first boundary of the same board: every client waits for the
+    """Measure Redis at the first boundary of the same board, where every client waits for the
     union."""
     table = Table(_GROUP, population)
     steps: set[str] = set()
@@ -62,7 +62,8 @@ def measure_union(server: RedisServer, population: Population, now_ms: int) -> l
 def watcher(
     api: RollingApi, population: Population, apart: Callable[[], float] = lambda: 0.0
 ) -> Waits:
-    """Return a task that reads a standing of the rolling window and writes a batch, in turns."""
+    """Return the reads of standings in the rolling window, and the writes of batches, whose waits
+    are measured."""
     members = population.sample(_BATCHES * BATCH, seed=11)
     batches = in_batches([(member, 1) for member in members], BATCH)
     reads = [partial(ask, api, member) for member in members[: _BATCHES * 10]]
@@ -71,7 +72,7 @@ def watcher(
 
 
 def ask(api: RollingApi, member: str) -> None:
-    """Read a standing, repeating the query until it is answered."""
+    """Read a standing, and repeat the query until it is answered."""
     while True:
         try:
             api.boards.standing(BOARD, member, window="rolling")
@@ -81,7 +82,7 @@ def ask(api: RollingApi, member: str) -> None:
 
 
 class _Boundaries:
-    """Successive boundaries, with each pass done in another way."""
+    """Successive boundaries; the pass before each is done in another way."""
 
     def __init__(self, api: RollingApi, table: Table, waits: Waits, watched_seconds: float) -> None:
         self._api, self._table, self._waits = api, table, waits
@@ -110,7 +111,7 @@ class _Boundaries:
     def _pass(self, owner: Owner, work: Task) -> None:
         todo = self._window.pass_remaining
         spent = waited(work)
-        # The first calls ended with a rotation, so nothing of that pass is left.
+        # The first calls ended with a rotation, so the whole pass was done.
         left = 0 if work == self._by_first_calls else self._window.pass_remaining
         if todo > left:
             _keep_pass(self._table, owner, todo - left, spent)
@@ -121,7 +122,7 @@ class _Boundaries:
         return waited(lambda: ask(self._api, member_name(1)))
 
     def _by_writes(self) -> None:
-        """Let writes do the pass for a while."""
+        """Let the writes of another thread do the pass, for a limited time."""
         ends = monotonic() + self._watched_seconds
         while not self._window.complete and monotonic() < ends:
             sleep(_PAUSE_SECONDS)
@@ -147,7 +148,7 @@ def _owner(how: str) -> Owner:
 
 
 def fill(api: RollingApi, population: Population) -> None:
-    """Fill the windows as a history would, through the functions that restore a snapshot."""
+    """Fill the windows as a history would, through the functions for restoring a snapshot."""
     api.boards.submit(BOARD, "first", 1)
     window, roster = api.held.whole.rolling["rolling"], api.index._roster
     for fallen in falling(population, window.running):

@@ -1,9 +1,9 @@
-"""The delays that the machine itself causes, measured in two separate processes.
+"""The delays that the machine itself causes, measured in two other processes.
 
-`python -m bench.rolling.hiccups` sleeps half a millisecond repeatedly until its input ends, then
-prints its longest delays in waking up. With the name of a file, it writes a little to that file and
-flushes it every two milliseconds, and prints the longest of these writes. Neither involves a lock
-or an interpreter of laurels, so a similar wait in laurels is caused by the machine or its disk.
+`python -m bench.rolling.hiccups` sleeps for half a millisecond again and again until its input
+ends, and then prints its longest delays in waking up. With a file name, it writes a little to that
+file and flushes it every two milliseconds, and prints its longest writes. Neither uses a lock or
+the interpreter of laurels, so a similar wait in laurels is caused by the machine or its disk.
 """
 
 import os
@@ -19,7 +19,7 @@ from threading import Thread
 _PAUSE_SECONDS = 0.0005
 _BETWEEN_FLUSHES = 0.002
 _WRITTEN = bytes(8_192)
-"""About as many bytes as the log writes for a batch of 100."""
+"""About as many bytes as the log writes for a batch of 100 events."""
 
 
 class Hiccups:

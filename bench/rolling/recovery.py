@@ -1,4 +1,4 @@
-"""Snapshots taken while serving, and the time of opening: from a snapshot, or from the log."""
+"""Snapshots of a board in use, and the time to open it from a snapshot or from the log."""
 
 from contextlib import closing
 from functools import partial
@@ -20,7 +20,7 @@ _VERIFIED = 50
 
 
 class Recovery:
-    """The figures of snapshots and openings at one size of board."""
+    """The figures about snapshots and opening, at one size of board."""
 
     def __init__(self, population: Population, shape: str) -> None:
         self._table = Table(f"Snapshot and recovery, {shape}", population)
@@ -52,8 +52,9 @@ class Recovery:
 
 
 def measure_ours(api: RollingApi, population: Population, watched_seconds: float) -> list[Sample]:
-    """Measure a board in a folder without a snapshot: opened from its log alone, snapshotted, and
-    opened from the snapshot; with `watched_seconds` snapshotted again during reads and writes."""
+    """Measure a board in a folder without a snapshot: opening it from the log alone, taking a
+    snapshot, and opening it from that. With `watched_seconds`, take another snapshot during reads
+    and writes."""
     recovery = Recovery(population, api.shape)
     log, copy = _owner("the log alone"), _owner("a snapshot")
     recovery.size(log, api.boards.stats().log_nbytes)
@@ -69,13 +70,14 @@ def measure_ours(api: RollingApi, population: Population, watched_seconds: float
         serving = _owner("a snapshot while serving")
         recovery.taken(serving, spent)
         recovery.waited(serving, waits)
-        api.boards.snapshot()  # so that opening does not fold the entries written meanwhile
+        api.boards.snapshot()  # so that opening need not fold the entries written meanwhile
     _open_copy(api, population, recovery)
     return recovery.samples
 
 
 def measure_copy(api: RollingApi, population: Population) -> list[Sample]:
-    """Measure a board in a folder, snapshotted without writes and opened from the snapshot."""
+    """Measure a board in a folder: taking a snapshot without other work, and opening the board from
+    it."""
     recovery = Recovery(population, api.shape)
     recovery.taken(_owner("a snapshot"), timed(api.boards.snapshot))
     _open_copy(api, population, recovery)
@@ -83,7 +85,7 @@ def measure_copy(api: RollingApi, population: Population) -> list[Sample]:
 
 
 def _open_copy(api: RollingApi, population: Population, recovery: Recovery) -> None:
-    """Open the newest snapshot. Raises AssertionError if the scores differ."""
+    """Open the board from the newest snapshot. Raise AssertionError if its scores differ."""
     copy = _owner("a snapshot")
     recovery.size(copy, api.boards.stats().kept.snapshot_nbytes or 0)
     members = population.sample(_VERIFIED)
@@ -91,13 +93,14 @@ def _open_copy(api: RollingApi, population: Population, recovery: Recovery) -> N
     api.close()
     recovery.opened(copy, timed(api.open))
     if api.scores(members) != before:
-        raise AssertionError("a snapshot was opened with other scores")
+        raise AssertionError("the opened snapshot has other scores")
 
 
 def measure_redis(
     server: RedisServer, store: RollingStore, population: Population, watched_seconds: float
 ) -> list[Sample]:
-    """Measure the same keys in a server that forks to save them, is killed and started again."""
+    """Measure the same keys in Redis: a server that forks to save them, is killed, and is started
+    again."""
     recovery = Recovery(population, shape(WINDOWS))
     serving = Owner("Redis", "BGSAVE while serving", ours=False)
     with (
@@ -120,9 +123,9 @@ def measure_redis(
     recovery.forked(serving, server.fork_us() / 1e6)
     recovery.size(serving, server.snapshot_bytes())
     recovery.opened(serving, server.start_again())
-    # Scores changed during the save, but no members were added or removed.
+    # The writes during the save changed scores, but added and removed no members.
     if store.size(LIVE) != population.count:
-        raise AssertionError("a snapshot was opened with other members")
+        raise AssertionError("the snapshot has another number of members")
     return recovery.samples
 
 

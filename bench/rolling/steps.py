@@ -1,4 +1,5 @@
-"""The cost of an event by the number of steps: windows of one span with few and with many steps."""
+"""The cost of an event by the number of steps: two windows of the same span, one with few steps and
+one with many."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
@@ -22,7 +23,7 @@ Peer = EngineRolling | RollingApi
 def measure_steps(
     population: Population, now_ms: int, effort: Effort, kinds: Iterable[Traffic]
 ) -> list[Sample]:
-    """Measure nanoseconds an event in batches of 1,000, with 7 and with 700 steps in turns."""
+    """Measure the ns per event in batches of 1,000, alternately with 7 and with 700 steps."""
     now_ms = late_in_both(now_ms)
     history = History(population, FEW.begins_ms(now_ms), now_ms)
     runs, count = effort.runs * _MORE_RUNS, max(effort.events.values())
@@ -53,8 +54,8 @@ def measure_steps(
 
 
 def late_in_both(now_ms: int) -> int:
-    """Return an instant half an hour before a common boundary, so that both windows begin at the
-    same instant."""
+    """Return half an hour before a boundary that both windows have, so that both begin at the same
+    instant."""
     long_ms = FEW.hours * HOUR_MS
     return (now_ms // long_ms + 1) * long_ms - HOUR_MS // 2
 
@@ -68,7 +69,7 @@ def _nanoseconds(events: int, seconds: float) -> float:
 
 
 def _against(few: Sample, many: Sample, kind: Traffic) -> Sample:
-    """Return the ratio of many steps to few, run by run."""
+    """Return the ratio of the cost with many steps to that with few, for each run."""
     question = Question(few.question.group, few.question.members, f"{kind}, ns", "x")
     owner = Owner(few.contender, f"{MANY.many} steps against {FEW.many}")
     ratios = [m / f for f, m in zip(few.figures, many.figures, strict=True)]

@@ -1,7 +1,7 @@
 """Measurements of rolling windows and snapshots at one size of board.
 
-Events beside Redis and the cost by the number of steps are measured up to a million members; bytes,
-a boundary, a snapshot and recovery at every size.
+Events compared with Redis, and their cost by the number of steps, are measured up to a million
+members. Memory, a boundary, a snapshot and recovery are measured at every size.
 """
 
 import shutil
@@ -34,8 +34,8 @@ from bench.writes import measure_writes
 Drive: TypeAlias = tuple[Way, Placement]
 
 WRITTEN_UP_TO = 1_000_000
-"""The largest board for which events are measured: filling a larger one for every peer takes too
-long."""
+"""The largest board on which events are measured. A larger one takes too long to fill for every
+peer."""
 _TRAFFIC: tuple[Traffic, ...] = get_args(Traffic)
 _DRIVES: tuple[Drive, ...] = (
     ("pipeline", "one core"),
@@ -54,7 +54,7 @@ def measure_rolling(plan: Plan, members: int) -> list[Sample]:
 
 
 class RollingSize:
-    """One size of board under measurement."""
+    """The measurements at one size of board."""
 
     def __init__(self, plan: Plan, members: int) -> None:
         self._plan = plan
@@ -65,7 +65,7 @@ class RollingSize:
 
     def measure(self) -> list[Sample]:
         """Run all measurements. Redis is filled once: its events and the memory of its keys are
-        measured, then it is saved."""
+        measured, and then its snapshot."""
         with ExitStack() as stack:
             server = self._server(stack, "keys") if self._is_chosen("redis") else None
             store = self._filled(stack, server) if server else None
@@ -85,7 +85,8 @@ class RollingSize:
         return self._samples
 
     def measure_safest(self) -> list[Sample]:
-        """Measure durable events alone, beside a Redis that flushes as often as laurels does."""
+        """Measure only durable events, compared with a Redis server that flushes as often as
+        laurels does."""
         with ExitStack() as stack:
             server = self._server(stack, "keys") if self._is_chosen("redis") else None
             store = self._filled(stack, server) if server else None
@@ -99,7 +100,8 @@ class RollingSize:
         return store
 
     def _writes(self, server: RedisServer | None, store: RollingStore | None) -> None:
-        """Measure in memory first: the append-only file is switched on for the durable runs."""
+        """Measure in memory first, because the append-only file is switched on for the durable
+        runs."""
         with ExitStack() as stack:
             writers: list[Writer] = []
             if self._is_chosen("api"):
@@ -124,7 +126,7 @@ class RollingSize:
             self._measure_writes("Durable rolling events/s", writers)
 
     def _measure_writes(self, group: str, writers: list[Writer]) -> None:
-        # Each event changes five structures instead of one, so fewer events take the same time.
+        # Each event changes five structures instead of one, so a run has fewer events.
         events = {size: n // 2 for size, n in self._plan.effort.events.items() if size > 1}
         effort: Effort = replace(self._plan.effort, events=events)
         for kind in _TRAFFIC:
@@ -132,8 +134,8 @@ class RollingSize:
             self._samples += measure_writes(group, writers, self._population, kind, effort)
 
     def _api(self, place: Path | None) -> RollingApi:
-        """Return a board with its history, the next step prepared and a snapshot taken, so that
-        none is taken while events are counted."""
+        """Return a board with its history, whose next step is prepared. A snapshot has been taken,
+        so that none is taken while events are counted."""
         self._say(f"load: laurels, {'memory:' if place is None else 'durable'}")
         api = RollingApi(place, self._now_ms)
         api.load(self._history.batches())
@@ -186,8 +188,8 @@ class RollingSize:
 
     @contextmanager
     def _folder(self, called: str) -> Iterator[Path]:
-        """Return a context manager with a new folder, removed at the end, since a large board fills
-        a disk."""
+        """Return a context manager with a new folder. It is removed at the end, since a large board
+        could fill a disk."""
         folder = self._plan.folder / f"{called}-{self._population.count}"
         folder.mkdir()
         try:

@@ -1,4 +1,4 @@
-"""Samples of figures that are measured once."""
+"""Tables of figures that are measured once."""
 
 from bench.timing import Peer, Question, Safety, Sample, Unit, single
 from bench.workload import Population
@@ -14,7 +14,7 @@ class Owner:
 
 
 class Table:
-    """One table at one size of board, filled figure by figure."""
+    """One table at one size of board, to which figures are added."""
 
     def __init__(self, group: str, population: Population) -> None:
         self._group, self._population = group, population
@@ -25,8 +25,8 @@ class Table:
         self.samples.append(single(question, owner, figure))
 
     def keep_calm(self, owner: Owner, read: float, write: float) -> None:
-        """Record the longest read and write without other work, in seconds, in a separate table,
-        since they are not compared with others."""
+        """Record the longest read and write without other work, in seconds. They are in a table of
+        their own, since they are not compared with the others."""
         calm = Table(f"{self._group}: before it", self._population)
         calm.keep_waits(owner, read, write)
         self.samples += calm.samples

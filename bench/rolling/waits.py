@@ -1,4 +1,4 @@
-"""The longest waits of readers and writers during a large operation."""
+"""The longest waits of readers and writers during a long operation."""
 
 import threading
 import time
@@ -12,11 +12,12 @@ _SETTLE_SECONDS = 0.1
 
 
 class Waits:
-    """The longest read and the longest write, in seconds, of two threads that do nothing else.
+    """The longest read and the longest write, in seconds, of two threads, of which one reads and
+    one writes all the time.
 
-    Every wait counts, whatever its cause: the lock, the interpreter, the disk, or other programs.
-    So there is always a figure of the same threads without other work, and the longest write
-    without the time of `apart`, a clock of waits elsewhere.
+    Every wait counts, whatever its cause: a lock, the interpreter, the disk, or other programs. For
+    comparison, the same threads are measured without other work, and `write_itself` is the longest
+    write without the time on the clock `apart`, which advances during waits elsewhere.
     """
 
     def __init__(self, read: Task, write: Task, apart: Callable[[], float] = lambda: 0.0) -> None:
@@ -25,7 +26,7 @@ class Waits:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Return a context manager during which reads and writes run."""
+        """Return a context manager during which the threads read and write."""
         ended = threading.Event()
         failures: list[BaseException] = []
         threads = [
@@ -61,7 +62,8 @@ class Waits:
 
     def _repeat(self, once: Task, ended: threading.Event, failures: list[BaseException]) -> None:
         try:
-            # One more call after the end: a very short operation may have delayed none before.
+            # Call once more after the end, because a very short operation may have been over before
+            # any call.
             while True:
                 last = ended.is_set()
                 once()
@@ -73,14 +75,14 @@ class Waits:
 
 
 def waited(task: Task) -> float:
-    """Return the seconds of one call, without other work around it."""
+    """Return the seconds that one call takes."""
     asked = time.perf_counter()
     task()
     return time.perf_counter() - asked
 
 
 def in_turn(tasks: Sequence[Task]) -> Task:
-    """Return a task that does the next of the tasks at each call, cyclically."""
+    """Return a task that calls the tasks in turn, one at each call."""
     at = -1
 
     def next_one() -> None:

@@ -1,4 +1,4 @@
-"""The bytes of each structure of a rolling board, a member and a cell of a tally."""
+"""The bytes of each structure of a rolling board, per member and per cell of a tally."""
 
 from bench.peers.rolling_api import RollingApi
 from bench.peers.rolling_store import ALL, DAY, LIVE, PREPARED, RollingStore
@@ -11,7 +11,8 @@ _CELL = "a cell of a tally"
 
 
 def weigh_ours(api: RollingApi, population: Population) -> list[Sample]:
-    """Record the memory of our index; day, live and prepared by their own members."""
+    """Record the memory of our index; the figures of day, live and prepared are per member of
+    each."""
     table, owner = Table(_GROUP, population), Owner("laurels engine", "tie first")
     held = api.held
     window = held.whole.rolling["rolling"]
@@ -28,7 +29,7 @@ def weigh_ours(api: RollingApi, population: Population) -> list[Sample]:
 
 
 def weigh_redis(store: RollingStore, population: Population) -> list[Sample]:
-    """Record the server's estimates for its keys, which contain the ids themselves."""
+    """Record the server's estimates of its keys' memory; the keys contain the ids themselves."""
     table, owner = Table(_GROUP, population), Owner("Redis", "MEMORY USAGE", ours=False)
     for case, key in (("all", ALL), ("day", DAY), ("live", LIVE), ("prepared", PREPARED)):
         table.keep(owner, case, "bytes", store.nbytes(key) / store.size(key))
@@ -40,7 +41,7 @@ def weigh_redis(store: RollingStore, population: Population) -> list[Sample]:
 
 
 def weigh_process(grown: int, population: Population) -> list[Sample]:
-    """Record the growth of a whole process."""
+    """Record by how much a whole process grows."""
     table = Table(_GROUP, population)
     table.keep(
         Owner("laurels API", "growth of a process"), "together", "bytes", grown / population.count

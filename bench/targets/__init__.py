@@ -1,1 +1,1 @@
-"""The targets of laurels, each measured in one run on one machine."""
+"""The targets of laurels, each measured by a single run on one machine."""

@@ -1,4 +1,4 @@
-"""Ratios of our best figure to the best of the others."""
+"""Ratios of our best figure to the best of the other peers."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from bench.timing import TIMES, Sample
 def against_best(
     target: str, rows: Sequence[Sample], ours: Sequence[Sample], least: float
 ) -> list[Outcome]:
-    """Return the ratio of our best to the best of the others among the rows; None if one side did
-    not take part."""
+    """Return the ratio of our best figure to the best of the others, None if one of the two is
+    missing."""
     theirs = [s for s in rows if not s.ours]
     if not ours or not theirs:
         return []
@@ -30,6 +30,6 @@ def best(samples: Sequence[Sample]) -> Sample:
 
 
 def told(sample: Sample) -> str:
-    """Return a figure with its owner."""
+    """Return a figure as text, with its owner."""
     unit = sample.question.unit
     return f"{short(sample.middle)} {unit} ({sample.contender}, {sample.settings})"

@@ -1,4 +1,4 @@
-"""Durable events a second in batches of 1,000, beside the best pipelined Redis with the same
+"""Durable events per second in batches of 1,000, compared with the best pipelined Redis of the same
 durability."""
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _LEAST: dict[Traffic, float] = {"zipf": 5.0, "uniform": 3.0}
 
 
 def measure_events(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Measure one window, then all + day + rolling 7d/1h, where an event changes five
+    """Measure one window, then all + day + rolling 7d/1h, in which an event changes five
     structures."""
     effort = plan.effort
     plan = replace(plan, effort=replace(effort, events={BATCH: effort.events[BATCH]}))

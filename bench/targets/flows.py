@@ -1,4 +1,4 @@
-"""Changes, ledgers and sources: their cost and speed."""
+"""The cost and the speed of changes, ledgers and sources."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -28,7 +28,7 @@ Rate = Callable[[Path], Awaitable[float]]
 
 
 def measure_flows(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Measure each part, on servers that are started for it."""
+    """Measure changes, ledgers and sources, on servers that are started for that."""
     flows = scale.flows
     if flows is None or plan.chosen != EVERYBODY:
         return
@@ -144,7 +144,7 @@ def _sources(plan: Plan, flows: FlowScale) -> Iterator[Findings]:
 
 
 def _source(plan: Plan, flows: FlowScale, name: str, ours: Rate, hand: Rate) -> Outcome:
-    """Compare both in turns, each with a new folder."""
+    """Measure our source and the loop by hand alternately, each time with a new folder."""
     mine, other = list[float](), list[float]()
     for _ in range(flows.runs):
         for rate, rates in ((ours, mine), (hand, other)):
@@ -171,6 +171,6 @@ def _figure(
 
 @contextmanager
 def _folder(plan: Plan) -> Iterator[Path]:
-    """Return a context manager with a folder in the place of the durable peers."""
+    """Return a context manager with a new folder beside those of the durable peers."""
     with TemporaryDirectory(prefix="flows-", dir=plan.folder) as folder:
         yield Path(folder)

@@ -1,4 +1,4 @@
-"""The service beside FastAPI with Redis, in a short form of `python -m bench.http`."""
+"""The service compared with FastAPI and Redis, in a short form of `python -m bench.http`."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ _CASE = "requests/s"
 
 
 def measure_http(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Measure the requests a second of one core, for peers with the same durability as laurels."""
+    """Measure the requests per second on one core, compared with peers of the same durability."""
     if not scale.services or plan.chosen != EVERYBODY:
         return
     cores, lacking = two_cores(), missing(SHORT_PEERS)
@@ -31,7 +31,7 @@ def measure_http(plan: Plan, scale: Scale) -> Iterator[Findings]:
     for group in dict.fromkeys(s.question.group for s in samples):
         rows = [s for s in samples if (s.question.group, s.question.case) == (group, _CASE)]
         durable = [s for s in rows if s.safety == "each commit"]
-        # Reads are the same under every setting, so they are measured once.
+        # Reads are the same with every setting, so they are measured once.
         fair = durable if any(not s.ours for s in durable) else rows
         ours = [s for s in fair if s.ours]
         outcomes += against_best(f"{group}, {size_name(SHORT.members)} members", fair, ours, _LEAST)

@@ -1,4 +1,5 @@
-"""Boards on an index server beside a script by hand, in a short form of `python -m bench.redis`."""
+"""Boards on an index server compared with a script by hand, in a short form of `python -m
+bench.redis`."""
 
 from collections.abc import Iterator
 
@@ -17,8 +18,8 @@ _LAYOUT = "packed"
 
 
 def measure_index_server(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Measure events a second into all + day + rolling 7d/1h, each peer with its best number of
-    batches in flight, beside the best script."""
+    """Measure the events per second into all + day + rolling 7d/1h, compared with the best script.
+    Each peer has its best number of batches in flight."""
     if not scale.services or plan.chosen != EVERYBODY:
         return
     cores, lacking = two_cores(), missing()

@@ -1,8 +1,8 @@
-"""The cost of a rank for a Python program, beside that of a ZREVRANK.
+"""The cost of a rank for a Python program, compared with that of a ZREVRANK.
 
-Redis receives prepared bytes over a unix socket, the cheapest possible client, in two ways: a round
-trip for each rank, which corresponds to one call, and pipelines of 100, whose cost is divided by
-100. Ours is a call for one member and a call for 100.
+Redis gets prepared bytes over a unix socket from the cheapest possible client, in two ways: with a
+round trip for each rank, which corresponds to our call for one member, and in pipelines of 100,
+which correspond to our call for 100 members. The cost of these is divided by 100.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ _LEAST_ONE, _LEAST_TOGETHER = 3.0, 10.0
 
 
 def measure_ranks(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Measure the microseconds a member for every peer; each run uses other members."""
+    """Measure the µs per member for every peer. Each run uses other members."""
     plan.say(f"{scale.board:,} members: ranks")
     population = Population(scale.board, plan.now_ms)
     with ExitStack() as stack:

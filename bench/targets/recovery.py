@@ -1,4 +1,5 @@
-"""A large board in a folder: loaded, served, snapshotted, and opened from the snapshot."""
+"""A large board in a folder: it is loaded, serves calls, takes a snapshot, and is opened from
+it."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ from laurels.model.event import MAX_BATCH
 
 _LEAST_LOADED, _LEAST_OPENED = 1e6, 2e6
 _MOST_BYTES = 100
-"""The bytes a member at 100 million: 10 GB in all."""
+"""The target at 100 million members, in bytes per member: 10 GB in total."""
 
 
 def measure_recovery(plan: Plan, scale: Scale) -> Iterator[Findings]:
@@ -39,7 +40,7 @@ def measure_recovery(plan: Plan, scale: Scale) -> Iterator[Findings]:
 
 
 def measure_huge(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Measure a board of 100 million members, if requested: the load, the bytes and the calls."""
+    """If requested, measure a board of 100 million members: its load, its memory, and its calls."""
     if "api" not in plan.chosen or scale.huge is None:
         return
     population = Population(scale.huge, plan.now_ms)
@@ -51,8 +52,8 @@ def measure_huge(plan: Plan, scale: Scale) -> Iterator[Findings]:
 
 @contextmanager
 def _loaded(plan: Plan, population: Population) -> Iterator[tuple[RollingApi, list[Sample]]]:
-    """Return a board with the window all, with the rate of its load and the growth of the
-    process."""
+    """Return a context manager with a board with the window all, and the figures about its load and
+    the growth of the process."""
     plan.say(f"{population.count:,} members: load through the API, durable")
     folder = plan.folder / f"board-{population.count}"
     try:
@@ -82,7 +83,7 @@ def _load_outcome(samples: Sequence[Sample], population: Population) -> Outcome:
 
 
 def recovery_outcome(samples: Sequence[Sample], population: Population, windows: str) -> Outcome:
-    """Return the outcome of opening a snapshot, in members a second."""
+    """Return the outcome of opening a snapshot, in members per second."""
     rate = _figure(samples, "opened, members/s", "a snapshot")
     return Outcome(
         target=f"recovery from a snapshot, {size_name(population.count)} members, {windows}",
@@ -116,7 +117,7 @@ def _served_outcomes(samples: Sequence[Sample], population: Population) -> Itera
 
 
 def _figure(samples: Sequence[Sample], case: str, settings: str | None = None) -> float:
-    """Return the only figure of a case."""
+    """Return the figure of a case that has only one."""
     [found] = [
         s.middle for s in samples if s.question.case == case and settings in (None, s.settings)
     ]

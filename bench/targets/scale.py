@@ -1,4 +1,4 @@
-"""The sizes of the boards of the targets."""
+"""The sizes of the boards for the targets."""
 
 import msgspec
 
@@ -6,38 +6,38 @@ MILLION = 1_000_000
 
 
 class FlowScale(msgspec.Struct, frozen=True):
-    """The amounts of changes, ledger entries and messages."""
+    """The numbers of changes, ledger entries and messages."""
 
     members: int
-    """The members of the boards with changes, and of the ledger."""
+    """The number of members on the boards with changes, and in the ledger."""
     events: int
-    """The events counted with and without changes."""
+    """The number of events that are counted with and without changes."""
     rebuilt: int
-    """The members of a board that is made from a ledger."""
+    """The number of members on a board that is rebuilt from a ledger."""
     messages: int
-    """The messages of a stream."""
+    """The number of messages in a stream."""
     seconds: float
-    """The seconds for which events come at a steady rate."""
+    """The number of seconds with events at a steady rate."""
     runs: int
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """The members of the boards of each section."""
+    """The numbers of members on the boards of each section."""
 
     board: int
-    """The members for events and ranks beside Redis."""
+    """For events and ranks compared with Redis."""
     weighed: tuple[int, ...]
-    """Memory beside Redis."""
+    """For memory compared with Redis."""
     grown: tuple[int, ...]
-    """The sizes for the cost of an operation."""
+    """For the cost of an operation as the board grows."""
     large: int
-    """Recovery, and stalls."""
+    """For recovery and stalls."""
     services: bool
-    """Whether short forms of the benches over HTTP and of an index server are run."""
+    """Whether the short forms of the benches of the service and of an index server run."""
     huge: int | None = None
-    """The members of the board that is loaded and served alone."""
+    """For the board of which only the load and the calls are measured."""
     flows: FlowScale | None = None
-    """The scale of changes, ledgers and streams, None if they are not measured."""
+    """The numbers for changes, ledgers and streams, None if they are not measured."""
 
 
 FULL_SCALE = Scale(

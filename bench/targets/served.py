@@ -1,4 +1,4 @@
-"""The latency of single calls on a large board: the median, and the 99th percentile."""
+"""The latency of single calls on a large board: the median and the 99th percentile."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -20,8 +20,8 @@ _READS, _WRITES, _BATCHES = 5_000, 1_000, 100
 
 
 def measure_served(api: RollingApi, population: Population) -> list[Sample]:
-    """Measure ranks, standings, single events answered with ranks, and batches, on uniformly drawn
-    members."""
+    """Measure ranks, standings, single events with ranks in their receipts, and batches. Members
+    are drawn uniformly."""
     boards = api.boards
     read = population.sample(_READS, seed=31)
     written = population.sample(_WRITES, seed=32)

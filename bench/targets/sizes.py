@@ -1,4 +1,4 @@
-"""Bytes a member beside Redis, and the cost of an operation as the board grows."""
+"""Bytes per member compared with Redis, and the cost of an operation as the board grows."""
 
 from collections.abc import Iterator, Sequence
 
@@ -24,7 +24,7 @@ _MORE_CALLS = 10
 
 
 def measure_sizes(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Measure one size after the other, and finally the growth over all sizes."""
+    """Measure one size after another, and finally the growth over all sizes."""
     chase = Chase()
     grown: list[Sample] = []
     for members in sorted({*scale.grown, *scale.weighed}):
@@ -62,8 +62,8 @@ def _weigh_ours(board: EngineBoard, population: Population) -> list[Sample]:
 
 
 def _weigh_redis(plan: Plan, population: Population) -> list[Sample]:
-    """Measure the memory of Redis. A sorted set has its own copy of every id, so both figures are
-    the same."""
+    """Measure the memory of Redis. Every sorted set has a copy of every id of its own, so the two
+    figures are the same."""
     plan.say(f"{population.count:,} members: Redis's bytes")
     table = Table(_GROUP, population)
     folder = plan.folder / f"bytes-{population.count}"

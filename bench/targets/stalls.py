@@ -1,12 +1,12 @@
-"""The longest wait on a large board while it is written to, rotates and is snapshotted.
+"""The longest wait on a large board during writes, at a boundary, and during a snapshot.
 
 One board has all + day + rolling 7d/1h. Every member has one event in the week: a quarter of them
-in the step that leaves first, a quarter in the one after it, so that the passes over the boundary
-visit half of all members, and only the members that were due to leave do. Beside each phase a
-thread reads standings and another one writes batches of 100, each with a pause of half a
-millisecond after every answer; writes wait for their own flush. Python's collector ignores the
-objects from before the run, as in `laurels serve`: most of these belong to the bench. The longest
-write is also shown without the appends to the log, which consist almost only of disk time.
+in the step that leaves first, and a quarter in the next one. So the passes over the boundary visit
+half of all members, and the members whose only event leaves are removed. In each phase, one thread
+reads standings and another one writes batches of 100 events; both pause for half a millisecond
+after every answer, and writes wait for their own flush. Python's garbage collector ignores the
+objects that exist before the run, as in `laurels serve`; most of these belong to the bench. The
+longest write is also shown without the append to the log, which is almost only disk time.
 """
 
 import gc
@@ -42,8 +42,8 @@ _PARTS = 4
 
 
 def measure_stalls(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Measure writes alone, over a boundary, and beside a snapshot; then open the same board from
-    one."""
+    """Measure writes without other work, over a boundary, and during a snapshot. Then open the same
+    board from one."""
     if "api" not in plan.chosen:
         return
     population = Population(scale.large, plan.now_ms)
@@ -62,7 +62,7 @@ def measure_stalls(plan: Plan, scale: Scale) -> Iterator[Findings]:
 
 
 class _Appends:
-    """A log, and the seconds of its appends so far."""
+    """A log that also adds up the seconds of its appends."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -79,8 +79,8 @@ class _Appends:
 
 
 def leaving(population: Population, now_ms: int) -> Iterator[list[Entry]]:
-    """Yield one event a member: of four members the first two are in the two oldest steps, the
-    third anywhere in the week, the fourth on the running day."""
+    """Yield one event per member. Of every four members, two are in the two oldest steps, one is
+    anywhere in the week, and one is on the current day."""
     begins_ms = WEEK.begins_ms(now_ms)
     starts = (begins_ms, begins_ms + HOUR_MS, begins_ms, now_ms // DAY_MS * DAY_MS)
     spans = (HOUR_MS, HOUR_MS, now_ms - begins_ms, now_ms % DAY_MS)
@@ -120,7 +120,7 @@ def _settled_heap() -> Iterator[None]:
 
 
 def _roll(api: RollingApi) -> None:
-    """Prepare the leaving step, pass its boundary, and prepare the next one."""
+    """Prepare for a boundary and pass it, twice."""
     for _ in range(2):
         while not _is_prepared(api):
             sleep(_PAUSE_SECONDS)
@@ -128,8 +128,8 @@ def _roll(api: RollingApi) -> None:
 
 
 def _is_prepared(api: RollingApi) -> bool:
-    """Do a share; return whether nothing is left. During a commit the store's time stands still, so
-    it may be behind the clock."""
+    """Do a share of the work; return whether none is left. During a commit the store's time is
+    fixed, and so may be behind the clock."""
     left, _ = local(api.boards).work(SHARE)
     return not left and local(api.boards)._fold.now_ms >= api.clock.now_ms()
 

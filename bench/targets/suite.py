@@ -31,6 +31,6 @@ SECTIONS: dict[str, Section] = {
 
 
 def measure_targets(plan: Plan, scale: Scale, sections: Sequence[str]) -> Iterator[Findings]:
-    """Yield the findings of each section, part by part."""
+    """Yield the findings of each section, one measurement after another."""
     for section in sections:
         yield from SECTIONS[section](plan, scale)

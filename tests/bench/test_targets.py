@@ -133,7 +133,7 @@ def test_the_page_has_one_place_for_the_targets() -> None:
     written = with_targets(page, report)
     assert "| speed | ≥ 2.00 x | 2.50 x | yes | 5 against 2 |\n<!-- end of targets -->" in written
     assert with_targets(written, report) == written
-    with pytest.raises(ValueError, match="no marked place"):
+    with pytest.raises(ValueError, match="no markers"):
         with_targets("", report)
 
 

@@ -1,24 +1,25 @@
-/* A disk that fails on purpose: preloaded into a process, it stands between it and the C library.
+/* A disk that fails on purpose: a library that is preloaded into a process, between it and the C
+ * library.
  *
- * Calls that change a file, or give and take away names, are numbered from 1 in the order in which
- * they are made, but only for files under one folder: what a process does elsewhere is passed on
- * untouched and uncounted. One of them fails, or is the last thing the process does. Each call is
- * made, counted and traced under one mutex, so a trace is the order in which things happened.
+ * It numbers the calls that change a file, or that create, rename or remove a name, from 1 in the
+ * order in which they are made. Only files under one folder count; calls for other files are passed
+ * on unchanged. One of the counted calls fails, or the process ends there. Each call is made, counted
+ * and traced under one mutex, so the trace has the order in which the calls happened.
  *
- * Settings, from the environment, read at the first call after LAURELS_TEST_IO_FOLDER is there (so a
- * process may prepare itself, fork, and only then be put under the fault):
+ * Settings are read from the environment at the first call after LAURELS_TEST_IO_FOLDER is set. So a
+ * process may prepare itself and fork before the failures begin.
  *
  *   LAURELS_TEST_IO_FOLDER  the folder, an absolute path without links
- *   LAURELS_TEST_IO_AT      the number of the call that fails; 0 or nothing: none does
- *   LAURELS_TEST_IO_ERRNO   what it fails with; 0: the process ends there and then, as if killed
- *   LAURELS_TEST_IO_STAY    1: all calls after it fail as well (a disk that stays full)
- *   LAURELS_TEST_IO_HALF    1: a write does half of its work first. With an errno the half is answered
- *                      as done, and the next call is the one that fails
- *   LAURELS_TEST_IO_READS   1: reads and opening for reading are counted, too
+ *   LAURELS_TEST_IO_AT      the number of the call that fails; 0 or not set: none fails
+ *   LAURELS_TEST_IO_ERRNO   the error of that call; 0: the process ends there, as if it were killed
+ *   LAURELS_TEST_IO_STAY    1: all later calls fail as well (a disk that stays full)
+ *   LAURELS_TEST_IO_HALF    1: a write does half of its work first. With an errno, it returns the
+ *                           length of that half, and the next call fails
+ *   LAURELS_TEST_IO_READS   1: reads, and opening a file to read it, are counted, too
  *   LAURELS_TEST_IO_TRACE   a file that gets a line for each call:
- *                      number, name, result, offset, length, path, and where it is renamed to
- *   LAURELS_TEST_IO_DATA    a file that gets what was written, one after the other
- *   LAURELS_TEST_IO_SAID    a file elsewhere, writes to which are traced (not counted) as `said`
+ *                           number, name, result, offset, length, path, and the new path of a rename
+ *   LAURELS_TEST_IO_DATA    a file that gets the written data of all calls, one after another
+ *   LAURELS_TEST_IO_SAID    a file outside the folder; writes to it are traced as `said`, not counted
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -77,7 +78,8 @@ static int is_on(void) {
     return 1;
 }
 
-/* The path of an open file, or of a name relative to an open folder; 0 where it is not ours. */
+/* `path` gets the path of an open file, or of a name relative to an open folder. The functions return
+ * 0 if that path is unknown or, except for path_of, not under the folder. */
 
 static int is_under(const char *path) {
     return strncmp(path, folder, folder_length) == 0 &&
@@ -110,7 +112,8 @@ static int ours(int fd, char *path) {
     return is_on() && path_of(fd, path) && is_under(path);
 }
 
-/* What becomes of a call: DO it, FAIL it, do HALF of it, do half and END, END. Under the gate. */
+/* What happens to a call: it is done, fails, is half done, or the process ends, sometimes after half
+ * of the call. The caller holds `gate`. */
 
 enum fate { DO, FAIL, HALF, HALF_AND_END, END };
 
@@ -146,7 +149,8 @@ static void note(const char *name, long result, long offset, long length, const 
     static __typeof__(&name) real; \
     if (!real) real = (__typeof__(real))dlsym(RTLD_NEXT, #name)
 
-/* A call without data: made, failed, or the end. `failure` is what it answers when it fails. */
+/* A call without data: it is made, or fails, or the process ends. `failure` is the result of a failed
+ * call. */
 #define PLAIN(shown, path, to, offset, call, failure, how_errno) \
     do { \
         pthread_mutex_lock(&gate); \
@@ -217,7 +221,7 @@ ssize_t pwrite64(int fd, const void *data, size_t length, off64_t where) {
     WRITING("pwrite", fd, path, where, data, length, real(fd, data, n, where));
 }
 
-/* All parts as one; nobody here writes so much at once that a copy would matter. */
+/* Write all parts with one call. The writes here are small, so copying them costs little. */
 static void *joined(const struct iovec *parts, int count, size_t *length) {
     *length = 0;
     for (int i = 0; i < count; i++) *length += parts[i].iov_len;
@@ -243,7 +247,7 @@ ssize_t writev(int fd, const struct iovec *parts, int count) {
     return result;
 }
 
-/* Flushing, and the length of a file */
+/* Flushing files, and changing their length */
 
 int fsync(int fd) {
     char path[PATH_MAX];
@@ -301,7 +305,7 @@ int posix_fallocate64(int fd, off64_t from, off64_t length) {
     PLAIN("allocate", path, NULL, from + length, real(fd, from, length), (int)error_number, );
 }
 
-/* Names. Opening counts when it may make a file; for reading only when reads count. */
+/* Names. Opening a file counts if it may create the file or, if reads are counted, also otherwise. */
 
 static int is_counted(int flags) { return (flags & O_CREAT) || reads; }
 
@@ -406,7 +410,7 @@ int mkdirat(int dir, const char *name, mode_t mode) {
     PLAIN("mkdir", path, NULL, 0, real(dir, name, mode), -1, SET_ERRNO);
 }
 
-/* Reading, where it counts */
+/* Reading, which counts only if reads are counted */
 
 ssize_t read(int fd, void *data, size_t length) {
     char path[PATH_MAX];

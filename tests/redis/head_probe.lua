@@ -1,4 +1,4 @@
--- What `heads.py` asks of one ranking: write, advance, read.
+-- The operations of `heads.py` on one ranking: write, advance, read.
 local ranked = ranking('all', 0)
 
 local function form_from_words(list)

@@ -1,4 +1,4 @@
--- names(board, rankings {window, scope, instance}) -> {{name, window}, …}: what rankings are called.
+-- names(board, rankings {window, scope, instance}) -> {{name, window}, …}: the names of rankings.
 local found = {}
 for i, each in ipairs(A.rankings) do
   local window = in_scope(each[1], each[2])

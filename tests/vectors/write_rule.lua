@@ -1,7 +1,7 @@
--- write_rule(board, stories) -> {{outcomes, rows}, …}: stories of one member, told by rule.lua alone.
+-- write_rule(board, stories) -> {{outcomes, rows}, …}: stories of one member, computed by rule.lua.
 --
--- A story is {rankings, events}, an event {values, at, stamp, rankings, sets}; the first ranking is
--- that of `all`. A row is its words, or false.
+-- A story is {rankings, events}, and an event is {values, at, stamp, rankings, sets}. The first ranking
+-- is that of `all`. A row is the words of the member in one ranking, false if there are none.
 local APPLIED, UNCHANGED, OUT_OF_RANGE = 1, 2, 3
 
 local function play(event, rankings)
