@@ -1,2 +1,2 @@
-"""The stores of boards: in this process, on an index server, behind a service. No store imports
+"""The stores of boards: in this process, on an index server, and at a service. No store imports
 another."""

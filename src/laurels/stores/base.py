@@ -1,5 +1,5 @@
-"""The protocols of a store, on which the verbs and the service are built: boards in this process,
-on an index server, or behind a service."""
+"""The protocols of a store, on which the verbs and the service are built. A store has its boards in
+this process, on an index server, or at a service."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
@@ -51,13 +51,14 @@ class Store(Protocol):
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
-        """Return the changes of a board after a cursor; with None from the oldest kept one on, with
-        `now` none yet, but the cursor of their end. With `initial` all current entries come first.
-        Raises ChangesNotKept, ChangesExpired, CursorDiverged, InvalidCursor, InvalidLimit."""
+        """Return the changes of a board after a cursor. `after=None` starts at the oldest change
+        that is kept; `after="now"` returns no changes, only the cursor of the end. With `initial`
+        all current entries come first. Raises ChangesNotKept, ChangesExpired, CursorDiverged,
+        InvalidCursor, InvalidLimit."""
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
-        """Return the boards with changes after a cursor, by one small read, however many boards
-        there are; it may be incomplete, see `ChangedBoards`. Raises InvalidCursor."""
+        """Return the boards with changes after a cursor. It takes one small read for any number of
+        boards. The result may be incomplete, see `ChangedBoards`. Raises InvalidCursor."""
 
     def positions(self, board: str) -> dict[str, str]:
         """Return the last committed positions of all sources of a board."""
@@ -66,11 +67,11 @@ class Store(Protocol):
         """Return the last committed position of a source, None if there is none."""
 
     def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
-        """Return the figures of a board. Unless `may_wait`, raise NotReady if much work has to be
-        done first."""
+        """Return the statistics of a board. Without `may_wait`, raise NotReady if much work has to
+        be done first."""
 
     def stats(self) -> Stats:
-        """Return the figures of all boards."""
+        """Return the statistics of all boards."""
 
     def check(self) -> CheckReport:
         """Compare the rankings with the data they are derived from. Raises CheckFailed."""
@@ -82,29 +83,30 @@ class Store(Protocol):
         """Take a snapshot and return its offset. Raises NothingToBackUp, StorageFailed."""
 
     def clock_status(self) -> ClockStatus:
-        """Return how the store's time relates to its clock."""
+        """Return the store's time, and its difference from the clock."""
 
     def accept_clock(self) -> ClockStatus:
-        """Follow the clock from now on, however far it has leapt; return the new status."""
+        """Accept the current clock, even if it has leapt far, and return the new status."""
 
     def audit(self, board: str | None, before: str | None, limit: int) -> AuditPage:
-        """Return up to `limit` entries of the audit log, newest first, older than the entry
-        `before`; of a board, or of all. Raises InvalidCursor, InvalidLimit, StorageFailed."""
+        """Return up to `limit` entries of the audit log that are older than the entry `before`,
+        newest first. With `board` only entries about that board. Raises InvalidCursor,
+        InvalidLimit, StorageFailed."""
 
     def close(self) -> None:
-        """Carry out all queued writes and close; idempotent."""
+        """Carry out all queued writes and close. A second call does nothing."""
 
 
 class BoardContents(Protocol):
     """Whole boards of a store, read as pieces."""
 
     def origin(self, board: str) -> Origin:
-        """Return the state of a board outside of its rankings, after advancing all of them. Raises
+        """Return the state of a board without its rankings, which are advanced first. Raises
         UnknownBoard."""
 
     def pieces(self, board: str) -> Iterator[Piece]:
-        """Yield the pieces of a board. They are as of an origin if `origin` returns an equal one
-        before and after."""
+        """Yield the pieces of a board. They belong to one state of it if `origin` returns equal
+        results before and after."""
 
 
 class BoardCopies(BoardContents, Protocol):
@@ -115,7 +117,7 @@ class BoardCopies(BoardContents, Protocol):
         """Return the time of the store."""
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
-        """Return the unfinished copy of that name, None without one."""
+        """Return the unfinished copy of that name, None if there is none."""
 
     def begin(self, origin: Origin) -> None:
         """Begin to copy a board into this store. Raises NameTaken, CopyRefused."""
@@ -131,11 +133,12 @@ class BoardCopies(BoardContents, Protocol):
 
 
 class PortableStore(Store, Protocol):
-    """A store from and to which boards can be copied."""
+    """A store that boards can be copied from and to."""
 
     @property
     def copies(self) -> BoardCopies:
-        """Whole boards; its methods block, and are not for an event loop."""
+        """Access to whole boards. Its methods block, so they must not be called on an event
+        loop."""
 
 
 class AsyncStore(Store, Protocol):
@@ -169,33 +172,35 @@ class Servable(AsyncStore, PortableStore, Protocol):
 
     @property
     def is_exact(self) -> bool:
-        """Whether a change token changes immediately with its board."""
+        """Whether a change token changes at the same moment as its board."""
 
     @property
     def audit_log(self) -> AuditStore:
-        """The entries of administrative calls."""
+        """The audit log of administrative calls."""
 
     @property
     def risks(self) -> Sequence[str]:
-        """Sentences about how counted events may be lost."""
+        """Sentences for the operator that say in which cases counted events may be lost."""
 
     def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> Awaitable[tuple[Receipts, int]]:
-        """Submit an event, together with others with the same options; return the receipts of all
-        of them and its index there. A refused event raises no error here."""
+        """Submit an event, together with other events that have the same options. Return the
+        receipts of all these events, and this event's index in them. A refused event raises no
+        error here."""
 
     def change_token(self, board: str) -> ChangeToken:
         """Return a token that changes whenever the board's lists may have changed; O(1)."""
 
     def follow(self, boards: Collection[str]) -> Awaitable[None]:
-        """Update the change tokens of boards, if they are not exact."""
+        """Update the change tokens of boards; does nothing if `is_exact`."""
 
     def ensure_healthy(self) -> Awaitable[None]:
         """Raise the error that prevents the boards from being read or written, if there is one."""
 
     def figures(self, is_visible: Callable[[str], bool] | None) -> Awaitable[StoreFigures]:
-        """Return the figures of the boards that a caller may see; None means the whole store."""
+        """Return the statistics of the boards that `is_visible` accepts; with None, of the whole
+        store."""
 
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
         """Call `observer` after each commit, with its number of events and the seconds it took by
@@ -215,4 +220,4 @@ class Backing(Struct, frozen=True):
     store: Servable
     keys: KeyStore
     shared_keys: SharedKeyStore | None = None
-    """The same keys, if other processes may change them."""
+    """The same key store, if other processes may change the keys; else None."""

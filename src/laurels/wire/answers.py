@@ -23,7 +23,7 @@ to_msgpack = msgspec.msgpack.Encoder()
 
 class BatchAnswer(Struct, frozen=True, omit_defaults=True):
     """The outcome of a batch: counts, and the receipts in the order of the events. If only some
-    receipts are listed, `places` has their places in the batch."""
+    receipts are listed, `places` has the positions of their events in the batch."""
 
     offset: Offset
     window: str
@@ -60,15 +60,16 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     request_id: str
     receipts: list[Receipt] | None = None
     may_have_applied: bool | None = None
-    """Whether a write may have counted, if an index server did not answer it."""
+    """Whether the write may have counted; present if an index server did not answer."""
     ends_at: str | None = None
-    """The position at which a batch ended, if only a part of it was counted."""
+    """The position up to which the batch was counted; present if the rest of it was not counted."""
     positions: list[str | None] | None = None
-    """The positions up to which the shards of a board have counted a source, if they differ."""
+    """The position of a source in each shard of a board; present if they differ."""
 
 
 class EventRefused(Exception):  # noqa: N818 (the outcome of an event)
-    """A single event was refused. The request itself was valid, whatever the error."""
+    """A single event was refused. Its HTTP status is that of a refused event, whatever the
+    error."""
 
     def __init__(self, error: LaurelsError) -> None:
         super().__init__(error)
@@ -80,7 +81,8 @@ EVENT_REFUSED = 422
 
 
 def batch_answer(receipts: Receipts, listed: str) -> BatchAnswer:
-    """Return the answer to a batch, with all receipts, those of refused events, or none."""
+    """Return the answer to a batch. It has the receipts of all events, of refused events or of no
+    event, as `listed` says."""
     refused = receipts.refused
     places: list[int] | None = None
     if listed == "all":
@@ -119,7 +121,7 @@ def boards_answer(batches: dict[str, BatchAnswer]) -> BoardsAnswer:
 
 
 def encoded(value: object, accept: str | None) -> tuple[bytes, str]:
-    """Return an answer as bytes, and their content type."""
+    """Return an encoded answer and its content type."""
     if accept is not None and accept.partition(";")[0].strip().lower() in _PACKED:
         return to_msgpack.encode(value), MSGPACK
     return to_json.encode(value), JSON

@@ -11,19 +11,19 @@ from msgspec.structs import replace
 from laurels.model.answer import Answer
 
 MAX_ENTRIES = 100_000
-"""The number of entries that are kept. An entry has a few hundred bytes, and never more than some
-KiB."""
+"""The number of entries that are kept. An entry has a few hundred bytes, a few KiB at most."""
 
 MAX_REQUEST_BYTES = 2_048
-"""The longest arguments that an entry contains; of longer ones it has only the length."""
+"""The longest arguments that an entry contains, in bytes. Of longer arguments it has the length
+only."""
 
 
 class AuditEntry(Answer, frozen=True, kw_only=True):
     """One administrative call.
 
-    `by` is the name of the key, or of the command line or another program with its user; `verb` is
-    the operation, `request` its arguments. A `status` of 500 or more means that the call may have
-    been carried out.
+    `by` is the name of the key, or the name of a program (such as the command line) with its user;
+    `verb` is the operation, `request` its arguments. A `status` of 500 or more means that the call
+    may have been carried out.
     """
 
     id: str = ""
@@ -32,7 +32,7 @@ class AuditEntry(Answer, frozen=True, kw_only=True):
     verb: str
     board: str | None = None
     target: str | None = None
-    """The other name in the call, that of a key."""
+    """The name of the key that the call is about."""
     reason: str | None = None
     status: int = 200
     request: Any = None
@@ -42,16 +42,16 @@ class AuditEntry(Answer, frozen=True, kw_only=True):
 
 
 def is_recorded(status: int) -> bool:
-    """Return whether a call with this answer was, or may have been, carried out."""
+    """Return whether a call with this status was carried out, or may have been."""
     return status < 400 or status >= 500
 
 
 class AuditStore(Protocol):
-    """Keeps the newest MAX_ENTRIES entries, across restarts unless it is in memory. Its methods
-    block, are for any thread, and are not for the event loop of a store."""
+    """Stores the newest MAX_ENTRIES entries, across restarts unless it is in memory. Its methods
+    block: any thread may call them, except that of a store's event loop."""
 
     def create(self) -> None:
-        """Make sure that entries can be added. Raise as `add`."""
+        """Make sure that entries can be added. Raises the errors of `add`."""
 
     def add(self, entries: Sequence[AuditEntry]) -> None:
         """Append entries; they are durable when this returns. Raise StorageFailed, or the errors of

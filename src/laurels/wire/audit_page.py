@@ -14,11 +14,12 @@ MAX_PAGE = 1_000
 _CHUNK = 1_000
 _ID = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
 _ID_BITS = 63
-"""Both SQLite and Redis take integers of this size."""
+"""The size of the integers in an id: both SQLite and Redis accept them."""
 
 
 class AuditPage(Answer, frozen=True):
-    """Entries, newest first; `next` is the `before` of the following page, null at the end."""
+    """Entries, newest first. `next` is the argument `before` for the next page, null on the last
+    page."""
 
     entries: list[AuditEntry]
     next: str | None
@@ -43,8 +44,8 @@ def page_of(
     store: AuditStore, is_wanted: Callable[[AuditEntry], bool], before: str | None, limit: int
 ) -> AuditPage:
     """Return up to `limit` entries for which `is_wanted` is true, older than the entry `before`.
-    Raise InvalidCursor if that is no id of an entry, InvalidLimit unless `limit` is 1 to 1,000.
-    Blocks."""
+    Raises InvalidCursor if `before` cannot be the id of an entry, InvalidLimit unless `limit` is 1
+    to 1,000. Blocks."""
     if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
         raise InvalidLimit(
             f"expected an integer from 1 to {MAX_PAGE:,} for limit, got {safe_repr(limit)}"
@@ -65,7 +66,8 @@ def page_of(
 
 
 def about(board: str | None) -> Callable[[AuditEntry], bool]:
-    """Return whether an entry is about a board, for `page_of`; None for entries about anything."""
+    """Return a predicate for `page_of` that is true for entries about a board, or with None for all
+    entries."""
     return lambda entry: board in (None, entry.board)
 
 

@@ -1,4 +1,5 @@
-"""Whole boards as they are sent: an origin, and pieces, one line of JSON each; bytes as base64."""
+"""The format in which whole boards are sent: an origin, then pieces, each as one line of JSON with
+bytes in base64."""
 
 from typing import TypeVar
 
@@ -12,11 +13,12 @@ from .problems import error_of
 
 T = TypeVar("T")
 MAX_BYTES = 8 << 20
-"""The most bytes of a body with an origin or with pieces."""
+"""The largest body with an origin or with pieces, in bytes."""
 
 
 class PiecesEnd(Struct, frozen=True, array_like=True, tag="end"):
-    """The last line of the pieces of a board, with their number; without it they were cut short."""
+    """The line after the last piece of a board, with the number of pieces. If it is missing, the
+    answer was cut off."""
 
     pieces: int
 
@@ -52,12 +54,13 @@ def pieces_in(body: bytes) -> list[Piece]:
 
 
 def line_of(piece: Piece | PiecesEnd) -> bytes:
-    """Return the line of a piece or of the end."""
+    """Return a piece, or the end of the pieces, as a line of JSON."""
     return _encoder.encode(piece) + b"\n"
 
 
 def read_line(line: bytes) -> Piece | PiecesEnd:
-    """Return what a line has. Raises the error in it, ValueError for anything else."""
+    """Return the content of a line. Raises the error if the line is a problem document, ValueError
+    if it has no known form."""
     if line.startswith(b"{"):
         raise error_of(500, line)
     found: Piece | PiecesEnd = _line(line)

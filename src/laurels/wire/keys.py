@@ -1,5 +1,6 @@
-"""The stored form of keys, the protocol of key stores, and the key store in memory. `key_file` has
-the store in a folder, `key_server` the one on an index server."""
+"""The stored form of keys, the protocol of key stores, and the key store in memory. The key store
+in a folder is in `stores/local/files/key_file.py`, that on an index server in
+`stores/redis/key_store.py`."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -14,10 +15,10 @@ Scope = Literal["read", "write", "admin"]
 class Key(Struct, frozen=True, omit_defaults=True):
     """A key as it is stored, without its secret.
 
-    `boards` are patterns, `rate` is in requests a second (None for the server's). `id` is a random
-    number that no other key ever has, not even one of the same name. `issuer` is the id of the key
-    that made it, "" for the operator. After a rotation, the previous secret is accepted until
-    `previous_until_ms`.
+    `boards` are patterns, `rate` is in requests a second (None: the server's default). `id` is a
+    random number, different even from those of earlier keys of the same name. `issuer` is the id of
+    the key that created this one, "" if the operator did. After a rotation, the previous secret is
+    accepted until `previous_until_ms`.
     """
 
     name: str
@@ -34,7 +35,7 @@ class Key(Struct, frozen=True, omit_defaults=True):
 
 
 class SigningSecret(Struct, frozen=True):
-    """A secret for signing tokens; `id` is the random number by which a token refers to it."""
+    """A secret for signing tokens. A token refers to it by `id`, a random number."""
 
     id: str
     secret: str
@@ -52,47 +53,47 @@ class KeySet(Struct, frozen=True):
         return next((key for key in self.keys if key.name == name), None)
 
     def adding(self, key: Key) -> "KeySet":
-        """Return these keys with another one added."""
+        """Return a copy of the set with a key added."""
         return replace(self, keys=(*self.keys, key))
 
     def replacing(self, key: Key) -> "KeySet":
-        """Return these keys with one replaced by a key of the same name."""
+        """Return a copy of the set in which `key` replaces the key of the same name."""
         return replace(
             self, keys=tuple(key if each.name == key.name else each for each in self.keys)
         )
 
     def without(self, name: str) -> "KeySet":
-        """Return these keys without the one of that name."""
+        """Return a copy of the set without the key of that name."""
         return replace(self, keys=tuple(each for each in self.keys if each.name != name))
 
 
 Edit: TypeAlias = Callable[[KeySet], KeySet]
-"""A function from the stored keys to those to store instead. It is called again if another process
-has changed the keys meanwhile; if it raises, they stay as they are."""
+"""A function that takes the stored keys and returns the keys to store instead. It is called again
+if another process has changed the keys meanwhile. If it raises an error, nothing is changed."""
 
 
 class KeyStore(Protocol):
-    """Keeps keys beyond the life of a process. Every call raises StorageFailed, or the errors of an
-    index server."""
+    """Stores keys across restarts. Every method may raise StorageFailed, or the errors of an index
+    server."""
 
     def read(self) -> KeySet:
         """Return the stored keys."""
 
     def change(self, edit: Edit) -> KeySet:
-        """Store the result of `edit` on the stored keys, and return it. If another process changes
-        them meanwhile, `edit` is called again."""
+        """Apply `edit` to the stored keys, store the result and return it. If another process
+        changes the keys meanwhile, `edit` is called again."""
 
     def needs_keys(self) -> bool:
-        """Return whether the store has ever had a key; from then on it always needs one."""
+        """Return whether requests need a key: since the first key was stored, they always do."""
 
     def set_needs_keys(self) -> None:
         """Record that the store needs keys from now on."""
 
     def last_used(self) -> Mapping[str, int]:
-        """Return when keys were last used, by their ids, as far as it has been stored."""
+        """Return the stored time of each key's last use in milliseconds, by the key's id."""
 
     def store_last_used(self, used_ms: Mapping[str, int]) -> None:
-        """Store when keys were last used; other keys are unaffected."""
+        """Store the time of last use of some keys; the times of other keys stay."""
 
     def forget_last_used(self, key_id: str) -> None:
         """Remove the time of a key's last use."""
@@ -105,12 +106,12 @@ class SharedKeyStore(KeyStore, Protocol):
         """Return the stored keys with their version."""
 
     async def version(self) -> str | None:
-        """Return a version that changes with every change of the keys, or None if they were never
-        changed."""
+        """Return a version that changes whenever the keys change, or None if no keys were ever
+        stored."""
 
 
 class MemoryKeyStore:
-    """The key store in memory, whose keys end with the process."""
+    """The key store in memory: its keys are lost when the process ends."""
 
     def __init__(self) -> None:
         self._stored = KeySet()

@@ -14,9 +14,10 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 def json_notation(value: object) -> str:
     """Return a value as JSON, with characters that cannot be printed escaped.
 
-    What JSON cannot hold, such as NaN or bytes in a body of msgpack, is written as Python does.
-    Of a text with such characters only the first MOST_ESCAPED are returned, since escaping takes
-    about a microsecond a character. Raises RecursionError if the value is nested too deeply.
+    A value that JSON cannot represent, such as NaN, or bytes from a body of msgpack, is written in
+    Python's notation. Text with characters to be escaped is cut after MOST_ESCAPED characters,
+    since escaping takes about a microsecond for each. Raises RecursionError if the value is nested
+    too deeply.
     """
     if isinstance(value, bytes) or (isinstance(value, float) and not isfinite(value)):
         return repr(value)

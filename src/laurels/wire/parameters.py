@@ -19,7 +19,7 @@ from laurels.model.validation import integer, is_name, safe_repr
 
 
 def write_bound(bound: Bound | None) -> str | None:
-    """Return an end of a range as text. Raises InvalidRange, and the errors of `any_number`."""
+    """Return a bound of a range as text. Raises InvalidRange, and the errors of `any_number`."""
     if bound is None:
         return None
     parts = bound if isinstance(bound, (tuple, list)) else (bound,)
@@ -32,7 +32,8 @@ def write_bound(bound: Bound | None) -> str | None:
 
 
 def read_bound(text: str | None) -> Bound | None:
-    """Return an end of a range: several columns are written `10,3`."""
+    """Return a bound of a range from text; the values of several columns are separated by commas,
+    as in `10,3`."""
     return tuple(text.split(",")) if text is not None and "," in text else text
 
 
@@ -46,8 +47,8 @@ def write_percentile(percentile: object) -> str:
 
 
 def write_labels(labels: LabelPairs | None) -> str | None:
-    """Return the labels of a scope as one parameter, None for no labels. Raises UnknownScope for a
-    label that no board can have."""
+    """Return the labels of a scope as one parameter, None if there are no labels. Raises
+    UnknownScope for a name that no label can have."""
     for name, _ in labels or ():
         if not name.isidentifier():
             raise UnknownScope(f"no board has a label called {safe_repr(name)}")
@@ -55,8 +56,8 @@ def write_labels(labels: LabelPairs | None) -> str | None:
 
 
 def read_labels(text: str | None) -> LabelPairs:
-    """Return the labels of a scope from a parameter, in which values are percent-encoded; no labels
-    for None. Raises InvalidQuery, InvalidLabel."""
+    """Return the labels of a scope from a parameter with percent-encoded values; None means no
+    labels. Raises InvalidQuery, InvalidLabel."""
     labels: dict[str, str] = {}
     for part in text.split(",") if text else ():
         name, is_there, value = part.partition("=")
@@ -69,8 +70,8 @@ def read_labels(text: str | None) -> LabelPairs:
 
 
 def write_label_names(labels: object) -> str | None:
-    """Return the names of labels as one parameter. Raises UnknownScope for anything but a list of
-    them."""
+    """Return the names of labels as one parameter. Raises UnknownScope if it is not a list of such
+    names."""
     if labels is None:
         return None
     if isinstance(labels, Sequence) and not isinstance(labels, str):

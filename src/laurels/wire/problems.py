@@ -1,4 +1,4 @@
-"""Turning an error response back into the exception that the verb would have raised."""
+"""Turn an error response into the exception that the verb would have raised in the service."""
 
 import msgspec
 from msgspec import Struct
@@ -39,7 +39,7 @@ _GATEWAY = {502, 503, 504}
 
 
 class _Problem(Struct):
-    """The fields that are read of a problem document."""
+    """The fields of a problem document that the client uses."""
 
     code: str
     what: str
@@ -55,15 +55,17 @@ _decode = msgspec.json.Decoder(_Problem).decode
 
 
 def error_of(status: int, content: bytes) -> LaurelsError:
-    """Return the error in a response. An error with a code unknown to this version becomes one of
-    its status's family. A response that is not by laurels becomes UnknownAnswer, or
-    ServerUnreachable if a proxy reports that the server is not reachable."""
+    """Return the error in a response. If this version does not know the code, the error's class is
+    chosen by the status. A response that laurels has not made becomes UnknownAnswer, or
+    ServerUnreachable if a proxy reports that it cannot reach the server."""
     try:
         document = _decode(content)
     except ValueError:
         if status in _GATEWAY:
-            return ServerUnreachable(f"what stands before the server answered with {status}")
-        return UnknownAnswer(f"the answer has status {status}, and not the form of an error")
+            return ServerUnreachable(f"a proxy before the server answered with status {status}")
+        return UnknownAnswer(
+            f"expected a problem document with status {status}, got another answer"
+        )
     if document.code == BatchRefused.code:
         return BatchRefused(document.what, RemoteReceipts(document.receipts or []))
     if document.code == IndexUnavailable.code:

@@ -1,6 +1,7 @@
-"""Queries over HTTP: the service reads and the client writes them by the types of their fields.
+"""Queries over HTTP: the client writes and the service reads each field by its type.
 
-No code here is specific to one query: a field is a parameter of its name, in the form of its type.
+No code here is specific to one query. Each field is a parameter with the field's name; the field's
+type decides how it is written.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +34,8 @@ LABELS = "The labels of a scope of the board, values percent-encoded: room=42, o
 
 
 class _Form(NamedTuple):
-    """How a field of the type `kind` is read from and written to a parameter."""
+    """How fields of one type are read from a parameter and written to one. `kind` is the type that
+    the parameter is decoded as."""
 
     kind: Any
     read: Callable[[Any], Any]
@@ -54,7 +56,7 @@ _FORMS: Mapping[Any, _Form] = {
     Bound | None: _Form(str | None, read_bound, write_bound),
     Percentile: _Form(str, _as_it_is, write_percentile, NODEFAULT),
 }
-"""The types of fields that need a conversion."""
+"""The forms of the field types that need a conversion."""
 
 
 class _Parameter(NamedTuple):
@@ -64,8 +66,7 @@ class _Parameter(NamedTuple):
 
 
 class _Parameters(NamedTuple):
-    """What is derived from a query type: the type that its parameters are read as, and the
-    parameters."""
+    """The parameters of a query type, and `kind`, the type that they are decoded as."""
 
     kind: type[Struct]
     each: list[_Parameter]
@@ -92,14 +93,14 @@ def _plain(info: FieldInfo) -> _Form:
 
 
 def parameters_of(kind: type[Struct]) -> type[Struct]:
-    """Return the type that the parameters of a query, or of a base class of queries, are read
-    as."""
+    """Return the type that the parameters of a query type, or of a base class of queries, are
+    decoded as."""
     return _parameters(kind).kind
 
 
 def read_query(kind: type[Q], parameters: Struct, body: Any = None) -> Q:
-    """Return a query made from its parameters and, if a field is the body, from that. Raises the
-    error of an invalid field."""
+    """Return a query made from its parameters, and from the body if one of its fields is the body.
+    Raises the error of an invalid field."""
     fields = read_fields(kind, parameters)
     if kind.body is not None:
         fields[kind.body] = body

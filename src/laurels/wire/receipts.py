@@ -1,4 +1,4 @@
-"""The receipts of a batch that a server has counted."""
+"""The receipts that a service returns for a batch."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +12,12 @@ from laurels.errors import BatchRefused, LaurelsError, by_code
 from .answers import BatchAnswer
 
 ErrorsByPosition = Mapping[int, LaurelsError]
-"""The errors of events refused before they were sent, by place in the batch."""
+"""The errors of events that were refused before they were sent, by position in the batch."""
 
 
 class RemoteReceipts(Receipts):
-    """Receipts decoded from an answer, with the interface of receipts that are built when read."""
+    """Receipts decoded from an answer, with the same interface as receipts of a store in this
+    process."""
 
     def __init__(
         self,
@@ -70,8 +71,8 @@ class RemoteReceipts(Receipts):
         return BatchRefused(what, self) if issubclass(kind, BatchRefused) else kind(what)
 
     def with_errors(self, errors: ErrorsByPosition, members: Mapping[int, str | None]) -> Receipts:
-        """Return the same receipts, with the original errors of events refused before they were
-        sent."""
+        """Return the same receipts, with the original errors for events that were refused before
+        they were sent."""
         changed = list(self._receipts)
         for i, error in errors.items():
             changed[i] = replace(

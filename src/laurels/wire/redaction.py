@@ -1,4 +1,4 @@
-"""Hiding from clients where on the server files are."""
+"""Remove the server's file paths from texts for clients."""
 
 import re
 from pathlib import Path
@@ -8,13 +8,12 @@ _folders: set[str] = set()
 
 
 def hide_folder(folder: Path) -> None:
-    """Make `without_paths` recognize a folder by its whole path, which may have spaces, for as long
-    as the process runs."""
+    """Make `without_paths` recognize a folder's whole path from now on, even if it has spaces."""
     _folders.update({str(folder), str(folder.absolute())})
 
 
 def without_paths(text: str) -> str:
-    """Return a text in which each absolute path is replaced by its last name."""
+    """Return a text in which each absolute path is replaced by its last component."""
     for folder in sorted(_folders, key=len, reverse=True):
         text = text.replace(f"{folder}/", "")
         text = re.sub(rf"{re.escape(folder)}(?!\w)", Path(folder).name or "the folder", text)

@@ -1,11 +1,11 @@
-"""Parsing requests: query strings and bodies become arguments of verbs. The only parser of the
-service.
+"""Parse requests: turn query strings and bodies into arguments of verbs. This is the service's only
+parser.
 
 Query strings are strict: an unknown parameter, a wrong form or invalid UTF-8 is refused by name.
 The labels of a scope are one parameter, `labels=gender=f,room=42`. Bodies are read with exact
-numbers. Events are first decoded as records of the known fields, which fits most. If one does not
-fit, all are decoded as general documents, so that each invalid event is refused alone, with its
-receipt.
+numbers. Events are first decoded as records of the known fields, which is fast and suits nearly all
+bodies. If one event does not fit, all are decoded as general documents, so that each invalid event
+is refused by itself, with its receipt.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,8 @@ from .parameters import read_parameters
 
 MAX_BATCH = 10_000
 MOST_FAULT = 300
-"""The most characters of a fault in a body, which may name a field of any length."""
+"""The most characters of a message about an invalid body; it may quote a field name of any
+length."""
 _UNKNOWN = "Object contains unknown field"
 _NOT_UTF8 = "\N{REPLACEMENT CHARACTER}"
 JSON, NDJSON, MSGPACK = "application/json", "application/x-ndjson", "application/msgpack"
@@ -64,7 +65,7 @@ def query_of(raw: str, form: type[Q]) -> Q:
 
 
 def _message(message: str, found: Mapping[str, str], form: type[Struct]) -> str:
-    """Return what is wrong with a parameter, with its name."""
+    """Return a message about an invalid parameter, with the parameter's name."""
     if message.startswith(_UNKNOWN):
         name = message.removeprefix(_UNKNOWN).strip(" `")
         hint = (
@@ -79,7 +80,8 @@ def _message(message: str, found: Mapping[str, str], form: type[Struct]) -> str:
 
 
 def ensure_text(path: str) -> None:
-    """Raise InvalidPath if a decoded path was not UTF-8."""
+    """Raise InvalidPath if a decoded path has the replacement character, so that it was not
+    UTF-8."""
     if _NOT_UTF8 in path:
         raise InvalidPath("the path is not UTF-8")
 
@@ -89,7 +91,7 @@ class EventFields(Struct, forbid_unknown_fields=True):
 
     `value` is a number, decimal text, an array of them for several columns, or an object with
     measures of the board; `at` is in milliseconds since 1970 UTC or RFC 3339, by default the time
-    of acceptance; `labels` decide in which of the board's scopes it counts.
+    of acceptance; `labels` decide in which of the board's scopes the event counts.
     """
 
     member: str
@@ -110,8 +112,9 @@ _any_packed = msgspec.msgpack.Decoder()
 def media_type(content_type: str | None) -> str:
     """Return the format of a body: JSON, NDJSON or MSGPACK. Raises UnsupportedMediaType.
 
-    Every write has to have one of them, even without a body. A page of another origin can send
-    these only after a CORS preflight, while it can send a form or text/plain without one.
+    Every write needs one of these types, even without a body. The reason: a web page of another
+    origin can send them only after a CORS preflight, while it can send a form or text/plain without
+    one.
     """
     if content_type == JSON:
         return JSON
@@ -126,7 +129,8 @@ def media_type(content_type: str | None) -> str:
 
 
 def document(raw: bytes, kind: str) -> Any:
-    """Return the document in a body, with exact numbers; of NDJSON, the list of its lines."""
+    """Return the document in a body, with exact numbers; for NDJSON the list of the documents in
+    its lines."""
     if kind == MSGPACK:
         return _decoded(_any_packed.decode, raw, InvalidMsgpack)
     if kind == NDJSON:
@@ -135,10 +139,11 @@ def document(raw: bytes, kind: str) -> Any:
 
 
 def events(raw: bytes, kind: str) -> tuple[list[Any], bool]:
-    """Return the events in a body as a board takes them, and whether the body is a single event.
+    """Return the events in a body in the form that verbs accept, and whether the body is a single
+    event.
 
-    Raises InvalidJson, InvalidMsgpack, JsonTooDeep, InvalidBody, BatchTooLong; the board judges
-    what is wrong with a single event.
+    Raises InvalidJson, InvalidMsgpack, JsonTooDeep, InvalidBody, BatchTooLong; an invalid event
+    raises nothing here, since the board checks each event.
     """
     single = kind != NDJSON and _is_object(raw, kind)
     try:
@@ -167,7 +172,7 @@ def ensure_count(count: int) -> None:
 
 
 def _as_they_are(read: Any, *, single: bool) -> list[Any]:
-    """Return events of any form with their times parsed; the board judges each."""
+    """Return events of any form with their times parsed; the board checks each of them."""
     if not single and not isinstance(read, list):
         raise InvalidBody(f"expected an event or a list of events, got {safe_repr(read)}")
     return [timed(event) for event in ([read] if single else read)]
@@ -241,8 +246,8 @@ def typed(read: Any, form: type[Q]) -> Q:
 
 
 def plain(value: Any) -> Any:
-    """Return a document with plain JSON numbers, floats where they are not whole; for data that
-    does not affect ranks. Raises JsonTooDeep."""
+    """Return a document in which numbers are plain: integers, or floats if they are not whole. It
+    is for data that does not affect ranks. Raises JsonTooDeep."""
     try:
         return _plain(value)
     except RecursionError as error:

@@ -1,4 +1,4 @@
-"""The state of the sinks that a service runs, as its answers have it."""
+"""The state of the sinks that a service runs, in the form of its answers."""
 
 from msgspec import field
 
@@ -6,8 +6,9 @@ from laurels.model.answer import Answer
 
 
 class SinkWait(Answer, frozen=True):
-    """Why a sink does not send: the last `error` and its `code`, the time since which every attempt
-    failed, their number, and the time of the next one, null if an operator has to act first."""
+    """Why a sink does not send. `error` and `code` are of the last attempt, `attempts` counts the
+    attempts that have failed since `since_ms`, all of them. `next_ms` is the time of the next
+    attempt, null if an operator has to act first."""
 
     code: str
     error: str
@@ -17,10 +18,11 @@ class SinkWait(Answer, frozen=True):
 
 
 class SinkReport(Answer, frozen=True):
-    """The state of a sink that the service runs: what it has delivered and parked since it was
-    started, the changes that wait and the age of the oldest one. `wait` is the reason why it sends
-    nothing, `boards` those of single boards, at most 1,000; both are empty while all is well. With
-    `elsewhere` another process of the service runs the sink, and only that one has its state."""
+    """The state of a sink that the service runs: the numbers of changes delivered and parked since
+    its start and of those waiting, and the age of the oldest of these. `wait` is the reason why the
+    sink sends nothing at all, `boards` has the reasons for single boards, at most 1,000; both are
+    empty while it sends. With `elsewhere` another process of the service runs the sink, and only
+    that process has the other fields."""
 
     name: str
     delivered: int = 0

@@ -1,7 +1,7 @@
-"""Events in the form in which they are sent to a service.
+"""Turn events into the form in which they are sent to a service.
 
-All checks that need nothing but the event are made here, by the same functions as in every store.
-The other checks are left to the service, which gets each value digit for digit.
+All checks that need only the event are made here, by the same functions as in every store. The
+service makes the other checks; it receives each value with all its digits.
 """
 
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ class SubmittedEvent(Struct, omit_defaults=True):
 
 
 class EventBatch(Struct):
-    """The events of a batch in their order, None for one that was refused here, with the errors and
-    the members of these."""
+    """The events of a batch in order. For an event that was refused here, `events` has None, and
+    `errors` and `members` have its error and member by position."""
 
     events: list[SubmittedEvent | None]
     errors: dict[int, LaurelsError]
@@ -38,8 +38,7 @@ class EventBatch(Struct):
 
     @property
     def repeats(self) -> bool:
-        """Whether the batch counts only once even if it is sent twice, since every event has an
-        id."""
+        """Whether the batch may be sent twice and yet counts once: every event has an id."""
         return all(event is None or event.id is not None for event in self.events)
 
     def parts(self, size: int) -> list[list[SubmittedEvent | None]]:
@@ -74,7 +73,8 @@ def event(
     labels: object = None,
     spare: str | None = None,
 ) -> SubmittedEvent:
-    """Return one event; raise the error of an event that any board would refuse."""
+    """Return an event to send; `spare` becomes its id if it has none. Raises an error if every
+    board would refuse the event."""
     sent = SubmittedEvent(member_text(member), values(value), at_ms(at))
     named = id_bytes(id)
     sent.id = spare if named is None else named.decode()
@@ -83,8 +83,8 @@ def event(
 
 
 def event_labels(labels: object) -> object:
-    """Return the labels of an event in the form of JSON; the server checks them, since it knows the
-    board's. Raises InvalidLabel for labels without such a form."""
+    """Return the labels of an event in a form for JSON. The server checks them, since it knows
+    which labels the board has. Raises InvalidLabel for labels that cannot be written as JSON."""
     ensure_label_form(labels)
     if not isinstance(labels, Mapping):
         return labels
@@ -97,7 +97,7 @@ def member_text(member: object) -> str:
 
 
 def values(value: object) -> SentValue:
-    """Return a score in the form of JSON. Raises InvalidValue, NotFinite, ValueOutOfRange."""
+    """Return a score in a form for JSON. Raises InvalidValue, NotFinite, ValueOutOfRange."""
     if isinstance(value, Mapping):
         return any_measures(value)
     return (

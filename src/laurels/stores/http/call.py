@@ -15,10 +15,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """One request. `target` is its path with the query string. `otherwise` has the result for an
-    error code that is a regular answer. `repeats` means that sending it twice has the same effect
-    as sending it once, `keyed` that it needs an Idempotency-Key to get the same answer both times.
-    `patient` means that the answer has no time limit. `also` are further headers."""
+    """One request. `target` is its path with the query string. `otherwise` maps the codes of errors
+    that are regular answers to the verb's results. `repeats` means that sending the request twice
+    has the same effect as sending it once, `keyed` that it needs an Idempotency-Key to get the same
+    answer both times. `patient` means that the answer has no time limit. `also` are additional
+    headers."""
 
     method: str
     target: str
@@ -31,8 +32,8 @@ class Call(Generic[T]):
     also: Mapping[str, str] = field(default_factory=dict)
 
     def headers(self, new_key: Callable[[], str]) -> dict[str, str]:
-        """Return the headers of the request; `new_key` makes the Idempotency-Key if it needs
-        one."""
+        """Return the headers of the request; `new_key` makes the Idempotency-Key if the request is
+        `keyed`."""
         found = {"Accept": "application/json", **self.also}
         if self.method != "GET":
             found["Content-Type"] = "application/json"
@@ -53,20 +54,23 @@ class Call(Generic[T]):
         except LaurelsError:
             raise
         except (ValueError, LookupError) as error:  # the errors of msgspec are ValueErrors
-            raise UnknownAnswer(f"the answer is not that of {self.method} ({error})") from error
+            raise UnknownAnswer(
+                f"expected an answer to {self.method}, got another one ({error})"
+            ) from error
 
 
 def decoder(kind: type[T]) -> Callable[[bytes], T]:
-    """Return a function that decodes an answer of a type."""
+    """Return a function that decodes an answer as a type."""
     return msgspec.json.Decoder(kind).decode
 
 
 def nothing(content: bytes) -> None:
     """Return None, for a verb without a result."""
     if content:
-        raise ValueError("an answer where none was expected")
+        raise ValueError("expected an empty answer")
 
 
 def then(decode: Callable[[bytes], Any], take: Callable[[Any], T]) -> Callable[[bytes], T]:
-    """Return a function that decodes an answer and makes the verb's result from it."""
+    """Return a function that decodes an answer by `decode` and returns the result of `take` for
+    it."""
     return lambda content: take(decode(content))

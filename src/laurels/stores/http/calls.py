@@ -1,8 +1,8 @@
-"""Turn every query and command into its request, by pure functions.
+"""Turn queries and commands into requests, by pure functions.
 
-A write is repeated after a broken connection only if it cannot count twice: if each of its events
-has an id, its own or one from the batch key. An event without an id may have been counted even if
-no answer came, and the error says so.
+A write is repeated after a broken connection only if it cannot count twice, which means that each
+of its events has an id, its own or one derived from the batch key. If an event has no id, the write
+is not repeated, and the error says that it may have counted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -83,13 +83,13 @@ def _answer_decoder(kind: type[Query[Any]]) -> Any:
 
 
 def _raw(data: Any) -> Any:
-    """Return the data of a member as it is sent."""
+    """Return the data of a member as the JSON to be sent."""
     written = data_bytes(data)
     return None if written is None else msgspec.Raw(written)
 
 
 def command_call(command: Command[Any]) -> Call[Any]:
-    """Return the request of a command that takes a single one: any command but a batch."""
+    """Return the request of any command except `SubmitMany`, which may need several."""
     match command:
         case Submit(board, event_fields, window, scope, absolute):
             sent = event(*event_fields)
@@ -131,20 +131,20 @@ def _changed_fields(changes: Mapping[str, Any]) -> bytes:
 
 
 class SubmissionCalls(NamedTuple):
-    """The requests of a batch, each of which is one commit: one request, or several if the batch
-    has more than 10,000 events."""
+    """The requests of a batch: one, or several if the batch has more than 10,000 events. The
+    service commits each request separately."""
 
     calls: list[Call[BatchAnswer]]
     batch: EventBatch
 
     def join(self, answers: list[BatchAnswer]) -> Receipts:
-        """Return the receipts of the whole batch."""
+        """Return the receipts of the whole batch from the answers to its requests."""
         return self._judged(joined(answers))
 
     @contextmanager
     def seen_through(self) -> Iterator[None]:
-        """Add the errors of events that were refused here to an error of the service that refuses
-        the whole batch."""
+        """If the service refuses the whole batch inside, add the errors of the events that were
+        refused here to the receipts of its error."""
         try:
             yield
         except BatchRefused as refusal:

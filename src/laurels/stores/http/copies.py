@@ -1,4 +1,4 @@
-"""Whole boards behind a service, read and written over its endpoints for copies."""
+"""Whole boards at a service, read and written over its endpoints for copies."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ _unfinished: Any = decoder(UnfinishedAnswer)
 
 
 class RemoteCopies:
-    """Implementation of `BoardCopies`. It takes a key with the right `admin` for all boards."""
+    """Implementation of `BoardCopies`. It needs a key with the scope `admin` for all boards."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -27,7 +27,7 @@ class RemoteCopies:
         return found
 
     def origin(self, board: str) -> Origin:
-        """Return the state of a board outside of its rankings, after advancing all of them."""
+        """Return the state of a board without its rankings, which are advanced first."""
         path = board_path(board, "copy", "origin")
         return self._wire.answer(Call("GET", path, origin_in, patient=True))
 
@@ -50,7 +50,8 @@ class RemoteCopies:
         raise ServerUnreachable(f"{self._wire.address.base} broke off after {count} pieces")
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
-        """Return the unfinished copy of that name, None without one; its definition stays there."""
+        """Return the unfinished copy of that name, without its definition, or None if there is
+        none."""
         uid = self._wire.answer(Call("GET", board_path(board, "copy"), _unfinished)).uid
         return None if uid is None else UnfinishedCopy(uid, b"")
 

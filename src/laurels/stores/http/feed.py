@@ -23,7 +23,7 @@ class StreamEvent(Struct, frozen=True):
 
 
 class Streams(Protocol):
-    """The part of `transport.Wire` that reads a feed."""
+    """The method of `transport.Wire` that reads a feed."""
 
     def lines(self, call: Call[None]) -> Iterator[bytes]: ...
 
@@ -54,7 +54,7 @@ def live(
 
 
 def events(lines: Iterable[bytes]) -> Iterator[StreamEvent]:
-    """Yield the events in the lines of a stream, without one that is incomplete at its end."""
+    """Yield the events in the lines of a stream. An incomplete event at the end is left out."""
     fields: dict[bytes, bytes] = {}
     for ended in lines:
         line = ended.removesuffix(b"\r")
@@ -73,10 +73,11 @@ def watched(
     sleep: Callable[[float], object],
     lost: Callable[[Unavailable], object],
 ) -> Iterator[StreamEvent]:
-    """Yield the events of a feed without end.
+    """Yield the events of a feed, endlessly.
 
-    `call` makes the request that continues after an event. An error of the first request is raised;
-    later a feed that ends or breaks is requested again, after `lost` was called with the error.
+    `call` makes the request that continues after an event. An error of the first request is raised.
+    When the feed ends or breaks later, `lost` is called with the error, and the feed is requested
+    again.
     """
     last, lines = "", streams.lines(call(""))
     while True:

@@ -16,7 +16,8 @@ from .call import Call, nothing
 
 
 class KeyDetails(Struct, frozen=True, omit_defaults=True):
-    """A key as it is shown; `key` is its secret, present only if it was just made or rotated."""
+    """The public description of a key. `key` is its secret, present only if it was just created or
+    rotated."""
 
     name: str
     scope: Scope
@@ -34,7 +35,7 @@ _many: Any = msgspec.json.Decoder(list[KeyDetails]).decode
 
 
 def describe_key(key: Key, secret: str = "", last_used_ms: int | None = None) -> KeyDetails:
-    """Return a key in the form in which it is shown."""
+    """Return the public description of a key."""
     return KeyDetails(
         key.name,
         key.scope,
@@ -56,8 +57,8 @@ def listed() -> Call[list[KeyDetails]]:
 def create(
     name: str, scope: str, boards: Sequence[str], rate: float | None, seconds: int | None
 ) -> Call[KeyDetails]:
-    """Return the call that makes a key. It is not repeated if the answer is lost: nobody would know
-    the secret of the first key."""
+    """Return the call that creates a key. It is not repeated if the answer is lost, because it
+    could then create two keys, and nobody would know the secret of the first one."""
     fields = {"name": name, "scope": scope, "boards": boards, "rate": rate, "seconds": seconds}
     return Call("POST", "/v1/keys", _one, body=to_json.encode(fields), repeats=False)
 

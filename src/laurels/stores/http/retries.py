@@ -1,4 +1,5 @@
-"""The rule by which both wires repeat a request: whether, and after how long."""
+"""The rule by which `Wire` and `AsyncWire` repeat a request: whether they do, and after what
+delay."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,18 +13,18 @@ from .call import Call
 
 TRIES = 3
 LONGEST_SECONDS = 5.0
-"""The longest Retry-After for which a request is repeated."""
+"""The longest Retry-After after which a request is repeated, in seconds."""
 _FIRST_SECONDS = 0.1
 _COME_AGAIN = (429, 503)
 _NOT_BEGUN = {TooManyRequests.code, Overloaded.code, Stopping.code}
-"""The codes of errors that refuse a request before it has any effect."""
+"""The codes of errors that are raised before a request has any effect."""
 
 
 class RetryPolicy:
-    """The tries of one call.
+    """Counts the attempts of one call, and decides whether to repeat it.
 
-    A call that can be repeated safely is sent again after any broken connection, and whenever the
-    server says when to retry; any other call only if it certainly had no effect.
+    A call that `repeats` is sent again after any broken connection, and whenever the server says
+    when to retry. Any other call is sent again only if it certainly had no effect.
     """
 
     def __init__(self, call: Call[Any], address: str) -> None:
@@ -40,8 +41,7 @@ class RetryPolicy:
         return _FIRST_SECONDS * self._made
 
     def after_answer(self, status: int, headers: Mapping[str, str], content: bytes) -> float | None:
-        """Return the seconds to wait before a repeat after a response, None if the response is
-        final."""
+        """Return the seconds to wait before the call is repeated, None if the response is final."""
         self._made += 1
         seconds = _seconds(headers.get("retry-after", ""))
         if status not in _COME_AGAIN or self._made >= TRIES or seconds is None:

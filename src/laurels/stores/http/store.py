@@ -1,4 +1,4 @@
-"""The store of boards behind a service, which sends queries and commands as requests."""
+"""The store of boards at a service, which sends queries and commands as requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 
 class RemoteStore:
-    """Boards behind a service, with the same answers and errors as in any store; besides these
-    there are `ServerUnreachable`, `UnknownAnswer` and the errors of the service itself.
+    """Boards at a service, with the same answers and errors as in any store. In addition, methods
+    raise `ServerUnreachable`, `UnknownAnswer` and the errors of the service itself.
 
-    A batch of more than 10,000 events is sent as several commits; if it has to be one, it raises
-    BatchTooLong. A write of events without ids is not repeated when its connection breaks:
-    ServerUnreachable then says that it may have counted.
+    A batch of more than 10,000 events is sent as several commits; if it has to be one commit,
+    BatchTooLong is raised. A write of events without ids is not repeated when its connection
+    breaks; it raises ServerUnreachable, and the events may have counted.
     """
 
     def __init__(self, wire: Wire) -> None:
@@ -38,7 +38,7 @@ class RemoteStore:
         return self.wire.answer(calls.query_call(board, query))
 
     def cached_view(self, *_: object) -> None:
-        """Return None: no ranking is in this process."""
+        """Return None, since no ranking is in this process."""
 
     def write(self, command: Command[T]) -> T:
         result: Any
@@ -104,7 +104,7 @@ class RemoteStore:
 
     @property
     def copies(self) -> RemoteCopies:
-        """Whole boards, read and written."""
+        """Access to whole boards, for copies."""
         return RemoteCopies(self.wire)
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class RemoteStore:
 
 
 class AsyncRemoteStore(RemoteStore):
-    """The same store for event loops: queries and commands of tasks are sent by `on_loop`."""
+    """The same store, also for event loops: `on_loop` sends the queries and commands of tasks."""
 
     def __init__(self, wire: Wire, on_loop: AsyncWire) -> None:
         super().__init__(wire)

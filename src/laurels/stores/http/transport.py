@@ -21,8 +21,8 @@ _PATIENT = httpx.Timeout(None, connect=_CONNECT_SECONDS)
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _ROOM = httpx.Limits(max_connections=100, max_keepalive_connections=100)
 _AT_ONCE = 16
-"""The most requests of one event loop in progress: each connection makes all requests more
-expensive."""
+"""The most requests of one event loop in progress. More would need more connections, each of which
+makes all requests more expensive."""
 _BROKEN = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
 
 
@@ -42,14 +42,14 @@ class ServiceAddress:
 
 
 class _Use:
-    """Whether a wire may be used: it is open, and this is the process that opened it."""
+    """Checks that a wire is open, and that this is the process that opened it."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
         self.closed = False
 
     def ensure(self) -> None:
-        """Raise Closed after the end, Forked in a child of the process that opened the wire."""
+        """Raise Closed if the wire was closed, Forked in a child of the process that opened it."""
         if self._pid != os.getpid():
             raise Forked(f"the store was opened by process {self._pid}")
         if self.closed:
@@ -84,7 +84,7 @@ class Wire:
         return call.answer(response.status_code, response.content)
 
     def lines(self, call: Call[Any]) -> Iterator[bytes]:
-        """Return the lines of a streamed answer, which has begun when this returns."""
+        """Return the lines of a streamed answer, after its status and headers have arrived."""
         response = self._send(call, stream=True)
         if not response.is_success:
             call.answer(response.status_code, response.read())
