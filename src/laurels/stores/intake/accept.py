@@ -1,5 +1,4 @@
-"""Accept: turn a caller's arguments into a write, validated as far as is possible without the
-store."""
+"""Turn a caller's arguments into a write, validated as far as is possible without the store."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -65,7 +64,7 @@ def submission(
     watched: RankingSpec | None = None,
 ) -> Submission:
     """Accept events for a board: validate their form and turn them into columns. `watched` is the
-    ranking of that window and scope, if it is known."""
+    ranking of that window and scope, if the caller has already looked it up."""
     event_list = batch_list(events)
     ensure_position(position, arrived_ms)
     columns = state.reader.gather(event_list)
@@ -94,7 +93,7 @@ def submission(
 
 
 def _errors(event_list: Sequence[Any], columns: Columns) -> EventErrors:
-    """Return the errors of the events refused for their form, by position."""
+    """Return the members and errors of the events that were refused for their form, by position."""
     return {
         i: (member_of(event_list[i]), error)
         for i, error in columns.errors
@@ -184,8 +183,9 @@ def data_bytes(data: Any) -> bytes | None:
 
 
 def successive(tickets: Iterable[Ticket]) -> list[list[Ticket]]:
-    """Divide tickets into groups that may be committed together: no two writes of a group move the
-    position of the same source, since the later one is validated against the earlier."""
+    """Divide tickets into groups that may be committed together: no two writes of a group change
+    the position of the same source, since the second write is validated against the position that
+    the first one commits."""
     groups: list[list[Ticket]] = [[]]
     moved = set[tuple[int, str]]()
     for ticket in tickets:
@@ -201,16 +201,17 @@ def successive(tickets: Iterable[Ticket]) -> list[list[Ticket]]:
 
 def ensure_position(position: SourcePosition | None, arrived_ms: int | None = None) -> None:
     """Raise InvalidPosition unless a position is None, (source, text), (source, text, before) or
-    (source, text, before, "behind"), each text of up to 4,096 characters. `before` is what must be
-    stored for the source now, None for nothing. Events with an arrival need it, since it shows how
-    far the stream has been counted."""
+    (source, text, before, "behind"), with texts of up to 4,096 characters. `before` is the position
+    that must be stored now, None if no position may be stored. It is required for events with an
+    arrival time, since it shows how far the stream has been counted. With "behind", shards with
+    another stored position skip the batch."""
     if position is None and arrived_ms is None:
         return
     if position is not None:
         _ensure_form(position)
     if arrived_ms is not None and (position is None or len(position) == 2):
         raise InvalidPosition(
-            "expected a position with the text before it, since the events have an arrival; got "
+            "expected (source, text, text before), since the events have an arrival time; got "
             f"{safe_repr(position)}"
         )
 
@@ -220,7 +221,7 @@ def _ensure_form(position: object) -> None:
         position = position[:3]
     if not isinstance(position, tuple) or len(position) not in (2, 3):
         raise InvalidPosition(
-            "expected a position as a source, a text and optionally the text before it, got "
+            "expected a position as (source, text) or (source, text, text before), got "
             f"{safe_repr(position)}"
         )
     if len(position) == 3 and position[1] == (position[2] or ""):

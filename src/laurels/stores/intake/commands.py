@@ -79,8 +79,8 @@ def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
 
 
 def result_of(command: Command[T], committed: Any, place: int = 0) -> T:
-    """Return the result of a command, from the result of its write: for an event the receipt at its
-    place, for a definition the board. Raise the error of a single event."""
+    """Return the result of a command from the result of its write. For a single event this is the
+    receipt at `place`; raise its error if it was refused."""
     result: Any = None
     if isinstance(command, Submit):
         result = receipt_at(committed, place)
@@ -101,7 +101,8 @@ def is_long(command: Command[Any]) -> bool:
 
 
 def copy_event(event: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a copy of an event to be accepted later, with its own copy of the labels."""
+    """Return an event with a copy of its labels, so that it can be accepted later although the
+    caller may change them."""
     if type(event[-1]) is not dict:
         return event
     *others, labels = event

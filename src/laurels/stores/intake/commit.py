@@ -1,14 +1,15 @@
 """Group commit: concurrent writes become one log entry.
 
 Writers put their writes into an inbox and wait; one thread takes all of them, commits them as one
-log entry and wakes the writers. A single writer never waits for others. After a group, the next one
-waits until it is as large, or for twice as long as the group took: the writers just answered are
-about to write again, and a commit costs about the same with one write or thirty. Tasks of an event
-loop wait for a future instead, so a loop never waits for a disk.
+log entry and wakes the writers. A single writer never waits for others. After a group of several
+writers, the thread waits until the next group is as large, but no longer than twice the time that
+the group took: the writers just answered are about to write again, and a commit of thirty writes
+costs hardly more than a commit of one. Tasks of an event loop wait for a future instead, so a loop
+never waits for a disk.
 
-Commits have a thread of their own because signal handlers and Ctrl-C run in the main thread: there
-they may find a writer waiting, never a commit half done. The write of a writer that is interrupted
-while it waits is committed all the same.
+Commits have a thread of their own because signal handlers and Ctrl-C run in the main thread. There
+they can interrupt a waiting writer, but never a commit. If a writer is interrupted while it waits,
+its write is still committed.
 """
 
 import asyncio
@@ -32,8 +33,8 @@ from .tickets import MAX_WRITES, Accept, SharedEvent, SharedTicket, Ticket
 MAX_EVENTS = 100_000
 WAIT_FACTOR = 2
 MOST_SECONDS = 0.005
-"""The most seconds to wait for a group as large as the last, and so the most that a writer loses if
-the others write no more."""
+"""The most seconds to wait for a group as large as the last one. It is also the longest delay of a
+writer if the other writers have stopped."""
 
 _NEVER = sys.maxsize
 
@@ -52,8 +53,8 @@ class Write(Protocol):
 
 
 class Group(Struct):
-    """Tickets that are committed together, the numbers of their events and writers, and whether the
-    inbox has ended."""
+    """Tickets that are committed together. `weight` is the number of their events, `writers` that
+    of their writers; `is_last` says that the inbox has ended."""
 
     tickets: list[Ticket]
     weight: int
@@ -66,17 +67,17 @@ AfterCommit = Callable[[int], None]
 
 
 class Inbox:
-    """Tickets in order of arrival, for the one thread that takes them.
+    """The queue of tickets, in order of arrival. Only the committing thread takes tickets out.
 
-    That thread takes no lock that a writer holds, because a signal handler may write, wait or close
-    while the code it interrupted in its own thread is in a method of this class. The queue wakes
-    the committing thread; while it waits for more writers, it is woken when there are enough, or,
+    The committing thread takes no lock that a writer holds: a signal handler that interrupts the
+    holder, writes and waits for the commit would otherwise wait for ever. Putting a ticket wakes
+    the committing thread. While this waits for more writers, it is woken when there are enough, or,
     if that notification is missed, when the wait times out.
     """
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
-        # Reentrant, and so is the guarded code: signal handlers write, too.
+        # Reentrant, like the guarded code, because signal handlers may write, too.
         self._lock = threading.RLock()
         self._closed = self._ended = False
         self._last: SharedTicket | None = None
@@ -96,7 +97,7 @@ class Inbox:
     # Called by writers
 
     def put(self, ticket: Ticket) -> None:
-        """Add a ticket. Raises Closed after the end."""
+        """Add a ticket. Raises Closed if the inbox is closed."""
         with self._lock:
             if self._closed:
                 raise Closed("the store is closed")
@@ -105,7 +106,7 @@ class Inbox:
             self._count_one()
 
     def join(self, kind: object, entry: SharedEvent) -> bool:
-        """Add an event to the newest ticket if that is of the same kind; return whether it was
+        """Add an event to the newest ticket if that ticket has the same kind; return whether it was
         added."""
         with self._lock:
             if self._closed:
@@ -141,7 +142,7 @@ class Inbox:
     # Called by the committing thread
 
     def wait(self, wanted: int, seconds: float) -> None:
-        """Wait until about `wanted` writers wait, but no longer than `seconds`."""
+        """Block until about `wanted` writers are waiting, but no longer than `seconds`."""
         self._wakeup.acquire(blocking=False)  # clears an earlier notification
         self._target = wanted
         if self.waiting < wanted and not self._ended:
@@ -190,8 +191,8 @@ class Committer:
         clock: Callable[[], float],
     ) -> None:
         self._inbox = Inbox()
-        # Messages made by the thread have the notation of whoever opened the store. Later commits
-        # have no use for the rest of that context, such as the progress of opening.
+        # Messages from this thread use the notation that was set when the store was opened. The
+        # thread needs nothing else of that context, such as the progress report.
         context = Context()
         context.run(notation.set, notation.get())
         self._thread = threading.Thread(
@@ -248,7 +249,7 @@ def _run(
 ) -> None:
     """Commit group after group in the thread, until the inbox ends."""
     wanted, seconds = 1, 0.0
-    reported_later = suppress(LaurelsError)  # the next commit reports it to its writers
+    reported_later = suppress(LaurelsError)  # the next commit raises it for its writers
     ended = False
     while not ended:
         if wanted > 1:

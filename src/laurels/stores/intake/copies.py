@@ -5,11 +5,12 @@ from laurels.errors.copies import CopyRefused, NameTaken
 from laurels.model.validation import quoted
 
 AHEAD_MS = 60_000
-"""How far the time of a copied board may be ahead of the clock of the store."""
+"""How far the time of a copied board may be ahead of the store's clock, in milliseconds."""
 
 
 def ensure_taken_over(origin: Origin, now_ms: int, *, event_time: bool) -> None:
-    """Raise CopyRefused if a store with this time cannot show a board as its own store does."""
+    """Raise CopyRefused if a store whose time is `now_ms` could not give the same answers about a
+    board as the board's own store."""
     if origin.event_time != event_time:
         clocks = ["the clock", "event time"]
         raise CopyRefused(

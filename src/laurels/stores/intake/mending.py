@@ -22,7 +22,7 @@ from .tags import new_tag
 
 
 class _Prepared(Struct, frozen=True):
-    """Entries of one ranking, checked."""
+    """The validated entries of one ranking."""
 
     window: str
     instance: int
@@ -55,8 +55,7 @@ class Mending:
         return list(self.mends(boards, now_ms))
 
     def mends(self, boards: Boards, now_ms: int) -> list[record.MendRanking]:
-        """Return the records for those of the rankings that the board still keeps at its current
-        time."""
+        """Return a record for each ranking that the board still keeps at its current time."""
         state = boards.named(self.name)
         if boards.event_time:
             now_ms = max(boards.accepts_at(state, now_ms), self._at_ms)
@@ -101,7 +100,7 @@ class Mending:
 
 
 def _prepared(board: BoardState, wanted: RankingEntries) -> _Prepared:
-    """Check the entries of a ranking. Raises InvalidEntry and the errors of windows, periods,
+    """Validate the entries of a ranking. Raises InvalidEntry and the errors of windows, periods,
     labels and values."""
     rules = board.rules
     window = window_named(rules, wanted.window)

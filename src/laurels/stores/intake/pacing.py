@@ -2,7 +2,7 @@
 
 A pass over a million members is done in shares of some thousands, each in a thread and under the
 lock for about two milliseconds, spread over half of the time to the next boundary. Correctness does
-not depend on it: the first read or write after a boundary does what is left. The rankings of
+not depend on this: the first read or write after a boundary does what is left. The rankings of
 refreshed windows are built in the same way, over half of their interval, and due refreshes that no
 commit includes are written.
 """
@@ -20,18 +20,19 @@ LONGEST_S = 0.05
 
 
 class Paced(ABC):
-    """A store in which work falls due as time passes; from `start` on a task of an event loop does
+    """A store with work that falls due as time passes. After `start`, a task of an event loop does
     it."""
 
     _pacing: "asyncio.Task[None] | None" = None
 
     paced: bool = False
-    """Whether a background task does the work that falls due; otherwise the writers do it."""
+    """Whether a background task does the due work; otherwise the writers do it after their
+    commits."""
 
     @abstractmethod
     def pace(self, limit: int) -> tuple[int, int]:
-        """Do a share of the work that is due; return what is left, and the milliseconds until more
-        falls due. Blocks."""
+        """Do a share of the due work; return the number of members left, and the milliseconds until
+        more work falls due. Blocks."""
 
     @abstractmethod
     def close(self) -> None:
@@ -43,7 +44,7 @@ class Paced(ABC):
         self._pacing = asyncio.get_running_loop().create_task(pace(weakref.ref(self)))
 
     async def close_async(self) -> None:
-        """Close from a loop."""
+        """Close the store without blocking the event loop."""
         if self._pacing is not None:
             self._pacing.cancel()
         await asyncio.to_thread(self.close)
@@ -64,8 +65,8 @@ async def pace(reference: "weakref.ref[Paced]") -> None:
 
 
 def pause_s(left: int, until_ms: int) -> float:
-    """Return the seconds to wait before the next share, with `left` members to do until a
-    boundary."""
+    """Return the seconds to wait before the next share, if `left` members have to be done before a
+    boundary in `until_ms`."""
     if not left:
         return IDLE_S
     shares = 1 + left // SHARE

@@ -127,12 +127,13 @@ class Submission:
 
     @property
     def position_record(self) -> record.Position | None:
-        """The position of a submission without any accepted event."""
+        """The record of the position, if the submission has one but no accepted event."""
         return self._position_record
 
     @property
     def follows(self) -> str | None:
-        """The position that has to be stored already: "" if none may be, None for any."""
+        """The position that must be stored before this write: "" if no position may be stored, None
+        if any position is allowed."""
         return self._follows
 
     @property
@@ -183,7 +184,8 @@ class Submission:
         return [receipts]
 
     def _refuse_all(self, offset: int) -> BatchRefused:
-        """Return the error of an all-or-nothing batch with events refused before any is counted."""
+        """Return the error for an all-or-nothing batch with events that were refused before
+        counting began."""
         refusal = BatchRefused("no event was counted", self._receipts(offset))
         for i, member in zip(self._origin, self.members(), strict=True):
             self._errors.setdefault(i, (member.decode(), refusal))
@@ -200,7 +202,8 @@ class Submission:
         )
 
     def _ranks_now(self, fold: Fold, piece: int) -> list[int]:
-        """Return the ranks of a batch's members in the watched window, -1 where not ranked."""
+        """Return the ranks of a batch's members in the watched ranking, -1 for members that are not
+        ranked."""
         batch, plan = self._batches[piece], self._plans[piece]
         place, members = self._place, batch.member_list()
         if isinstance(plan.routes[place], int) and (target := plan.ranking(place, 0)) is not None:
@@ -225,8 +228,9 @@ class Submission:
             self._errors[origin[i]] = (members[i].decode(), error)
 
     def _at_now(self, now_ms: int) -> list[Batch]:
-        """Return the batch accepted at `now_ms`: every event has its `at`, and none is in the
-        future. Whether events of a stream are late is judged as of a time that is not after it."""
+        """Return the batch accepted at `now_ms`, in which every event has an `at` that is not in
+        the future. For events of a stream, `judged_ms` is the time by which lateness is decided; it
+        may be earlier."""
         batch = self._batch(now_ms)
         if self._arrived_ms is not None:
             wait_ms = self.board.rules.close_wait_ms
@@ -250,8 +254,8 @@ class Submission:
         return [self._without_refused(msgspec.structs.replace(batch, ats=stamped))]
 
     def _in_event_time(self, now_ms: int) -> list[Batch]:
-        """Return the batch cut into parts, each accepted at the latest `at` seen so far; an
-        all-or-nothing batch is accepted as a whole at its latest `at`."""
+        """Return the batch divided into parts, each accepted at the latest `at` up to there. An
+        all-or-nothing batch is not divided; it is accepted at its latest `at`."""
         ats = self._columns.ats or array("q", [MISSING]) * self._columns.n
         missing = AtRequired("the store runs on event time")
         self._refuse({i: missing for i, at in enumerate(ats) if at == MISSING})
@@ -267,17 +271,17 @@ class Submission:
         return batch.split(ends, nows)
 
     def _batch(self, now_ms: int) -> Batch:
-        """Return all events that could be read, accepted at `now_ms`."""
+        """Return all events of valid form as one batch accepted at `now_ms`."""
         columns, number = self._columns, self.board.number
         return batch_of(columns, number, now_ms, absolute=self._absolute, atomic=self._atomic)
 
     @property
     def _origin(self) -> Sequence[int]:
-        """The positions of the events that could be read among those that were submitted."""
+        """For each event of valid form, its position in the submitted batch."""
         return self._columns.kept or range(self._columns.n)
 
     def members(self) -> list[bytes]:
-        """Return the members of the events that could be read."""
+        """Return the members of the events of valid form."""
         return split_texts(self._columns.arena, self._columns.lengths)
 
     def _without_refused(self, batch: Batch) -> Batch:
@@ -287,8 +291,8 @@ class Submission:
 
 
 def ensure_follows(source: str, stored: str | None, follows: str) -> None:
-    """Raise PositionMoved unless the stored position of a source is the one that a write follows.
-    An empty position is the same as none."""
+    """Raise PositionMoved unless `stored`, the stored position of a source, equals `follows`. An
+    empty position means that none is stored."""
     if (stored or "") != follows:
         raise PositionMoved(
             f"expected the position {quoted(follows)} of {quoted(source)} before this batch, "
@@ -297,9 +301,9 @@ def ensure_follows(source: str, stored: str | None, follows: str) -> None:
 
 
 class JoinedSubmission(Submission):
-    """Submissions of one kind as one batch. Each event is validated separately, whatever batch it
-    is in, and ranks are those of the commit, so each submission gets the receipts it would have got
-    alone."""
+    """Several submissions of one kind as one batch. Events are validated one by one, and receipts
+    show ranks before and after the whole commit, so each submission gets the same receipts as
+    without joining."""
 
     def __init__(self, submissions: Sequence[Submission]) -> None:
         first = submissions[0]

@@ -1,4 +1,4 @@
-"""Tickets: the writes in the inbox of a committer, with their results and waiting writers."""
+"""Tickets: writes in the inbox of a committer, with their waiting writers and their results."""
 
 import asyncio
 import threading
@@ -15,9 +15,9 @@ MAX_WRITES = 1_000
 class Ticket:
     """A write in the inbox and, once it is settled, its result or its error.
 
-    A thread that waits for it sleeps on `_wakeup_lock`; a task waits for `future` instead. Once the
-    ticket is taken, `writers` is the number of writers that wait for it, and `weight` that of its
-    events. An `exclusive` one needs a commit of its own.
+    A waiting thread sleeps on `_wakeup_lock`; a waiting task awaits `future`. Once the ticket is
+    taken, `writers` is the number of its waiting writers, and `weight` the number of its events. An
+    `exclusive` ticket needs a commit of its own.
     """
 
     done = False
@@ -39,7 +39,7 @@ class Ticket:
         """Mark the ticket as taken: no event may join it any more."""
 
     def split(self) -> "Sequence[Ticket]":
-        """Return the same writes in tickets that succeed or fail separately."""
+        """Return tickets with the same writes, which can succeed or fail separately."""
         return [self]
 
     def succeed(self, result: Any) -> None:
@@ -75,7 +75,7 @@ class Ticket:
 
 
 Accept = Callable[[list[Any]], Any]
-"""A function that makes one write of the events of several writers."""
+"""A function that turns the events of several writers into one write."""
 
 
 class SharedEvent:
@@ -102,8 +102,8 @@ class SharedTicket(Ticket):
         super().__init__(None, self._entries[0].future)
 
     def add(self, kind: object, entry: SharedEvent) -> bool:
-        """Add an event if the ticket is of this kind; return whether it was added. It takes no lock
-        against the thread that takes the ticket."""
+        """Add an event if the ticket is of this kind; return whether it was added. It needs no
+        lock, although another thread may take the ticket at the same time."""
         if self._is_sealed() or kind != self._kind:
             return False
         if len(self._entries) + len(self._joining) >= MAX_WRITES:
@@ -128,7 +128,7 @@ class SharedTicket(Ticket):
         self.writers = self.weight = len(self._entries)
 
     def build_write(self) -> None:
-        """Make the write of the events; raise its errors."""
+        """Turn the events into a write. Raises the errors of that."""
         self.write = self._accept([entry.event for entry in self._entries])
 
     def split(self) -> Sequence[Ticket]:
@@ -147,7 +147,8 @@ class SharedTicket(Ticket):
 
 
 def build_writes(tickets: Iterable[Ticket]) -> list[Ticket]:
-    """Return the tickets whose writes could be made; the others fail separately."""
+    """Make the writes of tickets; return the tickets for which this succeeded. The other tickets
+    fail or are split."""
     built: list[Ticket] = []
     for ticket in tickets:
         try:

@@ -1,7 +1,7 @@
-"""Writes, from acceptance to fold.
+"""The kinds of writes, and what happens to a write between acceptance and fold.
 
-The caller's thread makes a write and validates its form; the commit, which determines `now`, turns
-it into log records; these are folded once they are durable.
+The caller's thread makes a write and validates its form. The commit determines `now` and turns the
+write into log records, which are folded once they are durable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from .tags import new_tag, new_uid
 
 
 class FoldedWrite(Protocol):
-    """The life cycle of a write in a commit, in the order of these methods.
+    """A write as a commit treats it, by calling these methods in their order.
 
     It is folded in pieces, each with the events accepted at one `now`. The pieces of a commit that
     share their `now` are counted together, between `before` and `after`.
@@ -37,7 +37,7 @@ class FoldedWrite(Protocol):
 
     @property
     def board(self) -> BoardState | None:
-        """The board of the write, as far as it is known before the commit."""
+        """The board of the write, None if it is not known before the commit."""
 
     @property
     def kind(self) -> object:
@@ -45,7 +45,8 @@ class FoldedWrite(Protocol):
 
     @property
     def moves(self) -> tuple[int, str] | None:
-        """The board and the source whose position the write commits; None for another write."""
+        """The number of the board and the source whose position the write commits; None if it
+        commits no position."""
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
         """Plan the write, and return the records to log; raise the error, without any effect, if it
@@ -57,7 +58,7 @@ class FoldedWrite(Protocol):
         shares."""
 
     def pieces(self) -> list[int]:
-        """Return the `now` of each of its pieces."""
+        """Return the `now` of each piece."""
 
     def before(self, fold: Fold, piece: int) -> None:
         """Before a piece is folded, record the part of the state that the result needs."""
@@ -69,7 +70,7 @@ class FoldedWrite(Protocol):
         """After a piece has been folded, record the part of the state that the result needs."""
 
     def results(self, offset: int) -> Sequence[Any]:
-        """Return the results for the callers after the whole commit, at an offset, is folded; may
+        """Return the results for the callers, after the whole commit was folded at `offset`. May
         raise."""
 
 
@@ -110,10 +111,10 @@ class Task:
 
 
 class Single:
-    """A write of one record, which `propose` makes from the state at the commit.
+    """A write of one record, which `propose` makes from the state during the commit.
 
-    With `exclusive` it has a commit of its own, because later writes are validated against it. Its
-    result is what the fold returns for the record.
+    With `exclusive` it has a commit of its own, because later writes are validated against its
+    effect. Its result is the result of folding the record.
     """
 
     weight = 1
@@ -158,7 +159,7 @@ class Single:
 
 
 class Several:
-    """A write of the records that `propose` makes from the state at the commit."""
+    """A write of several records, which `propose` makes from the state during the commit."""
 
     exclusive = True
     board = None
@@ -198,9 +199,9 @@ class Several:
 
 
 class Removal(Single):
-    """A write that removes a member, after a search, in shares, for the scopes that it is in. It
-    has a commit of its own if the member may be in scopes, since earlier writes of the commit may
-    put it there."""
+    """A write that removes a member. Before that it searches, in shares, for the member's scopes.
+    On a board with scopes it has a commit of its own, since earlier writes of the same commit could
+    add the member to a scope after the search."""
 
     def __init__(
         self,
@@ -244,8 +245,8 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
 
 
 def change(name: str, changes: Mapping[str, Any]) -> Single:
-    """Return a write that changes the definition of a board, as far as that does not alter the
-    meaning of earlier answers."""
+    """Return a write that changes the definition of a board. Only changes that do not alter the
+    meaning of earlier answers are allowed."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(name)
@@ -289,9 +290,9 @@ def removal(board: BoardState, member: bytes) -> Single:
 
 
 class DataChange(Single):
-    """A write that sets the JSON data of a member, or removes it. With `before` it is committed
-    alone and raises DataMoved if the member has other data; an index server makes this
-    comparison itself."""
+    """A write that sets the JSON data of a member, or removes it. With `before` it has a commit of
+    its own and raises DataMoved if the member's data is different; for boards on an index server,
+    the server makes this comparison."""
 
     def __init__(
         self,
@@ -314,5 +315,5 @@ class DataChange(Single):
 
 
 def data_moved(member: bytes) -> DataMoved:
-    """Return the error for data that is not the `before` of a write."""
+    """Return the error for member data that differs from `before`."""
     return DataMoved(f"the data of {quoted(member.decode())} is not the data given as `before`")
