@@ -265,7 +265,7 @@ def test_half_of_the_most_changes_that_a_sink_has_not_sent_are_logged_once(
         lb.submit_many("b", [], position=("sink:s", lb.changes("b", after="now").cursor))
         assert warned(9) == []
         assert warned(1) == [
-            "b: a sink has not sent 10 changes; beyond changes_max, 20, they are removed"
+            "b: a sink has not sent 10 changes; those beyond changes_max, 20, are removed"
         ]
         assert warned(1) == []
         lb.submit_many("b", [], position=("sink:s", lb.changes("b", after="now").cursor))

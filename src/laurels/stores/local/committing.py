@@ -1,4 +1,5 @@
-"""Commits of the local store: each is one entry of the log, folded once it is durable."""
+"""The commits of the local store. Each is one entry of the log, which is folded once it is
+durable."""
 
 import asyncio
 from asyncio import Future
@@ -31,11 +32,11 @@ from laurels.timeline.clock import EventClock
 from .reading import LocalReads
 
 Accepted = list[tuple[list[Ticket], FoldedWrite]]
-"""The writes of a commit, each with the tickets that it was joined from."""
+"""The accepted writes of a commit, each with the tickets that were joined into it."""
 
 
 class LocalCommits(LocalReads):
-    """A store of one process, for committing writes."""
+    """The part of the store of one process that commits writes."""
 
     _committer: Committer
 
@@ -85,7 +86,8 @@ class LocalCommits(LocalReads):
         """Write the refreshes that are due and ready, as an entry of their own.
 
         A commit does this right after its own entry, before its writers are answered, so that their
-        next reads show the result. Called by the committing thread, while time stands still.
+        next reads show the result. Called by the committing thread, while the store's time is that
+        of the commit.
         """
         with self._lock:
             self._advance_clock()
@@ -105,7 +107,7 @@ class LocalCommits(LocalReads):
             self._fold.offset = self._fold.entry
 
     def _append(self, encoded: list[msgspec.Raw]) -> int:
-        """Append an entry of these records to the log; return its offset."""
+        """Append encoded records to the log as one entry; return its offset."""
         body = records.encode(encoded, own_times=self._event_time)
         try:
             if self._clock_to_note is not None:
@@ -135,7 +137,7 @@ class LocalCommits(LocalReads):
         self.write_failures.ensure_none()
 
     def _try_to_write(self) -> None:
-        """Write an entry without effect, to test the disk. Called by the committing thread."""
+        """Write a note without effect, to test the disk. Called by the committing thread."""
         try:
             self._log.set_note("writable", "yes")
         except StorageFailed as error:
@@ -149,7 +151,8 @@ class LocalCommits(LocalReads):
             await asyncio.to_thread(self.ensure_writable)
 
     def _draft(self, now_ms: int, tickets: list[Ticket]) -> tuple[Accepted, list[msgspec.Raw]]:
-        """Return the writes of a group that are accepted at `now_ms`, and the records to log."""
+        """Return the writes of a group that are accepted at `now_ms`, and their records for the
+        log."""
         accepted: Accepted = []
         logged: list[msgspec.Raw] = []
         self._fold.drafted_ms.clear()
@@ -173,8 +176,8 @@ class LocalCommits(LocalReads):
         return accepted, logged
 
     def _log_and_fold(self, accepted: Accepted, logged: list[msgspec.Raw]) -> None:
-        """Append records to the log as one entry, and fold their writes. What can be done before
-        folding a write is done in shares, so that readers can run in between."""
+        """Append records to the log as one entry, and fold their writes. The work that can be done
+        before folding is done in shares, so that readers can run in between."""
         offset = self._append(logged) if logged else self._fold.offset
         for _, write in accepted:
             prepared = False
@@ -188,7 +191,7 @@ class LocalCommits(LocalReads):
             self._clock.observe(self._fold.now_ms)
 
     def _fold_all(self, accepted: Accepted, offset: int) -> None:
-        """Fold the writes of a commit, piece by piece; pieces with the same `now` count
+        """Fold the writes of a commit, piece by piece. Pieces with the same `now` are counted
         together."""
         pieces = [
             (now_ms, write, piece)

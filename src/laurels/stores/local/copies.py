@@ -1,4 +1,5 @@
-"""Whole boards of the local store: read as pieces, and written as records of the log."""
+"""Copies of whole boards from and to the local store. They are read as pieces, and written as
+records of the log."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from laurels.stores.intake.writes import Several, Single
 
 
 class Committing(Protocol):
-    """The part of the store that carries out copies."""
+    """The methods of the local store that copies use."""
 
     def reading(self) -> threading.RLock: ...
 
@@ -40,7 +41,7 @@ class LocalCopies:
             return CopyClock(fold.event_time, fold.now_ms)
 
     def origin(self, board: str) -> Origin:
-        """Return the state of a board outside of its rankings, after advancing all of them."""
+        """Return the state of a board without its rankings, which are advanced first."""
         with self._store.reading():
             fold = self._store.advanced_fold()
             state = fold.named(board)

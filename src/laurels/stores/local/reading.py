@@ -1,4 +1,5 @@
-"""Reads of the local store: queries, changes and statistics, from the index and under its lock."""
+"""The reads of the local store: queries, changes and statistics, from the index and under its
+lock."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable
@@ -41,14 +42,14 @@ from laurels.timeline.instants import MAX_MS
 from .state import LocalState
 
 BOARDS_SHOWN = 1_000
-"""The most boards with metrics of their own: more label values would overload a metrics
+"""The most boards with metrics of their own, since more label values would overload a metrics
 collector."""
 
 T = TypeVar("T")
 
 
 class LocalReads(LocalState):
-    """A store of one process, for reading."""
+    """The part of the store of one process that reads."""
 
     def position(self, board: str, source: str) -> str | None:
         """Return the last committed position of a source, None if there is none."""
@@ -66,9 +67,9 @@ class LocalReads(LocalState):
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
         """Return a token that changes whenever the board's lists may have changed.
 
-        It consists of the board's number, its number of changes, the next end of a period or step,
-        and whether that has passed. On a board with decay it changes every second. Takes no lock;
-        O(1).
+        It consists of the board's number, its count of changes, the next end of a period or step,
+        and whether that end has passed. On a board with decay it changes every second. Takes no
+        lock; O(1).
         """
         state = self.named(board)
         return (state.number, state.changes, *time_token(state, self._time_of(state)))
@@ -86,8 +87,8 @@ class LocalReads(LocalState):
     def ask(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query about a board, made from a single state of it.
 
-        If much of a pass is left to do after a boundary, that is done first, in shares, so that
-        other callers are not blocked. Raises NotReady after MOST members: another call continues.
+        If a step has begun and much of its pass is left, the pass is done first, in shares, so that
+        other callers are not blocked. Raises NotReady after MOST members; the next call continues.
         """
         try:
             return self.try_ask(board, query)
@@ -107,9 +108,7 @@ class LocalReads(LocalState):
             positions = {} if self._event_time else state.positions
             plan = query.plan(QueryContext(state, self._fold.time_of(state), positions))
             if state.rules.scoped and not self._are_scopes_advanced(state, plan.requests):
-                raise NotReady(
-                    f"a step of the board {quoted(board)} has begun that is being prepared"
-                )
+                raise _not_ready(board)
             return plan.run_local(self._fold.index, self._fold.offset)
 
     async def ask_async(self, board: str, query: Query[T]) -> T:
@@ -122,8 +121,8 @@ class LocalReads(LocalState):
         )
 
     async def read_async(self, read: Callable[[bool], T]) -> T:
-        """Return the result of a short read: `read(False)` on the loop if no commit is being
-        counted and no step prepared, else `read(True)` in a thread."""
+        """Return the result of a short read: `read(False)` on the loop, or `read(True)` in a thread
+        if a commit is being counted or a step has to be prepared."""
         lock = self.try_lock()
         if lock is not None:
             try:
@@ -137,8 +136,8 @@ class LocalReads(LocalState):
     def cached_view(
         self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
     ) -> T | None:
-        """Return the result of `read` for the ranking of the running period over all events, if its
-        view is cached and no work is due; else None, and `ask` has to answer."""
+        """Return the result of `read` for the ranking of all events in the running period, if its
+        view is cached and no work is due; else None, and the caller has to use `ask`."""
         self.ensure_usable()
         with self._lock:
             fold = self._fold
@@ -151,9 +150,9 @@ class LocalReads(LocalState):
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
-        """Return a page of changes after a cursor; with `initial` first of all current entries,
-        then of the changes after these. Blocks that are no longer in memory are read from the disk,
-        without a lock."""
+        """Return a page of changes after a cursor. With `initial`, the first pages have all current
+        entries, the next ones the changes after these. Blocks that are no longer in memory are read
+        from the disk, without a lock."""
         if initial or beginning.is_initial(after):
             cursor = beginning.cursor_of(after, partial(self._end_of_changes, board))
             state = self.named(board)
@@ -193,7 +192,8 @@ class LocalReads(LocalState):
         return [(state, self._fold.time_of(state)) for state in self._fold.boards.values()]
 
     def _are_scopes_advanced(self, state: BoardState, requests: Iterable[ReadRequest]) -> bool:
-        """Advance the scopes that are read by a share of work; return whether that was enough."""
+        """Do a share of the work that advances the scopes to be read; return whether they are
+        advanced."""
         return self._fold.advance_scopes(
             state, {request.key.scope for request in requests}, SHARE
         ) and all(
@@ -203,8 +203,8 @@ class LocalReads(LocalState):
         )
 
     def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
-        """Return the statistics of a board. Unless `may_wait`, raise NotReady if much work is to be
-        done first."""
+        """Return the statistics of a board. Without `may_wait`, raise NotReady if much work has to
+        be done first."""
         for _ in range(0, MOST if may_wait else 0, SHARE):
             with suppress(NotReady):
                 return self.board_stats(board, may_wait=False)
@@ -227,12 +227,12 @@ class LocalReads(LocalState):
             return store_stats(self._fold, self._log.nbytes(), self.clock_status(), kept)
 
     def _advanced(self, board: str) -> BoardState:
-        """Return a board, advanced to its current time by a share of work. Raises NotReady if more
-        is needed."""
+        """Return a board advanced to its current time. Raises NotReady if that takes more than a
+        share of work."""
         self._advance_clock()
         state = self._fold.named(board)
         if not self._fold.advance(state, SHARE):
-            raise NotReady(f"a step of the board {quoted(board)} has begun that is being prepared")
+            raise _not_ready(board)
         return state
 
     def advanced_fold(self) -> Fold:
@@ -241,7 +241,7 @@ class LocalReads(LocalState):
         return self._fold
 
     def work(self, limit: int) -> tuple[int, int]:
-        """Do about `limit` members of the work that is due; return what is left and the
+        """Do the due work for about `limit` members. Return the number of members left, and the
         milliseconds until the next boundary."""
         with self.reading():
             self._advance_clock()
@@ -254,7 +254,8 @@ class LocalReads(LocalState):
         return left, max(0, until_ms)
 
     async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
-        """Return the statistics of the boards that a caller may see; None sees the whole store."""
+        """Return the statistics of the boards that `is_visible` accepts; with None, of the whole
+        store."""
         names = [
             board.name
             for board in self.definitions()
@@ -277,3 +278,7 @@ class LocalReads(LocalState):
     def snapshot_taken(self) -> float | None:
         """Return the time of the newest snapshot, in seconds since 1970; None without one."""
         return self._snapshot_scheduler.newest_time()
+
+
+def _not_ready(board: str) -> NotReady:
+    return NotReady(f"the step that has begun on the board {quoted(board)} is still being prepared")

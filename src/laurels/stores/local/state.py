@@ -1,5 +1,5 @@
-"""The state of the store of one process: its log, the fold of it, its clock, and the lock that
-readers and commits share."""
+"""The state of the store of one process: its log, the fold of that log, its clock, and the lock
+that readers and commits share."""
 
 import logging
 import threading
@@ -38,7 +38,7 @@ _log = logging.getLogger("laurels")
 
 
 class LocalState(Paced):
-    """A log, an index folded from it, and a clock, whose name is noted in the log.
+    """A log, a fold of it, and a clock. The name of the clock is stored as a note in the log.
 
     `rest` lets other threads run; `stopwatch` returns seconds, for measuring commits.
     """
@@ -95,7 +95,7 @@ class LocalState(Paced):
         return self._fold.now_ms > MIN_MS
 
     def on_close(self, action: Callable[[], None]) -> None:
-        """Call `action` when this store is closed, after the log is."""
+        """Call `action` when this store is closed, after its log was closed."""
         self._on_close.append(action)
 
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
@@ -115,7 +115,8 @@ class LocalState(Paced):
         return self._lock
 
     def try_lock(self) -> "threading.RLock | None":
-        """Return the same lock, acquired, or None if another thread holds it."""
+        """Acquire the lock for reads without waiting, and return it; None if another thread has
+        it."""
         self.ensure_usable()
         return self._lock if self._lock.acquire(blocking=False) else None
 
@@ -127,8 +128,8 @@ class LocalState(Paced):
             raise Closed(self._unusable_reason)
 
     def named(self, board: str) -> BoardState:
-        """Return the board of that name, as of the newest commit, unless it is retained no longer.
-        Takes no lock."""
+        """Return the state of the board of that name, as of the newest commit. Raises UnknownBoard,
+        also if the board is no longer retained. Takes no lock."""
         self.ensure_usable()
         state = self._fold.named(board)
         may_go = state.rules.gone_ms < MAX_MS and not self._event_time
@@ -142,20 +143,20 @@ class LocalState(Paced):
         return page_of(self.audit_log, about(board), before, limit)
 
     def clock_status(self) -> ClockStatus:
-        """Return how the store's time relates to its clock."""
+        """Return the store's time, and its difference from the clock."""
         return clock_status(self._clock, self._fold.now_ms)
 
     def accept_clock(self) -> ClockStatus:
-        """Follow the clock from now on, however far it has leapt. Raises InvalidClock for a clock
+        """Accept the current clock, even if it has leapt far. Raises InvalidClock for a clock
         without a guard."""
         accept_clock(self._clock)
         return self.clock_status()
 
     def _now(self) -> int:
-        """Return the time of the clock, never before that of the newest record.
+        """Return the clock's time, or that of the newest record if it is later.
 
-        While a commit is being written to the disk, this is the commit's time, also for reads, so
-        that no step ends between the commit's plan and its fold.
+        During a commit this is the commit's time, also for reads, so that no step ends between the
+        commit's plan and its fold.
         """
         if self._committing_ms is not None:
             return self._committing_ms
@@ -172,8 +173,8 @@ class LocalState(Paced):
         return now_ms if now_ms > latest_ms else latest_ms
 
     def _advance_clock(self) -> None:
-        """Move the fold's clock to now. In event time do nothing: a board's time is that of its
-        newest record."""
+        """Move the fold's clock to now. In event time do nothing, since each board's time is that
+        of its newest record."""
         if not self._event_time:
             self._fold.advance_clock(self._now())
 
@@ -185,9 +186,8 @@ class LocalState(Paced):
         return [] if self._files is None else self._files.newest_first()
 
     def _in_whole(self, action: Callable[[], T]) -> T:
-        """Call an action that folds, and return its result. If it fails (for lack of memory, for
-        example), the store becomes unusable, since its answers would differ from the log from then
-        on."""
+        """Call an action that folds records, and return its result. If it fails (for lack of
+        memory, for example), the index may differ from the log, so the store becomes unusable."""
         try:
             return action()
         except StorageFailed:

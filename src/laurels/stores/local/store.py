@@ -1,10 +1,10 @@
 """The store of one process: accept → log → fold, and queries from the index.
 
-Writes are gathered into commits (`commit`). A commit gives each write its `now`, appends the
-records of all writes as one entry of the log, and folds them once that is durable, under the lock
-that readers take, too. So no answer shows half a commit, no read waits for a disk, and a failed
-append leaves the index unchanged. `Leaderboards` and `AsyncLeaderboards` are the verbs on top of
-this.
+Writes are gathered into commits (`commit`). A commit determines `now`, appends the records of all
+its writes to the log as one entry, and folds them once the entry is durable, under the lock that
+readers take as well. So no answer shows half a commit, no read waits for a disk, and a failed
+append leaves the index unchanged. `Leaderboards` and `AsyncLeaderboards` offer the verbs over this
+store.
 """
 
 import asyncio
@@ -46,7 +46,8 @@ T = TypeVar("T")
 
 
 class Service(LocalUpkeep):
-    """The store of one process, made of the classes that it extends; see their modules."""
+    """The store of one process. Its base classes, each in a module of its own, have the state,
+    reads, commits and upkeep."""
 
     def __init__(
         self,
@@ -67,13 +68,13 @@ class Service(LocalUpkeep):
 
     @property
     def copies(self) -> LocalCopies:
-        """Whole boards, read and written. The object is made for each call: if the store kept it,
-        the two would form a cycle, and an unreferenced store would not be freed at once, and would
-        keep its folder locked."""
+        """Access to whole boards, for copies. The object is made anew for each call. If the store
+        kept it, the two would form a cycle; then a store without references would not be freed at
+        once, and its folder would stay locked."""
         return LocalCopies(self)
 
     def close(self) -> None:
-        """Commit all queued writes and close; idempotent."""
+        """Commit all queued writes and close. A second call does nothing."""
         if self._forks != forks.count or not self._closing.acquire(blocking=False):
             return
         self._committer.close()
@@ -120,8 +121,8 @@ class Service(LocalUpkeep):
     async def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> tuple[Receipts, int]:
-        """Submit an event, if possible in one write with others of its kind; return the receipts of
-        all of them and its position there."""
+        """Submit an event, if possible in one write with similar events. Return the receipts of all
+        events of the write, and this event's position among them."""
         shared = self.submit_shared_async(board, event, window, scope)
         if shared is not None:
             return await shared
@@ -131,9 +132,9 @@ class Service(LocalUpkeep):
     def submit_shared_async(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> Future[tuple[Receipts, int]] | None:
-        """Commit one event together with others like it. Return a future of two things: the
-        receipts of all these events, and this event's position among them. If the event must be
-        accepted by itself, as all events in event time must, do nothing and return None."""
+        """Commit one event in one write with similar events. Return a future of two values: the
+        receipts of all events of the write, and this event's position among them. If the event
+        needs a write of its own, as in event time, do nothing and return None."""
         if self._event_time or not is_plain(event):
             return None
         state = self.named(board)
@@ -145,8 +146,9 @@ class Service(LocalUpkeep):
         return self._committer.submit_shared_async((state.number, watched), accept, event)
 
     def _after_commit(self, weight: int) -> None:
-        """Do a share of the due work after a commit, after waking its writers, unless a task of an
-        event loop does it."""
+        """Called after a commit, once its writers are awake: start a snapshot and the writing of
+        changes if they are due, and do a share of the due work unless a task of an event loop does
+        it."""
         if self._unusable_reason is not None:
             return
         if self._files is not None and self._snapshot_scheduler.is_due():

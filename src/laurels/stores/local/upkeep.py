@@ -1,4 +1,4 @@
-"""Snapshots of the local store, and its comparison with the log."""
+"""Snapshots of the local store, and checking and rebuilding its index."""
 
 import logging
 from collections.abc import Iterator
@@ -24,10 +24,11 @@ _log = logging.getLogger("laurels")
 
 
 class LocalUpkeep(LocalCommits):
-    """A store of one process, for snapshots, checks and rebuilding."""
+    """The part of the store of one process for snapshots, checks and rebuilding."""
 
     def snapshot(self) -> int:
-        """Take a snapshot while serving, and trim the log to the previous one; return its offset.
+        """Take a snapshot while the store is in use, trim the log to the previous snapshot, and
+        return the new snapshot's offset.
 
         Raises NothingToBackUp for a store without a folder, StorageFailed if the disk refuses a
         write.
@@ -37,15 +38,16 @@ class LocalUpkeep(LocalCommits):
             return self._snapshot_and_trim()
 
     def _snapshot_and_trim(self) -> int:
-        """Take a snapshot, remove all earlier ones but the last, and trim the log to that one."""
+        """Take a snapshot, keep only it and the previous one, and trim the log to the previous
+        one."""
         offset, until = self._take_snapshot()
         while until and self.commit(Task(partial(self._log.trim, until))):
             pass
         return offset
 
     def _take_snapshot(self) -> tuple[int, int]:
-        """Take a snapshot and remove all earlier ones but the last; return its offset, and the
-        offset up to which the log may be trimmed."""
+        """Take a snapshot, and keep only it and the previous one. Return its offset, and the offset
+        up to which the log may be trimmed, 0 for not at all."""
         if self._files is None:
             raise NothingToBackUp("the store is in memory: it has no snapshots")
         write_changes = partial(self._changes.write, self._lock, self._times)
@@ -70,16 +72,16 @@ class LocalUpkeep(LocalCommits):
             with self._snapshot_scheduler.exclusive():
                 if (
                     self._snapshot_scheduler.is_due_on_close()
-                ):  # unless the thread took one while we waited for it
+                ):  # false if the snapshot thread took one while this waited for it
                     _, until = self._take_snapshot()
                     while until and self._log.trim(until):
                         pass
         except Exception as error:
-            _log.warning("no snapshot was taken at the end, so the next start is slower: %s", error)
+            _log.warning("no snapshot was taken on close, so the next start is slower: %s", error)
 
     def check(self) -> CheckReport:
-        """Check every structure, and compare the index with a fold of the log, as far as that is
-        kept."""
+        """Check every structure, and compare the index with a second fold of the log. If the log
+        was trimmed, that starts from the oldest snapshot."""
 
         def compared() -> CheckReport:
             for snapshot in self._snapshots():
@@ -108,7 +110,7 @@ class LocalUpkeep(LocalCommits):
         return refold(self._log, self._snapshots(), self._new_index)
 
     def _advance_to_own_time(self, fold: Fold) -> Fold:
-        """Advance another fold of the same log to the same time as this one, and return it."""
+        """Advance another fold of the same log to the time of the store's fold, and return it."""
         fold.event_time = self._event_time
         fold.advance_clock(self._fold.clock_ms)
         for state in self._fold.boards.values():
@@ -118,8 +120,8 @@ class LocalUpkeep(LocalCommits):
 
     @contextmanager
     def _pausing(self) -> Iterator[None]:
-        """Keep the index unchanged inside, like during a commit: every board is advanced to the
-        commit's time, so that reads change nothing, and no pass continues."""
+        """Keep the index unchanged inside. Every board is first advanced to the commit's time, so
+        that reads have nothing to advance, and no pass continues meanwhile."""
         with self._lock:
             self._advance_clock()
             self._fold.advance_all()

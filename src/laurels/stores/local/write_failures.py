@@ -10,8 +10,8 @@ _log = logging.getLogger("laurels")
 
 
 class WriteFailures:
-    """The failed writes of a log; `count` is the number of entries that failed since the start,
-    `reason` why the last write failed, None if it succeeded.
+    """The failed writes of a log. `count` is the number of failed entries since the store was
+    opened, `reason` the reason why the last write failed, None if it succeeded.
 
     `seconds` is a monotonic clock.
     """

@@ -10,8 +10,9 @@ from laurels.core.changes.cursor import BlockPlace
 
 
 class StoredRow(Struct, frozen=True):
-    """A row of blocks without its body: the numbers of its first and last block, the tag of the
-    last one, the number of changes that sinks send, and the time `at_ms` of the newest."""
+    """A row of the file without its blocks: the sequence numbers of its first and last block, the
+    tag of the last block, `count`, the number of changes that sinks send, and `at_ms`, the time of
+    the newest change."""
 
     first: int
     last: int
@@ -29,10 +30,10 @@ class ChangeRows(Protocol):
 
     @property
     def exists(self) -> bool:
-        """Return whether anything was ever written."""
+        """Whether anything was ever written."""
 
     def floors(self) -> dict[int, BlockPlace]:
-        """Return for each board the place before its oldest block."""
+        """Return the floor of each board, by its number: the place before its oldest block."""
 
     def rows(self, board: int) -> list[StoredRow]:
         """Return the rows of a board, without their blocks, in order."""
@@ -50,7 +51,8 @@ class ChangeRows(Protocol):
     ) -> None:
         """Write rows of boards, and remove those up to new floors, in one transaction. With
         `durable` everything written so far is on the disk when this returns; otherwise a power cut
-        may lose it, and it is folded again. Raises StorageFailed if the disk refuses a write."""
+        may lose it, and the blocks are made again from the log. Raises StorageFailed if the disk
+        refuses a write."""
 
     def forget(self, board: int) -> None:
         """Remove all blocks of a board."""

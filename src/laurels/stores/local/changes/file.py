@@ -1,7 +1,8 @@
 """The file of kept changes: a SQLite database beside the log, with rows of some hundred blocks.
 
-Rows are written after the commits, by a thread of their own. Blocks that are lost with the process
-are made again from the log, since no snapshot is taken before the file has all changes up to it.
+Rows are written after the commits, in a separate thread. Blocks that a killed process has not
+written are made again from the log. This is always possible, since a snapshot becomes valid only
+when the file has all changes up to it.
 """
 
 import os
@@ -34,8 +35,8 @@ CREATE TABLE blocks (
 
 
 class ChangeFile:
-    """Implementation of `ChangeRows`. The file is created by the first write: most stores have no
-    board that keeps changes."""
+    """Implementation of `ChangeRows`. The file is created by the first write, since most stores
+    have no board that keeps changes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

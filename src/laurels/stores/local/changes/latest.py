@@ -1,4 +1,4 @@
-"""Which boards of a process have changes after an offset, without looking at each board."""
+"""Find the boards with changes after an offset, without looking at each board."""
 
 from collections.abc import Collection
 
@@ -6,8 +6,9 @@ from collections.abc import Collection
 class LatestChanges:
     """The boards whose changes have been recorded, in the order of the latest ones.
 
-    Only the numbers of boards are noted while changes are recorded; the next reader, which knows
-    the offset, moves them to the end of the order. Both are called under the lock of the fold.
+    While changes are recorded, only the numbers of their boards are noted; the next reader, which
+    knows the offset, moves these boards to the end of the order. All methods are called under the
+    lock of the fold.
     """
 
     def __init__(self) -> None:
@@ -26,8 +27,8 @@ class LatestChanges:
         self._offsets.pop(board, None)
 
     def since(self, after: int | None, offset: int) -> Collection[int] | None:
-        """Return the numbers of the boards with changes after an offset; None if that is not known.
-        `offset` is the current one. O(boards returned)."""
+        """Return the numbers of the boards with changes after the offset `after`; None if these are
+        not known. `offset` is the current offset. O(boards returned)."""
         for board in self._noted:
             self._offsets.pop(board, None)
             self._offsets[board] = offset

@@ -1,9 +1,9 @@
 """The kept changes of the boards in this process: recent blocks in memory, older ones in a file.
 
 The fold appends a block for each record that changed a board. A thread writes blocks to the file
-after the commits and removes expired ones. The next start makes the blocks between the newest
-snapshot and the end of the log again, with the same numbers and tags, so nothing depends on which
-of them the thread had written.
+after the commits and removes expired ones. When the store is opened again, the blocks after the
+newest snapshot are made again from the log, with the same numbers and tags. So it does not matter
+which of them had been written.
 """
 
 import logging
@@ -32,16 +32,16 @@ from .base import ChangeRows, StoredRow
 from .latest import LatestChanges
 
 WRITE_BEHIND = 100_000
-"""The cost of the blocks in memory at which they are written to the file. The cost of a block is
-its number of changes and `BLOCK_COST`, since a block with a single event takes some 3 KB."""
+"""Blocks in memory are written to the file when their cost reaches this. The cost of a block is its
+number of changes plus `BLOCK_COST`, since even a block with a single event takes some 3 KB."""
 BLOCK_COST = 20
 TAIL = 16
 """How many of a board's newest blocks stay in memory after they were written, for readers that
 follow the board."""
 TAIL_CHANGES = 10_000
-"""The most changes in these blocks, without those of the newest block."""
+"""The number of changes in these newest blocks from which on no older block stays in memory."""
 WARNED_AT = 0.5
-"""The share of `changes_max` that a sink has not sent from which on the log has a warning."""
+"""If a sink has not sent as many changes as this fraction of `changes_max`, a warning is logged."""
 ROW_CHANGES = 5_000
 ROW_BLOCKS = 500
 
@@ -49,9 +49,9 @@ _log = logging.getLogger("laurels")
 
 
 class _BoardChanges(Struct):
-    """The blocks of one board: those up to `written` are in rows of the file, `recent` ones in
-    memory, without a gap. `floor` is the place before the oldest kept block, and `stored` is the
-    floor in the file."""
+    """The blocks of one board. Blocks up to `written` are in rows of the file; `recent` has the
+    newest blocks, in memory; between them there is no gap. `floor` is the place before the oldest
+    kept block, `stored` the floor that the file has."""
 
     floor: BlockPlace
     written: BlockPlace
@@ -59,14 +59,15 @@ class _BoardChanges(Struct):
     rows: list[StoredRow] = field(default_factory=list)
     recent: list[RecordedBlock] = field(default_factory=list)
     totals: list[int] = field(default_factory=list)
-    """For each block in memory, how many changes sinks send up to its end, in this process."""
+    """For each block in memory, the number of changes that sinks send, counted from the start of
+    this process up to the block's end."""
     total: int = 0
     written_total: int = 0
     unwritten: int = 0
     lost: int = 0
-    """Changes that were removed before a registered sink had confirmed them, in this process."""
+    """How many changes this process has removed before a registered sink had confirmed them."""
     is_warned: bool = False
-    """Whether the log has a warning that such changes will soon be removed."""
+    """Whether it was logged that unconfirmed changes will soon be removed."""
 
     @property
     def first_recent(self) -> int:
@@ -74,20 +75,21 @@ class _BoardChanges(Struct):
         return self.recent[0].sequence if self.recent else self.written.sequence + 1
 
     def sent_from(self, sequence: int) -> int:
-        """Return how many changes sinks send from a block on that is in memory, or the next one."""
+        """Return how many changes sinks send from a block on. The block has to be in memory, or the
+        next one to be recorded."""
         at = sequence - self.first_recent
         if at < len(self.recent):
             return self.total - self.totals[at] + self.recent[at].sent
         return 0
 
     def sent_from_row(self, sequence: int) -> int:
-        """Return how many changes sinks send from the row of a block on. O(rows)."""
+        """Return how many changes sinks send from the row with a block on. O(rows)."""
         rows = sum([row.count for row in self.rows if row.last >= sequence])
         return rows + self.total - self.written_total
 
 
 class ChangeLog:
-    """The `ChangeRecorder` of a store, which gets blocks under the lock of the fold, and answers
+    """The `ChangeRecorder` of a store: it records blocks, under the lock of the fold, and answers
     readers."""
 
     def __init__(self, file: ChangeRows) -> None:
@@ -103,15 +105,16 @@ class ChangeLog:
     # Recording, under the lock of the fold
 
     def begin(self, states: Iterable[BoardState]) -> None:
-        """Begin with the state of all boards in a snapshot. Later blocks in the file are valid only
-        if the log's records make the same blocks again."""
+        """Begin with the states of all boards in a snapshot. Later blocks in the file are used only
+        if folding the log makes the same blocks again."""
         self._boards = {}
         self._floors = self._file.floors()
         for state in states:
             self._open(state.number, BlockPlace(state.sequence, state.tag))
 
     def _open(self, number: int, now: BlockPlace) -> _BoardChanges:
-        """Return the blocks of a board that the file has without a gap up to a place."""
+        """Begin the record of a board with its blocks in the file. If these have a gap or end
+        before `now`, drop them and begin without blocks."""
         floor = self._floors.pop(number, None)
         kept = self._boards[number] = _BoardChanges(floor or now, now, floor)
         if floor is None:
@@ -156,7 +159,8 @@ class ChangeLog:
             self._forgotten.append(board)
 
     def settle(self, states: Iterable[BoardState]) -> None:
-        """Remove the blocks in the file that are after the end of the log, or of unknown boards."""
+        """Remove blocks from the file that are beyond the end of the log or belong to unknown
+        boards."""
         by_number = {state.number: state for state in states}
         for number, kept in list(self._boards.items()):
             state = by_number.get(number)
@@ -166,7 +170,8 @@ class ChangeLog:
             self._file.forget(number)
 
     def _start_over(self, number: int, now: BlockPlace) -> _BoardChanges:
-        """Drop all blocks of a board up to a place: those in the file differ from the log."""
+        """Drop all blocks of a board, because those in the file differ from the log; `now` becomes
+        its floor."""
         kept = self._boards[number] = _BoardChanges(now, now, now)
         self._file.forget(number)
         self._file.write([], [(number, now)])
@@ -176,7 +181,8 @@ class ChangeLog:
 
     def read(self, state: BoardState, after: str | None, limit: int) -> "ChangeRead":
         """Return the data for a page of changes. Called under the lock of the fold; the page itself
-        is made without it. Raises ChangesNotKept, ChangesExpired, CursorDiverged, InvalidCursor."""
+        is made without the lock. Raises ChangesNotKept, ChangesExpired, CursorDiverged,
+        InvalidCursor."""
         ensure_kept(state)
         kept = self._boards.get(state.number)
         now = BlockPlace(state.sequence, state.tag)
@@ -206,11 +212,12 @@ class ChangeLog:
     # Writing to the file
 
     def is_due(self) -> bool:
-        """Return whether there are enough blocks in memory for a write."""
+        """Return whether enough blocks are in memory to write them to the file."""
         return self._unwritten >= self._due_at and not self._writing.locked()
 
     def start(self, lock: "threading.RLock", states: Callable[[], "States"]) -> None:
-        """Write the blocks in memory in a thread of its own; do nothing while one is running."""
+        """Write the blocks in memory to the file in a new thread; do nothing while such a thread is
+        running."""
         if not self._writing.acquire(blocking=False):
             return
 
@@ -280,7 +287,7 @@ class ChangeLog:
         if kept is None or not blocks:
             return
         last = blocks[-1].sequence - kept.first_recent
-        if not 0 <= last < len(kept.recent):  # the board has dropped these blocks meanwhile
+        if not 0 <= last < len(kept.recent):  # the board's blocks were dropped meanwhile
             return
         cost = sum(map(cost_of, blocks))
         kept.unwritten -= cost
@@ -292,8 +299,8 @@ class ChangeLog:
     def _new_floor(self, kept: _BoardChanges, state: BoardState, now_ms: int) -> BlockPlace:
         """Return the place before the oldest block that has to be kept.
 
-        A block is kept if it has one of the newest `changes_max` changes, and is also younger than
-        the board's `changes` or not yet confirmed by a registered sink.
+        A block is kept if two conditions hold: it has one of the newest `changes_max` changes, and
+        it is younger than the board's `changes` or not yet confirmed by a registered sink.
         """
         rules = state.rules
         if not rules.changes_ms:
@@ -324,7 +331,7 @@ class ChangeLog:
         is_warned = unsent - lost >= WARNED_AT * rules.changes_max
         if is_warned and not kept.is_warned:
             _log.warning(
-                "%s: a sink has not sent %d changes; beyond changes_max, %d, they are removed",
+                "%s: a sink has not sent %d changes; those beyond changes_max, %d, are removed",
                 state.board.name,
                 unsent - lost,
                 rules.changes_max,
@@ -335,7 +342,7 @@ class ChangeLog:
     def _note_lost(self, kept: _BoardChanges, board: str, lost: int) -> None:
         kept.lost += lost
         _log.warning(
-            "%s: %d changes beyond changes_max were removed that a sink has not sent", board, lost
+            "%s: %d changes exceeded changes_max and were removed before a sink had sent them",
         )
 
     def lost(self, board: int) -> int:
@@ -345,8 +352,8 @@ class ChangeLog:
         return 0 if kept is None else kept.lost
 
     def unsent(self, state: BoardState) -> int:
-        """Return how many changes the slowest registered sink of a board has not confirmed, counted
-        from the beginning of a row of the file. O(rows)."""
+        """Return how many changes the slowest registered sink of a board has not confirmed. Where
+        blocks are in the file only, whole rows are counted. O(rows)."""
         confirmed = least_confirmed(state.positions, state.uid)
         kept = self._boards.get(state.number)
         if confirmed is None or kept is None:
@@ -367,8 +374,8 @@ States = Iterable[tuple[BoardState, int]]
 
 
 class ChangeRead(Struct, frozen=True):
-    """The data for a page of changes, made without a lock: the blocks in memory, and the places of
-    older ones."""
+    """The data for a page of changes, which is made without a lock: the blocks in memory, and where
+    to find older blocks."""
 
     context: ChangeContext
     number: int
@@ -378,7 +385,7 @@ class ChangeRead(Struct, frozen=True):
     recent: Sequence[RecordedBlock]
     file: ChangeRows | None
     waiting: int
-    """How many changes sinks send from the first block on that `_blocks` yields."""
+    """How many changes sinks send from the first block of `_blocks` on."""
 
     def page(self) -> ChangePage:
         """Return the page. Raises CursorDiverged if the block of the cursor has another tag,
@@ -396,8 +403,8 @@ class ChangeRead(Struct, frozen=True):
         return make_page([self.context], [self.place], [self.newest], rest, self.limit, waiting)
 
     def _blocks(self) -> Iterator[Block]:
-        """Yield the block of the cursor, if it is available, and those after it; before them those
-        in the same row of the file."""
+        """Yield the block of the cursor, if it is available, and all later blocks. They may be
+        preceded by earlier blocks of the same row of the file."""
         until = self.recent[0].sequence if self.recent else self.newest.sequence + 1
         if self.file is not None:
             for blocks in self.file.read(self.number, self.place.sequence):
@@ -439,7 +446,7 @@ def _rows_of(
 
 
 def _trim(kept: _BoardChanges, floor: BlockPlace) -> None:
-    """Drop blocks up to a place, and those in memory that were written and are not among the
+    """Drop the blocks up to a floor, and from memory also written blocks that are not among the
     newest."""
     if floor.sequence > kept.floor.sequence:
         kept.floor = floor
@@ -457,5 +464,5 @@ def _trim(kept: _BoardChanges, floor: BlockPlace) -> None:
 
 
 def cost_of(block: RecordedBlock) -> int:
-    """Return about how much memory a block takes; the unit is one change of a large batch."""
+    """Return the approximate memory of a block, in units of one change of a large batch."""
     return BLOCK_COST + block.count

@@ -11,8 +11,8 @@ _Row = tuple[StoredRow, bytes]
 
 
 class MemoryChanges:
-    """Implementation of `ChangeRows`. A list of rows is replaced as a whole, so readers take no
-    lock."""
+    """Implementation of `ChangeRows`. Writers replace the list of rows, and never change it, so
+    readers need no lock."""
 
     exists = True
 

@@ -1,8 +1,8 @@
 """The audit log of a folder: a SQLite file of its own.
 
 It is not in `log.db`, which is written only by the committing thread. So an administrative call
-neither waits for a commit nor delays one, and the log has only the records that boards are made
-from, complete with every snapshot and backup.
+neither waits for a commit nor delays one, and the log has only the records that the boards are made
+from.
 """
 
 import os
@@ -28,7 +28,7 @@ _LAST_ID = (1 << 63) - 1
 
 
 class _Write:
-    """The rows of one call, and how its write ended."""
+    """The rows of one call of `add`, and the result of writing them."""
 
     def __init__(self, entries: Sequence[AuditEntry]) -> None:
         self.rows = [(msgspec.json.encode(entry),) for entry in entries]

@@ -14,7 +14,7 @@ CLOCK_NAME = "clock"
 
 class ClockFile:
     """The clock reference of a folder. It is optional: if it cannot be written or read, the next
-    process trusts the clock, as after a reboot."""
+    process accepts the current clock, as after a reboot."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / CLOCK_NAME

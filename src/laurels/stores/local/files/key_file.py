@@ -1,15 +1,15 @@
 """The keys of a folder: two files of the same content, `keys.json` and `keys.json.previous`.
 
-A change is written to `keys.json.previous` first and then to `keys.json`, which makes it valid.
-Each file is written under a temporary name, synced, read back and renamed, so that at any time at
-least one of the two is complete, whatever happens to the disk or the process. If `keys.json` is
-damaged, the other file is used, with a warning. A revoked key is in neither: a revocation is
-acknowledged after it was removed from both. On a full disk a revocation first removes the copy, and
-then writes the smaller file to the space that this frees.
+A change is written first to `keys.json.previous`, then to `keys.json`; with the second write it is
+valid. Each file is written under a temporary name, synced, read back and renamed, so that at any
+time at least one of the two is complete, whatever happens to the disk or the process. If
+`keys.json` is damaged, the other file is used, with a warning. A revocation is acknowledged after
+the key was removed from both files. On a full disk, a revocation first removes
+`keys.json.previous`, then writes the smaller `keys.json` to the space that this frees.
 
-Format 2 has a checksum, so that a flipped bit in a board's name is detected. Format 1, which had
-none, can still be read. The fact that the folder needs keys is a note in its log: it stays when the
-files are lost, and a restored backup has it, although a backup never has the keys.
+Format 2 has a checksum, so that a flipped bit in a board's name is detected. Format 1, which had no
+checksum, can still be read. A note in the folder's log says that the store needs keys. So this is
+known even if the files are lost, and in a restored backup, which never has the keys.
 """
 
 import errno
@@ -106,8 +106,8 @@ class FolderKeyStore:
         return changed
 
     def _shrink(self, content: bytes) -> None:
-        """Write a smaller set of keys to a full disk, after removing the copy to free its space.
-        Raise KeysDamaged, and leave the copy, if it is the only file that can be read."""
+        """Write a smaller set of keys to a full disk, after removing `keys.json.previous` to free
+        its space. If that is the only file that can be read, leave it and raise KeysDamaged."""
         if _read(self._path) is None:
             raise KeysDamaged(f"{self._path.name} is missing, and the disk is full")
         before = self._path.read_bytes()
@@ -173,7 +173,7 @@ def _decoded(content: bytes, name: str) -> KeySet:
         keys = msgspec.json.decode(content, type=_Format1).keys
         return KeySet(tuple(map(with_id, keys)))
     if hashlib.sha256(outer.content).hexdigest() != outer.sha256:
-        raise KeysDamaged(f"{name} does not have its checksum")
+        raise KeysDamaged(f"the checksum of {name} does not match")
     stored = msgspec.json.decode(outer.content, type=_Content)
     return KeySet(tuple(map(with_id, stored.keys)), stored.signing)
 
@@ -186,13 +186,13 @@ def _encoded(keys: KeySet) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Replace a file, after the new content is completely on the disk; only the owner may read
+    """Replace a file, once the new content is completely on the disk. Only the owner may read
     it."""
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
         _write_whole(unfinished, content)
         if unfinished.read_bytes() != content:
-            raise OSError(errno.EIO, "it does not read back as it was written")
+            raise OSError(errno.EIO, "the content read back differs from what was written")
         unfinished.replace(path)
         sync_folder(path.parent)
     except OSError as error:

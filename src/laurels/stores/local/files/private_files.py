@@ -35,30 +35,30 @@ NEW = os.O_EXCL
 
 
 def open_output(path: Path, flags: int) -> int:
-    """Open a file for data outside of a store, to `APPEND` to it or as a `NEW` one, and return its
-    descriptor. A new file is readable by its owner alone; an existing one keeps its mode, which its
-    owner may have chosen."""
+    """Open an output file that does not belong to a store, and return its descriptor. `flags` is
+    `APPEND`, or `NEW` if the file must not exist yet. Only the owner can read a new file; an
+    existing file keeps its mode, which the owner may have chosen."""
     return os.open(path, flags | os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
 
 
 @contextmanager
 def written_file(path: Path, buffering: int = -1) -> Iterator[BinaryIO]:
-    """Open a file for writing, truncated; a symbolic link in its place is an OSError."""
+    """Open a file for writing, and truncate it. Raises OSError if the path is a symbolic link."""
     flags = os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(create_file(path, flags), "wb", buffering) as file:
         yield file
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder if it is missing; its parents get the modes of the umask."""
+    """Create a folder if it is missing. Missing parents are created with the modes of the umask."""
     path.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
 
 
 def tighten_folder(folder: Path) -> None:
     """Remove the rights of others from a store's folder and its files, and log what changed.
 
-    Files of other owners are not changed, nor is the mode of a folder that also holds files of
-    other programs, which may need it.
+    Files of other owners are not changed. The folder's mode is not changed if it also has files of
+    other programs, which may need that mode.
     """
     with suppress(OSError):
         entries = list(folder.iterdir())
@@ -68,11 +68,15 @@ def tighten_folder(folder: Path) -> None:
         if not shared and _tighten(folder, FOLDER_MODE):
             changed.insert(0, "the folder")
         if changed:
-            _log.info("%s: other users could read %s; not any more", folder, ", ".join(changed))
+            _log.info(
+                "%s: other users could read %s; these rights were removed",
+                folder,
+                ", ".join(changed),
+            )
 
 
 def _tighten_file(file: int) -> None:
-    """Remove the rights of others from an open file; on a file system without modes do nothing."""
+    """Remove the rights of others from an open file. On a file system without modes, do nothing."""
     found = os.fstat(file)
     if found.st_uid == os.geteuid() and found.st_mode & _OF_OTHERS:
         with suppress(OSError):

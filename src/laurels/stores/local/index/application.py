@@ -30,7 +30,7 @@ from .board_store import BoardStore, changed_structures
 from .remembered import key_of
 
 _Report = tuple[bytearray, list["array[int]"]]
-"""What the engine reports of the watched window: whether there was an entry, and its words."""
+"""For each event, whether the member had an entry in the watched ranking, and the entry's words."""
 
 
 class BatchApplication:
@@ -80,7 +80,7 @@ class BatchApplication:
         self._trace = self._new_trace() if rules.changes_ms else None
 
     def _new_trace(self) -> BatchTrace:
-        """Return a trace with empty columns for the entries after each event."""
+        """Return a trace for the engine to fill with the entries after each event."""
         rules, size = self._board_store.rules, self._batch.size
 
         def columns(count: int) -> "list[array[int]]":
@@ -90,7 +90,8 @@ class BatchApplication:
         return BatchTrace([(place, columns(rules.entry_words)) for place in rules.recorded], added)
 
     def _roll(self, target: Target, roll: RollingState, roster: Roster) -> RollingSet:
-        """Return the rolling window that a target belongs to, at the running step."""
+        """Return the rolling window of a target. Raises CheckFailed if it was not advanced to the
+        running step."""
         window = roll.ranking.key.window
         rolling = self._board_store.open_rolling(
             target.key.scope, window, roll.steps, roll.running, roster
@@ -114,7 +115,7 @@ class BatchApplication:
         return outcomes
 
     def changes_by_scope(self) -> "Iterator[tuple[str, array[int], list[RankedSet | Tally]]]":
-        """Return the members and the structures that may have changed, by scope."""
+        """Yield each scope with the members and the structures that may have changed in it."""
         structures: dict[str, list[RankedSet | Tally]] = {}
         best = self._board_store.rules.best
         for target, store, rolling in zip(
@@ -142,8 +143,8 @@ class BatchApplication:
         return found
 
     def settle(self) -> None:
-        """Drop touched structures that are empty, and note the scopes that the next refreshes will
-        list."""
+        """Drop structures that the batch has left empty. For refreshed windows, record whether the
+        next refresh will have members in the batch's scopes."""
         for target, store, rolling in zip(
             self._plan.targets, self._stores, self._rollings, strict=True
         ):
@@ -184,8 +185,8 @@ class BatchApplication:
         """Count events with ids, in runs of events that do not affect each other's acceptance.
 
         Whether an id is new depends on the outcome of the events before it. So a run ends before an
-        id that is in the run already, before one for which there may be no room, and before the
-        time at which an id of the run is forgotten.
+        id that is already in the run, before an id that might exceed the limit of ids, and before
+        the time at which an id of the run is forgotten.
         """
         remembered, limit = self._board_store.remembered, self._board_store.rules.dedupe_max
         dedupe_ms, nows = self._board_store.rules.dedupe_ms, self._batch.nows
@@ -236,8 +237,8 @@ class BatchApplication:
 
 
 def _values_of(batch: Batch, label: str, roster: Roster) -> "array[int]":
-    """Return the members that are the events' values of a label; any member for an event without
-    it."""
+    """Return for each event the member that its value of a label names; for an event without the
+    label any member."""
     if batch.labels is None:
         return array("I", bytes(4 * batch.size))
     values = [(value or "-").encode() for value in batch.labels.values(label)]
@@ -254,7 +255,7 @@ def _weights(weighing: Weighing | None, batch: Batch) -> Any:
 
 
 def _scores(runs: list[tuple[_Report, _Report]]) -> tuple[Scores | None, Scores | None]:
-    """Return the scores before and after all events, from those of each run."""
+    """Return the scores before and after each event, concatenated from the runs."""
     if not runs:
         return None, None
     before, after = runs[0]

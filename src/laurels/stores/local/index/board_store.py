@@ -21,10 +21,10 @@ from .remembered import Remembered
 
 
 class ScopeStore(Struct, eq=False, gc=False):
-    """One scope of a board: its rankings by window and instance, its rolling windows by name.
+    """The data of one scope of a board: rankings by window and instance, rolling windows by name.
 
-    `generation` is that of the board when the fold last advanced the scope, `refreshes` the number
-    of the board's refreshes that its rankings have followed.
+    `generation` is the board's generation when the scope was last advanced. `refreshes` is the
+    number of the board's refreshes that the scope has followed.
     """
 
     rankings: dict[tuple[str, int], RankedSet] = field(default_factory=dict)
@@ -38,13 +38,13 @@ class ScopeStore(Struct, eq=False, gc=False):
 
     @property
     def nbytes(self) -> int:
-        """The memory of all rankings and tallies, in bytes. O(windows * steps)."""
+        """The size of all rankings and tallies in bytes. O(windows * steps)."""
         rankings_nbytes = sum([ranking.nbytes for ranking in self.rankings.values()])
         return rankings_nbytes + sum([rolling.nbytes for rolling in self.rolling.values()])
 
     def holds(self, id: int) -> bool:
-        """Return whether a member is in any ranking, or in a tally of a refreshed window, which
-        comes before its ranking."""
+        """Return whether a member is in any ranking, or in a tally of a refreshed window, whose
+        ranking does not have it before the next refresh."""
         rankings = chain(self.rankings.values(), [each.live for each in self.rolling.values()])
         if any(ranking.rank(id, ORDINAL) >= 0 for ranking in rankings):
             return True
@@ -53,8 +53,8 @@ class ScopeStore(Struct, eq=False, gc=False):
         return any(tally.words(ids)[0][0] for each in deferred for tally in tallies_of(each))
 
     def keys(self, board: int, scope: str) -> list[RankingKey]:
-        """Return the keys of the rankings with members; for a rolling window that of the running
-        step."""
+        """Return the keys of the rankings with members. A rolling window has one key, that of the
+        running step."""
         kept = [RankingKey(board, *name, scope) for name in self.rankings]
         running = [
             RankingKey(board, name, rolling.running, scope)
@@ -64,14 +64,15 @@ class ScopeStore(Struct, eq=False, gc=False):
         return kept + running
 
     def tallies(self, board: int, scope: str) -> Iterator[tuple[RankingKey, Tally]]:
-        """Yield the tallies with members, for the steps that still count."""
+        """Yield the tallies of the steps that still count, if they have members, with their
+        keys."""
         for window, rolling in self.rolling.items():
             for step in rolling.numbers():
                 if step >= rolling.leaving and (tally := rolling.tally(step)) is not None:
                     yield RankingKey(board, window, step, scope), tally
 
     def structures(self) -> list[RankedSet | Tally]:
-        """Return all rankings, and the tallies of steps that count, without prepared rankings."""
+        """Return all rankings except prepared ones, and the tallies of the steps that count."""
         found: list[RankedSet | Tally] = list(self.rankings.values())
         for rolling in self.rolling.values():
             found.append(rolling.live)
@@ -87,14 +88,16 @@ class ScopeStore(Struct, eq=False, gc=False):
 
 
 class BoardStore(Struct, eq=False):
-    """One board: its parts by scope (the empty scope ranks all events and always exists; `scopes`
-    lists the others), the remembered event ids, the data of its members. With `stamped`, entries
-    have the exact time of their newest event beside the tie stamp.
+    """The data of one board: `parts` has a `ScopeStore` for each scope, `remembered` the remembered
+    event ids, `data` the members' data. The scope "" ranks all events and always exists; `scopes`
+    lists the other scopes. With `stamped`, an entry has the exact time of its newest event in
+    addition to the tie stamp.
 
-    `building` has the windows whose next refresh is being built, each with the scopes in which it
-    will have members; in a new scope it is built from the first event on. `refreshes` counts the
-    refreshes whose build was complete; `refreshed` has the number of the last one by window. A part
-    that has followed fewer of them still has the ranking to be shown in `prepared`.
+    `building` has the windows for which the next refresh is being built, each with the scopes in
+    which that refresh will have members. In a new scope, the build starts with the first event.
+    `refreshes` counts the refreshes that were completely built when they were due; `refreshed` has
+    the number of the last such refresh of each window. In a scope that has followed fewer
+    refreshes, the ranking to be shown is still the prepared one.
     """
 
     rules: Rules
@@ -110,7 +113,7 @@ class BoardStore(Struct, eq=False):
 
     @property
     def whole(self) -> ScopeStore:
-        """The part that ranks all events."""
+        """The data of the scope of all events."""
         return self.parts[""]
 
     def open_ranking(self, key: RankingKey, roster: Roster) -> RankedSet:
@@ -152,14 +155,14 @@ class BoardStore(Struct, eq=False):
         return rolling[window]
 
     def open_part(self, scope: str) -> ScopeStore:
-        """Return the part of a scope, created if it is missing."""
+        """Return the data of a scope, created if it is missing."""
         if (part := self.parts.get(scope)) is None:
             part = self.parts[scope] = ScopeStore(refreshes=self.refreshes)
             self.scopes.add(scope)
         return part
 
     def stale_windows(self, part: ScopeStore) -> list[RollingSet]:
-        """Return the rolling windows of a part that have not followed their last refresh."""
+        """Return the rolling windows of a scope that have not followed their last refresh."""
         return [
             part.rolling[window]
             for window, number in self.refreshed.items()
@@ -167,8 +170,8 @@ class BoardStore(Struct, eq=False):
         ]
 
     def schedule(self, window: str, scope: str) -> None:
-        """Record whether a window's next refresh, if one is being built, will list members of a
-        scope. To be called whenever the scope got its first cell or lost cells. O(steps)."""
+        """If a window's next refresh is being built, record whether it will have members in a
+        scope. To be called when the scope got its first cell or lost cells. O(steps)."""
         if (listed := self.building.get(window)) is None:
             return
         part = self.parts.get(scope)
@@ -179,8 +182,8 @@ class BoardStore(Struct, eq=False):
             listed.discard(scope)
 
     def check(self) -> None:
-        """Check that every scope with a part is listed once and not empty, that refreshes still to
-        be followed are built, and that builds know the scopes in which they will have members."""
+        """Check that every stored scope is listed once and not empty, that scopes have built the
+        refreshes they have not followed, and that `building` has the right scopes."""
         if sorted(self.scopes) != sorted(scope for scope in self.parts if scope):
             raise CheckFailed(
                 f"expected the scopes {list(self.parts)} to be listed, got {list(self.scopes)}"
@@ -216,9 +219,8 @@ class BoardStore(Struct, eq=False):
 
 
 def is_empty(rolling: RollingSet) -> bool:
-    """Return whether a rolling window has no members. A member with an event in a step that counts
-    is in the live ranking, or, in a refreshed window, in a tally; an expired tally does not
-    matter."""
+    """Return whether a rolling window has no members. The members are those in the live ranking
+    and, in a refreshed window, also those in tallies."""
     return not len(rolling.live) and not (rolling.deferred and rolling.numbers())
 
 
@@ -229,9 +231,9 @@ def tallies_of(rolling: RollingSet) -> list[Tally]:
 
 
 def changed_structures(rolling: RollingSet, *, best: bool) -> list[RankedSet | Tally]:
-    """Return the structures that an event may change besides the tally of its step: the live
-    ranking, and with best columns the tallies of other steps, whose cells may be beaten. In a
-    deferred set there are none."""
+    """Return the structures that an event may change besides the tally of its step. These are the
+    live ranking and, with best columns, the tallies of other steps, in which the event may replace
+    worse candidates. A deferred window has none."""
     if rolling.deferred:
         return []
     return [rolling.live, *(tallies_of(rolling) if best else ())]

@@ -1,24 +1,25 @@
 """Copy the memory index in pieces while it changes.
 
-**Rows.** A copy is a row for each entry of a ranking and each cell of a tally: the structure, the
-member, the words. If a structure has several rows of a member, the last one is valid, and one
-without words means that the member is not there. So a copy may begin with the current state, in any
-number of pieces, and catch up afterwards: each write reports which members of which structures it
-touched, and the next *round* reads those again. As a round is much faster than the writes during
-it, the remainder shrinks; when it is small, `finish` takes the rest at once, and that is the
-instant of the copy.
+**Rows.** A copy has a row for each entry of a ranking and each cell of a tally: the structure, the
+member, the words. If a structure has several rows of a member, the last row is valid; a row without
+words means that the member is not in the structure. So the current state can be copied first, in
+any number of pieces, and later changes after it: each write reports which members of which
+structures it touched, and the next *round* reads these again. A round is much faster than the
+writes during it, so less is left after each round. When little is left, `finish` reads all of it at
+once, and the copy shows the state of that instant.
 
-**Order.** A ranking is copied in ranking order, continuing after the key of the last entry copied,
-a tally in the order of its hash: entries that are not touched are never skipped, whatever changes
-around them. Others are read again.
+**Order.** A ranking is copied in its own order, continuing after the key of the last entry copied;
+a tally is copied in the order of its hash. So no untouched entry is skipped, whatever changes
+around it, and touched entries are read again.
 
-**Structures** are numbered in the order in which they are reached. Their names are written for each
-board, and again when they change; only the structures that a board has at the end are read back.
-The prepared ranking of a rolling window is left out: it is derived from the live one. When a window
-rotates, the live ranking is another structure, which is copied from its beginning.
+**Structures** are numbered in the order in which they are copied. The list of a scope's structures,
+with their names and numbers, is written after their rows, again in each round that copies the
+scope. Only structures in the last list are read back. The prepared ranking of a rolling window is
+left out: it is derived from the live one. When a window rotates, another structure becomes the live
+ranking, and is copied from its beginning.
 
-**Members** are named last, and only those that a row refers to, so members of no ranking are left
-out.
+**Members** are named at the end of a round, and only those that a row refers to, so members in no
+structure are left out.
 """
 
 from array import array
@@ -41,11 +42,11 @@ from .remembered import Remembered
 
 ROWS, NAMES, BOARD, DATA, IDS = b"R", b"N", b"B", b"D", b"I"
 CHUNK = 4_096
-"""The number of rows in a piece: about a millisecond for contiguous rows."""
+"""The number of rows in a piece. If they are contiguous, reading them takes about a millisecond."""
 SCATTERED = 8
 """How many contiguous rows take as long as one row that is looked up by its member."""
 FINISH_MOST = 2_048
-"""The most rows or boards that are left for `finish`."""
+"""The most rows, scopes or new members that are left for `finish`."""
 MOST_ROUNDS = 12
 _BOARDS = 64
 
@@ -53,7 +54,8 @@ Structure = RankedSet | Tally
 
 
 class Rows(Struct, frozen=True, array_like=True):
-    """Rows of a structure, in columns; without columns these members are not in it."""
+    """Rows of a structure, in columns. If there are no columns, these members are not in the
+    structure."""
 
     structure: int
     ids: bytes
@@ -69,7 +71,7 @@ class Names(Struct, frozen=True, array_like=True):
 
 
 class Stored(Struct, frozen=True, array_like=True):
-    """A structure of a board: its name, the number by which rows refer to it, its size."""
+    """A structure of a board: its key, the number by which rows refer to it, its size."""
 
     key: RankingKey
     structure: int
@@ -77,9 +79,9 @@ class Stored(Struct, frozen=True, array_like=True):
 
 
 class Contents(Struct, frozen=True, array_like=True):
-    """A scope of a board: the fold's description of the board (None: it was deleted), the
+    """A scope of a board: the fold's description of the board (None if the board was deleted), the
     structures of the scope, the running steps of its rolling windows, and the time at which the
-    oldest remembered event id was accepted."""
+    board's oldest remembered event id was accepted."""
 
     number: int
     described: bytes | None
@@ -98,7 +100,7 @@ class Data(Struct, frozen=True, array_like=True):
 
 
 class Ids(Struct, frozen=True, array_like=True):
-    """Remembered event ids of a board, by time of acceptance, in that order."""
+    """Remembered event ids of a board, grouped by the time of acceptance, oldest first."""
 
     board: int
     groups: list[tuple[int, list[bytes]]]
@@ -109,8 +111,8 @@ Unit = tuple[int, str]
 
 
 class Touched(Struct):
-    """The parts of a scope that were written since it was copied; member data is that of the whole
-    board."""
+    """What was written in a scope since it was copied: members, structures and, in the scope of all
+    events, members with new data."""
 
     ids: set[int] = msgspec.field(default_factory=set)
     structures: set[Structure] = msgspec.field(default_factory=set)
@@ -167,13 +169,13 @@ class Copying:
         self._touched.setdefault((board, ""), Touched()).data[member] = None
 
     def end(self) -> None:
-        """End the copy, whether it was finished or given up."""
+        """End the copy, whether or not it was finished."""
         for board, scope in self._followed_units:
             if not scope and (store := self._store_of(board)) is not None:
                 store.remembered.unfollow()
 
     def list_again(self, board: int) -> None:
-        """Record that the scopes of a board may show other rankings."""
+        """Record that a refresh may have changed which rankings the scopes of a board show."""
         self._listing[board] = None
 
     def copy_again(self, structure: Structure) -> None:
@@ -184,7 +186,8 @@ class Copying:
     # Pieces
 
     def step(self, describe: Describe) -> list[Section] | None:
-        """Return the next piece, of about `CHUNK` rows; None when little is left for `finish`."""
+        """Return the next piece, of about `CHUNK` rows; None when so little is left that `finish`
+        can be called."""
         if self._work is None:
             if self._is_nearly_done():
                 return None
@@ -196,7 +199,7 @@ class Copying:
         return piece
 
     def finish(self, describe: Describe) -> list[Section]:
-        """Return the rest: with it the copy has the current state of the index."""
+        """Return all the rest, after which the copy has the current state of the index."""
         sections: list[Section] = []
         while (
             self._work is not None
@@ -227,8 +230,8 @@ class Copying:
         return 1 in self._flags or self._named_count < len(self._flags)
 
     def _pieces(self, describe: Describe) -> Iterator[list[Section]]:
-        """Yield the pieces of one round: boards that are new or touched, then the names of members
-        that are new in rows."""
+        """Yield the pieces of one round: the scopes that are new or touched, then the names of
+        members to which rows refer for the first time."""
         self._rounds += 1
         self._rows_again = 0
         self._round, self._touched = self._touched, {}
@@ -253,7 +256,7 @@ class Copying:
             yield [name]
 
     def _scopes_of(self, boards: Sequence[int]) -> Iterator[Unit]:
-        """Yield the scopes of boards that are not copied yet or have not followed the last
+        """Yield those scopes of boards that are not copied yet or have not followed the last
         refresh."""
         for board in boards:
             place: tuple[str, str] | None = None
@@ -289,8 +292,7 @@ class Copying:
     def _of_board(
         self, number: int, touched: Touched | None, *, first: bool
     ) -> Iterator[tuple[Section, int]]:
-        """Yield the sections that a board has once for all scopes: member data and remembered
-        ids."""
+        """Yield the sections of a board that belong to no scope: member data and remembered ids."""
         if (store := self._store_of(number)) is None:
             return
         if first:
@@ -329,7 +331,7 @@ class Copying:
     def _rows_of_members(
         self, structure: Structure, ids: set[int]
     ) -> Iterator[tuple[Section, int]]:
-        """Yield the rows of members that were written."""
+        """Yield the current rows of members in a structure."""
         number = self._numbers[structure]
         rest = iter(ids)
         while chunk := array("I", islice(rest, CHUNK // SCATTERED)):
@@ -352,7 +354,8 @@ class Copying:
         return ROWS, _encode(Rows(number, ids.tobytes(), list(map(pack, words))))
 
     def _contents(self, unit: Unit, described: bytes | None) -> Section:
-        """Return the current contents of a scope, as far as they have been copied."""
+        """Return the section with the contents of a scope, without structures that were not copied
+        yet."""
         number, scope = unit
         store, part = self._store_of(number), self._part(unit)
         if store is None or part is None:
@@ -377,7 +380,8 @@ class Copying:
         return BOARD, _encode(contents)
 
     def _names(self) -> Iterator[Section]:
-        """Yield the names of members that rows have referred to since the last round."""
+        """Yield the names of the members to which rows have referred for the first time since the
+        last round."""
         self._named_count = len(self._flags)
         for start in range(0, len(self._flags), CHUNK):
             if 1 in self._flags[start : start + CHUNK]:

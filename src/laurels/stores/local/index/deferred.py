@@ -1,14 +1,14 @@
 """The refreshed windows of the memory index.
 
 Each scope has a deferred `RollingSet`. The next ranking of a window is built scope by scope, in
-shares; in a new scope it is built from the first event on.
+shares. In a new scope, the build starts with the first event.
 
-**A refresh.** When the build is complete in all scopes, the ranking shown and the one built swap
-roles in every scope. There may be a million scopes, so the refresh itself only increments a counter
-(`BoardStore.refreshes`); a scope *follows* when it is read or written, or when the fold advances it
-(`Fold.advance_scopes`). Until then nothing changes it, so its built ranking is still that of the
-refresh. If a build is not complete (in recovery, or for a small ranking), the refresh builds the
-rest at once.
+**A refresh.** When the build is complete in all scopes, the shown ranking and the built ranking
+swap roles in every scope. There may be a million scopes, so the refresh itself only increments a
+counter (`BoardStore.refreshes`); a scope *follows*, that is, swaps its rankings, when it is read or
+written, or when the fold advances it (`Fold.advance_scopes`). Until then nothing changes the scope,
+so its built ranking still is the result of the refresh. If a build is not complete (in recovery, or
+for a small ranking), the refresh builds the rest at once.
 """
 
 from laurels.engine.rolling.rolling import RollingSet
@@ -18,7 +18,7 @@ from .board_store import BoardStore, ScopeStore
 from .copying import Copying
 
 SCOPE_CELLS = 10
-"""The fixed cost of building a scope, in cells."""
+"""The fixed cost of building a scope, as a number of cells."""
 _ALL = 2**62
 
 
@@ -79,8 +79,8 @@ class Deferred:
         return bool(listed)
 
     def _followed(self, board: int, scope: str) -> ScopeStore | None:
-        """Bring the part of a scope up to date with the latest refreshes and return it; None if it
-        does not exist or is empty afterwards."""
+        """Return the data of a scope after it has followed the latest refreshes; None if it does
+        not exist or has become empty."""
         store = self._boards[board]
         part = store.parts.get(scope)
         if part is None or part.refreshes == store.refreshes:
@@ -92,7 +92,7 @@ class Deferred:
         return store.parts.get(scope)
 
     def _change_places(self, board: int, scope: str, rolling: RollingSet) -> None:
-        """Make a window show the ranking built in a scope."""
+        """Make a window show its built ranking in a scope."""
         self._dropped.append(rolling.refresh())
         if self._copying is not None:
             self._copying.copy_again(rolling.live)

@@ -9,7 +9,7 @@ from laurels.model.labels import form_of
 
 
 class Directory:
-    """Scopes by the labels they consist of; each operation is O(log n)."""
+    """Scopes grouped by form, the names of their labels; each operation is O(log n)."""
 
     def __init__(self) -> None:
         self._forms: dict[str, SortedList[str]] = {}
@@ -38,8 +38,8 @@ class Directory:
         return len(self._forms.get(form, ()))
 
     def spread(self, most: int) -> Iterator[tuple[int, list[str]]]:
-        """Yield, for each form, the number of its scopes, and up to `most` of these, evenly spread.
-        O(most * log n) for each form."""
+        """Yield for each form the number of its scopes, and a sample of up to `most` of them,
+        evenly spread. O(most * log n) for each form."""
         for scopes in self._forms.values():
             count = len(scopes)
             yield (
@@ -48,15 +48,16 @@ class Directory:
             )
 
     def after(self, form: str, scope: str, limit: int) -> list[str]:
-        """Return the next scopes of a form after a scope, which need not be listed."""
+        """Return up to `limit` scopes of a form that follow a scope, which need not be listed."""
         scopes = self._forms.get(form)
         if scopes is None:
             return []
         return list(islice(scopes.irange(scope, inclusive=(False, True)), limit))
 
     def next(self, place: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
-        """Return the next scopes of any form, each as a place to continue from; scopes added before
-        that place are not returned."""
+        """Return up to `limit` scopes of all forms after `place`, each as (form, scope). The last
+        one is the `place` for the next call. Scopes that are added before it meanwhile are not
+        returned."""
         found: list[tuple[str, str]] = []
         begun, behind = place or ("", "")
         for form in sorted(self._forms):

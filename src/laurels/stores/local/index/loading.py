@@ -1,8 +1,9 @@
 """Load a copy of the memory index.
 
-The sections are read twice: first the final structures of the boards and the names of members
-(`see`), then the rows (`take`), into structures created for them (`open`). Rows of structures that
-no board has at the end are skipped. `finish` checks that every structure has the expected size.
+There are two passes. The first reads the contents of the scopes and the names of members (`see`).
+Then the structures are created (`open`), and the second pass reads rows into them (`take`). Rows of
+structures that no scope has at the end are skipped. `finish` checks that every structure has the
+expected size.
 """
 
 from array import array
@@ -42,12 +43,12 @@ _data = msgspec.msgpack.Decoder(Data)
 _ids = msgspec.msgpack.Decoder(Ids)
 _NOBODY = 2**32 - 1
 _MOST_EXPECTED = 2**26
-"""The most members for which a table is allocated in advance (half a gigabyte); it grows for
-further ones."""
+"""The most members for which memory is allocated in advance (half a gigabyte); more is allocated
+when needed."""
 _OTHER_LANE = -1
-"""The lane of sections that are not rows: member data and ids of events (see `lane`)."""
+"""The lane (see `lane`) of member data and event ids."""
 _INTEGERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
-"""Sizes of MessagePack integers in bytes, by the byte before them."""
+"""Sizes of MessagePack integers in bytes, by the type byte before them."""
 
 
 class Loading:
@@ -68,8 +69,8 @@ class Loading:
     seen = frozenset({BOARD, NAMES})
 
     def lane(self, kind: bytes, begins: bytes) -> int:
-        """Return the lane of a section: sections of one lane are loaded in order, different lanes
-        concurrently. The lane of rows is the number of their structure, with which they begin."""
+        """Return the lane of a section. Sections of one lane are loaded in order, different lanes
+        concurrently. Rows begin with the number of their structure, which is their lane."""
         if kind != ROWS or len(begins) < 2:
             return _OTHER_LANE
         width = _INTEGERS.get(begins[1], 0)
@@ -191,8 +192,8 @@ class Loading:
             reserve(ranking, size)
 
     def _ranking(self, number: int) -> RankedSet:
-        """Return a ranking; for a rolling window the live one, from which `finish` derives the
-        prepared one."""
+        """Return a ranking. For a rolling window this is the live ranking; `finish` derives the
+        prepared one from it."""
         rolling = self._live.get(number)
         return self._rankings[number] if rolling is None else rolling.live
 

@@ -29,7 +29,7 @@ from .moving import link_candidates, restore_rows, scope_pieces, shared_pieces
 from .remembered import Remembered
 
 MEASURED = 500
-"""How many scopes of the same labels are sampled to estimate the memory of all of them."""
+"""How many scopes of a form are sampled to estimate the memory of all its scopes."""
 _ALL = 2**62
 _NOTHING = ScopeStore()
 _SCAN = 10_000
@@ -243,7 +243,7 @@ class MemoryIndex(Deferred):
         self._copying = None
 
     def load(self) -> Loading:
-        """Begin to load a copy into this index, which has to be empty."""
+        """Begin loading a copy into this index, which has to be empty."""
         return Loading(self._boards, self._roster)
 
     def contents(self, board: int) -> Iterator[Piece]:
@@ -255,7 +255,7 @@ class MemoryIndex(Deferred):
                 yield from scope_pieces(scope, part, self._roster)
 
     def restore(self, board: int, piece: Piece) -> None:
-        """Write a piece of a board's state; `restored` is called after the last."""
+        """Write a piece of a board's state. After the last piece, `restored` has to be called."""
         store = self._boards[board]
         match piece:
             case RankingRows():
@@ -273,7 +273,8 @@ class MemoryIndex(Deferred):
                     self.set_data(board, member, value)
 
     def restored(self, board: int) -> None:
-        """Derive what the pieces of a board leave out."""
+        """Compute what the pieces of a board leave out: links between candidates, and prepared
+        rankings."""
         store = self._boards[board]
         for part in store.parts.values():
             for rolling in part.rolling.values():
@@ -418,7 +419,7 @@ class MemoryIndex(Deferred):
 
 
 def _as_expected(ranking: RankedSet, ids: "array[int]", expected: EntryRows | None) -> bytearray:
-    """Return 1 for each member that has the expected entry in a ranking."""
+    """Return a byte for each member: 1 if its entry in a ranking is the expected one, else 0."""
     if expected is None:
         return bytearray(b"\1") * len(ids)
     present, words = ranking.words(ids)

@@ -1,4 +1,4 @@
-"""Read a whole board out of the memory index as pieces, and restore it from them."""
+"""Read a whole board from the memory index as pieces, and restore a board from pieces."""
 
 from array import array
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from .copying import Structure
 
 
 def shared_pieces(store: BoardStore) -> Iterator[Piece]:
-    """Yield what a board has once for all scopes: member data and remembered ids."""
+    """Yield the data of a board that belongs to no scope: member data and remembered ids."""
     members = sorted(store.data)
     for first in range(0, len(members), PIECE_ROWS):
         yield MemberValues([(each, store.data[each]) for each in members[first:][:PIECE_ROWS]])
@@ -45,14 +45,14 @@ def scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[Piece
 
 
 def _cell_width(rolling: RollingSet) -> int:
-    """Return the number of words of a cell, without the links between the candidates of a member,
-    which follow from the steps that have cells."""
+    """Return the number of words of a cell without its links to other candidates, which are not
+    copied, as they can be computed."""
     return rolling.live.ordered + rolling.live.stamped
 
 
 def link_candidates(rolling: RollingSet) -> list[Structure]:
-    """Write the links between the candidates of each member: the number of steps back to the
-    previous one, and on to the next. Return the tallies that were written."""
+    """Write the links between the candidates of each member into their cells: the distances in
+    steps to the previous and to the next candidate. Return the tallies that were written."""
     steps = range(rolling.leaving, rolling.running + 1)
     tallies = [(step, tally) for step in steps if (tally := rolling.tally(step)) is not None]
     for place, ordered in ((-2, tallies), (-1, tallies[::-1])):

@@ -1,9 +1,9 @@
 """The event ids that a board remembers, so that each counts once.
 
 There are two structures: a dict from (member, id) to the time of acceptance, and a queue of the
-same keys in the order of these times, grouped by time, so that forgetting is O(1) for each id. The
-keys of the dict are exactly those in the queue. While a copy is taken (`follow`), additions are
-noted for it.
+same keys, grouped by these times and in their order, so that forgetting is O(1) for each id. The
+keys of the dict are exactly those in the queue. While a copy is taken (`follow`), added ids are
+noted for the copy.
 """
 
 from collections import deque
@@ -17,7 +17,8 @@ def key_of(member: bytes, id: bytes) -> bytes:
 
 
 class Remembered:
-    """Ids by the time of acceptance, which must not decrease from one `add` to the next."""
+    """Event ids with their times of acceptance, which must not decrease from one `add` to the
+    next."""
 
     def __init__(self) -> None:
         self._accepted: dict[bytes, int] = {}
@@ -43,7 +44,7 @@ class Remembered:
             self._queue.append((now_ms, [key]))
 
     def undo(self, keys: list[bytes]) -> None:
-        """Undo the newest adds, which were `keys` in this order."""
+        """Undo the newest calls of `add`, which added `keys` in this order."""
         for key in reversed(keys):
             del self._accepted[key]
             if self._added is not None:

@@ -13,12 +13,13 @@ class Log(Protocol):
 
     @property
     def first(self) -> int:
-        """The offset of the oldest entry that was not trimmed; one after the newest if there is
-        none."""
+        """The offset of the oldest entry that was not trimmed; if there is none, the next
+        offset."""
 
     @property
     def doubt(self) -> str | None:
-        """The reason why the log's end could not be verified when it was opened, None if it was."""
+        """The reason why the log's end could not be verified when the log was opened, None if it
+        was verified."""
 
     def append(self, body: bytes) -> int:
         """Append an entry durably and return its offset. Raises StorageFailed."""
@@ -46,5 +47,6 @@ class RewritableLog(Log, Protocol):
     """A log whose entries can be rewritten while it is not in use."""
 
     def rewrite(self, change: Callable[[bytes], bytes | None], *, dry_run: bool) -> int:
-        """Replace every entry for which `change` returns another one, in one transaction; return
-        their number. With `dry_run` only count them. Raises StorageFailed, LogDamaged."""
+        """Replace every entry for which `change` returns a new entry, in one transaction; return
+        the number of replaced entries. With `dry_run` only count them. Raises StorageFailed,
+        LogDamaged."""

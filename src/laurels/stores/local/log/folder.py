@@ -36,7 +36,8 @@ class Folder:
             self._lock = create_file(path / _LOCK_NAME)
         except OSError as error:
             raise StorageFailed(f"{path} cannot be used as a folder: {error}") from error
-        # Also when this object is garbage, for instance in a notebook that opens the folder again.
+        # The lock also ends when this object is garbage, for instance in a notebook that opens the
+        # folder again.
         self.close_lock = weakref.finalize(self, os.close, self._lock)
         self._acquire_lock()
         _open_folders.add(self)
@@ -76,7 +77,7 @@ class Folder:
 
 def announce(path: Path, address: str | None) -> None:
     """Write the address at which this process serves the folder to a file there, None when it stops
-    serving. A process that is refused the folder reports the address."""
+    serving. If another process fails to lock the folder, its error has the address."""
     with suppress(OSError):
         if address is None:
             (path / _SERVED_NAME).unlink(missing_ok=True)

@@ -2,9 +2,9 @@
 
 SQLite takes a damaged end of its write-ahead file for an unfinished transaction, and discards it.
 The mark is written after each commit and not flushed, so it costs little and is never ahead of the
-log on the disk: a log that ends before its mark has lost entries. A mark has a checksum; a damaged
-or missing mark proves nothing, which is logged and shown in the store's statistics. Earlier
-versions wrote 20 digits without a checksum.
+log on the disk. So a log that ends before its mark has lost entries. A mark has a checksum. If the
+mark is damaged or missing, the log's end cannot be verified; this is logged and shown in the
+store's statistics. Earlier versions wrote 20 digits without a checksum.
 """
 
 import logging
@@ -40,7 +40,8 @@ class Mark:
     log was opened, None if it could."""
 
     def __init__(self, path: Path, log: Path, offset: int) -> None:
-        """Read the mark. Raises LogDamaged if the log ends, at `offset`, before it."""
+        """Read the mark of a log that ends at `offset`. Raises LogDamaged if the mark is
+        greater."""
         missing = not path.exists()
         self._file = create_file(path)
         self.doubt: str | None = None
@@ -68,7 +69,7 @@ class Mark:
 
     def set(self, offset: int) -> None:
         """Write the newest offset. If that fails, the entry is still acknowledged, since it is on
-        the disk; the mark then only covers the log up to an earlier entry."""
+        the disk; until the next write, the mark only shows whether earlier entries are lost."""
         with suppress(OSError):
             os.pwrite(self._file, _encode(offset), 0)
 

@@ -1,4 +1,4 @@
-"""A log that lives as long as its process: for tests, notebooks and throw-away boards."""
+"""A log in memory, for tests, notebooks and temporary boards."""
 
 from collections.abc import Iterator
 

@@ -2,8 +2,8 @@
 
 In WAL mode with `synchronous=FULL` the commit of a row returns when the row is on the disk, so an
 acknowledged commit survives a kill and a power cut. Each row has a CRC-32 of its body, and offsets
-are consecutive, so damage is detected and reported with its place. The writer's connection is used
-by one thread at a time; each reader opens its own.
+are consecutive, so damage is detected, and the error says at which entry. The writer's connection
+is used by one thread at a time; each reader opens a connection of its own.
 
 SQLite takes a damaged end of its write-ahead file for an unfinished transaction, and discards it.
 So the newest offset is also stored in a file of its own, the mark (`mark`).
@@ -73,8 +73,8 @@ class SqliteLog:
             )
 
     def _find_ends(self) -> None:
-        """Read the oldest and the newest offset. They are cached, so that no reader of them waits
-        for a write in progress."""
+        """Read and cache the oldest and the newest offset. Thanks to the cache, reading `first` and
+        `offset` never waits for a write in progress."""
         row = self._writer.execute("SELECT min(offset), max(offset) FROM log").fetchone()
         self._first, self._offset = (1, 0) if row[0] is None else (int(row[0]), int(row[1]))
 
@@ -98,7 +98,7 @@ class SqliteLog:
             if self._writer.in_transaction:
                 self._writer.rollback()
             raise StorageFailed(
-                f"the log could not be written ({error}), nothing of it was counted"
+                f"the log could not be written ({error}), so nothing was counted"
             ) from error
         self._offset += 1
         self._mark.set(self._offset)
@@ -185,7 +185,7 @@ class SqliteLog:
 
 
 class LogView:
-    """A consistent state of the log, read while another process writes to it."""
+    """One consistent state of a log, which another process may be writing to."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -224,8 +224,8 @@ def write_log(path: Path, notes: dict[str, str], entries: Iterable[tuple[int, by
 
 
 class _Checkpoint:
-    """Copies the write-ahead file into the database from time to time. Durability does not depend
-    on it, so a failed attempt is repeated later."""
+    """Copies SQLite's write-ahead file into the database from time to time. Durability does not
+    depend on this, so a failed attempt is ignored and repeated later."""
 
     def __init__(
         self, writer: sqlite3.Connection, connect: Callable[[], sqlite3.Connection]
@@ -236,7 +236,8 @@ class _Checkpoint:
         self._thread: threading.Thread | None = None
 
     def written(self, nbytes: int) -> None:
-        """Count a commit of `nbytes` bytes; called by the writer."""
+        """Count a commit of `nbytes` bytes, and start copying if it is time. Called by the
+        writer."""
         self._since += nbytes + _PAGE
         if self._thread is None:
             if self._since >= _CHECKPOINT_BYTES:
@@ -279,8 +280,8 @@ def _plain_errors(path: Path) -> Iterator[None]:
 
 
 def _is_sound(path: Path) -> bool:
-    """Return whether SQLite finds no damage in a file when it is read again: a failed read of the
-    disk also looks like damage to it."""
+    """Return whether SQLite finds no damage when it reads a file again. It is needed because SQLite
+    also reports a failed read of the disk as damage."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as reader:
             return reader.execute("PRAGMA quick_check").fetchall() == [("ok",)]

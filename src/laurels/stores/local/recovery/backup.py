@@ -40,12 +40,12 @@ _PIECE = 1 << 20
 _ATTEMPTS = 5
 
 Progress = Callable[[int, int], None]
-"""A function that is called with the number of bytes done, and the approximate total."""
+"""A function that is called with the number of bytes processed, and the approximate total."""
 
 
 class Backup(Struct, frozen=True):
-    """The content of a backup: boards up to `offset` of the log. It has a snapshot of
-    `snapshot_offset`, None without one, and the entries of the log from `log_from` on."""
+    """The table of contents of a backup. It has the snapshot at `snapshot_offset` (None: no
+    snapshot), and the entries of the log from `log_from` to `offset`."""
 
     offset: int
     log_from: int
@@ -65,7 +65,7 @@ def _no_progress(done: int, of: int) -> None:
 def back_up(
     folder: Path, file: Path, *, overwrite: bool = False, progress: Progress = _no_progress
 ) -> Backup:
-    """Write the content of a folder to one file, also while another process serves the folder.
+    """Write the content of a folder to one file. Another process may serve the folder meanwhile.
 
     Raises BackupExists, FolderMissing, LogDamaged if the folder is damaged, FormatTooNew,
     StorageFailed if the file cannot be written; an existing file of that name is then unchanged.
@@ -80,13 +80,14 @@ def back_up(
             log = stack.enter_context(closing(LogView(folder / LOG_NAME)))
             offset = 0 if found is None else found[0].offset
             if log.first > offset + 1:
-                continue  # the log was trimmed meanwhile to a newer snapshot
+                continue  # the log was meanwhile trimmed to a newer snapshot
             return _write(file, log, found, progress)
     raise LogDamaged(f"the log in {folder} begins after its newest valid snapshot")
 
 
 def _newest_good(folder: Path, stack: ExitStack) -> tuple[SnapshotFile, BinaryIO] | None:
-    """Return the newest valid snapshot, opened, so that it can be read even if it is removed."""
+    """Return the newest valid snapshot with its open file, which can be read even if the snapshot
+    is removed."""
     for snapshot in SnapshotFiles(folder).newest_first():
         try:
             file = stack.enter_context(snapshot.path.open("rb"))
@@ -158,8 +159,8 @@ def _sections(
 def restore(file: Path, folder: Path, *, progress: Progress = _no_progress) -> Backup:
     """Create a folder from a backup. The folder must be missing or empty.
 
-    Raises FolderNotEmpty, SnapshotDamaged, FormatTooNew, StorageFailed; the folder is then missing
-    or empty as before.
+    Raises FolderNotEmpty, SnapshotDamaged, FormatTooNew, StorageFailed. After an error, the folder
+    is missing or empty as before.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise FolderNotEmpty(f"{folder} is there already")

@@ -1,8 +1,8 @@
 """Report the progress of opening a store.
 
 A `Report` is called with the phase, the amount done and the total. The code that opens a store is
-many calls below the code that can show progress. So a report is set in a context variable, for a
-thread or a task and those that it starts.
+many calls below the code that can show progress. So the report is set in a context variable, for
+the current thread or task and the tasks that it starts.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
 """Recovery: make a fold from the newest valid snapshot and the log after it, or from the whole log.
 
-Nothing is guessed. If a snapshot is damaged, the older one is used, from which the log was kept. If
+If the newest snapshot is damaged, the one before it is used; the log is kept from there on. If
 neither is valid and the log was trimmed, or if the log ends before a snapshot, opening fails with
 an error that says what to do.
 """
@@ -29,8 +29,8 @@ NewIndex = Callable[[], Index]
 
 
 class Recovered(Struct, frozen=True):
-    """A fold, the snapshot from which it began, how much of the log was folded after that, and the
-    damaged snapshots that were skipped."""
+    """A fold, the snapshot from which it began, how many bytes of the log were folded after that,
+    and the damaged snapshots that were skipped."""
 
     fold: Fold
     snapshot: SnapshotFile | None
@@ -39,13 +39,13 @@ class Recovered(Struct, frozen=True):
 
 
 class RecoveredRecorder(ChangeRecorder, Protocol):
-    """A recorder of changes that keeps them from one run to the next."""
+    """A recorder of changes that keeps changes across restarts."""
 
     def begin(self, states: Iterable[BoardState]) -> None:
-        """Get the boards before the log is folded."""
+        """Called with the states of the boards before the log is folded."""
 
     def settle(self, states: Iterable[BoardState]) -> None:
-        """Get the boards after the log was folded."""
+        """Called with the states of the boards after the log was folded."""
 
 
 def recover(
@@ -54,7 +54,8 @@ def recover(
     new_index: NewIndex,
     recorder: RecoveredRecorder | None = None,
 ) -> Recovered:
-    """Return the fold of a log, begun from the first valid snapshot. A `recorder` gets the changes.
+    """Return the fold of a log, starting from the first valid snapshot. `recorder` records the
+    changes.
 
     Raises LogDamaged if a part of the log is missing, FormatTooNew.
     """
@@ -74,7 +75,7 @@ def recover(
     if log.first > 1:
         names = ", ".join(snapshot.path.name for snapshot in damaged) or "no snapshot"
         raise LogDamaged(
-            f"the log begins at entry {log.first}, and what came before is in no good snapshot "
+            f"the log begins at entry {log.first}, and no valid snapshot has the entries before it "
             f"({names} found)"
         )
     fold = Fold(new_index())
@@ -82,8 +83,8 @@ def recover(
 
 
 def refold(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> Fold:
-    """Return another fold of the log for comparison: from its beginning, or, if it was trimmed,
-    from the oldest snapshot."""
+    """Return a second fold of the log, for comparison. It starts at the log's beginning, or, if the
+    log was trimmed, from the oldest snapshot."""
     if log.first == 1:
         return recover(log, [], new_index).fold
     return recover(log, snapshots[::-1], new_index).fold

@@ -1,14 +1,14 @@
 """Rewind a folder whose newest records are ahead of the clock.
 
-Time in a store never goes back. So if a folder was written while the clock was days ahead, its time
-stands still until those days have passed. Rewinding rewrites its log as if the clock had stopped at
-an instant: no record and no event is later than that. The records keep their order and their
-offsets, so the rankings stay a function of the log and the time. Snapshots of a later instant are
-set aside, and the log is folded again from an older one.
+Time in a store never goes back. So if a folder was written while the clock was days ahead, the
+store's time does not advance until those days have passed. Rewinding rewrites the log as if the
+clock had stopped at an instant: no record and no event has a later time. The records keep their
+order and their offsets, so the rankings are still a function of the log and the time. Later
+snapshots are set aside, and the log is folded again from an earlier snapshot.
 
-Each event keeps its member, value, id and labels. Only times after the instant change, and whatever
+Each event keeps its member, value, id and labels. Only times after the instant change, and what
 depends on them: the period in which an event counts, its weight in a window with decay, and whether
-it is too late for a window.
+a window refuses it as late.
 """
 
 from array import array
@@ -29,8 +29,8 @@ from laurels.stores.local.snapshot.taking import read_head
 
 
 class Rewound(Struct, frozen=True):
-    """The effect of rewinding to `until_ms`: the number of changed entries of the log, the time of
-    the newest of them, and the snapshots that were set aside."""
+    """The effect of rewinding to `until_ms`: the time of the log's newest record before that, the
+    number of changed entries of the log, and the snapshots that were set aside."""
 
     until_ms: int
     newest_ms: int
@@ -39,8 +39,8 @@ class Rewound(Struct, frozen=True):
 
 
 def rewind(folder: Path, log: RewritableLog, until_ms: int, *, dry_run: bool) -> Rewound:
-    """Rewind a locked folder to an instant; with `dry_run` only report what would change. It can be
-    repeated after an interruption.
+    """Rewind a locked folder to an instant. With `dry_run` only report what would change. After an
+    interruption it can be repeated.
 
     Raises CannotRewind if the log uses event time, or no longer reaches back to that instant;
     LogDamaged, StorageFailed.
@@ -61,8 +61,8 @@ def rewind(folder: Path, log: RewritableLog, until_ms: int, *, dry_run: bool) ->
 
 
 def _snapshots_ahead(folder: Path, log: RewritableLog, until_ms: int) -> list[SnapshotFile]:
-    """Return the snapshots of a later instant. Raises CannotRewind if there is no older state to
-    start from."""
+    """Return the snapshots that are later than an instant. Raises CannotRewind if there is no
+    earlier state to start from."""
     ahead: list[SnapshotFile] = []
     reaches_back = log.first == 1
     for snapshot in SnapshotFiles(folder).newest_first():
@@ -76,7 +76,8 @@ def _snapshots_ahead(folder: Path, log: RewritableLog, until_ms: int) -> list[Sn
             reaches_back |= snapshot.offset >= log.first - 1
     if not reaches_back:
         raise CannotRewind(
-            f"the log begins at entry {log.first}, and every snapshot is of a later time than that"
+            f"the log begins at entry {log.first}, and every snapshot that it continues is "
+            "later than the time to rewind to"
         )
     return ahead
 
@@ -86,7 +87,8 @@ def _latest_ms(body: bytes) -> int:
 
 
 def _rewriting(until_ms: int) -> Callable[[bytes], bytes | None]:
-    """Return a function that returns the rewritten entry, or None if it is unchanged."""
+    """Return a function from an entry of the log to the rewritten entry, or None if the entry does
+    not change."""
 
     def rewritten(body: bytes) -> bytes | None:
         found = records.decode(body)

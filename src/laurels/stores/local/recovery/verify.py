@@ -13,7 +13,7 @@ _CHUNK = 10_000
 
 
 def compare(live: Fold, rebuilt: Fold) -> CheckReport:
-    """Compare two folds completely. CheckFailed names the first difference."""
+    """Compare two folds completely. Raises CheckFailed, which names the first difference."""
     _ensure_equal("offset", live.offset, rebuilt.offset)
     _ensure_equal("time", live.now_ms, rebuilt.now_ms)
     _ensure_equal("board names", sorted(live.boards), sorted(rebuilt.boards))

@@ -38,8 +38,8 @@ class SnapshotFile(Struct, frozen=True):
         return self.path.stat().st_size
 
     def set_aside(self) -> None:
-        """Rename the damaged file, so that it is kept but never used. If that fails, it keeps its
-        name and is skipped again."""
+        """Rename the damaged file, so that it is kept but never used. If that fails, the file is
+        skipped the next time as well."""
         with suppress(OSError):
             self.path.replace(self.path.with_suffix(".damaged"))
 
@@ -90,8 +90,9 @@ class SnapshotFiles:
         """Remove all but the newest two snapshots; one that cannot be removed is removed the next
         time.
 
-        A file is renamed durably before its content is removed: the log is trimmed next, and a
-        power cut must not restore a snapshot that the log no longer continues.
+        Each file is durably renamed before its content is removed. The reason: the log is trimmed
+        next, and after a power cut there must be no snapshot under its old name that the log no
+        longer continues.
         """
         for snapshot in self.newest_first()[KEPT:]:
             with suppress(OSError):
@@ -102,8 +103,8 @@ class SnapshotFiles:
 
 
 def _flushed(sections: Iterable[Section], file: BinaryIO) -> Iterator[Section]:
-    """Yield the sections, and flush the file in small parts as they are written: one large flush at
-    the end would block the commits of the log."""
+    """Yield the sections, and flush the file in small parts while they are written, because one
+    large flush at the end would block the commits of the log."""
     written = 0
     for kind, body in sections:
         yield kind, body
@@ -115,8 +116,8 @@ def _flushed(sections: Iterable[Section], file: BinaryIO) -> Iterator[Section]:
 
 
 def _shrink(path: Path) -> None:
-    """Free a file's blocks in small parts: if they were freed at once, the next flush of the log
-    would wait for the file system."""
+    """Free a file's disk blocks in small parts. If they were freed at once, the next flush of the
+    log would have to wait for the file system."""
     with path.open("r+b", buffering=0) as file:
         for left in range(path.stat().st_size - _FREED, 0, -_FREED):
             file.truncate(left)

@@ -4,8 +4,9 @@
     kind (1)  length (4)  CRC-32 of kind, length and body (4)  body   each section
     kind "E", a body with the number of sections before it           the end
 
-All numbers are unsigned and little-endian. A file is complete when every checksum is right and the
-end is where it should be: anything truncated, flipped or never written is found by reading it.
+All numbers are unsigned and little-endian. A file is complete if every checksum is right and the
+end marker is the last section. So reading a file detects any truncation, any flipped bit and
+anything that was never written.
 """
 
 import os
@@ -27,7 +28,7 @@ _COUNT = struct.Struct("<Q")
 _BEGINS = 16
 
 Section = tuple[bytes, bytes]
-"""A kind of one byte, and a body."""
+"""A section: its kind, which is one byte, and its body."""
 
 
 def write_sections(file: BinaryIO, sections: Iterable[Section]) -> int:
@@ -65,7 +66,7 @@ def read_sections(file: BinaryIO, name: str) -> Iterator[Section]:
 
 def _ensure_format(head: bytes, name: str) -> None:
     if not head.startswith(MAGIC):
-        raise SnapshotDamaged(f"{name} does not begin as a snapshot does")
+        raise SnapshotDamaged(f"{name} does not begin with the header of a snapshot")
     (version,) = _VERSION.unpack(head[len(MAGIC) :])
     if version < 1:
         raise SnapshotDamaged(f"{name} is in format {version}, which never existed")
@@ -89,7 +90,7 @@ def _read_section(file: BinaryIO, name: str) -> Section:
 
 def _ensure_checksum(head: bytes, crc: int, body: bytes, name: str) -> None:
     if zlib.crc32(body, zlib.crc32(head)) != crc:
-        raise SnapshotDamaged(f"a section of {name} is not what was written")
+        raise SnapshotDamaged(f"the content of a section of {name} is not what was written")
 
 
 def _read_exactly(file: BinaryIO, length: int, name: str) -> bytes:
@@ -104,8 +105,8 @@ def _truncated(name: str) -> SnapshotDamaged:
 
 
 class FilePosition(NamedTuple):
-    """The place of a section in a file, its header and the beginning of its body. These are
-    unverified until `read_at` reads the section."""
+    """The place of a section in a file, with its header and the beginning of its body. Their
+    content is verified only when `read_at` reads the section."""
 
     at: int
     head: bytes
@@ -137,7 +138,9 @@ def find_sections(file: int, name: str) -> list[FilePosition]:
             raise _truncated(name)
         place = FilePosition(at, found[:size], found[size:])
         if place.length <= _BEGINS:
-            read_at(file, place, name)  # without this, zeros would look like many sections
+            read_at(
+                file, place, name
+            )  # without this check, a file of zeros would look like many sections
         if place.kind == END:
             break
         places.append(place)
@@ -156,7 +159,8 @@ def read_at(file: int, place: FilePosition, name: str) -> bytes:
 
 
 def _read_exactly_at(file: int, length: int, at: int, name: str) -> bytes:
-    """Return `length` bytes from a position on, by several reads if they are 2 GiB or more."""
+    """Return `length` bytes from a position on. It takes several reads if they are 2 GiB or
+    more."""
     read = os.pread(file, length, at)
     while len(read) < length and (more := os.pread(file, length - len(read), at + len(read))):
         read += more

@@ -10,8 +10,8 @@ from laurels.errors import StorageFailed
 from .form import FilePosition, find_sections, read_at
 
 THREADS = 2
-"""The number of threads. More would wait for the same memory, and few snapshots have more than two
-large structures."""
+"""The number of threads. More threads would only compete for memory bandwidth, and few snapshots
+have more than two large structures."""
 
 
 class Sections:
@@ -50,10 +50,9 @@ class Sections:
 
 
 def side_by_side(tasks: Sequence[Iterator[None]]) -> None:
-    """Consume iterators, started in their order, `THREADS` of them at a time.
+    """Run iterators to their ends, `THREADS` of them at a time, started in their order.
 
-    An error in one is raised after the others have reached their next items; none of them is
-    continued then.
+    If one fails, the others stop at their next items, and then the error is raised.
     """
     waiting = iter(tasks)
     raised: list[BaseException] = []
@@ -74,7 +73,7 @@ def side_by_side(tasks: Sequence[Iterator[None]]) -> None:
     for helper in helpers:
         try:
             helper.join()
-        except BaseException as error:  # also an interrupt: no thread may read a closed file
+        except BaseException as error:  # also an interrupt: the caller then closes the file
             raised.append(error)
             helper.join()
     if raised:

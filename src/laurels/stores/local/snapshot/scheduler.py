@@ -1,8 +1,8 @@
 """Schedule snapshots: decide when one is due, and take one at a time.
 
-Due snapshots are taken by a thread of their own, so no commit waits for one. A failed snapshot (on
-a full disk, for example) only makes recovery longer: it is reported in the store's statistics, and
-tried again when the log has grown by the same amount again.
+Due snapshots are taken in a separate thread, so no commit waits for a snapshot. A failed snapshot
+(on a full disk, for example) only makes recovery longer. It is reported in the store's statistics,
+and tried again when the log has grown by the same amount again.
 """
 
 import threading
@@ -18,8 +18,8 @@ from .taking import is_due, is_due_on_close
 
 
 class SnapshotScheduler:
-    """The snapshots of a store since it was opened, and the thread that takes them. `log_bytes` is
-    the size of the entries in the log after the newest snapshot."""
+    """Decides when a store takes a snapshot, and takes due ones in a thread. `log_bytes` is the
+    size of the log's entries after the newest snapshot."""
 
     def __init__(self, recovered: Recovered) -> None:
         self._newest = recovered.snapshot
@@ -41,7 +41,7 @@ class SnapshotScheduler:
         return is_due_on_close(self.log_bytes, self._nbytes)
 
     def start(self, take: Callable[[], int]) -> None:
-        """Take a snapshot in a thread of its own; do nothing while another one is being taken."""
+        """Take a snapshot in a new thread; do nothing while another snapshot is being taken."""
         if not self._lock.acquire(blocking=False):
             return
 
@@ -61,7 +61,7 @@ class SnapshotScheduler:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Prevent snapshots inside, after waiting for one that is being taken."""
+        """Wait until no snapshot is being taken, and let none start inside."""
         with self._lock:
             yield
 
@@ -71,7 +71,8 @@ class SnapshotScheduler:
         self._nbytes = snapshot.nbytes
 
     def newest_time(self) -> float | None:
-        """Return the time of the newest snapshot, from its file; None without one."""
+        """Return the modification time of the newest snapshot's file; None if there is no
+        snapshot."""
         if self._newest is None:
             return None
         with suppress(OSError):
@@ -79,7 +80,8 @@ class SnapshotScheduler:
         return None
 
     def wait(self) -> None:
-        """Wait for a snapshot that is being taken; it ends early, since the store is closed."""
+        """Wait until no snapshot is being taken. A running one fails soon, since the store is
+        closed."""
         with suppress(LaurelsError), self._lock:
             pass
 

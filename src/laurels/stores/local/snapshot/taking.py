@@ -1,4 +1,4 @@
-"""Take a snapshot while serving, and open one."""
+"""Take a snapshot of a store in use, and open a snapshot."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
@@ -19,21 +19,23 @@ from .reading import Sections, side_by_side
 
 LEAST_LOG_BYTES = 64 << 20
 SECOND_OF_LOG = 2 << 20
-"""How many bytes of log are folded in about a second: one to six MiB, depending on the windows of
-the boards."""
+"""How many bytes of the log are folded in about a second. Measured were one to six MiB, depending
+on the windows of the boards."""
 WRITTEN_WHILE_FOLDING = 16
-"""The least number of bytes of a snapshot that are written while one byte of log is folded."""
+"""How many bytes of a snapshot are written, at least, in the time in which one byte of the log is
+folded."""
 
 
 def is_due(log_bytes: int, snapshot_bytes: int) -> bool:
-    """Return whether the log has grown so much since the last snapshot that another one pays off:
-    reading the log would take longer than reading a snapshot."""
+    """Return whether the log has grown so much since the last snapshot that folding it would take
+    longer than reading a new snapshot."""
     return log_bytes > max(LEAST_LOG_BYTES, snapshot_bytes)
 
 
 def is_due_on_close(log_bytes: int, snapshot_bytes: int) -> bool:
-    """Return whether a snapshot pays off before a store is closed: folding the log would delay the
-    next start by more than about a second, and writing the snapshot takes no longer than that."""
+    """Return whether a snapshot pays off before a store is closed. It does if folding the log would
+    delay the next start by more than about a second, and writing the snapshot takes no longer than
+    that folding."""
     return log_bytes > max(SECOND_OF_LOG, snapshot_bytes // WRITTEN_WHILE_FOLDING)
 
 
@@ -46,10 +48,10 @@ def take(
 ) -> SnapshotFile:
     """Write a snapshot of a fold while it continues to fold.
 
-    `still` excludes commits; it is entered for one piece of the copy at a time, and the pieces are
-    written in between. `rest` is called after each piece and lets other threads run. `before_end`
-    is called when everything up to the offset of the snapshot has been copied, before the snapshot
-    is valid. If the disk refuses a write, nothing is changed, and StorageFailed is raised.
+    `still` is a context in which no commit runs. It is entered for one piece of the copy at a time;
+    the pieces are written outside it. `rest` is called after each piece and lets other threads run.
+    `before_end` is called when everything has been copied, before the snapshot becomes valid. If
+    the disk refuses a write, nothing is changed, and StorageFailed is raised.
     """
     heads: list[Head] = []
     with still():
@@ -85,13 +87,13 @@ def read_head(path: Path) -> Head:
                 if place.kind == HEAD:
                     return head(sections.body(place))
     except msgspec.MsgspecError as error:
-        raise SnapshotDamaged(f"{path} does not hold together: {error}") from error
+        raise SnapshotDamaged(f"the content of {path} is inconsistent: {error}") from error
     raise SnapshotDamaged(f"{path} lacks its offset and time")
 
 
 def opened(path: Path, index: Index) -> Fold:
-    """Return the fold in a snapshot, loaded into an empty index. Raises SnapshotDamaged,
-    FormatTooNew."""
+    """Return a fold with the state in a snapshot, which is loaded into an empty index. Raises
+    SnapshotDamaged, FormatTooNew."""
     fold = Fold(index)
     loading = index.load()
     try:
@@ -102,7 +104,7 @@ def opened(path: Path, index: Index) -> Fold:
             _second_pass(sections, loading)
             loading.finish()
     except (msgspec.MsgspecError, LogDamaged, ValueError, IndexError, KeyError) as error:
-        raise SnapshotDamaged(f"{path} does not hold together: {error}") from error
+        raise SnapshotDamaged(f"the content of {path} is inconsistent: {error}") from error
     fold.resume_passes()
     return fold
 
@@ -120,8 +122,7 @@ def _first_pass(sections: Sections, loading: Load) -> Head:
 
 
 def _second_pass(sections: Sections, loading: Load) -> None:
-    """Read the sections that the first pass left out, so that every section is read and
-    verified."""
+    """Load the sections that the first pass left out. So every section is read and verified."""
     lanes: dict[int, list[FilePosition]] = {}
     caller = get_ident()
     for place in sections.places:
