@@ -1,11 +1,12 @@
 -- audit(board, window or nil, name, check, step, cursor, repair, built)
 --   -> {'done', cursor, entries, difference or ''}
--- Compares a share of a ranking with the data it is derived from, and with `repair` corrects what
--- differs. It compares one member at a time, so writes between two calls do no harm. Everything about
--- a member is read in one call: its cells are in as many tallies as the window has steps.
+-- Compares a share of a ranking with the data it is derived from, and with `repair` corrects
+-- differences. It compares one member at a time, so writes between two calls do no harm. All data
+-- of a member are read in one call; its cells may be in as many tallies as the window has steps.
 --
--- With `built` it checks what the current build of a refreshed window has ranked so far. The ranking
--- that such a window shows cannot be derived from stored data, so it is only checked for consistency.
+-- With `built` it checks the members that the current build of a refreshed window has ranked so
+-- far. The ranking that such a window shows cannot be derived from stored data, so it is only
+-- checked for consistency.
 -- check 'rows': the entry of each member agrees with its form; in a rolling window the form is the
 --   total of the tallies and, once the pass is complete, the prepared ranking follows from it
 -- check 'cells': the same, for members of one step's tally that are not in the ranking
@@ -13,12 +14,12 @@
 -- check 'score_counts': on a dense board, the stored number of members of each distinct score is right
 -- check 'distinct_scores': on a dense board, the set of distinct scores has no others
 -- In the prefixed layout a calendar ranking is stored twice, in the sorted set and in a hash. If the two
--- differ, the smallest change that explains it is assumed. If the form in the hash has its entry, the
--- hash is right and any other entry of the member is removed. If the form has no entry, but the member
--- has another one, the hash takes the form of that entry. If the member has no entry, the entry was
--- lost. Therefore entries are checked before rows.
--- A difference that the stored data does not suffice to repair (the candidates of a member are gone, or
--- the exact time that decides a `last` column) is left as it is and reported.
+-- differ, the smallest damage that explains the difference is assumed. If the sorted set has the entry
+-- of the form in the hash, the hash is right, and any other entry of the member is removed. If it only
+-- has another entry of the member, the hash gets the form of that entry. If it has no entry of the
+-- member, the entry was lost. Therefore entries are checked before rows.
+-- A difference that cannot be repaired from stored data (the candidates of a member are lost, or the
+-- exact time that decides a `last` column) is left unchanged and reported.
 if call('HGET', KEYS[1], 'ver') ~= B.version then return cmsgpack.pack({'definition_outdated'}) end
 
 head.use(call('HGET', KEYS[1], 'heads'))
@@ -56,8 +57,9 @@ local function expected_from_tallies(names)
   return forms, newest
 end
 
--- Returns the forms of members from their candidates, and the newest steps. These are the stored
--- ones: they cannot be derived, since a candidate that was beaten is not kept.
+-- Returns the forms of members from their candidates, and their newest steps. The newest steps are
+-- those stored, since they cannot be derived: a candidate is not kept once a later one has beaten
+-- it.
 local function expected_from_candidates(names, newest)
   local candidates, forms = candidates_of(rolling, names), {}
   for i = 1, #names do
@@ -66,8 +68,8 @@ local function expected_from_candidates(names, newest)
   return forms, newest
 end
 
--- Returns the forms that members should have, those they should have in the prepared ranking, and their
--- newest steps.
+-- Returns the forms that members should have in the live ranking and in the prepared ranking, and
+-- their newest steps.
 local function expected_forms(names, forms)
   if not rolling or rolling.refreshed then return build and forms_from_cells(rolling, names) or forms end
   local newest = newest_steps(rolling, names, forms)
@@ -177,7 +179,7 @@ local function check_rows(names)
   return difference
 end
 
--- Returns the form of an entry, completed with the words that only the hash has, nil if these are
+-- Returns the form of an entry, completed with the words that only the hash has; nil if these are
 -- missing.
 local function form_from_entry(entry, form)
   local size = 8 * ranked.width
@@ -206,7 +208,7 @@ local function matches_form(entry, member, form)
   return rolling ~= nil or #form == 8 * ranked.words
 end
 
--- Where the member of an entry has no form, either the form was lost or the entry should not exist.
+-- If the member of an entry has no form, either the form was lost or the entry should not exist.
 local function check_entries(entries)
   for _, entry in ipairs(entries) do
     local member = sub(entry, 8 * ranked.width + 1)
@@ -227,8 +229,9 @@ local function check_entries(entries)
   return nil
 end
 
--- Checks the members of a tally that are not ranked; the check 'rows' covers the others. If there are too
--- many for one call, the caller repeats the call with the same cursor, after some have been repaired.
+-- Checks the members of a tally that are not ranked; ranked members are checked by 'rows'. If there
+-- are too many for one call, the caller repeats the call with the same cursor, after the call has
+-- repaired some.
 local function check_cells(names)
   local forms, unranked = forms_of(ranked, names), {}
   for i, name in ipairs(names) do

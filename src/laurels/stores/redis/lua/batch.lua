@@ -1,4 +1,4 @@
--- The argument of `count`, and the rows that it reads: those of the batch's members in every target.
+-- The argument of `count`, and reading the rows of the batch's members in every target.
 --
 -- ARGV[1]  msgpack of
 --   board, now, due, rolling {name, steps, running}; targets {window, instance, scope}
@@ -21,8 +21,8 @@
 --     baselines (for each event the total that a set total replaced, or false)
 local APPLIED, UNCHANGED, OUT_OF_RANGE, DUPLICATE, TOO_LATE, FULL, ROLLED_BACK = 1, 2, 3, 4, 5, 6, 7
 
--- A call that is repeated because its answer was lost gets the first answer again. A call that was
--- delayed and arrives after a later one of its process is refused.
+-- A call that is repeated because its answer was lost gets the first answer again. A delayed call
+-- that arrives after a later call of the same process is refused.
 local answers = A.call and P .. 'a:' .. A.call[1]
 if answers then
   local stored = call('GET', answers)
@@ -38,7 +38,8 @@ local members, event_members = A.members, A.event_members
 local events = event_members and #event_members or #members
 local ids = P .. 'q'
 
--- Scopes: in each, only the members with events in it are read and written, in slots of their own.
+-- Scopes. In each scope, only the members with events in it are read and written. They have slots
+-- of their own.
 local scopes, forms, slots_of = A.scopes or {}, A.forms, {}
 for w, window in ipairs(windows) do
   slots_of[w] = window.form and forms[window.form].event_members
@@ -50,8 +51,8 @@ for _, scope in ipairs(scopes) do
   end
 end
 
--- A store is what events are counted in: the rows of a ranking, or the cells of a step together with the
--- rows of its rolling window.
+-- A store has the data in which the events of a target are counted: the rows of a ranking, or the
+-- cells of a step together with the rows of its rolling window.
 local stores, rolling_windows, of_window = {}, {}, {}
 
 local function rolling_for(name, w, scope)
@@ -85,8 +86,9 @@ local function store_of(w, event)
   return stores[route]
 end
 
--- Reads the members' rows of a refreshed window: those the current build has ranked, if it has begun
--- here, and those the window shows if it is watched. In a new scope there is nothing left to build.
+-- Reads the members' rows of a refreshed window: those in the ranking being built, if the current
+-- build has begun in this scope, and those in the shown ranking if the window is watched. In a new
+-- scope the build is complete.
 local function read_refreshed(rolling)
   if rolling.first_steps then return end
   rolling.first_steps, rolling.new_cell = {}, {}
@@ -106,7 +108,7 @@ local function read_refreshed(rolling)
   end
 end
 
--- Reading: a member of a scope has the same slot in all stores of the scope.
+-- Reading. A member has the same slot in all stores of its scope.
 for _, store in ipairs(stores) do
   local names = store.names
   if store.ranked then
@@ -153,7 +155,7 @@ for w = 1, #windows do new_rows[w] = {} end
 
 local stored_ids, expired, remembered_before = {}, {}, 0
 
--- Returns the time at which an event was accepted; in event time each event has its own.
+-- Returns the time at which an event was accepted. In event time each event has its own.
 local function accepted_at(event)
   return A.nows and A.nows[event] or A.now
 end
@@ -185,8 +187,8 @@ for _, event in ipairs(A.late or {}) do late[event] = true end
 -- The number of words that make up the score in the watched window.
 local watched_words = watch > 0 and windows[watch].exponents and 2 or columns
 
--- Returns the empty results of a batch: the code of each event, the ids to add, the watched scores
--- before and after each event.
+-- Returns results of a batch to be filled in: the code of each event, the ids to add, the watched
+-- scores before and after each event.
 local function new_results()
   local results = {codes = {}, id_times = {}, added = {}, remembered = remembered_before,
                    times = {}, counted = 0, refused = false, before = {}, after = {}}
@@ -194,7 +196,7 @@ local function new_results()
   return results
 end
 
--- Whether no further id can be remembered; in event time ids can expire in the middle of a batch.
+-- Whether no further id can be remembered. In event time ids can expire in the middle of a batch.
 local function is_full(results, event)
   if results.remembered >= A.most_ids and A.nows then
     results.remembered = remembered_at(event)

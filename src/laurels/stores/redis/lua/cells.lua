@@ -1,6 +1,6 @@
--- Totals of members' cells over the steps of a rolling window.
+-- Adds up the cells of members over the steps of a rolling window.
 
--- Adds a cell to a row of sums and last values. Cells are added in the order of their steps.
+-- Adds a cell to a row of sums and last values. Must be called in the order of the steps.
 local function add_cell(rows, slot, cell)
   for c = 1, words do
     local own = cell[c][slot]
@@ -9,7 +9,7 @@ local function add_cell(rows, slot, cell)
   end
 end
 
--- Keeps the better of a row and a cell; if they are equal, the earlier.
+-- Sets a row to the better of the row and a cell; if they are equal, to the earlier of the two.
 local function keep_better(rows, slot, cell)
   local order = rows.present[slot] and 0 or -1
   for c = 1, columns do
@@ -20,8 +20,8 @@ local function keep_better(rows, slot, cell)
   end
 end
 
--- Returns the forms of members (false: no cells) and their newest steps, from the cells of step `first`
--- and later ones; by default of all steps.
+-- Returns the forms of members (false: no cells) and their newest steps, from the cells of the step
+-- `first` and later steps, by default of all steps.
 local function forms_from_cells(rolling, names, first)
   local rows, cell, newest, forms = rows_of({}, words), {}, {}, {}
   local add = B.best and keep_better or add_cell

@@ -1,4 +1,5 @@
--- The changes that a board keeps: one block for each call that changed it, in a stream of the shard.
+-- The changes that a board keeps. Each call that changed it adds one block to a stream of the
+-- shard.
 --
 --   P h         stream: a block with the id <sequence>-0 has its tag, the tag of the block before it
 --               (before), the number of its changes (count), its time (now), the block as the caller
@@ -17,9 +18,9 @@
 -- A call to be recorded has A.changes: tag, block, count (of changes other than events), unsent (those of
 -- them that sinks do not send), keep (milliseconds), most (changes); for a batch also windows (places in
 -- A.windows) and absolute.
-local TRIMMED = 16  -- the most blocks that one call removes: more than the one it adds
+local TRIMMED = 16  -- the most blocks that one call removes, which is more than it adds
 
--- Returns the newest block that all registered sinks have confirmed; false without a sink.
+-- Returns the newest block that all registered sinks have confirmed; false if there are no sinks.
 local function least_confirmed()
   local least = false
   for _, sequence in ipairs(call('HVALS', P .. 'hs')) do
@@ -49,8 +50,8 @@ local function trim(c, now, total)
   return total
 end
 
--- Removes all blocks. The board kept no changes for a while, and a reader that had read to the end must
--- not continue as if nothing had happened since.
+-- Removes all blocks, after a time in which the board kept no changes. A new tag ensures that a
+-- reader that had read to the end notices the gap.
 local function restart(tag)
   call('UNLINK', P .. 'h', P .. 'hx')
   local sequence = text(call('HINCRBY', KEYS[1], 'hseq', 1))
@@ -68,7 +69,7 @@ local function record(count, now, result)
   call('XADD', P .. 'h', sequence .. '-0', 'tag', c.tag, 'before', before, 'count', text(count),
        'now', text(now), 'begun', c.block, 'result', result, 'sent', sum)
   local entry = table.concat({sequence, c.tag, text(sent), text(now)}, ':')
-  if call('RPUSH', P .. 'hx', entry) == 1 then  -- the first block, or the others have expired
+  if call('RPUSH', P .. 'hx', entry) == 1 then  -- the first block, or all earlier ones have expired
     total = 0
     call('HSET', KEYS[1], 'hfloor', text(tonumber(sequence) - 1) .. ':' .. before)
   end

@@ -1,6 +1,7 @@
 -- changes_read(board, after, limit) -> {'done', newest, tag, floor, floor's tag, hsent}, entries…
--- Returns the block with the sequence `after`, if it is still kept, and the blocks after it until these
--- have more than `limit` changes; each as sequence, tag, begun, result, sent.
+-- Returns the block with the sequence `after`, if it is still kept, and the blocks after it until
+-- these have more than `limit` changes. Each block is returned as sequence, tag, begun, result,
+-- sent.
 if call('HGET', KEYS[1], 'ver') ~= B.version then return {cmsgpack.pack({'definition_outdated'})} end
 
 local stored = call('HMGET', KEYS[1], 'hseq', 'htag', 'hfloor', 'hsent')

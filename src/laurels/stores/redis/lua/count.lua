@@ -3,14 +3,14 @@
 --       greatest ranks before, greatest ranks after, whether passes are due}
 --      | {'events_needed'}
 -- Counts a batch as planned. Each event counts in all windows that accept it, or in none. batch.lua
--- describes the argument. `before` and `after` have a list for each column, with false for a member that
--- was not ranked. 'by_member': the caller sent sums; `before` and the ranks have an item for each member,
--- `codes` and `after` are empty. 'events_needed': nothing was counted, since the sums do not suffice; the
--- caller has to send single events.
+-- describes the argument. `before` and `after` have a list for each column, with false for a member
+-- that was not ranked. 'by_member' means that the caller sent sums: `before` and the ranks have an
+-- item for each member, `codes` and `after` are empty. 'events_needed' means that nothing was
+-- counted, since the sums do not suffice; the caller has to send single events.
 
--- An event in one window. Functions named compute_… set the new row, which has `changed`, whether an
--- answer shows a difference, and `needs_write`, whether anything has to be stored. They return false if a
--- total is out of range.
+-- Counting an event in one window. Functions named compute_… compute the new row, and return false
+-- if a total is out of range. In the new row, `changed` says whether answers show a difference, and
+-- `needs_write` whether anything has to be stored.
 
 local function value_at(list, event) return type(list) == 'table' and list[event] or list end
 
@@ -56,8 +56,8 @@ local function count_rolling(w, rolling, store, slot, values, stamp)
   if written then mark_dirty(rolling.rows, slot) end
 end
 
--- In a refreshed window only the cell was checked against the range; the ranking being built has no
--- bounds of its own.
+-- In a refreshed window only the cell is checked against the range. The ranking being built has no
+-- bounds.
 local LEAST, MOST = {}, {}
 for i = 1, columns do LEAST[i], MOST[i] = -BIAS, BIAS end
 
@@ -73,7 +73,7 @@ local function count_refreshed(rolling, store, slot, values, stamp, at, new_row)
   end
 end
 
--- An event in all windows
+-- Counting an event in all windows
 
 local ats, stamps = A.ats, A.stamps
 local values = {}
@@ -136,8 +136,9 @@ local function report_scores(list, event, slot)
   for i = 1, watched_words do list[i][event] = present and rows.w[i][slot] or false end
 end
 
--- For kept changes: the member's entry after each counted event, in the recorded windows, and what an
--- event that set a total added; false for events that did not count.
+-- For a board that keeps changes: records, after each event, the member's entry in the recorded
+-- windows, and the value that was added if the event set a total; false for events that did not
+-- count.
 local traced, added = {}, {}
 for k in ipairs(A.changes and A.changes.windows or {}) do traced[k] = {} end
 for i = 1, A.changes and A.changes.absolute and columns or 0 do added[i] = {} end
@@ -171,8 +172,8 @@ local function count_each_event()
   return results
 end
 
--- Returns the rank of each event's member in the watched window, -1 if it is not ranked; on a board with
--- a head the least and the greatest rank.
+-- Returns the rank of each event's member in the watched window, -1 if it is not ranked. On a board
+-- with a head it returns the least and the greatest possible ranks.
 local function ranks()
   local found, seen, highs, seen_highs = {}, {}, {}, {}
   for event = 1, events do
@@ -207,8 +208,8 @@ local codes = results.codes
 
 -- Writing
 
--- Registers a ranking as existing. If any of the members was in a scope's ranking, it is registered
--- already.
+-- Registers a ranking as existing. In a scope, a ranking that already had any of the members is
+-- registered already.
 local function register_ranking(store)
   local scope = store.scope
   if not scope then
@@ -259,7 +260,7 @@ local function write_candidates(rolling, names, candidates)
   end
 end
 
-local new_fields = {}  -- fields to set in P m, most of them for rolling windows that did not exist
+local new_fields = {}  -- fields to set in P m, most of them for new rolling windows
 
 local function set_field(name, value)
   new_fields[#new_fields + 1], new_fields[#new_fields + 2] = name, value
@@ -293,8 +294,8 @@ local function write_rolling(rolling)
   end
 end
 
--- Writes the ranking that the current build of a refreshed window makes: the new rows of members that
--- were ranked, and the members that are to be ranked now.
+-- Writes to the ranking that the current build of a refreshed window makes: the new rows of members
+-- that are already ranked, and the members that have to be ranked now.
 local function write_built(rolling)
   local names, olds, news, late, first = {}, {}, {}, {}, nil
   for i, slot in ipairs(rolling.rows.dirty) do
@@ -321,7 +322,7 @@ local function write_refreshed(rolling)
   end
 end
 
--- Registers the new ones among the scopes in which anything was written.
+-- Registers new scopes, of the scopes in which anything was written.
 local function register_scopes()
   local names, forms_of_names, seen = {}, {}, {}
   for _, store in ipairs(stores) do

@@ -1,5 +1,5 @@
--- The feed of a shard: the data about counted events that the label replica needs, which is in another
--- slot of the cluster.
+-- The feed of a shard: a stream with the data about counted events that the label replica needs.
+-- The replica is in another slot of the cluster.
 --
 --   P f           stream: one entry for each batch, in the order in which they were counted; its id is
 --                 the time in milliseconds since 1900, and the number of the entry
@@ -7,12 +7,12 @@
 --   P m fed:<i>   in the label replica: the id of the last entry of shard i that it has counted
 --   P m left      in the label replica: how many events it left out because a total would have left
 --                 the range
--- A shard appends an entry in the same step that counts the events. The label replica notes the id of
--- an entry in the same step that counts it. So each entry counts once, whichever process fails.
-local EPOCH_OFFSET_MS = 2208988800000  -- milliseconds from 1900 to 1970: ids are not negative
+-- A shard appends an entry in the call that counts the events. The label replica stores the id of
+-- an entry in the call that counts the entry. So each entry counts once, whichever process fails.
+local EPOCH_OFFSET_MS = 2208988800000  -- milliseconds from 1900 to 1970, since ids must not be negative
 local FEED_START = '0-0'
 
--- Returns nil if the entries the caller wants to count are the next ones. If another process has counted
+-- Returns nil if the caller's entries are the next ones to count. If another process has counted
 -- some of them, returns the last counted entry of each feed.
 local function feed_conflict()
   for _, span in ipairs(A.spans or {}) do
@@ -28,8 +28,8 @@ local function feed_conflict()
   return nil
 end
 
--- Stores in the label replica which entries are counted, and how many events were left out (code 3, out
--- of range).
+-- Stores in the label replica the last counted entries, and how many events were left out (code 3,
+-- out of range).
 local function note_counted_entries(codes)
   local left_out = 0
   for _, code in ipairs(codes) do

@@ -51,7 +51,7 @@ do
 
   head.sizes = B.head or nil
 
-  -- On a board that had a head before, uses the stored sizes, with a head that has all members.
+  -- On a board that had a head before, uses the stored sizes, but a head of unlimited size.
   function head.use(stored)
     if B.head or not stored then return end
     local sizes = cmsgpack.unpack(stored)
@@ -163,7 +163,7 @@ do
 
   -- Keys: an entry of the head, or the floor, as {form, member} or {words, member}
 
-  -- Whether a member with a form precedes a key.
+  -- Returns whether a member with a form precedes a key.
   local function is_before(form, member, key)
     if not key then return true end
     if scored then
@@ -206,7 +206,7 @@ do
     return low
   end
 
-  -- Returns how many entries, from the first one on, are at their exact positions.
+  -- Returns how many entries at the beginning of the head have exact positions.
   function head.certain(ranked)
     local s = head.state(ranked)
     if s.certain then return s.certain end

@@ -4,8 +4,8 @@ do
   local SPACE, bucket_at, unlink_grids, save = head.SPACE, head.bucket_at, head.unlink_grids, head.save
   local begin_state = head.begin_state
 
-  -- Returns members of the buckets from a cursor on, about `limit` of them, their words by column, and the
-  -- next cursor: 0 at the end.
+  -- Returns about `limit` members of the buckets from a cursor on, their words by column, and the
+  -- next cursor, 0 at the end.
   function head.walk(ranked, cursor, limit)
     local s, members, w = head.state(ranked), {}, {}
     for i = 1, words do w[i] = {} end
@@ -21,7 +21,8 @@ do
     return members, w, text(cursor < SPACE and cursor or 0)
   end
 
-  -- Removes a share of a ranking's buckets, then all else; returns whether nothing is left.
+  -- Removes a share of a ranking's buckets; after the last bucket, removes the rest of the ranking.
+  -- Returns whether nothing is left.
   function head.unlink(ranked)
     local s = head.state(ranked)
     local cursor, keys = tonumber(call('HGET', ranked.g, 'gone') or '0'), {}
@@ -40,7 +41,7 @@ do
     return true
   end
 
-  -- Applies a changed definition of the board; passes then change its rankings accordingly.
+  -- Prepares the layout for a changed definition of the board. Passes change the rankings later.
   function head.change(all)
     head.use(call('HGET', KEYS[1], 'heads'))
     if B.head then call('HSET', KEYS[1], 'heads', cmsgpack.pack(B.head)) end
@@ -56,8 +57,8 @@ do
     end
   end
 
-  -- Renews the expiry of a ranking's keys, for a share of its buckets; returns whether all are renewed.
-  -- That of the state is renewed last.
+  -- Renews the expiry of a ranking's keys, for a share of its buckets. Returns whether all are
+  -- renewed. The key of the state is renewed last.
   function head.expire(ranked, lives)
     local s, at = head.state(ranked), expiry_of(ranked.window, ranked.instance, lives)
     if not at or not differs(call('TTL', ranked.g), at) then return true end

@@ -1,4 +1,5 @@
--- Grids: positions of members behind the head, from the numbers of members by segment; see head.lua.
+-- Grids: they give the positions of members below the head, from the numbers of members by segment;
+-- see head.lua.
 do
   local BLOCK = 64
   local bit_fields = 900  -- the most counts that one BITFIELD changes
@@ -20,7 +21,8 @@ do
 
   local function tops_of(m) return math.ceil(m / BLOCK) end
 
-  -- Decodes all edges of a grid. That costs as much as some 50 searches in parts of it.
+  -- Decodes all edges of a grid. This costs as much as some 50 searches that decode only parts of
+  -- it.
   local function load_whole(grid)
     if grid.whole then return end
     local m, whole = grid.m, {}
@@ -170,9 +172,9 @@ do
     return one[size] + 1 == other[size]
   end
 
-  -- Returns the position of a member with a form, its rank, and `high`, the greatest rank that it can
-  -- have. If it does not precede the floor, position and rank are the least ones it can have. All are
-  -- from 0.
+  -- Returns three numbers, from 0, for a member with a form: its position, its rank, and `high`,
+  -- the greatest possible rank. If the member does not precede the floor, position and rank are the
+  -- least possible ones.
   function head.locate(ranked, form, member)
     local s, ordinal = head.state(ranked), B.rank == 'ordinal'
     if s.floor == nil or is_before(form, member, s.floor) then

@@ -7,7 +7,7 @@ do
   local sum_of, is_run, unlink_samples = head.sum_of, head.is_run, head.unlink_samples
   local size = head.score_size
 
-  -- Returns the most members that a segment may have after this many members.
+  -- Returns the most members that a segment may have, from the number of members that precede it.
   local function width_at(places)
     local sizes = head.sizes
     return math.max(sizes.width * places, sizes.width * sizes.k, sizes.least)
@@ -18,7 +18,7 @@ do
   --   last     the level whose sample is not cut
   --   visits   the number of buckets visited so far
   --   seen     by level: the number of members in the sampled buckets
-  --   cuts     by level: members with a first word beyond this are left out; false for none
+  --   cuts     by level: members with a greater first word are left out; false: no member is left out
   --   changes  the number of changes when the grid was begun; in the phase `count` `build` is this alone
   local function begin_grid(ranked, s)
     local sizes = head.sizes
@@ -64,7 +64,8 @@ do
     return sampled(pool, sizes.sample - 1)[1]
   end
 
-  -- Returns by how much the steps between edges have to be multiplied so that `sizes.edges` edges suffice.
+  -- Returns the factor by which the steps between edges have to be multiplied so that `sizes.edges`
+  -- edges suffice.
   local function stretch_for(members)
     local sizes = head.sizes
     local least = math.max(sizes.step * sizes.k, sizes.least / 4)
@@ -115,8 +116,8 @@ do
     return 0
   end
 
-  -- Adds an edge at the score of a member, unless that is before the last edge. If the score is that of
-  -- the last edge, adds an edge immediately after it instead.
+  -- Adds an edge at the score of a member, unless the score is before the last edge. If it is equal
+  -- to the last edge, adds an edge immediately after that score instead.
   local function pick(build, words, edges)
     local last, chosen = build.picked[1], {unpack(words, 1, size)}
     local order = last and compare_words(words, last) or 1
@@ -133,7 +134,7 @@ do
     edges[#edges + 1] = chosen
   end
 
-  -- Chooses the edges of one source: of the head, then of each sample.
+  -- Chooses the edges from one source, which is the head or one of the samples.
   local function continue_edges(ranked, s, limit)
     local sizes = head.sizes
     local build, edges = cmsgpack.unpack(s.build), {}
@@ -192,7 +193,8 @@ do
     return sum_of(read_counts(grid, base, base + tops_of(base) - 1), tops_of(base))
   end
 
-  -- Replaces the old grid by the new one, or begins anew if the counts do not add up to all members.
+  -- Replaces the old grid by the new one. If the new counts do not add up to the number of members,
+  -- begins another grid.
   local function finish_grid(ranked, s)
     local name = ranked.name
     if count_of_all(s.next) ~= s.n then return begin_grid(ranked, s) end
@@ -222,7 +224,7 @@ do
     return limit
   end
 
-  -- Whether a segment that locates members has more of them than it may have.
+  -- Returns whether a segment that determines positions has too many members.
   local function is_outgrown(ranked, s)
     local grid = s.grid
     local numbers, places, certain = read_counts(grid, 0, grid.m), 0, head.certain(ranked)

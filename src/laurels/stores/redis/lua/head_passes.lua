@@ -7,7 +7,7 @@ do
   local continue_sample, continue_edges = head.continue_sample, head.continue_edges
   local continue_count, is_outgrown = head.continue_count, head.is_outgrown
 
-  -- Continues the refill by about `limit` members; returns what is left of the limit.
+  -- Continues the refill by about `limit` members. Returns the rest of the limit.
   local function refill(ranked, s, limit)
     while s.refill and s.refill < SPACE and limit > 0 do
       local id, past = bucket_at(s, s.refill)
@@ -34,10 +34,10 @@ do
     return limit
   end
 
-  -- Moves about `limit` members from the layout without a head, where they are in the sorted set or in a
-  -- hash, into buckets; returns how many. A cursor is valid only in the server process that returned it.
-  -- Events that are counted meanwhile write to the buckets. The move is complete when the buckets have as
-  -- many members as the sorted set.
+  -- Moves about `limit` members from the layout without a head, in which they are in the sorted set
+  -- or in a hash, into buckets. Returns how many. A cursor is valid only in the server process that
+  -- returned it. Events that are counted meanwhile write to the buckets. The move is complete when
+  -- the buckets have as many members as the sorted set.
   local function move(ranked, s, limit)
     local process, cursor = string.match(s.moving, '^(%x*):(%d+)$')
     local own, gone = process_id(), {}
@@ -88,7 +88,7 @@ do
     return s.phase ~= nil
   end
 
-  -- Does about `limit` members of the work that is due; returns about how many members are left.
+  -- Does the due work for about `limit` members. Returns about how many members are left.
   function head.advance(ranked, limit)
     local s = head.state(ranked)
     local begun, left = call('EXISTS', ranked.g) == 1, 0

@@ -1,4 +1,4 @@
--- Writes to rankings with a head: buckets, entries of the head, the floor and numbers of segments; see
+-- Writes to rankings with a head: to buckets, the head, the floor and the counts of segments; see
 -- head.lua.
 do
   local sha1hex = redis.sha1hex
@@ -29,7 +29,7 @@ do
     if #gone > 0 then call('HDEL', ranked.g, unpack(gone)) end
   end
 
-  -- Divides the next bucket in two.
+  -- Divides the next bucket into two.
   local function divide(ranked, s)
     local id = s.level + s.split
     local from, first, second = ranked.b .. text(id), ranked.b .. text(2 * id), ranked.b .. text(2 * id + 1)
@@ -51,7 +51,7 @@ do
 
   -- Trimming
 
-  -- Removes entries behind the floor from the end of the head, at most `limit` of them.
+  -- Removes up to `limit` entries after the floor from the end of the head.
   local function remove_junk(ranked, s, limit)
     local excess = call('ZCARD', ranked.r) - count_before(ranked, s.floor)
     local now = math.min(excess, limit)

@@ -1,5 +1,5 @@
 -- keys_load() -> [version or nil, signing secrets or nil, [name, key, name, key, …]]
--- Reads everything that is stored about keys, in one step.
+-- Reads the stored keys and signing secrets in one step.
 --
 -- KEYS[1]  …{boards}:k   hash: name -> key
 -- beside KEYS[1], in its slot:

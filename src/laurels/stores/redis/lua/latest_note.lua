@@ -1,11 +1,11 @@
 -- latest_note(boards, most)
--- Notes that boards have new changes. The sequence is one for all boards of a call.
+-- Notes that boards have new changes. All boards of a call get the same sequence.
 --
 -- KEYS[1]  …{boards}:c   sorted set: the number of a board -> the sequence of its latest change
 -- ARGV[1]  msgpack [numbers of boards, the most boards that are kept]
 -- beside KEYS[1], in its slot:
 --   …{boards}:cn   the newest sequence
---   …{boards}:cf   the newest sequence that was removed: of the boards before it nothing is known
+--   …{boards}:cf   the newest sequence that was removed: changes up to it are not known
 local boards, most = unpack(cmsgpack.unpack(ARGV[1]))
 local sequence = string.format('%.17g', redis.call('INCR', KEYS[1] .. 'n'))
 local entries = {}

@@ -1,5 +1,6 @@
 -- latest_read(after) -> {sequence, boards…}, or {sequence, false} if it is not known which have changed
--- Returns the numbers of the boards with changes after a sequence; see latest_note.lua.
+-- Returns the newest sequence, and the numbers of the boards with changes after a sequence; see
+-- latest_note.lua.
 local after = tonumber(ARGV[1])
 local newest = redis.call('GET', KEYS[1] .. 'n') or '0'
 local floor = tonumber(redis.call('GET', KEYS[1] .. 'f') or '0')

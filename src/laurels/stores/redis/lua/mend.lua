@@ -1,15 +1,16 @@
 -- mend (window, instance, scope, form, members, present, columns, expected or nil, now, …): replaces
 -- entries of one ranking as a whole.
 --
--- `present` has 1 for a member that gets an entry, 0 for one that loses it; `columns` are the words, by
--- column. With `expected` {present, columns} only members are changed that have these entries before.
--- `before`, `oldest` and `windows` are as in scopes.lua. Returns for each member 1 if it was changed.
+-- `present` has 1 for a member that gets an entry, 0 for a member that loses its entry; `columns`
+-- are the words, by column. With `expected` {present, columns} only those members are changed that
+-- now have these entries. `before`, `oldest` and `windows` are as in scopes.lua. Returns for each
+-- member 1 if it was changed.
 
 local function form_in(entries, slot, ranked)
   return entries.present[slot] == 1 and encode_form(entries.columns, slot, ranked.words)
 end
 
--- Registers a ranking that has members now, and its scope; the scope is advanced already if it exists.
+-- Registers a ranking that now has members, and its scope. An existing scope was already advanced.
 local function note_mended(ranked)
   if A.scope == '' then
     call('SADD', P .. 'i', ranked.name)

@@ -1,8 +1,9 @@
--- Merging: the additions to one column are first summed for each member, if no prefix of them leaves a
--- range, so that a member with many events costs as much as one with a single event. The caller sends
--- sums where it can tell that these suffice; otherwise they are computed here.
+-- Merging: if a board only adds to one column, each member's additions are first summed, so that a
+-- member with many events costs as much as a member with a single event. This requires that no
+-- prefix of the additions takes a total out of its range. The caller sends sums if it knows that
+-- the rules allow it; otherwise the sums are computed here.
 
--- Whether all events go to the same targets, and only add.
+-- Returns whether all events go to the same targets, and only add.
 local function can_merge()
   if columns > 1 or not sums[1] or B.stamped or A.absolute or B.decays or forms then return false end
   for w = 1, #windows do
@@ -14,8 +15,8 @@ local function can_merge()
   return true
 end
 
--- Returns the sum of each member's events, and the lowest and highest of its prefix sums; nil where the
--- events have to be counted one by one.
+-- Returns the sum of each member's events, and the lowest and highest of its prefix sums; nil if
+-- the events have to be counted one by one.
 local function sum_events(results)
   local values = A.values[1]
   local totals = {sum = {}, low = {}, high = {}, stamp = {}, slots = {}, prefix = {}}
@@ -28,12 +29,12 @@ local function sum_events(results)
     local total, value = sum[slot], values[event]
     totals.prefix[event] = total
     if code == 0 then
-      if value == 0 then return nil end  -- whether it changes anything depends on what is there
+      if value == 0 then return nil end  -- a 0 changes something only if the member is not ranked yet
       code = APPLIED
       local own = one_stamp or stamps[event]
       if total then
         total = total + value
-        if total >= BIAS or total <= -BIAS then return nil end  -- no number is exact there
+        if total >= BIAS or total <= -BIAS then return nil end  -- beyond this bound numbers are not exact
         if total < low[slot] then low[slot] = total end
         if total > high[slot] then high[slot] = total end
         if own > stamp[slot] then stamp[slot] = own end
@@ -89,9 +90,9 @@ local function add_sums(rows, totals)
   end
 end
 
--- Reports the watched scores before and after each event; if the caller sent sums, only each member's
--- score before all of its events. With `frozen` the scores do not change, since the window is refreshed
--- at intervals.
+-- Reports the watched scores before and after each event. If the caller sent sums, reports only
+-- each member's score before the batch. With `frozen` the scores do not change, since the window is
+-- refreshed at intervals.
 local function report_merged(results, totals, rows, frozen)
   if A.sums then
     local before, first, present = results.before[1], rows and rows.w[1], rows and rows.present
@@ -117,7 +118,7 @@ local function report_merged(results, totals, rows, frozen)
   end
 end
 
--- Counts a batch of additions and returns its results; nil where it has to be counted event by event.
+-- Counts a batch of additions and returns its results; nil if it has to be counted event by event.
 local function count_merged()
   local results = new_results()
   local totals = A.sums and sent_sums(results) or can_merge() and sum_events(results)

@@ -60,7 +60,7 @@ local function rotate_step()
   return {'done', rotate_to(A.window, A.window.running, A.limit) and 1 or 0}
 end
 
--- Continues the pass of a window; returns about how many members are left.
+-- Continues the pass of a window. Returns about how many members are left.
 local function advance_pass()
   local rolling = rolling_window(A.window)
   if not rolling then return {'done', 0} end
@@ -101,7 +101,7 @@ local function set_position()
   return {'done'}
 end
 
--- Notes what a sink has confirmed; false: it is registered no longer.
+-- Stores the sequence that a sink has confirmed; false means that the sink is no longer registered.
 local function confirm()
   if A.sequence then
     call('HSET', P .. 'hs', A.sink, text(A.sequence))
@@ -127,8 +127,8 @@ local function keys()
   return {'done', {found, cursor}}
 end
 
--- Sets when the rankings of periods expire: as `lives` or, without it, the definition says.
--- Returns for how many, from the first one on.
+-- Sets the expiry of rankings of periods, by `lives` or else by the definition. Returns how many of
+-- them it has done, from the first one on.
 local function expire_periods()
   for i, ranked in ipairs(rankings_of(A.names)) do
     expire(ranked, ranked.window, ranked.instance, A.lives)
@@ -137,8 +137,8 @@ local function expire_periods()
   return {'done', #A.names}
 end
 
--- Sets the keys to expire with the board that belong to all of it, and those of its rolling windows over all
--- events.
+-- Makes keys expire when the board is removed: those that belong to the board as a whole, and those
+-- of its rolling windows over all events.
 local function expire_board()
   for _, each in ipairs(open_windows()) do expire_window(each) end
   local names = {'m', 'i', 'q', 'x', 'p', 's', 'f', 'o', 'gd', 'hs'}
@@ -148,7 +148,8 @@ local function expire_board()
   return {'done'}
 end
 
--- Removes rankings in their order; returns how many it removed. The caller goes on with the others.
+-- Removes rankings in their order. Returns how many it has removed; the caller continues with the
+-- rest.
 local function drop()
   for i, ranked in ipairs(rankings_of(A.names)) do
     if not unlink_ranking(ranked) then return {'done', i - 1} end
@@ -158,7 +159,7 @@ local function drop()
   return {'done', #A.names}
 end
 
--- Does a share of the passes that are due in rankings with a head; returns about how many members are
+-- Does a share of the due passes over rankings with a head. Returns about how many members are
 -- left.
 local function advance_head()
   local left = 0
@@ -169,12 +170,12 @@ local function advance_head()
   return {'done', left}
 end
 
--- Returns a part of a ranking with a head: its members and their encoded scores, and the next cursor.
+-- Returns some members of a ranking with a head, their words, and the next cursor.
 local function walk()
   return {'done', {head.walk(rankings_of({A.name})[1], tonumber(A.cursor), A.limit)}}
 end
 
--- Forgets some of the ids that are too old to matter; returns how many.
+-- Forgets some of the ids that are no longer remembered. Returns how many.
 local function forget()
   local old = call('ZRANGEBYSCORE', P .. 'q', '-inf', text(A.before), 'LIMIT', '0', '1000')
   send('ZREM', P .. 'q', old)

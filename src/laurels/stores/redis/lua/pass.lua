@@ -1,18 +1,20 @@
 -- The pass that prepares the next step of a rolling window.
 --
--- Its two phases go through the members of two tallies: the one that left last and the one that leaves next.
--- For members of neither, nothing changes. The first tally is not needed afterwards. The members of a large
--- one are deleted as the pass goes through it: freeing it all at once, even with UNLINK, would block a server
--- that has one core. The rest is deleted when the window rotates. A refreshed window has no prepared ranking;
--- its pass only deletes the tally that left.
+-- It has two phases. The first goes through the members of the tally that left the window last, the
+-- second through those of the tally that leaves next. For other members nothing changes. The tally
+-- that left is not needed afterwards. If it is large, its members are deleted during the pass,
+-- since deleting it at once, even with UNLINK, would block a server with one core. The rest is
+-- deleted when the window rotates. A refreshed window has no prepared ranking; its pass only
+-- deletes the tally that left.
 
--- Reading a member's candidates transfers all of them: this many bytes cost as much as one member.
+-- Reading a member's candidates means reading all of them. This number of bytes costs as much as
+-- one member.
 local CANDIDATE_BYTES = 2048
 
--- The most members of a tally that is freed at once.
+-- The most members of a tally that is deleted at once.
 local UNLINK_MOST = 512
 
--- Deletes the newest steps and candidates of members that have nothing left in the window.
+-- Deletes the newest steps and candidates of members that have no cells left in the window.
 local function delete_departed(rolling, names, forms)
   local gone = {}
   for i = 1, #names do
@@ -22,15 +24,15 @@ local function delete_departed(rolling, names, forms)
   if B.best then send('HDEL', rolling.candidates, gone) end
 end
 
--- Returns the cursor of the pass in a tally. A cursor is valid only in the server process that returned
--- it, not after a restart or in a replica that was promoted.
+-- Returns the cursor of the pass in a tally. A cursor is valid only in the server process that
+-- returned it: after a restart, or in a promoted replica, the pass begins the tally again.
 local function pass_cursor(rolling, process)
   local stored = call('HGET', KEYS[1], 'place:' .. rolling.name) or ''
   local owner, cursor = string.match(stored, '^(%x+):(%d+:?%d*)$')
   return owner == process and cursor or '0:'
 end
 
--- The id of the server process, read at most once in a call.
+-- Returns the id of the server process, which is read at most once in a call.
 local own_process
 
 local function process_of()
@@ -46,12 +48,13 @@ local function weight_function(rolling)
   end
 end
 
--- The weight of a step whose two tallies are empty, as many are in a board with many scopes.
+-- The weight of a step with two empty tallies. On a board with many scopes there are many such
+-- steps.
 local EMPTY_STEP_COST = 0.5
 
--- Continues the pass that prepares the next step by about `limit` members. Returns whether the pass is
--- complete, what is left of the limit, and whether both tallies were empty. A step with a tally that is
--- not empty costs at least as much as a few members.
+-- Continues the pass that prepares the next step by about `limit` members. Returns whether the pass
+-- is complete, the rest of the limit, and whether both tallies were empty. If they were not, the
+-- cost is at least that of a few members.
 local function continue_pass(rolling, limit)
   local phase = tonumber(call('HGET', KEYS[1], 'phase:' .. rolling.name) or '0')
   local last = tally(rolling.name, rolling.oldest_step - 1)
@@ -59,7 +62,7 @@ local function continue_pass(rolling, limit)
     return true, limit - EMPTY_STEP_COST, true
   end
   local process = phase < 2 and process_of()
-  -- `each` is the mean weight of a member; with candidates it is not known before the first share.
+  -- `each` is the mean weight of a member. With candidates it is unknown before the first share.
   local weigh, each = weight_function(rolling), rolling.candidates and limit or 1
   while phase < 2 and limit > 0 do
     local from = tally(rolling.name, rolling.oldest_step - 1 + phase)
@@ -89,7 +92,7 @@ end
 
 local TALLIES_MOST = 200  -- how many tallies one call removes
 
--- Removes a ranking, or a share of a large one; returns whether nothing is left of it.
+-- Removes a ranking, or a share of a large ranking. Returns whether nothing is left of it.
 local function unlink_ranking(ranked)
   if has_head(ranked) and not head.unlink(ranked) then return false end
   call('UNLINK', ranked.r, P .. 'k:' .. ranked.name, P .. 'd:' .. ranked.name, P .. 'n:' .. ranked.name)
@@ -106,7 +109,7 @@ local function forget_window(name)
   call('HDEL', KEYS[1], 'run:' .. name, 'phase:' .. name, 'place:' .. name, 'built:' .. name)
 end
 
--- Removes a share of the tallies of a window; returns whether these were the last.
+-- Removes a share of the tallies of a window. Returns whether none are left.
 local function unlink_tallies(rolling)
   local stored = call('HGET', KEYS[1], 'place:' .. rolling.name) or ''
   local first = tonumber(string.match(stored, '^gone:(%-?%d+)$')) or rolling.oldest_step - 1
@@ -120,8 +123,8 @@ local function unlink_tallies(rolling)
   return true
 end
 
--- Removes a window, with a share of its tallies; returns whether that was all of it. Its rankings go
--- first, so that a pass over the rest finds no members.
+-- Removes a window, or a share of its tallies. Returns whether nothing is left. Its rankings are
+-- removed first, so that a pass over the rest finds no members.
 local function unlink_window(rolling)
   unlink_rankings(rolling)
   if not unlink_tallies(rolling) then return false end
@@ -129,7 +132,7 @@ local function unlink_window(rolling)
   return true
 end
 
--- Sets the keys of a window to expire with the board.
+-- Makes the keys of a window expire when the board is removed.
 local function expire_window(rolling)
   local keys = {P .. 'e:' .. rolling.name, P .. 'c:' .. rolling.name}
   for _, ranked in ipairs({rolling.live, rolling.prepared}) do
@@ -143,8 +146,9 @@ local function begin_step(name, step)
   call('HSET', KEYS[1], 'run:' .. name, text(step), 'phase:' .. name, '0', 'place:' .. name, '0')
 end
 
--- Moves a window whose steps have all passed to the running step, by one share of work; returns whether
--- it is there. A refreshed window keeps its ranking until the next refresh.
+-- Moves a window in which all stored steps have passed to the running step, by one share of work.
+-- Returns whether it has reached that step. A refreshed window keeps its ranking until the next
+-- refresh.
 local function reset_to_step(rolling, running)
   if not rolling.refreshed then return unlink_window(rolling) end
   if not unlink_tallies(rolling) then return false end
@@ -152,8 +156,8 @@ local function reset_to_step(rolling, running)
   return true
 end
 
--- Advances a window towards the running step; processes about `limit` members at most. Returns whether
--- it has reached that step, and what is left of the limit.
+-- Advances a window towards the running step, at a cost of about `limit` members at most. Returns
+-- whether it has reached that step, and the rest of the limit.
 local function rotate_to(w, running, limit)
   local rolling = rolling_window(w)
   if not rolling or rolling.running_step >= running then return true, limit end
@@ -171,7 +175,7 @@ local function rotate_to(w, running, limit)
   return true, limit
 end
 
--- Returns rankings by their names, <window>:<instance>.
+-- Returns the rankings with these names, <window>:<instance>.
 local function rankings_of(names)
   local found = {}
   for i, name in ipairs(names) do

@@ -32,8 +32,8 @@ local function append(part) parts[#parts + 1] = part end
 
 local rankings = {}
 
--- Returns a ranking with its size. For a rolling window that is at another step the ranking is an empty
--- one. A refreshed window has only one readable ranking, whatever the step.
+-- Returns a ranking with its size. If a rolling window is at another step, returns an empty
+-- ranking. A refreshed window has only one readable ranking, which is returned for any step.
 local function ranking_of(window, instance, rolling)
   local name = window .. ':' .. text(instance)
   local ranked = rankings[name]
@@ -55,8 +55,9 @@ local function ranking_of(window, instance, rolling)
   return ranked
 end
 
--- Returns the first position from `low` to `high` whose member does not sort before `member`, by binary
--- search; all these entries have the same score. With `right`, the first whose member sorts after it.
+-- Returns the first position from `low` to `high` at which the entry's member does not sort before
+-- `member`; with `right`, at which it sorts after `member`. It is a binary search: all these
+-- entries have the same score.
 local function before_member(ranked, low, high, member, right)
   while low < high do
     local middle = floor((low + high) / 2)
@@ -109,8 +110,8 @@ local function exact_position(ranked, anchor)
   return count_below(ranked, anchor[3] and after_prefix(first) or first)
 end
 
--- Returns the position of an anchor. With a head, an anchor after the exact entries may be at any position
--- there.
+-- Returns the position of an anchor. In a ranking with a head, an anchor after the exact entries
+-- gets some position after them.
 local function position(ranked, anchor)
   if not has_head(ranked) then return exact_position(ranked, anchor) end
   local kind = anchor[1]
@@ -145,7 +146,8 @@ end
 
 local function data_of(members) return fetch('HMGET', P .. 'x', members) end
 
--- Adds the entries from `low` to `high` to the answer. Returns their members if `with_members`.
+-- Adds the entries from `low` to `high` to the answer. Returns their members if `with_members` is
+-- true.
 local function slice(ranked, low, high, with_members)
   append(low)
   if low >= high then
@@ -221,8 +223,8 @@ local function answer(window, instance, rolling, anchors, spans, members, data, 
   end
 end
 
--- Adds the next scopes of a form to the answer. Returns the stale ones among them, which the caller has
--- to advance first, since they may be empty by now.
+-- Adds the next scopes of a form to the answer. Returns those of them that are stale: the caller
+-- has to advance them first, since they may have become empty.
 local function list_scopes(form, after, limit)
   local from = after == '' and '-' or '(' .. after
   local names = call('ZRANGEBYLEX', P .. 'l:' .. form, from, '+', 'LIMIT', '0', text(limit))
@@ -263,8 +265,8 @@ for _, request in ipairs(A.requests) do
   end
 end
 
--- Returns the offset that the answer shows: the number of the last change. A label replica adds, before
--- it, the number of the last entry of each feed that it has counted.
+-- Returns the offset that the answer shows: the number of the last change. In a label replica it is
+-- preceded by the number of the last counted entry of each feed.
 local function offset()
   local seq, last_entries = tonumber(call('HGET', KEYS[1], 'seq') or '0'), {}
   for i = 1, A.feeds or 0 do

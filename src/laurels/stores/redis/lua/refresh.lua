@@ -1,19 +1,20 @@
 -- The refresh of a window: a new ranking is built from its tallies, in shares, beside the one that is
 -- shown, and takes its place when it is complete.
 --
--- A build first makes the ranking of all events, then those of the scopes, in the order of their names.
--- For each it first removes the ranking of the refresh before last, and then goes through the tallies of
--- the steps that count, from the oldest on. When it finds a member for the first time, it adds up all
--- cells of the member and ranks it; a member that is ranked already is skipped. So each member is ranked
--- once, and this invariant holds:
+-- A build first makes the ranking of all events, then those of the scopes, in the order of their
+-- names. For each ranking it first removes the old entries, those of the refresh before the last.
+-- Then it goes through the tallies of the steps that count, from the oldest on. When it finds a
+-- member for the first time, it adds up all cells of the member and ranks the member; members that
+-- are already ranked are skipped. So each member is ranked once, and this invariant holds:
 --
 --   a member that a build has not ranked has no cells in the steps that the build is done with.
 --
--- Events preserve it (count.lua). An event of a ranked member is also counted in the ranking being built.
--- An event of an unranked member, in a step that the build has reached, has the member ranked. An event
--- in a later step changes nothing here. So at any moment a build is exact for the members it has ranked,
--- it ends after one round however much is written, and any process can continue it at any time.
--- When the window rotates, a build begins again. The end of a build increments one number (gen:<w>).
+-- Events preserve it (count.lua). An event of a ranked member is also counted in the ranking being
+-- built. An event of an unranked member in a step that the build has reached causes the member to
+-- be ranked. An event of an unranked member in a later step changes nothing in the ranking. So at
+-- any time a build is exact for the members that it has ranked; it ends after one round, however
+-- much is written; and any process can continue it at any time. When the window rotates, the build
+-- begins again. The end of a build increments one number (gen:<w>).
 --
 -- Op of `operate`, besides rolling (only the window, with its running step) and due:
 --   refresh (before, forms, limit)   continues the refresh if the last one was before that instant;
@@ -22,9 +23,9 @@
 -- `limit` is a number of cells to be added up, which take 0.2 to 0.4 µs each. The cost of other work, in
 -- such cells:
 local MEMBER_COST = 2         -- checking whether a member is ranked
-local RANK_COST = 12          -- ranking one, without adding up its cells
-local UNRANK_COST = 6         -- removing one from a ranking
-local CALL_COST = 3           -- a command, about
+local RANK_COST = 12          -- ranking a member, without adding up its cells
+local UNRANK_COST = 6         -- removing a member from a ranking
+local CALL_COST = 3           -- about the cost of a command
 local BUILD_SCOPE_COST = 20   -- beginning a scope
 
 local function store_progress(build, name, at, cursor)
@@ -38,8 +39,8 @@ local function members_of(ranked, entries)
   return members
 end
 
--- Removes a share of a ranking, including entries that no member's form explains. Returns whether it is
--- empty now, and what is left of the limit.
+-- Removes a share of a ranking, including entries that belong to no form. Returns whether the
+-- ranking is empty, and the rest of the limit.
 local function clear_ranking(ranked, limit)
   while limit > 0 do
     if call('ZCARD', ranked.r) <= UNLINK_MOST then
@@ -58,7 +59,7 @@ local function clear_ranking(ranked, limit)
   return false, limit
 end
 
--- Continues a build in the tally of a step. Returns the next cursor, and what is left of the limit.
+-- Continues a build in the tally of a step. Returns the next cursor, and the rest of the limit.
 local function build_step(rolling, step, cursor, limit)
   local steps = rolling.running_step - step + 1
   local many = math.max(1, floor(limit / (MEMBER_COST + RANK_COST + steps)))
@@ -75,7 +76,7 @@ local function build_step(rolling, step, cursor, limit)
   return next_cursor, limit
 end
 
--- Continues a build in one scope. Returns whether the scope is done, and what is left of the limit.
+-- Continues a build in one scope. Returns whether the scope is complete, and the rest of the limit.
 local function build_scope(build, w, name, limit)
   local at, stored_cursor = build_progress(build, name)
   local rolling = rolling_window({name = name, steps = w.steps}, build.step)
@@ -102,7 +103,7 @@ local function build_scope(build, w, name, limit)
   return true, limit
 end
 
--- Returns a few scopes of a form, given by its number, that follow the scope `after`.
+-- Returns a few scopes that follow the scope `after` in a form, which is given by its number.
 local function next_scopes(form, after)
   local from = after == '' and '-' or '(' .. after
   return call('ZRANGEBYLEX', P .. 'l:' .. A.forms[form], from, '+', 'LIMIT', '0', text(SCOPES_MOST))
@@ -137,8 +138,8 @@ local function begin_build(w)
   return build
 end
 
--- Makes the ranking that was built the one that is shown. If scopes are empty now, marks all scopes as
--- stale, so that a sweep removes these.
+-- Makes the built ranking the shown one. If any scopes are empty now, marks all scopes as stale, so
+-- that a sweep removes the empty ones.
 local function show_build(w)
   local name = w.name
   local stored = call('HMGET', KEYS[1], 'some:' .. name, 'empty:' .. name)

@@ -1,9 +1,10 @@
--- Refreshed windows: which of the two rankings of a window is shown, and the state of its refresh.
+-- Refreshed windows: which of a window's two rankings is shown, and the state of its refresh.
 --
--- An event writes the tally of its step, and no ranking. One of the two rankings is shown, as the last
--- refresh made it, and the other one is being built (refresh.lua). The number of refreshes so far,
--- gen:<w>, decides which is which: its parity is the instance that is shown, in all scopes. So a refresh
--- takes effect by incrementing one number, however many scopes there are. P m also has, for a window:
+-- An event writes to the tally of its step, and not to the shown ranking. One of the two rankings
+-- is shown, unchanged since the last refresh, and the other is being built (refresh.lua). The
+-- number of refreshes so far, gen:<w>, decides which is which: its parity is the instance that is
+-- shown, in all scopes. So a refresh takes effect by incrementing one number, however many scopes
+-- there are. P m also has, for a window:
 --   shown:<w>   when it was last refreshed, absent before the first time
 --   moved:<w>   the number of the last change to its list: that refresh or, since then, the removal of
 --               a member or a change of member data
@@ -52,7 +53,7 @@ end
 
 -- Builds
 
--- Returns the build of a window that is in progress, nil without one.
+-- Returns the build of a window that is in progress, nil if there is none.
 local function current_build(window)
   local stored = call('HGET', KEYS[1], 'build:' .. window)
   if not stored then return nil end
@@ -60,8 +61,9 @@ local function current_build(window)
   return {number = number, step = tonumber(step)}
 end
 
--- Returns how far a build has come in a scope: 'clear' while it removes the old ranking, or the step
--- whose tally it goes through; and the cursor in that tally. Nil if it has not begun the scope.
+-- Returns how far a build has come in a scope: 'clear' while it removes the old ranking, else the
+-- step of the tally that it goes through, and the cursor in that tally. Returns nil if it has not
+-- begun the scope.
 local function build_progress(build, name)
   local stored = call('HGET', KEYS[1], 'built:' .. name)
   local number, at, cursor = string.match(stored or '', '^(%d+):([^:]*):(.*)$')

@@ -1,5 +1,5 @@
--- Writes boards that are copied from another store (see core/contents.py). Writing a part twice has no
--- effect. Ops of `operate`:
+-- Writes boards that are copied from another store (see core/contents.py). Writing the same data
+-- twice has no effect. Ops of `operate`:
 --   restore_rows (window, instance, scope, form, steps, running, is_tally, members, columns, now)
 --     writes rows of a ranking or a tally; `columns` are the words, by column, and after these the newest
 --     steps in the ranking of a rolling window; `steps` is 0 in a window that does not roll
@@ -45,7 +45,7 @@ local function restore_cells(rolling)
   write_tally(tally(rolling.name, A.instance), cells)
 end
 
--- Writes the ranking of a rolling window, and the one prepared for the next step.
+-- Writes the live ranking of a rolling window, and the ranking prepared for the next step.
 local function restore_window(rolling)
   local forms = restored_forms(words)
   if rolling.refreshed then return put_forms(rolling.live, forms) end

@@ -1,13 +1,14 @@
--- Rolling windows: the live ranking, the one prepared for the next step, tallies, candidates.
+-- Rolling windows: the live ranking, the ranking prepared for the next step, tallies, candidates.
 --
--- prepared := live minus the tally that leaves next; no entry if the member's newest step is that one or
--- an older one. The value is assigned, never decremented, so preparing a member twice does no harm.
+-- An entry in the prepared ranking is the live entry minus the cell in the tally that leaves next;
+-- there is none if the member's newest step is that step or an older one. It is computed anew each
+-- time, so preparing a member twice does no harm.
 
 local function tally(name, step) return P .. 't:' .. name .. ':' .. text(step) end
 
--- The server searches a small hash (by default up to 512 fields) linearly. A tally with more fields than
--- this is converted to a hash table earlier, by adding a value of more than 64 bytes for a moment. That
--- has no effect on a server with a higher hash-max-listpack-value.
+-- The server searches a small hash (by default up to 512 fields) linearly. A tally with more fields
+-- than this limit is therefore converted to a hash table before that, by adding a value of more
+-- than 64 bytes for a moment. That has no effect on a server with a higher hash-max-listpack-value.
 local COMPACT = 64
 
 -- Writes cells to a tally.
@@ -42,7 +43,7 @@ local function rolling_window(w, running_step)
   return rolling
 end
 
--- Returns the newest steps of members with these live forms.
+-- Returns the newest steps of members, given their live forms.
 local function newest_steps(rolling, names, forms)
   local found = {}
   if scored then
@@ -54,8 +55,8 @@ local function newest_steps(rolling, names, forms)
   return found
 end
 
--- Returns the unpacked candidates of best columns, {step, words…} in the order of steps, from the step
--- `oldest` on.
+-- Returns the unpacked candidates of best columns from the step `oldest` on: {step, words…}, in the
+-- order of steps.
 local function decode_candidates(packed, oldest)
   local found, size = {}, 8 * (width + 1)
   for at = 0, packed and #packed - 1 or -1, size do
@@ -75,8 +76,8 @@ local function encode_candidates(found)
   return table.concat(parts)
 end
 
--- Returns the form of the best of the packed candidates after a step; false without one. Candidates are
--- in the order of their steps, and each is better than the following ones.
+-- Returns the form of the best of the packed candidates after a step, false if there are none.
+-- Candidates are in the order of their steps, and each is better than all later ones.
 local function best_after(packed, step, newest)
   local each = width + 1
   local low, high = 0, #packed / (8 * each)
@@ -92,8 +93,8 @@ local function best_after(packed, step, newest)
   return encode_form(w, 1, width)
 end
 
--- Returns the members' forms after the oldest tally has left. `forms` are their live ones, `cells` those
--- of that tally, `candidates` are packed.
+-- Returns the forms that members have once the oldest tally has left. `forms` are their live forms,
+-- `cells` their cells in that tally, `candidates` their packed candidates.
 local function prepared_forms(rolling, forms, newest, cells, candidates)
   local found = {}
   for i = 1, #forms do
@@ -110,7 +111,7 @@ local function prepared_forms(rolling, forms, newest, cells, candidates)
   return found
 end
 
--- Writes the prepared entries of members with these live forms.
+-- Writes the prepared entries of members, given their live forms.
 local function prepare(rolling, names, forms, newest, cells, candidates)
   local news = prepared_forms(rolling, forms, newest, cells, candidates)
   local blind = scored and not B.dense

@@ -35,7 +35,8 @@ local function is_in_range(values, least, most)
   return true
 end
 
--- Returns the tie word of the latest stamp; `was` is the row's current tie word, nil for a new row.
+-- Returns the tie word of the later of two stamps; `was` is the row's current tie word, nil for a
+-- new row.
 local function latest_tie(stamp, was)
   return was and tie * was > stamp and was or tie * stamp
 end
@@ -56,9 +57,9 @@ local function compute_best(rows, slot, values, stamp, new_row)
   new_row.needs_write = new_row.changed
 end
 
--- Returns the total after an event that sets it: the old total, minus the baseline (the member's total
--- in the window `all`), plus the value. The order of operations avoids intermediate results beyond 2^53,
--- unless the total itself is.
+-- Returns the total after an event that sets it: the old total, minus the baseline (the member's
+-- total in the window `all`), plus the value. The order of operations avoids intermediate results
+-- beyond 2^53, unless the total itself is beyond.
 local function set_total(was, baseline, value)
   if was == baseline then return value end
   if (was >= 0) == (baseline >= 0) then return was - baseline + value end
@@ -157,7 +158,8 @@ end
 
 -- Candidates of best columns
 
--- Negative if the values are better than a candidate's, 0 if they are equal, positive if they are worse.
+-- Compares values with a candidate: negative if the values are better, 0 if equal, positive if
+-- worse.
 local function compare_scores(values, candidate)
   for i = 1, columns do
     if values[i] ~= candidate[i + 1] then return values[i] - candidate[i + 1] end

@@ -15,13 +15,13 @@
 --     removes a member from a share of the scopes; returns the number of rankings it was in, and the
 --     next cursor
 --   expire_scopes (cursor, lives)
---     sets when the rankings of a share of the scopes expire, by `lives`; returns the next cursor
+--     sets the expiry of the rankings of a share of the scopes, by `lives`; returns the next cursor
 --   keys_of_scopes (cursor)
 --     returns the names of the rankings of a share of the scopes, and the next cursor
 -- `oldest` is, by window, the start of the oldest period that is kept.
 local SCOPES_MOST = 25  -- how many are read before the limit is checked
 
--- The cost of work on a scope, in members of a pass.
+-- The cost of work on a scope, as a number of members of a pass.
 local SCOPE_COST, RANKING_COST, ROTATION_COST = 2, 1, 1
 
 local function windows_in(scope)
@@ -37,7 +37,7 @@ local function form_of_scope(scope)
   return (string.gsub(scope, '=[^,]*', ''))
 end
 
--- Moves the newest time seen on this board forward to the time of the call.
+-- Sets the newest time of this board to the time of the call, if that is later.
 local function note_time()
   local now = tonumber(call('HGET', KEYS[1], 'now') or '-1e300')
   if A.now > now then call('HSET', KEYS[1], 'now', text(A.now)) end
@@ -49,8 +49,8 @@ local function forget_scope(scope)
   call('ZREM', P .. 'o', scope)
 end
 
--- Calls `share` with the rest of the limit, but at least 1, so that each call makes progress. Returns
--- whether it is complete, and what is left, which may be less than 0.
+-- Calls `share` with the rest of the limit, but at least 1, so that each call makes progress.
+-- Returns whether the work is complete, and the new rest of the limit, which may be negative.
 local function run_share(limit, share)
   local most = math.max(1, limit)
   local done, left = share(most)
@@ -81,9 +81,9 @@ local function has_members(rolling)
   return rolling.refreshed and has_tallies(rolling)
 end
 
--- Removes the empty rolling windows of a scope; returns the others. Except in a refreshed window, every
--- member of a current tally is also in the live ranking, so an empty live ranking means that the window
--- is empty.
+-- Removes the empty rolling windows of a scope, and returns the remaining ones. Except in a
+-- refreshed window, every member of a current tally is also in the live ranking, so an empty live
+-- ranking means that the window is empty.
 local function drop_empty_windows(scope)
   local remaining = {}
   for _, w in ipairs(windows_in(scope)) do
@@ -99,8 +99,8 @@ local function drop_empty_windows(scope)
   return remaining
 end
 
--- Removes the rankings of a scope that are no longer kept or are empty; returns how many are left, and
--- how many there were.
+-- Removes the rankings of a scope that are no longer kept or are empty. Returns how many are left,
+-- and how many there were.
 local function drop_periods(scope)
   local names, gone = call('HKEYS', P .. 'i:' .. scope), {}
   for i, ranked in ipairs(rankings_of(names)) do
@@ -128,8 +128,8 @@ local function prune_scope(scope)
   return nil, seen
 end
 
--- Does all work that is due for a scope, and prepares the next step of its rolling windows. Returns
--- whether it is complete, and what is left of the limit.
+-- Does all due work of a scope, and prepares the next step of its rolling windows. Returns whether
+-- this is complete, and the rest of the limit.
 local function advance_scope(scope, limit)
   local done
   done, limit = rotate_scope(scope, limit - SCOPE_COST)
@@ -191,7 +191,8 @@ local function remove_from_window(rolling)
   return found
 end
 
--- Whether the member is ranked in a window, or in a tally of one that is refreshed.
+-- Returns whether the member is ranked in a window or, in a refreshed window, has a cell in a
+-- tally.
 local function is_in_window(rolling)
   if form_of(rolling.live, A.member) then return true end
   if not rolling.refreshed then return false end
@@ -212,8 +213,9 @@ local function is_in_scope(scope)
   return false
 end
 
--- Removes the member from a scope, after advancing it: rankings that are no longer kept do not count.
--- Returns whether that is done, what is left of the limit, and how many rankings had the member.
+-- Advances a scope, since rankings that are no longer kept do not matter, and then removes the
+-- member from it. Returns whether that is done, the rest of the limit, and how many rankings had
+-- the member.
 local function remove_from_scope(scope, limit)
   local done, found = true, 0
   if tonumber(call('ZSCORE', P .. 'o', scope)) < stale_before(A.before) then
@@ -253,8 +255,8 @@ end
 
 -- All scopes
 
--- Sets when the rankings of a share of the scopes expire, by `lives`, and their other keys, by `gone`;
--- returns the next cursor.
+-- Sets the expiry of keys of a share of the scopes: of rankings of periods by `lives`, of other
+-- keys by `gone`. Returns the next cursor.
 local function expire_scopes()
   local names, next_cursor = scan_share('ZSCAN', P .. 'o', A.cursor, SCOPES_MOST, SCOPES_MOST)
   for _, scope in ipairs(names) do
@@ -283,7 +285,7 @@ local function keys_of_scopes()
   return {'done', {found, next_cursor}}
 end
 
--- Removes a share of the scopes; returns whether none are left.
+-- Removes a share of the scopes. Returns whether none are left.
 local function close_scopes()
   local tallies = 0
   for _, scope in ipairs(call('ZRANGE', P .. 'o', '0', text(SCOPES_MOST - 1))) do

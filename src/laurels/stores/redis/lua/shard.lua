@@ -1,4 +1,4 @@
--- The part that all scripts of a shard have in common: layouts, rows of members, rankings, refusals.
+-- The common part of all scripts of a shard: layouts, rows of members, rankings, refusals.
 --
 -- KEYS[1] is P..'m'; every key of the shard begins with P and is in the same slot:
 --   P m                     hash: ver, the definition version; now, the newest time seen; seq, the
@@ -23,10 +23,11 @@
 --   P h, hx, hs             the changes that the board keeps: see changes.lua
 --   P g, b:, and so on      on a board with a head: see head.lua
 --   P f                     stream that feeds the label replica: see feed.lua
--- In a scope the name of a window is `<window>\31<scope>`, and its keys and fields are made from that
--- name: wherever a comment speaks of a window, the same holds for the window in each scope.
--- For a rolling window <instance> is the parity of the step, for a refreshed one that of the number of
--- refreshes: at a boundary, or a refresh, two rankings swap roles without being written.
+-- In a scope the name of a window is `<window>\31<scope>`, and its keys and fields are made from
+-- that name. What comments say about a window is also true of the window in each scope. For a
+-- rolling window <instance> is the parity of the step; for a refreshed window it is the parity of
+-- the number of refreshes. So at a boundary, or a refresh, two rankings swap roles without being
+-- written.
 --
 -- A row is the words of a member: columns, tie stamp, exact `at` (the last two where the board needs
 -- them). In a window with decay (B.decays) the total is two words in place of the column. A stored row
@@ -36,9 +37,9 @@
 --   prefixed       text, 8 bytes a word, which sorts like the numbers, and for a rolling window the
 --                  newest step; the words that decide the order are put before the member in the
 --                  sorted set, where all scores are 0
--- Scripts work on rows in memory. A call reads everything it needs at once, and writes everything at its
--- end, so that nothing is half done and a member with many events costs as much as one with a single
--- event.
+-- Scripts work on rows in memory. A call first reads everything it needs, and writes everything at
+-- its end. So no call ends half done, and a member with many events costs as much as a member with
+-- a single event.
 local call, pack, unpack_word, sub, floor = redis.call, struct.pack, struct.unpack, string.sub, math.floor
 local P = sub(KEYS[1], 1, -2)          -- the prefix of all keys of the shard
 local A = cmsgpack.unpack(ARGV[1])     -- the argument of this call
@@ -52,8 +53,8 @@ local head = {}                        -- the functions of the layout with a hea
 
 local function text(number) return string.format('%.17g', number) end
 
--- On a board that is removed at some time, every key expires, also if no process is left to remove it: at
--- `gone`, in seconds. A key gets its expiry when it is made.
+-- If a board has a time of removal, every key expires then (`gone`, in seconds), even if no process
+-- is left to remove the board. A key gets its expiry when it is created.
 local gone = A.gone or B.gone
 if gone then
   local plain, dated = call, {}
@@ -129,7 +130,7 @@ local function subtract_cell(form, cell)
   return table.concat(parts)
 end
 
--- Returns the part of a form that members of the same rank have in common: the score.
+-- Returns the score in a form: the part that is equal for members of the same rank.
 local function score_of(ranked, form)
   if scored then
     local unit = units[columns]
@@ -172,8 +173,8 @@ end
 -- Returns the name of a window in the board's definition, without the scope.
 local function window_of(name) return string.match(name, '^[^\31]*') end
 
--- Returns the time before which a scope must have been last advanced to be stale: the last boundary, or
--- the last change of the board.
+-- Returns the last boundary, or the last change of the board if that is later. A scope is stale if
+-- it was last advanced before that time.
 local function stale_before(boundary)
   return math.max(boundary, tonumber(call('HGET', KEYS[1], 'since') or boundary))
 end
@@ -190,8 +191,8 @@ local function ranking(window, instance)
   return ranked
 end
 
--- Whether a ranking has the layout with a head. On a board that had a head before, the rankings made at that
--- time still have it.
+-- Returns whether a ranking has the layout with a head. On a board that had a head before, the
+-- rankings made at that time still have this layout.
 local function has_head(ranked)
   if B.head then return true end
   if not head.sizes then return false end
@@ -216,7 +217,8 @@ local function entry_of(ranked, form, member)
   return sub(form, 1, 8 * ranked.width) .. member
 end
 
--- Updates the distinct scores of a board with dense ranks: adds `by` to the number of members of each.
+-- Updates the distinct scores of a board with dense ranks: adds `by` to the number of members of
+-- each of these scores.
 local function update_distinct_scores(ranked, by)
   local names, rows, adds, drops, gone = {}, {}, {}, {}, {}
   for score, change in pairs(by) do
@@ -243,7 +245,7 @@ local function update_distinct_scores(ranked, by)
   send('ZADD', ranked.d, adds)
 end
 
--- Whether one text sorts before another in byte order.
+-- Returns whether one text sorts before another in byte order.
 local function precedes(one, other)
   for i = 1, math.min(#one, #other) do
     local a, b = string.byte(one, i), string.byte(other, i)
@@ -296,13 +298,14 @@ local function replace_forms(ranked, names, olds, news)
   if B.dense then update_distinct_scores(ranked, by) end
 end
 
--- Expiry: if the server's clock is used, the keys of a period expire by themselves once it is neither
--- read nor written. That holds only for rankings of calendar windows: all other keys are needed later, or
+-- Expiry: if the server's clock is used, the server removes the keys of a period that is no longer
+-- read or written. This applies only to rankings of calendar windows; all other keys are needed
 -- until the board is removed.
 
 local SLACK = 3600  -- seconds by which an expiry may differ from its due time
 
--- Returns when the keys of a ranking expire, in seconds: as `lives` or, without it, the definition says.
+-- Returns the time, in seconds, at which the keys of a ranking expire, by `lives` or else by the
+-- definition.
 local function expiry_of(window, instance, lives)
   local own = (lives or B.lives or {})[window_of(window)]
   local at = own and math.ceil((instance + own) / 1000)
@@ -310,7 +313,7 @@ local function expiry_of(window, instance, lives)
   return at
 end
 
--- Whether a key with this time to live has to be set to expire at another time.
+-- Returns whether the expiry of a key with this time to live has to be changed.
 local function differs(ttl, at)
   local left = at - floor(A.now / 1000)
   return ttl ~= -2 and left > 0 and (ttl < 0 or math.abs(ttl - left) > SLACK)
@@ -322,7 +325,7 @@ local function is_empty(ranked)
   return call('EXISTS', ranked.r) == 0
 end
 
--- Sets when the keys of a ranking expire.
+-- Sets the expiry of the keys of a ranking.
 local function expire(ranked, window, instance, lives)
   if has_head(ranked) then return end  -- see `head.expire`
   local at = expiry_of(window, instance, lives)
@@ -344,7 +347,8 @@ local function exact_rank(ranked, form, member)
   return call('ZLEXCOUNT', among, '-', '(' .. score_of(ranked, form))
 end
 
--- Returns the rank of a form; -1 for none. With a head it is the least one that the member can have.
+-- Returns the rank of a form, -1 for a member that is not ranked. In a ranking with a head it is
+-- the member's least possible rank.
 local function rank_of(ranked, form, member)
   if not form then return -1 end
   if has_head(ranked) then return head.locate(ranked, form, member).rank end
@@ -353,8 +357,9 @@ end
 
 -- Refusals
 
--- Returns nil if the caller's definition and times are current, else the reply that refuses the call.
--- `more` are rolling windows to check besides those of the argument: {name, running, scope}.
+-- Returns nil if the caller's definition and times are current, else the reply that refuses the
+-- call. `more` are further rolling windows to check besides those of the argument: {name, running,
+-- scope}.
 local function refusal(more)
   local rolling, fields = A.rolling or {}, {'ver', 'now'}
   for _, w in ipairs(more or {}) do rolling[#rolling + 1] = w end
@@ -377,8 +382,9 @@ local function refusal(more)
   return #stale_scopes > 0 and {'step_not_ready', stale_scopes} or nil
 end
 
--- Returns nil if the stored positions are those that the caller expects (A.follows: source, text, …, the
--- empty text for none), else the reply that refuses the call.
+-- Returns nil if the stored positions are those that the caller expects, else the reply that
+-- refuses the call. A.follows has them: source, text, …, where an empty text stands for no
+-- position.
 local function position_conflict()
   local follows = A.follows or {}
   for i = 1, #follows, 2 do

@@ -1,14 +1,16 @@
--- Shares of a hash or sorted set, so that no call blocks the server for long.
+-- Reads a hash or sorted set in shares, so that no call blocks the server for long.
 --
--- A cursor is '0:' at the beginning, then the server's own cursor, and '0' at the end. The server returns
--- a small (compact) collection whole, whatever COUNT is. It is then divided here in the order of the
--- names' digests (Lua compares texts by locale, and comparing bytes in Lua is slow), and the cursor is
--- '0:' and the last digest. If the collection has become a table since, the scan begins again. So a name
--- that is present all the time is returned at least once.
+-- A cursor is '0:' at the beginning, then the server's own cursor, and '0' at the end. The server
+-- returns a small (compact) collection whole, whatever COUNT is. Such a collection is divided here,
+-- in the order of the names' digests (Lua compares texts by locale, and comparing bytes in Lua is
+-- slow); the cursor is then '0:' and the last digest. If the server has meanwhile turned the
+-- collection into a table, the scan begins again. So a name that is present all the time is
+-- returned at least once.
 
 local function digest(name) return tonumber(sub(redis.sha1hex(name), 1, 12), 16) end
 
--- Returns the names of a SCAN reply, where every `stride`-th item is one, without repetitions.
+-- Returns the names in a SCAN reply without repetitions. Every `stride`-th item of the reply is a
+-- name.
 local function scanned_names(found, stride)
   local names, seen = {}, {}
   for i = 1, #found, stride do
@@ -25,8 +27,8 @@ local function weight_of(names, weigh)
   return weight
 end
 
--- Returns the names after a digest, at least one, as many as the limit of weight allows; then the next
--- cursor, and their weight.
+-- Returns as many names after a digest as the limit of weight allows, at least one; then the next
+-- cursor, and the weight of these names.
 local function names_after(names, last, limit, weigh)
   local digests, of = {}, {}
   for _, name in ipairs(names) do
@@ -48,9 +50,9 @@ local function names_after(names, last, limit, weigh)
   return part, '0', weight
 end
 
--- Returns names from a cursor on that weigh about as much as the limit, the next cursor, and their
--- weight. `weigh` returns the weight of a name; without it each weighs 1. Of a collection that is stored
--- as a table, about `many` names are returned, whatever they weigh.
+-- Returns names from a cursor on, with a total weight of about the limit, the next cursor, and the
+-- weight of these names. `weigh` returns the weight of a name; without it each name weighs 1. If
+-- the collection is stored as a table, about `many` names are returned, whatever their weight.
 local function scan_share(command, from, cursor, limit, many, weigh)
   local server_cursor, last = string.match(cursor, '^(%d+):?(%d*)$')
   local found = call(command, from, server_cursor, 'COUNT', text(many))
