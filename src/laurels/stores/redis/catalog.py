@@ -52,8 +52,8 @@ from .remote import (
 
 ATTEMPTS = 100
 AT_ONCE = 6
-"""How many calls a commit makes to refresh a window that it finds due; they suffice for a small
-board."""
+"""The most calls by which a write refreshes a due window. On a small board they complete the
+refresh."""
 MOST_DUE = 20
 """The most windows that one round of refreshes handles."""
 
@@ -68,18 +68,20 @@ class BoardCatalog:
         self.registry = registry
         self.clock = clock
         self.event_time = isinstance(clock, EventClock)
-        """Whether the time of a board is the latest `at` it has seen."""
+        """Whether the store uses event time, so that a board's time is the latest `at` of its
+        events."""
         registry.boards.event_time = self.event_time
         self.latest_ms = MIN_MS
-        """The newest time seen so far."""
+        """The latest time so far, which `now` never goes back behind."""
         self._complete_passes: dict[tuple[int, str], int] = {}
-        """The step in which the pass of a rolling window was found complete."""
+        """By board number and window: the step in which the pass was last found complete."""
         self._passes_due: dict[int, bool] = {}
-        """For boards that have or had a head, by number, whether passes over their rankings may be
-        due; a board with a head that is not listed may have some that another process began."""
+        """By board number, for boards that have or had a head: whether passes over their rankings
+        may be due. If a board with a head is missing here, passes may be due, since another process
+        may have begun some."""
         self._swept: dict[int, tuple[int, int]] = {}
-        """For each board the definition version and the boundary for which no stale scope is
-        left."""
+        """By board number: the definition version and the next boundary at the time when no stale
+        scope was left."""
 
     @property
     def boards(self) -> Boards:
@@ -88,7 +90,7 @@ class BoardCatalog:
     # Boards
 
     async def find_board(self, board: str) -> BoardState:
-        """Return the board of that name, reading the definitions again if it is unknown."""
+        """Return the board of that name. If it is unknown, first read the definitions again."""
         self.set_gone()
         if board not in self.boards.boards:
             await self.load()
@@ -101,13 +103,13 @@ class BoardCatalog:
         return changed
 
     def set_gone(self) -> None:
-        """Take the boards that are retained no longer out of this process's copy."""
+        """Remove the boards that are no longer retained from this process's copy."""
         if self.boards.next_removal_ms < MAX_MS:
             self.registry.set_gone(self.now())
 
     async def remove_gone(self) -> None:
-        """Remove the boards that are retained no longer, with their data, unless another process
-        has."""
+        """Remove the boards that are no longer retained from the server, with their data, unless
+        another process has already done it."""
         self.set_gone()
         if not self.registry.gone:
             return
@@ -134,8 +136,8 @@ class BoardCatalog:
             await self.registry.cleared(body)
 
     async def retry_outdated(self, board: str, action: Callable[[BoardState], Awaitable[T]]) -> T:
-        """Return the result of `action` for a board; while the index refuses this process's copy,
-        update it and call `action` again."""
+        """Return the result of `action` for a board. When the index refuses the call because this
+        process's copy is outdated, update the copy and call `action` again."""
         reread = False
         for _ in range(ATTEMPTS):
             self.set_gone()
@@ -161,13 +163,13 @@ class BoardCatalog:
     # Time
 
     def now(self) -> int:
-        """Return the time, never before the newest time seen."""
+        """Return the clock's time, or the latest time so far if that is later."""
         self.latest_ms = max(self.latest_ms, self.clock.now_ms())
         return self.latest_ms
 
     def time_of(self, state: BoardState) -> int:
-        """Return the current time of a board: in event time the latest `at` that it is known to
-        have seen."""
+        """Return the current time of a board. In event time this is the latest `at` that this
+        process knows of."""
         return state.now_ms if self.event_time else self.now()
 
     def _time_of_number(self, number: int) -> int:
@@ -175,7 +177,7 @@ class BoardCatalog:
         return self.latest_ms if state is None else self.time_of(state)
 
     def note_time(self, state: BoardState, now_ms: int) -> None:
-        """Note that a board has reached a time."""
+        """Record that a board has reached a time."""
         state.now_ms = max(state.now_ms, now_ms)
         self.latest_ms = max(self.latest_ms, now_ms)
         if isinstance(self.clock, EventClock):
@@ -203,7 +205,9 @@ class BoardCatalog:
         If the definition has changed meanwhile, read it again and return, so that the caller tries
         again."""
         try:
-            with ends_in(inf, anew=True):  # it makes progress as long as the server answers
+            with ends_in(
+                inf, anew=True
+            ):  # needs no time limit: it makes progress as long as the server answers
                 await self._advance(state, now_ms, refusal)
         except DefinitionOutdated:
             await self.reload_board(state)
@@ -216,7 +220,7 @@ class BoardCatalog:
         opened, due = opened_as(state), self.due_work(state, now_ms)
         if scopes and not await self.index.advance_scopes(opened, scopes, due, MOST, full=full):
             raise _not_ready(state)
-        if full:  # the empty ones of these are gone, and there may be many others
+        if full:  # a list had empty scopes; remove more of them in advance
             await self.index.sweep(opened, due, SHARE)
 
     def due_work(self, state: BoardState, now_ms: int) -> Due:
@@ -224,8 +228,8 @@ class BoardCatalog:
         return due_of(state.number, state.rules, state.floors, now_ms)
 
     async def work(self, limit: int) -> tuple[int, int]:
-        """Do a share of the work that is due; return what is left, and the milliseconds until more
-        work falls due."""
+        """Do a share of the due work. Return about how much is left, and the milliseconds until
+        more work falls due."""
         left = 0
         await self.remove_gone()
         for state in list(self.boards.boards.values()):
@@ -242,7 +246,7 @@ class BoardCatalog:
                 await self.reload_board(state)
             except (Unavailable, Closed, Forked):
                 raise
-            except LaurelsError:  # the error of one board does not delay others
+            except LaurelsError:  # an error of one board must not delay the others
                 continue
         refreshing = self.registry.refreshing
         left += await self._refresh_due_windows(AT_ONCE)
@@ -257,7 +261,7 @@ class BoardCatalog:
     # Refreshed windows
 
     def note_refresh_states(self, state: BoardState, refresh_states: RefreshStates) -> None:
-        """Note the refresh states of a board's windows."""
+        """Store the refresh states of a board's windows."""
         if state.rules.refreshed:
             self.registry.refreshing.note(state, refresh_states, self.time_of(state))
 
@@ -267,8 +271,9 @@ class BoardCatalog:
         before: Sequence[Mapping[str, Refreshed]],
         states: RefreshStates,
     ) -> None:
-        """Raise RefreshChanged if a refreshed window shows another refresh than `before`: in its
-        rankings of members or, if the board has a label replica, in those by a label."""
+        """Raise RefreshChanged if a refreshed window shows the result of another refresh than
+        `before`. This is checked for the rankings by a label if `states` has those of the label
+        replica, else for the rankings of members."""
         self.note_refresh_states(state, states)
         by = state.rules.has_label_replica and state.rules.shards in states
         for window in state.rules.refreshed:
@@ -278,14 +283,14 @@ class BoardCatalog:
                 raise RefreshChanged
 
     async def refresh_due_windows(self, *, paced: bool) -> None:
-        """Refresh the windows that are due, before the writer is answered. Of a large refresh only
-        a share is done, or nothing if a background task does it (`paced`)."""
+        """Refresh the windows that are due, before the writer is answered. Do only a share of a
+        large refresh, or nothing if a background task does it (`paced`)."""
         with suppress(LaurelsError):  # the work stays due
             await self._refresh_due_windows(0 if paced else 1)
 
     async def _refresh_due_windows(self, calls: int) -> int:
-        """Continue the refreshes that are due, large ones by `calls` calls; return about how many
-        members are left."""
+        """Continue the refreshes that are due, a large refresh by up to `calls` calls. Return about
+        how many members are left."""
         left = 0
         for place in self.registry.refreshing.due(self.now(), MOST_DUE, self._time_of_number):
             state = self.boards.find_by_number(place[0])
@@ -298,7 +303,7 @@ class BoardCatalog:
                 left += await self.retry_outdated(state.board.name, refresh)
             except (Unavailable, Closed, Forked):
                 raise
-            except LaurelsError:  # the error of one board does not delay others
+            except LaurelsError:  # an error of one board must not delay the others
                 continue
         return left
 
@@ -322,8 +327,8 @@ class BoardCatalog:
         return left
 
     async def _advance_passes(self, state: BoardState, now_ms: int, limit: int) -> int:
-        """Do a share of the passes of a board that are not known to be complete; return what is
-        left."""
+        """Do a share of those passes of a board that are not known to be complete. Return how many
+        members are left."""
         left = 0
         for window in state.rules.windows.values():
             roll = rolling_state(state.number, window, now_ms)
@@ -339,12 +344,12 @@ class BoardCatalog:
         return left
 
     def note_passes_due(self, state: BoardState) -> None:
-        """Note that a write has begun a pass over a ranking with a head."""
+        """Record that passes over rankings with a head are due."""
         self._passes_due[state.number] = True
 
     async def advance_head(self, state: BoardState, limit: int) -> int:
-        """Do a share of the passes over the rankings of a board that has or had a head, if they are
-        not known to be complete; return what is left."""
+        """Do a share of the passes over the rankings of a board that has or had a head, unless they
+        are known to be complete. Return how many members are left."""
         if not self._passes_due.get(state.number, state.rules.head > 0):
             return 0
         left = await self.index.advance_head(opened_as(state), limit)
@@ -352,8 +357,8 @@ class BoardCatalog:
         return left
 
     async def sweep(self, state: BoardState, now_ms: int, limit: int) -> int:
-        """Advance a share of the stale scopes, about `limit` members; return 0 if none are left
-        until the next boundary."""
+        """Advance some stale scopes, at a cost of about `limit` members. Return 0 if no stale scope
+        is left, else 1."""
         before = state.version, state.due_ms
         if not state.rules.scoped or self._swept.get(state.number) == before:
             return 0
@@ -363,8 +368,8 @@ class BoardCatalog:
         return 1
 
     async def feed(self, board: str) -> bool:
-        """Count in the rankings by a label what the shards of a board have counted; return False if
-        that did not finish."""
+        """Count in the rankings by a label all events that the shards of a board have counted.
+        Return False if some are left."""
 
         async def feed(state: BoardState) -> bool:
             return await self.index.feed(opened_as(state), self.time_of(state))
@@ -372,7 +377,7 @@ class BoardCatalog:
         return await self.retry_outdated(board, feed)
 
     async def pass_boundary(self, state: BoardState, now_ms: int) -> None:
-        """Do the work that the end of a period or step has made due for a board."""
+        """Do the work of a board that is due because a period or step has ended."""
         try:
             await self.rotate_step(state, now_ms)
             oldest_ms = oldest_stored(state.rules, state.floors, now_ms)
@@ -384,7 +389,8 @@ class BoardCatalog:
             await self.index.expire(opened_as(state), kept, now_ms)
             await self.index.forget(opened_as(state), now_ms)
             if state.rules.has_ended(now_ms) and state.rules.gone_ms < MAX_MS:
-                # A process that changed the board may have failed before it had set all of them.
+                # A process that changed the board may have failed before it had set the expiry of
+                # all keys.
                 await self.index.expire_all(opened_as(state), now_ms)
         except DefinitionOutdated:
             await self.reload_board(state)
@@ -392,7 +398,7 @@ class BoardCatalog:
 
 
 def opened_as(state: BoardState) -> Opened:
-    """Return the description of a board that index calls take."""
+    """Return the description of a board for calls of the index."""
     return Opened(state.number, state.version, state.rules)
 
 

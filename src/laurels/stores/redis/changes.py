@@ -1,4 +1,5 @@
-"""Read the changes of boards on an index server: those of all shards, as one sequence of pages."""
+"""Read the changes of boards on an index server, merged from all shards into one sequence of
+pages."""
 
 import asyncio
 import heapq
@@ -22,7 +23,8 @@ from .remote import ShardChanges
 from .retry import read_only
 
 _BEYOND = 2**53 - 1
-"""A sequence after that of any block, the greatest number that scripts represent exactly."""
+"""A sequence number above that of any block. It is the greatest number that scripts represent
+exactly."""
 
 
 class ChangeReader:
@@ -83,7 +85,7 @@ class ChangeReader:
 
 
 def _waiting(shard: ShardChanges, place: BlockPlace) -> int:
-    """Return the number of changes of a shard after a place that sinks send."""
+    """Return how many changes of a shard that sinks send come after a place."""
     for block in shard.blocks[:1]:
         if block.sequence == place.sequence:
             return shard.waiting - sent_before(block, start_of(block, place))

@@ -1,7 +1,8 @@
-"""Whole boards on an index server, read as pieces and written from them.
+"""Copies of whole boards from and to an index server. They are read as pieces, and written from
+pieces.
 
-An unfinished board has a number and keys, but no definition that processes find; a note of the
-server names it. Its definition is stored when it is complete.
+An unfinished board has a number and keys, but its definition is not among those that processes
+read. A note on the server names the board. Its definition is stored when the copy is complete.
 """
 
 from base64 import b64decode, b64encode
@@ -61,8 +62,8 @@ class _Unfinished(Struct, frozen=True):
 
 
 class ServerCopies:
-    """Implementation of `BoardCopies`; its methods are for threads other than that of the loop,
-    where `run` runs coroutines."""
+    """Implementation of `BoardCopies`. `run` runs a coroutine on the store's loop and waits; so the
+    methods are for other threads than that of the loop."""
 
     def __init__(
         self, catalog: BoardCatalog, contents: ServerContents, run: Callable[[Any], Any]
@@ -76,7 +77,7 @@ class ServerCopies:
         return CopyClock(self._catalog.event_time, self._catalog.now())
 
     def origin(self, board: str) -> Origin:
-        """Return the state of a board outside of its rankings, after advancing all of them."""
+        """Return the state of a board without its rankings, which are advanced first."""
         found: Origin = self._run(self._origin(board))
         return found
 
@@ -131,7 +132,7 @@ class ServerCopies:
         windows = state.rules.windows.values()
         rolls = [rolling_state(state.number, window, now_ms) for window in windows]
         positions = await catalog.index.positions(opened)
-        for source in positions:  # a copy would be level, and the lost writes forgotten
+        for source in positions:  # raises if shards differ: a copy would hide it
             await catalog.index.position(opened, source)
         return Origin(
             definition=state.board.to_json(),
@@ -161,7 +162,7 @@ class ServerCopies:
             return None
         number, _, origin = note.partition(":")
         if self._catalog.boards.find_by_number(int(number)) is not None:
-            # It was finished, and the process ended before it could remove the note.
+            # The copy was finished, but the process ended before it removed the note.
             await self._catalog.registry.clear_note(_key(board))
             return None
         return _Unfinished(int(number), decode_origin(b64decode(origin)))
@@ -182,7 +183,7 @@ class ServerCopies:
             await self._catalog.index.open(_Unfinished(number, origin).opened)
 
     async def _there(self, board: str) -> _Unfinished:
-        """Return the unfinished copy of a board. Raises CopyLost."""
+        """Return the unfinished copy of a board. Raises CopyLost if there is none."""
         if (found := await self._unfinished(board)) is None:
             raise CopyLost(f"there is no unfinished copy of {quoted(board)}")
         return found
@@ -221,7 +222,7 @@ class ServerCopies:
 
 
 def _key(board: str) -> str:
-    """Return the name of the note about an unfinished copy."""
+    """Return the key of the note about an unfinished copy."""
     return f"copy:{board}"
 
 

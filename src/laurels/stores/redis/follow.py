@@ -1,7 +1,7 @@
-"""Detect changes of boards for their watchers.
+"""Detect changes of boards for those who watch them.
 
-A write by another process increments the offset of its board, which is cheap to read. It is polled
-often while a board has watchers (`server.live`), and not at all without them.
+A write by any process increments the offset of its board, which is cheap to read. While a board is
+watched (`server.live`), its offset is polled often; otherwise it is not polled.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from .retry import read_only
 
 
 class Follower:
-    """The offsets of boards as last read."""
+    """Stores the last read offset of each board."""
 
     def __init__(self, catalog: BoardCatalog) -> None:
         self._catalog = catalog
@@ -22,8 +22,8 @@ class Follower:
 
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
         """Return a token that changes whenever the board's lists may have changed. It consists of
-        the board's number and offset, the end of the periods and steps that it was advanced for,
-        and whether that has passed. O(1). Raises UnknownBoard."""
+        the board's number and offset, the boundary up to which it was advanced, and whether that
+        boundary has passed. O(1). Raises UnknownBoard."""
         self._catalog.set_gone()
         state = self._catalog.boards.named(board)
         offset = self._offsets.get(state.number, -1)

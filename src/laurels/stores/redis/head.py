@@ -1,4 +1,4 @@
-"""Which boards with a head an index server can store."""
+"""Check whether an index server can store a board with a head."""
 
 from laurels.errors import BoardInvalid
 from laurels.model.board import Board
@@ -15,6 +15,6 @@ def ensure_head_layout(board: Board) -> None:
         )
     if rules.changes_ms:
         raise BoardInvalid(
-            "expected a board without changes where it has a head on an index server: leave out "
+            "expected a board with a head or with changes on an index server, got both: leave out "
             "one of the two"
         )

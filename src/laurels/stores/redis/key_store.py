@@ -1,4 +1,4 @@
-"""The keys of a service stored on an index server, shared by all of the service's processes."""
+"""The keys of a service, stored on an index server and shared by all processes of the service."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _ATTEMPTS = 20
 
 
 class ServerKeyStore:
-    """Implementation of `KeyStore`. The plain methods are for threads other than that of the
+    """Implementation of `KeyStore`. The synchronous methods are for threads other than that of the
     connection's loop, the coroutines for the loop itself. `run` runs a coroutine on the loop and
     waits for it; `new_version` returns a different text each time."""
 
@@ -38,8 +38,8 @@ class ServerKeyStore:
         return stored.version, _key_set(stored)
 
     async def version(self) -> str | None:
-        """Return a version that changes with every change of the keys; None before the first
-        key."""
+        """Return a version that changes whenever the keys change, None if no keys were ever
+        stored."""
         return await self._keys.version()
 
     def change(self, edit: Edit) -> KeySet:
@@ -72,7 +72,7 @@ class ServerKeyStore:
         return needed
 
     def set_needs_keys(self) -> None:
-        """Do nothing: the step that stores the first change of keys records it."""
+        """Do nothing: `replace` records it with the first change of the keys."""
 
     def last_used(self) -> Mapping[str, int]:
         used: Mapping[str, int] = self._run(self._keys.last_used())
@@ -91,7 +91,8 @@ def _key_set(stored: StoredKeys) -> KeySet:
 
 
 def _key(encoded: bytes) -> Key | None:
-    """Decode a stored key; None for one that this version cannot read, so that it is refused."""
+    """Decode a stored key. Return None if this version cannot read it; then the key is not
+    accepted."""
     try:
         return msgspec.json.decode(encoded, type=Key)
     except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""The protocol of storing a service's keys on the index server, where all processes share them."""
+"""The protocol for storing a service's keys on an index server, where all processes share them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -7,8 +7,8 @@ from msgspec import Struct
 
 
 class StoredKeys(Struct, frozen=True):
-    """Everything that is stored about keys, read in one step; `version` changes with every change
-    and is None before the first."""
+    """The stored keys and signing secrets, read in one step. `version` changes whenever they
+    change; it is None if none were ever stored."""
 
     version: str | None
     signing: bytes | None
@@ -16,10 +16,10 @@ class StoredKeys(Struct, frozen=True):
 
 
 class ServerKeys(Protocol):
-    """Keys by name, as bytes, and the secrets that tokens are signed with."""
+    """Stores keys by name, as bytes, and the secrets for signing tokens."""
 
     async def load(self) -> StoredKeys:
-        """Return everything that is stored."""
+        """Return the stored keys and secrets."""
 
     async def version(self) -> str | None:
         """Return the stored version."""
@@ -32,17 +32,17 @@ class ServerKeys(Protocol):
         put: Mapping[str, bytes],
         remove: Sequence[str],
     ) -> bool:
-        """Store and remove keys in one step if the version still is `old_version`, and record that
-        the boards need keys. Return whether that was done."""
+        """Store and remove keys in one step if the version is still `old_version`, and record that
+        the boards need keys. Return False if the version has changed."""
 
     async def needs_keys(self) -> bool:
-        """Return whether the boards ever had a key."""
+        """Return whether any key was ever stored."""
 
     async def last_used(self) -> Mapping[str, int]:
-        """Return when keys were last used, by their ids."""
+        """Return the time of each key's last use in milliseconds, by the key's id."""
 
     async def store_last_used(self, used_ms: Mapping[str, int]) -> None:
-        """Store when keys were last used; the times of other keys stay."""
+        """Store the time of last use of some keys; the times of other keys stay."""
 
     async def forget_last_used(self, key_id: str) -> None:
-        """Remove the time when a key was last used."""
+        """Remove the time of a key's last use."""

@@ -32,7 +32,7 @@ class _CachedBoard(Struct, frozen=True):
 
 
 class QueryRunner:
-    """Answers queries by reads from the index."""
+    """Answers queries by reading from the index."""
 
     def __init__(self, catalog: BoardCatalog) -> None:
         self._catalog = catalog
@@ -65,7 +65,7 @@ class QueryRunner:
 
     def _cached_board(self, state: BoardState, now_ms: int) -> _CachedBoard:
         """Return the cached description of a board. It is computed again when the board is
-        redefined or a boundary passes; here time never goes back."""
+        redefined or a boundary passes; time never goes back here."""
         cached = self._cached.get(state.number)
         if cached is None or not cached.is_valid(state, now_ms):
             if len(self._cached) > len(self._catalog.boards.boards):  # some boards were deleted

@@ -1,9 +1,10 @@
-"""The refreshed windows this process knows of, and when to refresh them.
+"""The refreshed windows that this process knows, and when to refresh them.
 
 Every call that counts, reads or refreshes also returns the refresh states of its board. So a
-process knows when the boards that it works with are due. It checks the others once per interval, in
-case the process that wrote to them has ended. The server decides whether a window is due, since any
-other process may have refreshed it, or have begun to.
+process knows when the windows of the boards that it uses are due. It checks the windows of other
+boards once per interval, in case the process that wrote to them has ended. Whether a window is
+really due is decided by the server, since another process may have refreshed it already, or be
+doing so.
 """
 
 import heapq
@@ -23,8 +24,9 @@ Place = tuple[int, str]
 class Refreshing:
     """The refresh states of all boards, and when each window is due.
 
-    An entry of the queue whose time differs from the window's time in `_due` is outdated and
-    skipped. `_large` are windows whose refresh a commit has begun but not completed.
+    If the time of an entry in the queue differs from the window's time in `_due`, the entry is
+    outdated and skipped. `_large` has the windows for which a write has begun a refresh but not
+    completed it.
     """
 
     def __init__(self) -> None:
@@ -34,12 +36,12 @@ class Refreshing:
         self._large: set[Place] = set()
 
     def watch(self, state: BoardState) -> None:
-        """Schedule a first check of the windows of a board that is new to this process."""
+        """Schedule a check of the windows of a board that is new to this process."""
         for window in state.rules.refreshed:
             self._put((state.number, window), MIN_MS)
 
     def note(self, state: BoardState, refresh_states: RefreshStates, now_ms: int) -> None:
-        """Note the refresh states of windows; states older than the known ones are ignored."""
+        """Store refresh states of windows, except those that are older than the stored ones."""
         for shard, windows in refresh_states.items():
             for name, refresh_state in windows.items():
                 own = self._refresh_states.setdefault((state.number, name), {})
@@ -60,7 +62,8 @@ class Refreshing:
             self._large.discard(place)
 
     def next_ms(self) -> int:
-        """Return when the next window has to be checked, MAX_MS if there is none."""
+        """Return the time at which the next window has to be checked, MAX_MS if there are no
+        windows."""
         while self._queue and self._is_stale(self._queue[0]):
             heapq.heappop(self._queue)
         return self._queue[0][0] if self._queue else MAX_MS
@@ -68,9 +71,9 @@ class Refreshing:
     def due(
         self, now_ms: int, most: int, time_of: Callable[[int], int] | None = None
     ) -> list[Place]:
-        """Return at most `most` windows to check now, the longest due first. They stay due until
-        another refresh state is noted. `time_of` returns the time of a board by its number, if that
-        may be less than `now_ms`."""
+        """Return up to `most` windows to check now, ordered by the time since which they are due.
+        They stay due until another refresh state is noted. `time_of` returns a board's time by its
+        number; it is needed if that time may be less than `now_ms`."""
         found: list[tuple[int, int, str]] = []
         early: list[tuple[int, int, str]] = []
         while len(found) < most and self.next_ms() <= now_ms:
@@ -82,12 +85,12 @@ class Refreshing:
         return list(dict.fromkeys(entry[1:] for entry in found))
 
     def is_due(self, place: Place, now_ms: int) -> bool:
-        """Return whether a window is due by the refresh states known here."""
+        """Return whether a window is due according to the stored refresh states."""
         return self._due.get(place, MAX_MS) <= now_ms
 
     def interval_ms(self, boards: Boards) -> int:
-        """Return the shortest refresh interval of the windows whose refresh a commit has begun but
-        not completed; MAX_MS if there are none."""
+        """Return the shortest refresh interval of the windows for which a write has begun a refresh
+        but not completed it; MAX_MS if there are none."""
         states = [(boards.find_by_number(number), window) for number, window in self._large]
         found = [
             state.rules.refreshed[window].interval_ms
@@ -97,11 +100,11 @@ class Refreshing:
         return min(found, default=MAX_MS)
 
     def is_large(self, place: Place) -> bool:
-        """Return whether a commit has begun a refresh of the window but not completed it."""
+        """Return whether a write has begun a refresh of the window but not completed it."""
         return place in self._large
 
     def note_progress(self, place: Place, left: int) -> None:
-        """Note how many members a refresh has left."""
+        """Record how many members a refresh still has to process."""
         if left:
             self._large.add(place)
         else:
@@ -119,8 +122,8 @@ class Refreshing:
 def refreshed_of(
     state: BoardState, states: Mapping[int, RefreshState], *, by: bool = False
 ) -> Refreshed:
-    """Combine the refresh states of a board's shards. With `by`, use the state of its label replica
-    instead."""
+    """Combine the refresh states of a board's shards. With `by`, return the state of its label
+    replica instead."""
     count = state.rules.shards
     shards = [count] if by else range(count)
     return of_shards([states.get(shard, RefreshState()) for shard in shards])

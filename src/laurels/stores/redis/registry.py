@@ -17,20 +17,20 @@ class Definitions(Protocol):
     """Board definitions by name on a server, as bytes that are replaced by compare-and-swap."""
 
     async def load(self) -> tuple[dict[str, bytes], int]:
-        """Return all definitions, and the number that the next board gets."""
+        """Return all definitions, and the number of the next board."""
 
     async def put(
         self, name: str, old: bytes | None, new: bytes | None, number: int | None
     ) -> bool:
-        """Replace a definition if it still is `old` (None: it does not exist) and, with a `number`,
-        if that still is the number of the next board, which is then incremented. Return whether it
-        was replaced."""
+        """Replace a definition if it is still `old` (None: it does not exist). With a `number`,
+        this must also still be the number of the next board, which is then incremented. Return
+        whether the definition was replaced."""
 
     async def deleted(self) -> list[bytes]:
         """Return the definitions of deleted boards whose rankings may still exist."""
 
     async def cleared(self, body: bytes) -> None:
-        """Note that nothing is left of a deleted board."""
+        """Remove a deleted board from the list of `deleted`, as all its keys were removed."""
 
     async def note(self, key: str) -> str | None:
         """Return the note stored under `key`, such as the name of the clock, or None."""
@@ -42,11 +42,12 @@ class Definitions(Protocol):
         """Remove a note."""
 
     async def take_number(self) -> int:
-        """Return a number for a board that no other gets."""
+        """Return a number for a new board. Each number is returned once."""
 
 
 class Registry:
-    """This process's copy of the boards' definitions, and changes of the shared ones."""
+    """This process's copy of the boards' definitions, with methods that change the shared
+    definitions."""
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
@@ -54,7 +55,7 @@ class Registry:
         self._loading = asyncio.Lock()
         self.boards = Boards()
         self.gone: dict[str, BoardState] = {}
-        """The boards, by name, that are retained no longer and are still to be removed."""
+        """By name: the boards that are no longer retained and that still have to be removed."""
         self.refreshing = Refreshing()
 
     @read_only
@@ -64,13 +65,13 @@ class Registry:
 
     @read_only
     async def load(self) -> bool:
-        """Read the definitions; return whether any has changed since they were last read. Reads are
-        made one at a time, so that an older result never replaces a newer one."""
+        """Read the definitions; return whether any has changed since they were last read. There is
+        only one read at a time, so that an older result never replaces a newer one."""
         async with self._loading:
             return await self._load()
 
     async def deleted(self) -> list[tuple[bytes, Opened]]:
-        """Return deleted boards whose rankings may still exist, each with the argument for
+        """Return the deleted boards whose rankings may still exist, each with its argument for
         `cleared`."""
         found = []
         for body in await self._definitions.deleted():
@@ -80,12 +81,12 @@ class Registry:
         return found
 
     async def cleared(self, body: bytes) -> None:
-        """Note that nothing is left of a deleted board."""
+        """Remove a deleted board from the list of `deleted`, as all its keys were removed."""
         await self._definitions.cleared(body)
 
     def set_gone(self, now_ms: int) -> None:
-        """Take the boards that are retained no longer at `now_ms` out of this process's copy, so
-        that nobody finds them. O(1) if there are none."""
+        """Move the boards that are no longer retained at `now_ms` from this process's copy to
+        `gone`, so that no call finds them. O(1) if there are none."""
         for state in self.boards.take_gone(now_ms):
             self.boards.forget(state.number)
             self.refreshing.forget(state.number)
@@ -120,7 +121,8 @@ class Registry:
         return state
 
     async def create(self, record: BoardRecord, name: str) -> bool:
-        """Add a board with the number in its record; return False if another process was first."""
+        """Add a board with the number in its record. Return False if another process has taken the
+        name or the number."""
         return await self._put(name, None, encode(record), record.number)
 
     async def adopt(self, record: BoardRecord, name: str) -> bool:
@@ -128,7 +130,7 @@ class Registry:
         return await self._put(name, None, encode(record), None)
 
     async def note(self, key: str) -> str | None:
-        """Return a note, None without one."""
+        """Return the note stored under `key`, or None."""
         return await self._definitions.note(key)
 
     async def first_note(self, key: str, value: str) -> str:
@@ -140,12 +142,12 @@ class Registry:
         await self._definitions.clear_note(key)
 
     async def take_number(self) -> int:
-        """Return a number for a board that no other gets."""
+        """Return a number for a new board. Each number is returned once."""
         return await self._definitions.take_number()
 
     async def change(self, state: BoardState, record: BoardRecord) -> bool:
-        """Replace the definition in this process's copy by a changed one; return False if the copy
-        is outdated."""
+        """Replace a board's definition on the server by a changed one. Return False if this
+        process's copy is outdated."""
         name = state.board.name
         return await self._put(name, self._read[name], encode(record), None)
 

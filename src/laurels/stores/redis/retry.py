@@ -1,11 +1,11 @@
 """Repeat calls whose outcome is unknown.
 
 A call whose connection is lost, or that is not answered in time, may or may not have been carried
-out. It is repeated under the same id (`CallId`): if it was carried out, the index returns the first
-answer again and counts nothing. If the outcome is still unknown after that, the error says that the
-write may have counted; it is then safe to repeat only if its events have ids.
+out. It is repeated with the same id (`CallId`): if it was carried out, the index returns the first
+answer again and counts nothing. If the outcome is still unknown after the repeats, the error says
+that the write may have counted; the caller may then repeat it safely only if its events have ids.
 
-A call that was certainly not carried out is not repeated here: the caller may do that.
+A call that was certainly not carried out is not repeated here, but the caller may repeat it.
 """
 
 import asyncio
@@ -21,30 +21,31 @@ from laurels.errors.index_server import IndexUnavailable
 from .remote import CallId
 
 REPEATS_SECONDS = 2.5
-"""How long after its first attempt a call may be repeated; `deadline` bounds the whole verb."""
+"""How long after its first attempt a call may be repeated. The whole verb is bounded by
+`deadline`."""
 PAUSES = (0.05, 0.1, 0.2, 0.4)
-"""Seconds before each repeat; the last one is used for all further repeats."""
+"""The pauses before the repeats, in seconds; the last pause is used for all further repeats."""
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
 class Calls:
-    """Makes the ids of a process's calls, which are unique because of its `token`."""
+    """Makes the ids of a process's calls. They are unique because of its `token`."""
 
     def __init__(self, token: str) -> None:
         self._token = token
         self._numbers: dict[int, int] = {}
 
     def next(self, board: int) -> "Attempts":
-        """Return the attempts for the next call for a board. Calls for a board are made one after
-        the other, since the index remembers only the last one."""
+        """Return the attempts for the next call for a board. The calls for a board have to be made
+        one after the other, since the index remembers only the last one."""
         number = self._numbers[board] = self._numbers.get(board, 0) + 1
         return Attempts(CallId(self._token, number))
 
 
 class Attempts:
-    """The attempts to make one call, all under the same id, even if it is planned again."""
+    """The attempts to make one call, all with the same id, even if the call is planned again."""
 
     def __init__(self, id: CallId) -> None:
         self._id = id
@@ -53,9 +54,9 @@ class Attempts:
         self._latest: float | None = None
 
     async def answer(self, make: Callable[..., Awaitable[T]]) -> T:
-        """Return the result of `make(call=id)`, repeated while its outcome is unknown.
+        """Return the result of `make(call=id)`, which is repeated while its outcome is unknown.
 
-        Raises the errors of the call; IndexUnavailable says whether any attempt may have applied.
+        Raises the errors of the call. IndexUnavailable says whether any attempt may have counted.
         """
         loop = asyncio.get_running_loop()
         if self._latest is None:
@@ -73,8 +74,8 @@ class Attempts:
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Make errors raised inside say that an attempt may have applied, if one may have; raise
-        PartlyCounted if a part certainly has."""
+        """If an attempt may have counted, make errors raised inside say so. If a part has certainly
+        counted, raise PartlyCounted instead."""
         try:
             yield
         except LaurelsError as error:
@@ -87,8 +88,8 @@ class Attempts:
 
 @contextmanager
 def after(*, counted: bool) -> Iterator[None]:
-    """If `counted`, make errors raised inside say that the write may have counted, since a part of
-    it has."""
+    """If `counted`, a part of the write has counted: make errors raised inside say that the write
+    may have counted."""
     try:
         yield
     except LaurelsError as error:
@@ -115,8 +116,8 @@ def read_only(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, A
 
 
 def _raise_doubtful(error: LaurelsError, addition: str = "") -> NoReturn:
-    """Raise the same error, now for a write that may have counted, without making an error its own
-    cause."""
+    """Raise the same error, changed to say that the write may have counted. The error never becomes
+    its own cause."""
     if isinstance(error, IndexUnavailable):
         error.may_have_applied = True
         error.what += addition

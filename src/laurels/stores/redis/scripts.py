@@ -1,10 +1,10 @@
-"""Scripts that run on the server."""
+"""A script that runs on the server."""
 
 from msgspec import Struct
 
 
 class Script(Struct, frozen=True):
-    """A script, and the digest by which the server knows it."""
+    """The source of a Lua script, and the digest by which the server finds it."""
 
     name: str
     source: str

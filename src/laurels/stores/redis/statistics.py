@@ -27,20 +27,20 @@ from .changes import ChangeReader
 from .retry import read_only
 
 MEASURED = 10
-"""How many scopes of the same labels are sampled to estimate the memory of all of them."""
+"""How many scopes of a form are sampled to estimate the memory of all its scopes."""
 
 BOARDS_SHOWN = 1_000
-"""The most boards whose changes have figures in the metrics of a service."""
+"""The most boards for which the metrics of a service show lost and unsent changes."""
 
 AT_ONCE = 16
-"""The number of boards whose changes are counted at the same time."""
+"""The number of boards for which unsent changes are counted at the same time."""
 
 NAMED = 5
-"""The most boards that a sentence of a check names."""
+"""The most boards that a sentence in the report of a check names."""
 
 
 class BoardStatistics:
-    """Computes figures and checks over everything in the index, while other calls continue."""
+    """Computes statistics and checks of all boards in the index, while other calls continue."""
 
     def __init__(self, catalog: BoardCatalog) -> None:
         self._catalog = catalog
@@ -48,7 +48,7 @@ class BoardStatistics:
 
     @read_only
     async def of_board(self, board: str) -> BoardStats:
-        """Return the figures of a board."""
+        """Return the statistics of a board."""
         return await self._catalog.retry_outdated(board, self._board_stats)
 
     async def _board_stats(self, state: BoardState) -> BoardStats:
@@ -105,8 +105,9 @@ class BoardStatistics:
         return most
 
     async def _scopes(self, state: BoardState, now_ms: int) -> tuple[dict[str, int], int]:
-        """Return the number of scopes of each form, including empty ones that no sweep has removed
-        yet; and about how much memory their rankings and the rankings by a label take."""
+        """Return the number of scopes of each form, including empty scopes that no sweep has
+        removed yet, and the approximate memory, in bytes, of their rankings and of the rankings by
+        a label."""
         opened, counts = opened_as(state), dict[str, int]()
         by_label = {place.name for place in state.rules.places if place.by}
         nbytes = sum([await self._nbytes(state, scope, now_ms) for scope in by_label])
@@ -132,9 +133,9 @@ class BoardStatistics:
     async def of_changes(
         self, is_visible: Callable[[str], bool] | None
     ) -> list[tuple[str, int, float]]:
-        """Return how many changes each board has lost, and which share of its `changes_max` its
-        slowest registered sink has not sent; of the boards that this process knows to keep changes
-        and that the caller may see, up to BOARDS_SHOWN of them."""
+        """Return for each board its name, how many changes it has lost, and its unsent changes as a
+        fraction of `changes_max`, those of its slowest registered sink. The boards are those that
+        keep changes and that `is_visible` accepts, up to BOARDS_SHOWN of them."""
         names = [
             name
             for name in self._board_names()
@@ -160,7 +161,7 @@ class BoardStatistics:
 
     @read_only
     async def of_all(self) -> Stats:
-        """Return the figures of all boards."""
+        """Return the statistics of all boards."""
         await self._catalog.load()
         boards = [
             await self._catalog.retry_outdated(name, self._board_stats)

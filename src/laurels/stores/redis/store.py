@@ -1,9 +1,9 @@
 """The store on an index server: boards on a Redis or Valkey server that several processes share.
 
-Its coroutines run on one event loop, the caller's or one in a thread (`loop`); the synchronous
-methods are for other threads. A write is accepted as in every store, planned from this process's
-copy of the definitions, and carried out by one call. If the server refuses the plan as outdated,
-the write is planned again.
+Its coroutines run on one event loop, either the caller's or one in a thread (`loop`); the
+synchronous methods are for other threads. A write is accepted as in every store, planned from this
+process's copy of the definitions, and carried out by a call. If the server refuses the plan as
+outdated, the write is planned again.
 """
 
 import asyncio
@@ -62,8 +62,8 @@ T = TypeVar("T")
 def is_newer(
     state: BoardState, events: Sequence[Any], window: str | None, scope: Sequence[str] | None
 ) -> bool:
-    """Return whether events name a window, label or scope that the board does not have in this
-    process's copy: another process may have added it."""
+    """Return whether events name a window, label or scope that this process's copy of the board
+    does not have. Another process may have added it."""
     rules = state.rules
     try:
         window_named(rules, window)
@@ -77,7 +77,8 @@ def is_newer(
 
 
 def _labels_of(event: Any) -> Any:
-    """Return the labels of an event, None if they are not a dict; a tuple has at least 5 items."""
+    """Return the labels of an event, None if they are not a dict. An event that is a tuple must
+    have at least 5 items."""
     if type(event) is tuple:
         labels = event[4]
     else:
@@ -88,8 +89,8 @@ def _labels_of(event: Any) -> Any:
 class RedisStore(Paced):
     """The store of boards on an index server.
 
-    `keys` are the keys of a service over it; `risks` are sentences about how the server may lose
-    counted events.
+    `keys` stores the keys of a service that serves this store; `risks` are sentences that say how
+    the server may lose counted events.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class RedisStore(Paced):
 
     @property
     def paced(self) -> bool:
-        """Whether a background task does the work that falls due; otherwise submissions do it."""
+        """Whether a background task does the due work; otherwise submissions do it."""
         return self._writer.paced
 
     @paced.setter
@@ -161,7 +162,7 @@ class RedisStore(Paced):
         return answer
 
     def cached_view(self, _board: str, _window: str | None, _look: Callable[..., T]) -> T | None:
-        """Return None: no view of a ranking on an index server is cached."""
+        """Return None, since no view of a ranking on an index server is cached."""
         return None
 
     def write(self, command: Command[T]) -> T:
@@ -183,17 +184,17 @@ class RedisStore(Paced):
         return self._catalog.boards.named(board)
 
     def newest(self, board: str) -> BoardState:
-        """Return the board of that name as the server has it now, including changes by other
-        processes."""
+        """Return the current state of the board of that name on the server, including changes by
+        other processes."""
         self.run(self._catalog.load())
         return self._catalog.boards.named(board)
 
     def definition(self, name: str) -> Board:
-        """Return the definition of a board as the server has it now."""
+        """Return the current definition of a board on the server."""
         return self.newest(name).board
 
     def definitions(self) -> list[Board]:
-        """Return all definitions as the server has them now, in the order of their names."""
+        """Return all current definitions on the server, in the order of their names."""
         self.run(self._catalog.load())
         boards = self._catalog.boards.boards
         return [boards[name].board for name in sorted(boards)]
@@ -215,8 +216,8 @@ class RedisStore(Paced):
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
-        """Return a page of changes after a cursor; with `initial` first of all current entries,
-        then of the changes after these."""
+        """Return a page of changes after a cursor. With `initial`, the first pages have all current
+        entries, the next ones the changes after these."""
         page: ChangePage = self.run(self.changes_async(board, after, limit, initial=initial))
         return page
 
@@ -254,12 +255,12 @@ class RedisStore(Paced):
         return await self._catalog.retry_outdated(board, read)
 
     def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
-        """Return the figures of a board."""
+        """Return the statistics of a board."""
         found: BoardStats = self.run(self._statistics.of_board(board))
         return found
 
     def stats(self) -> Stats:
-        """Return the figures of all boards."""
+        """Return the statistics of all boards."""
         found: Stats = self.run(self._statistics.of_all())
         return found
 
@@ -282,13 +283,13 @@ class RedisStore(Paced):
         return page_of(self.audit_log, about(board), before, limit)
 
     def work(self, limit: int) -> tuple[int, int]:
-        """Do a share of the work that is due; return what is left, and the milliseconds until more
-        work falls due."""
+        """Do a share of the due work. Return about how much is left, and the milliseconds until
+        more work falls due."""
         done: tuple[int, int] = self.run(self._catalog.work(limit))
         return done
 
     def pace(self, limit: int) -> tuple[int, int]:
-        """Return how much work is left and when more falls due; see `Paced.pace`."""
+        """Do a share of the due work; see `Paced.pace`."""
         return self.work(limit)
 
     def ensure_usable(self) -> None:
@@ -299,14 +300,14 @@ class RedisStore(Paced):
             raise Closed(self._ended)
 
     def close(self) -> None:
-        """Carry out all queued writes and close the connection; idempotent."""
+        """Carry out all queued writes and close the connection. A second call does nothing."""
         if self._ended is None:
             self.run(self._finish())
             for action in self._on_close:
                 action()
 
     def on_close(self, action: Callable[[], None]) -> None:
-        """Call `action` when this store is closed, after the connection is."""
+        """Call `action` when this store is closed, after its connection was closed."""
         self._on_close.append(action)
 
     async def _finish(self) -> None:
@@ -320,8 +321,8 @@ class RedisStore(Paced):
     # For a service over this store
 
     async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
-        """Return how many boards this process knows, whether the server answers, and what boards
-        that keep changes have lost or are about to. Figures that the server would have to add up
+        """Return the number of boards that this process knows, whether the server answers, and for
+        boards that keep changes the numbers of lost and unsent changes. More expensive statistics
         are in `stats`."""
         count = len(self._catalog.boards.boards)
         try:
@@ -339,8 +340,8 @@ class RedisStore(Paced):
         )
 
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
-        """Call `observer` after each call that counts, with the number of writes gathered in it and
-        the seconds it took by `clock`."""
+        """Call `observer` after each write that the store has carried out, with the number of
+        events in it and the seconds it took by `clock`."""
         self._queues.observed = observer, clock
 
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
@@ -354,13 +355,14 @@ class RedisStore(Paced):
         await self._follower.poll(boards)
 
     def clock_status(self) -> ClockStatus:
-        """Return how this process's time relates to the clock of the index server."""
+        """Return this process's time, and its difference from the clock of the index server."""
         self.ensure_usable()
         return clock_status(self._clock, self._catalog.latest_ms)
 
     def accept_clock(self) -> ClockStatus:
-        """Make all processes follow the clock of the index server, however far it has leapt: this
-        one at once, the others when they next sample it, within some seconds."""
+        """Make all processes accept the current clock of the index server, even if it has leapt
+        far. This process accepts it at once, the others within some seconds, when they next sample
+        it."""
         accept_clock(self._clock)
         if isinstance(self._clock, SharedSource):
             self.run(self._clock.announce_acceptance())
@@ -374,7 +376,7 @@ class RedisStore(Paced):
     # On the loop
 
     async def newest_async(self, board: str) -> BoardState:
-        """Return the board as the server has it now; see `newest`."""
+        """Return the current state of a board on the server; see `newest`."""
         self.ensure_usable()
         await self._catalog.load()
         return self._catalog.boards.named(board)
@@ -427,18 +429,20 @@ class RedisStore(Paced):
     async def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> tuple[Receipts, int]:
-        """Submit an event; return the receipts of its submission, and its index there. Writes for
-        one board are joined when they are sent."""
+        """Submit an event. Return the receipts of the write in which it was sent, and its index
+        among them."""
         command = SubmitMany(board, [event], window, ranks=True, scope=scope)
         return await self.commit_async(await self._to_write(command)), 0
 
     async def _to_write(self, command: Command[Any]) -> FoldedWrite:
-        """Check a command and turn it into a write; if it names something unknown here, read the
-        board's definition again first."""
+        """Turn a command into a write, validated as far as possible. If the command names something
+        that this process's copy of the board does not have, read the definition again first."""
         if isinstance(command, Submit):
             await self._find_labels(command.board, [command.event], command)
         elif isinstance(command, SubmitMany):
-            events = batch_list(command.events)  # read it only once: it may be an iterator
+            events = batch_list(
+                command.events
+            )  # made a list, since an iterator could be read only once
             await self._find_labels(command.board, events, command)
             command = replace(command, events=events)
         elif isinstance(command, SetData | RemoveMember):

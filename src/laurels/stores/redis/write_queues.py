@@ -1,7 +1,8 @@
-"""Queue writes: those for one board that arrive during a call are sent together in the next one.
+"""Queue writes. The writes for a board that arrive during a call are sent together in the next
+call.
 
-There is no timer: a lone write is sent at once, and the more writes there are, the more of them
-each call carries. Boards do not wait for each other."""
+There is no timer: a single write is sent at once, and the more writes arrive, the more of them are
+sent in each call. Boards do not wait for each other."""
 
 import asyncio
 from collections import deque
@@ -26,11 +27,11 @@ class WriteQueues:
         self._carry_out = carry_out
         self._queues: dict[int, deque[Ticket]] = {}
         self._arrived: dict[int, deque[float]] = {}
-        """When each write in a queue arrived."""
+        """By board number: the time at which each write in the queue arrived."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
-        """An observer of calls, which gets the number of writes and the seconds taken, and its
-        clock."""
+        """A function that is called after each write with the number of its events and the seconds
+        it took, and the clock for that."""
 
     async def write(self, write: FoldedWrite) -> Any:
         """Carry out a write and return its result; raise the error that refused it."""
@@ -54,8 +55,8 @@ class WriteQueues:
             await asyncio.wait(self._tasks)
 
     async def _drain(self, number: int) -> None:
-        """Carry out the writes of a queue. For a write that waited while the index did not answer,
-        that wait counts towards its time limit."""
+        """Carry out the writes of a queue. The time that a write waited counts towards its time
+        limit, but only from the index's last answer on."""
         queue, arrived = self._queues[number], self._arrived[number]
         loop = asyncio.get_running_loop()
         answered = loop.time()
@@ -69,8 +70,8 @@ class WriteQueues:
         del self._queues[number], self._arrived[number]
 
     async def _settle(self, tickets: list[Ticket], write: FoldedWrite) -> bool:
-        """Carry out a write, and pass each write that is joined in it its own result or error.
-        Return whether the index answered."""
+        """Carry out a write, and settle each ticket that is joined in it with its own result or
+        error. Return whether the index answered."""
         answered = True
         began = 0.0 if self.observed is None else self.observed[1]()
         try:
@@ -89,7 +90,7 @@ class WriteQueues:
 
 
 def _error_for(ticket: Ticket, error: Exception) -> Exception:
-    """Return the error for one of several joined writes: for a write of one event PartlyCounted
+    """Return the error for one of several joined writes. For a write of one event, PartlyCounted
     becomes IndexUnavailable, since one event cannot be counted in part."""
     if isinstance(error, PartlyCounted) and ticket.weight == 1:
         return IndexUnavailable(error.what, may_have_applied=True)
@@ -97,7 +98,7 @@ def _error_for(ticket: Ticket, error: Exception) -> Exception:
 
 
 def _next_group(queue: deque[Ticket]) -> list[Ticket]:
-    """Take the writes that are carried out together next from the queue."""
+    """Take from the queue the writes that are carried out together next."""
     group = [queue.popleft()]
     weight = group[0].weight
     while queue and not group[-1].exclusive and not queue[0].exclusive:

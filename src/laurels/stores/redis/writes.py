@@ -1,8 +1,9 @@
 """Carry out writes: plan each from this process's copy of the definitions, and send it to the
 index.
 
-If the index refuses the plan as outdated, the write is planned again. A record of a definition is
-stored first, and only if no other process has changed the definition meanwhile (`registry`).
+If the index refuses the plan as outdated, the write is planned again. For a write to a definition,
+the new definition is stored first, and only if no other process has changed it meanwhile
+(`registry`).
 """
 
 from collections.abc import Sequence
@@ -51,20 +52,20 @@ CALL_MOST = 1_000
 """The most members in one call."""
 CALL_EVENTS = 10_000
 SWEEP = 200
-"""How many members of a sweep a submission processes after it has counted."""
+"""How many members of a sweep are processed after a submission."""
 
 
 class Writer:
-    """Carries writes out."""
+    """Carries out writes."""
 
     def __init__(self, catalog: BoardCatalog, calls: Calls) -> None:
         self._catalog = catalog
         self._calls = calls
         self.paced = False
-        """Whether a task does what falls due; otherwise submissions do."""
+        """Whether a background task does the due work; otherwise submissions do it."""
 
     async def carry_out(self, write: FoldedWrite) -> Any:
-        """Carry out a write; return its results, one for each write that was joined in it."""
+        """Carry out a write. Return a list of results, one for each write that was joined in it."""
         if isinstance(write, Submission):
             offset = await self._submit(write)
             with ends_in(UPKEEP_SECONDS, anew=True):
@@ -81,8 +82,8 @@ class Writer:
         return write.results(0)
 
     async def _follow_up(self, write: Submission) -> None:
-        """Do a share of the work that is due, after a submission. The submission has counted, so an
-        error here is ignored, and the next read or write continues the work."""
+        """Do a share of the due work after a submission. As the submission has counted, errors are
+        ignored here, and the next read or write continues the work."""
         if write.board.rules.has_label_replica and any(batch.labels for batch in write.batches):
             with suppress(LaurelsError):
                 await self._catalog.feed(write.board.board.name)
@@ -94,7 +95,7 @@ class Writer:
             await self._catalog.refresh_due_windows(paced=self.paced)
 
     async def _share(self, state: BoardState) -> None:
-        """Do a share of the work that is due for a board."""
+        """Do a share of the due work of a board."""
         now_ms = self._catalog.time_of(state)
         try:
             if state.due_ms <= now_ms:
@@ -145,8 +146,8 @@ class Writer:
         return offset
 
     async def _ensure_there(self, write: Submission) -> None:
-        """Raise UnknownBoard if the board was deleted, NotReady if another process has created it
-        again, since the events were checked against the old definition."""
+        """Raise UnknownBoard if the board was deleted. Raise NotReady if a board of that name was
+        created again, since the events were validated against the old definition."""
         self._catalog.set_gone()
         if self._catalog.boards.find_by_number(write.board.number) is not None:
             return
@@ -159,8 +160,8 @@ class Writer:
     async def _count(
         self, write: Submission, batch: Batch, places: Sequence[int], attempts: Attempts
     ) -> Offset:
-        """Count a part of a submission, the batch of its events at these positions; return the
-        offset after it."""
+        """Count a part of a submission: the batch of its events at the positions `places`. Return
+        the offset after that."""
         place, ranks = write.watched
         size = batch.size
         in_call: Sequence[int] = range(size)
@@ -213,8 +214,8 @@ class Writer:
         )
 
     async def _mend(self, write: Mending) -> None:
-        """Replace entries of rankings, each ranking in calls of its own; all are replaced again if
-        another process has changed the board meanwhile."""
+        """Replace entries of rankings, each ranking in calls of its own. If another process has
+        changed the board meanwhile, all are replaced again."""
         for _ in range(ATTEMPTS):
             if self._catalog.event_time:
                 await self._catalog.read_time(self._catalog.boards.named(write.name))
@@ -237,9 +238,9 @@ class Writer:
         )
 
     async def _record(self, write: Single) -> bool:
-        """Carry out a write of one record, proposed again if another process was faster; return
-        whether there was anything to do. If the copy of the definitions refuses the write and is
-        outdated, the write is checked again with the current ones."""
+        """Carry out a write of one record. If another process was faster, the record is proposed
+        again. If the write is invalid by an outdated copy of the definitions, it is checked again
+        with the current ones. Return whether there was anything to do."""
         reread = False
         for _ in range(ATTEMPTS):
             self._catalog.set_gone()
@@ -258,7 +259,7 @@ class Writer:
         raise NotReady("the definitions of boards kept changing during this write")
 
     async def _done(self, write: Single, record: records.Record) -> bool:
-        """Carry out a record; return False if it has to be proposed again."""
+        """Carry out a record. Return False if it has to be proposed again."""
         match record:
             case records.Create():
                 return await self._create(record)
@@ -342,10 +343,10 @@ class Writer:
 def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
     """Divide a batch into the calls that carry it out, each with the positions of its events.
 
-    A long call would block the server for all clients, so a batch is sent in several, unless it is
-    all-or-nothing or has a position, which must cover all of it. The cost of a call for the server
-    depends mostly on its members, in each of the scopes, so their number is limited; a call may
-    have several events of each.
+    A long call would block the server for all clients, so a large batch is sent in several calls. A
+    batch that is all-or-nothing or has a position must be sent in one. The cost of a call for the
+    server depends mostly on its members, in each of the scopes, so their number is limited; the
+    number of events of a member is not.
     """
     scopes = len(rules.scopes) + len(rules.rank_by)
     most = CALL_MOST // scopes
@@ -379,9 +380,9 @@ def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
 
 
 def _by_member(event_members: Sequence[int], count: int) -> list[list[int]]:
-    """Divide the positions of events into shares by their members, so that all events of a member
-    are counted together. The result of an event does not depend on other members' events, so their
-    order does not matter."""
+    """Divide the positions of events into `count` shares by their members, so that all events of a
+    member are counted together. The order of different members' events may change, since it does
+    not affect the results."""
     shares: list[list[int]] = [[] for _ in range(count)]
     for place, member in enumerate(event_members):
         shares[member % count].append(place)
@@ -391,8 +392,8 @@ def _by_member(event_members: Sequence[int], count: int) -> list[list[int]]:
 def _in_order(event_members: Sequence[int], most: int) -> list[range]:
     """Divide the positions of events into shares of at most `most` members, keeping their order.
     The order matters on a board that ranks labels, since events of several members change the same
-    label's score; and for events with ids, since there may be room to remember only the first
-    ones."""
+    label's score. It also matters for events with ids, since perhaps only the ids of the first
+    events can still be remembered."""
     shares: list[range] = []
     first, seen = 0, set[int]()
     for place, member in enumerate(event_members):

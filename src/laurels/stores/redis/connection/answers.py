@@ -1,11 +1,12 @@
 """Choose the event loop that reads the answers of the client library (valkey-glide).
 
 All clients of a process share one pipe for their answers, and the loop that made the first client
-reads it for all of them. The library cannot transfer the reading to another loop: when that loop
-ends, the calls of all other clients time out, and the next new client discards what is in the pipe.
-So this module transfers it, through the module attributes in which the library keeps the reader.
-Nothing is read from the pipe meanwhile, so no answer is lost. With a version of the library that
-keeps the reader elsewhere, `tests/redis/test_answers.py` fails, and this module has no effect.
+reads the pipe for all of them. The library cannot make another loop the reader: when the reading
+loop ends, the calls of all other clients time out, and the next new client discards the content of
+the pipe. So this module makes another loop the reader, through the module attributes in which the
+library keeps the reader. Nothing is read from the pipe meanwhile, so no answer is lost. If a
+version of the library keeps the reader elsewhere, `tests/redis/test_answers.py` fails, and this
+module has no effect.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ _state: Any = library
 
 
 def can_hand_over() -> bool:
-    """Return whether this version of the library keeps the reader where it is expected."""
+    """Return whether the library keeps the reader in the attributes that this module knows."""
     return all(hasattr(library, name) for name in _USED)
 
 
@@ -34,7 +35,8 @@ _CAN = can_hand_over()
 
 
 def ensure_read(loop: asyncio.AbstractEventLoop) -> None:
-    """Let the running loop `loop` read the answers, unless another running loop does."""
+    """Make the running loop `loop` the reader of answers, unless another running loop is the
+    reader."""
     if _CAN:
         reader = _state._async_pipe_loop
         if reader is not loop and (reader is None or not reader.is_running()):
@@ -52,8 +54,8 @@ def _take_over(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def hand_over(loop: asyncio.AbstractEventLoop) -> None:
-    """Let another loop read the answers, if `loop` reads them and has no client left; called on
-    `loop`."""
+    """Make another loop the reader of answers, if `loop` is the reader and has no clients left.
+    Called on `loop`."""
     if not _CAN or _state._async_pipe_loop is not loop:
         return
     loops = {client._loop for client in list(_state._client_registry.values())} - {None}
@@ -63,7 +65,7 @@ def hand_over(loop: asyncio.AbstractEventLoop) -> None:
         if _state._async_pipe_loop is not loop:
             return
         _stop_reading(loop, _state._async_pipe_read_fd)
-    for other in loops:  # the first one that is running reads for all
+    for other in loops:  # the first running loop becomes the reader
         with suppress(RuntimeError):  # the loop is closed
             other.call_soon_threadsafe(ensure_read, other)
 

@@ -1,9 +1,9 @@
 """A connection to the index server or cluster: scripts and commands, within a time limit.
 
-A caller gets an answer or, within `timeout_ms`, one of the errors of `errors`. A restart of the
-server, a failover to a replica and slots that move to another node are followed automatically. If
-that takes too long, the call fails with an error that may be retried, and that says whether the
-call may have been carried out.
+A caller gets an answer or, within `timeout_ms`, one of the errors of `errors`. After a restart of
+the server, after a failover to a replica, and while slots move to another node, the connection is
+made again automatically. If that takes too long, the call fails with an error that may be retried;
+it says whether the call may have been carried out.
 """
 
 import asyncio
@@ -38,11 +38,11 @@ __all__ = ["Connection", "RedisAddress", "connect", "redis_address"]
 
 TIMEOUT_MS = 2_000
 _MOVING_SHARE = 0.75
-"""The share of the time limit that may be spent on waiting for a slot that moves. The rest is left
-for the call after it, so that it ends with its own error and not as unanswered."""
+"""The fraction of the time limit that may be spent on waiting for a slot to move. The rest is for
+the last attempt, so that it still fails with the server's error instead of a timeout."""
 _MARGIN_MS = 50
-"""By how much the library's time limit is shorter than ours, which applies if the library does not
-report its own."""
+"""By how many milliseconds the library's time limit is shorter than the one of this module, which
+takes effect if the library's does not."""
 
 
 async def connect(address: RedisAddress, *, timeout_ms: int = TIMEOUT_MS) -> "Connection":
@@ -67,8 +67,8 @@ async def connect(address: RedisAddress, *, timeout_ms: int = TIMEOUT_MS) -> "Co
 class Connection:
     """A connection made by `connect`, for any number of tasks of the loop that made it.
 
-    `warnings` are sentences about how the server may lose counted events; `server` is its name and
-    version.
+    `warnings` are sentences that say how the server may lose counted events; `server` is the
+    server's name and version.
     """
 
     def __init__(self, wire: "ServerClient", address: RedisAddress, timeout_ms: int) -> None:
@@ -102,8 +102,8 @@ class Connection:
         return {place: server_info(text) for place, text in found.items()}
 
     async def sync_policies(self) -> dict[str, str]:
-        """Return the `appendfsync` policy of every primary by its address, without those that this
-        user may not ask. Raises the errors of `command`."""
+        """Return the `appendfsync` policy of every primary that this user may query, by the
+        primary's address. Raises the errors of `command`."""
         try:
             found = await self._with_timeout(
                 self._wire.send_to_primaries(b"CONFIG", b"GET", b"appendfsync")
@@ -192,7 +192,7 @@ def _check_server(
 
 
 async def _raise_reason(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
-    """Raise the reason why an address cannot be reached, if it can be determined."""
+    """If it can be found out why an address cannot be reached, raise the error that says so."""
     message = str(error.__cause__)
     if any(word in message for word in DENIED_WORDS):
         raise IndexDenied(f"{address} rejects the user or the password") from error
@@ -208,7 +208,7 @@ async def _raise_reason(address: RedisAddress, timeout_ms: int, error: IndexUnav
 
 
 async def _probe_port(host: Host, timeout_ms: int) -> None:
-    """Raise IndexUnavailable with the reason why a host cannot be reached, if it cannot."""
+    """Raise IndexUnavailable, with the reason, if a host cannot be reached."""
     try:
         async with asyncio.timeout(timeout_ms / 1_000):
             _, writer = await asyncio.open_connection(host.name, host.port)
@@ -220,7 +220,7 @@ async def _probe_port(host: Host, timeout_ms: int) -> None:
 
 async def _check_address(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
     """Raise WrongServer if the first host answers when addressed as a single server with database
-    0."""
+    0. The address then names a cluster that does not exist, or a database that does not exist."""
     plain = msgspec.structs.replace(address, hosts=address.hosts[:1], cluster=False, database=0)
     probe = await _open(plain, timeout_ms)
     try:

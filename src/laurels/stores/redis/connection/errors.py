@@ -1,8 +1,8 @@
-"""Map errors of the client library to those a caller gets.
+"""Translate errors of the client library into the errors that callers get.
 
-The library distinguishes errors by the first word of the message: for common ones it is a name of
-the library ("ReadOnly: …"), for the others the server's own ("OOM: …"). An error inside a script
-looks the same, except that a Redis before 7 wraps it in the script's name and line.
+The kind of an error is the first word of its message. For common errors this word is the library's
+("ReadOnly: …"), for others the server's ("OOM: …"). An error inside a script looks the same, but a
+Redis before 7 wraps it in the script's name and line.
 """
 
 import re
@@ -35,24 +35,24 @@ _TEMPORARY = {
     "MISCONF": "it cannot write to its disk",
     "NOREPLICAS": "it has fewer replicas than min-replicas-to-write",
 }
-"""Errors that a server raises before it has changed anything. This holds inside a script, too:
-Redis checks them at the first write only, so no script ends half-way; but see
-`_CHECKED_AT_EVERY_WRITE`."""
+"""Errors that a server raises before it has changed anything. This is also true inside a script,
+since Redis checks for them at the script's first write only, so no script ends half-way. For
+exceptions see `_CHECKED_AT_EVERY_WRITE`."""
 
 _CHECKED_AT_EVERY_WRITE = {"MISCONF"}
-"""Errors that servers before Redis 7 check at every write, so they may end a script half-way. The
-conditions of the others in `_TEMPORARY` cannot begin while a script runs."""
+"""Errors for which servers before Redis 7 check at every write, so they may end a script half-way.
+The conditions of the other errors in `_TEMPORARY` cannot begin while a script runs."""
 
 _SLOT_MOVING = {"TRYAGAIN", "ASK", "MOVED"}
-"""Errors for keys of a slot that is being moved, once the client library has given up: under load a
-call may be redirected (ASK) and sent back (MOVED) several times."""
+"""Errors for keys of a slot that is being moved. The client library raises them when it gives up,
+since under load a call may be redirected (ASK) and sent back (MOVED) several times."""
 _FULL = "OOM"
 _NO_PRIMARY = {"READONLY", "MASTERDOWN", "LOADING", "BUSYLOADINGERROR"}
 """Errors of a server that is no longer a primary, or not a primary yet."""
 _KILLED = "Script killed by user"
 _NOT_LOCAL = "to access a non local key"
-"""A part of the error when a script reads a key of a slot being moved, the same on all servers: see
-`moving`."""
+"""A part of the error message when a script reads a key of a slot that is being moved, the same on
+all servers; see `moving`."""
 _CLUSTER_DOWN = "while the cluster is down"
 _DENIED = {"NOAUTH", "WRONGPASS", "NOPERM", "AUTHENTICATIONFAILED", "PERMISSIONDENIED"}
 DENIED_WORDS = ("NOAUTH", "WRONGPASS")
@@ -96,8 +96,8 @@ def error_of(message: str, place: str) -> LaurelsError:
 
 
 def is_lost(error: BaseException, message: str) -> bool:
-    """Return whether a server that answered with this error, or not at all, may have been replaced
-    by another one."""
+    """Return whether an error may mean that the server was replaced by another one: it did not
+    answer, is not a primary, or cannot be reached."""
     if not isinstance(error, IndexUnavailable):
         return False
     word = (word_of(message) or "").upper()

@@ -1,7 +1,7 @@
 """An event loop in a thread of its own, for callers that do not run one.
 
 A caller blocks its own thread until its coroutine has finished; the loop runs the coroutines of all
-callers. Interrupting a caller cancels its coroutine and no other.
+callers. Interrupting a caller cancels only its own coroutine.
 """
 
 import asyncio
@@ -69,7 +69,9 @@ class LoopThread:
         if forks.count != self._forks:
             raise Forked("the loop runs in the parent of this process")
         if threading.current_thread() is self._thread:
-            raise RuntimeError("a coroutine of the loop must await, and not wait for the loop")
+            raise RuntimeError(
+                "expected a call from outside the loop's own thread: await the coroutine"
+            )
 
     def _ensure_open(self) -> None:
         if self._closed:
@@ -83,7 +85,7 @@ class LoopThread:
             self._end()
 
     def _end(self) -> None:
-        """Cancel the remaining tasks, and give them time to finish."""
+        """Cancel the remaining tasks, and wait until they have ended."""
         tasks = asyncio.all_tasks(self.loop)
         for task in tasks:
             task.cancel()

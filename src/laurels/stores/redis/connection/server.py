@@ -69,8 +69,8 @@ def server_info(text: bytes) -> ServerInfo:
 
 
 def sync_policy(answer: Any) -> str:
-    """Return the value in the answer to CONFIG GET of one parameter, which is a mapping or a list
-    of name and value."""
+    """Return the value in the answer to CONFIG GET for one parameter. The answer is a mapping, or a
+    list of name and value."""
     values = list(answer.values()) if isinstance(answer, dict) else list(answer)[1::2]
     return bytes(values[0]).decode() if values else ""
 

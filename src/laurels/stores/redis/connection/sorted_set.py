@@ -1,9 +1,10 @@
-"""Read a plain sorted set and a hash beside it, in pieces, without writing.
+"""Read a sorted set that is not laurels' own, and a hash with data of its members, in pieces and
+without writing.
 
-The set is scanned (ZSCAN) rather than read by rank: a member that is in the set from the beginning
-of a scan to its end is returned, whatever else changes meanwhile, and some may be returned twice. A
-scan that was interrupted continues from its cursor as long as the same process serves the key,
-which `process` identifies; after a restart the buckets have another order.
+The set is scanned (ZSCAN) rather than read by rank. So every member that is in the set during the
+whole scan is returned, whatever else changes meanwhile; a member may be returned twice. An
+interrupted scan can continue from its cursor as long as the same server process has the key, which
+`process` identifies; after a restart the server returns members in another order.
 
 Scores are parsed as doubles, since servers may print more digits than a double has.
 """
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from .connection import Connection
 
 BEGINNING = 0
-"""The cursor at the beginning of a scan, which is also the one returned at its end."""
+"""The cursor at the beginning of a scan; the server also returns it at the end."""
 
 _FIELDS_AT_ONCE = 1_000
 
@@ -49,21 +50,22 @@ class SortedSet:
         return pairs.get("run_id", "")
 
     async def scan(self, cursor: int, count: int) -> Scanned:
-        """Return the next share of about `count` members; a small set comes whole."""
+        """Return the next share of about `count` members. A small set is returned whole."""
         parts = (b"ZSCAN", self.key, b"%d" % cursor, b"COUNT", b"%d" % count)
         after, flat = await self._connection.command(*parts, key=self.key)
         pairs = zip(flat[::2], map(float, flat[1::2]), strict=True)
         return Scanned(list(pairs), int(after))
 
     async def scores(self, members: Sequence[bytes]) -> list[float | None]:
-        """Return the scores of members, None for those who are not there. O(members)."""
+        """Return the scores of members, None for members that are not in the set. O(members)."""
         if not members:
             return []
         found = await self._connection.command(b"ZMSCORE", self.key, *members, key=self.key)
         return [None if score is None else float(score) for score in found]
 
     async def fields(self, key: bytes, members: Sequence[bytes]) -> list[bytes | None]:
-        """Return the values of members in the hash at `key`, None where it has none. O(members)."""
+        """Return the values of members in the hash at `key`, None for members without a value.
+        O(members)."""
         found: list[bytes | None] = []
         for first in range(0, len(members), _FIELDS_AT_ONCE):
             part = members[first : first + _FIELDS_AT_ONCE]

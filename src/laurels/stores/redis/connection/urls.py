@@ -42,7 +42,7 @@ class RedisAddress(Struct, frozen=True):
     database: int = 0
     prefix: str = DEFAULT_PREFIX
     authorities: str | None = None
-    """A file of trusted CA certificates (PEM); None for those of the system."""
+    """A file of trusted CA certificates (PEM); None: those of the system."""
 
     def __str__(self) -> str:
         """Return the address for use in messages, without user and password."""
@@ -65,10 +65,10 @@ def is_redis(url: object) -> bool:
 def redis_address(url: str) -> RedisAddress:
     """Parse a URL.
 
-    `redis://[user:password@]host[:port][/database][?prefix=…]`, `rediss://` the same with TLS,
-    where `?ca=…` is a file of certificates to trust. Several `host:port` separated by commas are a
-    primary and its replicas, in any order. `redis+cluster://` and `rediss+cluster://` name nodes of
-    a cluster, and no database. Raises UnknownUrl.
+    The form is `redis://[user:password@]host[:port][/database][?prefix=…]`, or `rediss://` for TLS,
+    where `?ca=…` names a file of certificates to trust. Several `host:port` separated by commas are
+    a primary and its replicas, in any order. `redis+cluster://` and `rediss+cluster://` name nodes
+    of a cluster; they take no database. Raises UnknownUrl.
     """
     scheme, _, _ = url.partition("://")
     if not is_redis(url):

@@ -1,11 +1,11 @@
 """A wrapper of the client library (valkey-glide); this module and `answers` need it installed.
 
-A client connects at its first call and again after a lost connection, follows the moving slots of a
-cluster, and raises the errors of `errors`.
+A client connects at its first call and again after a lost connection, finds slots of a cluster that
+have moved, and raises the errors of `errors`.
 
-The library does not follow a failover of a single server to its replica. So for an address of
-several hosts each gets a client of its own, which connects to a primary only. The one that succeeds
-is used until it fails. Then all hosts are tried again.
+After a failover of a single server to its replica, the library does not connect to the new primary.
+So for an address of several hosts there is a client for each host, which only connects if the host
+is a primary. The client that succeeds is used until it fails; then all hosts are tried again.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ from .urls import RedisAddress
 Client: TypeAlias = glide.GlideClient | glide.GlideClusterClient
 
 CLIENT_NAME = "laurels"
-"""Name of the connections in CLIENT LIST."""
+"""The name of the connections in CLIENT LIST."""
 
 _IN_FLIGHT = 10_000
 _AGAIN = glide.BackoffStrategy(num_of_retries=4, factor=50, exponent_base=2)
-"""Delays before a lost server is tried again: 50 ms at first, 0.8 s at most."""
+"""The delays before a lost server is tried again: 50 ms at first, 0.8 s at most."""
 _OTHERS_SECONDS = 0.1
-"""How long to wait for the other hosts, after one has reported to be a primary: they may be,
-too."""
+"""How many seconds to wait for the other hosts after one has reported to be a primary, since others
+may report it, too."""
 
 
 class NoScript(Exception):  # noqa: N818 (names the state)
@@ -60,8 +60,9 @@ class ServerClient:
         return cls(client, address, timeout_ms)
 
     async def send(self, parts: Sequence[bytes], slot: int | None = None) -> Any:
-        """Send a command: in a cluster to the primary that owns `slot`; with None the library
-        chooses the node by the key in the command. Raises NoScript and the errors of `errors`."""
+        """Send a command. In a cluster it goes to the primary that owns `slot`; with None the
+        library chooses the node by the key in the command. Raises NoScript and the errors of
+        `errors`."""
         route = None if slot is None else glide.SlotIdRoute(glide.SlotType.PRIMARY, slot)
         return await self._send(parts, route)
 
@@ -73,8 +74,8 @@ class ServerClient:
         return {place.decode(): answer for place, answer in found.items()}
 
     async def take_answers_over(self) -> None:
-        """Let this loop read the answers, if no other does. That is done by making a client, which
-        need not connect, so it works with any version of the library."""
+        """Make this loop the reader of answers, if no other loop is. Making a client has this
+        effect in any version of the library, even if the client does not connect."""
         await (await _client(self._address, self._timeout_ms)).close()
 
     async def close(self) -> None:
@@ -114,7 +115,7 @@ class ServerClient:
     # An address of several hosts
 
     async def _primary(self) -> Client:
-        """Return a client of the host that is the primary now; concurrent callers share the
+        """Return a client of the host that is the current primary. Concurrent callers share one
         search."""
         if self._search is None:
             self._search = asyncio.create_task(self._search_primary())
@@ -145,7 +146,7 @@ class ServerClient:
 
 
 async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
-    """Return a client of the one host that is a primary.
+    """Return a client of the only host that is a primary.
 
     Raises IndexUnavailable if there is none or more than one, and IndexDenied.
     """
@@ -173,7 +174,8 @@ async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
 
 
 async def _wait_for_primary(probes: Sequence["asyncio.Task[str]"], seconds: float) -> None:
-    """Wait until one host has reported to be the primary, and a little longer for the others."""
+    """Wait until one host has reported to be a primary, and a little longer for reports of the
+    others."""
     results = iter(asyncio.as_completed(probes, timeout=seconds))
     try:
         for answer in results:
@@ -185,8 +187,8 @@ async def _wait_for_primary(probes: Sequence["asyncio.Task[str]"], seconds: floa
 
 
 async def _probe(client: Client) -> str:
-    """Return why a host cannot be used, or an empty text for a primary; the library connects only
-    to primaries."""
+    """Return the reason why a host cannot be used, "" for a primary. The library connects only to
+    primaries."""
     try:
         await client.custom_command([b"ROLE"])
     except glide.GlideError as error:
@@ -195,7 +197,8 @@ async def _probe(client: Client) -> str:
 
 
 def _retrieve_error(search: "asyncio.Task[Client]") -> None:
-    """Retrieve the error of a search whose callers may all have been cancelled."""
+    """Retrieve the error of a search, so that asyncio does not report it if all callers were
+    cancelled."""
     if not search.cancelled():
         search.exception()
 

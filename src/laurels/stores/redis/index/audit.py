@@ -39,7 +39,7 @@ class RedisAudit:
 
 
 class ServerAudit:
-    """Implementation of `AuditStore`; `run` runs a coroutine on the loop of the connection, and
+    """Implementation of `AuditStore`. `run` runs a coroutine on the loop of the connection and
     waits for it."""
 
     def __init__(self, audit: RedisAudit, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:

@@ -1,4 +1,4 @@
-"""Count batches in a shard: those of callers, and those made from feeds."""
+"""Count batches in a shard: batches of callers, and batches made from feeds."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,11 +33,12 @@ COUNT = script_of(
 )
 _PENDING = script_of("pending", "shard")
 _EACH_CALLS = 32
-"""How many calls of a shard send each event after one whose sums were not sufficient."""
+"""The number of calls of a shard that send each event, after a call in which sums were not
+sufficient."""
 
 
 class BatchCounting(ShardCalls):
-    """Counting of batches, and the feeds of shards."""
+    """The calls of the index that count batches and read feeds."""
 
     def __init__(
         self,
@@ -63,9 +64,9 @@ class BatchCounting(ShardCalls):
         feed: bytes | None = None,
         positions: PositionWrite | None = None,
     ) -> Applied:
-        """Count a batch as planned; `watch` is an index into the plan's routes. `feed` is appended
-        to the shard's feed, and `positions` are stored instead of the batch's own, in the same
-        step."""
+        """Count a batch as planned; `watch` is an index into the plan's routes. In the same step
+        `feed` is appended to the shard's feed, and `positions` are stored instead of the batch's
+        position."""
         encoding, shard = self._encoding(board), (board.number, board.shard)
         each = self._each.pop(shard, 0)
         if each > 1:
@@ -96,12 +97,13 @@ class BatchCounting(ShardCalls):
         return decode_applied(board, answer, sums)
 
     def _sent_at(self, batch: Batch) -> int:
-        """Return the time to send with a call, by which its script refuses an expired plan. A plan
-        can expire while the call waits for others, or before it is repeated."""
+        """Return the current time, to be sent with a call so that the script can refuse an expired
+        plan. A plan can expire while the call waits for other calls, or before it is repeated."""
         return batch.now_ms if self._clock is None else max(batch.now_ms, self._clock.now_ms())
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
-        """Return the next entries of a shard's feed after a place; delete those up to it."""
+        """Return the next entries of a shard's feed after a place, and delete the entries up to
+        that place."""
         arguments = {"after": entry_id(after), "limit": limit}
         packed, *texts = await self._run(_PENDING, board, arguments)
         _, last, ids = decode_answer(packed)
@@ -121,7 +123,7 @@ class BatchCounting(ShardCalls):
         spans: Sequence[tuple[int, FeedPlace, FeedPlace]],
         baselines: Sequence[Sequence[int] | bool] | None,
     ) -> None:
-        """Count a batch made from entries of feeds, and note these as counted."""
+        """Count a batch made from entries of feeds, and store that these entries are counted."""
         arguments, _ = encode_batch(self._encoding(board), batch, plan)
         arguments |= {
             "due": due_ms,
@@ -135,7 +137,7 @@ class BatchCounting(ShardCalls):
         await self._call(COUNT, board, arguments)
 
     async def followed(self, board: Opened) -> list[FeedPlace]:
-        """Return the place of the last counted entry of each feed."""
+        """Return for each feed the place of the last counted entry."""
         fields = [f"fed:{shard}".encode() for shard in range(board.feeds)]
         found = await self._command(board, b"HMGET", b"m", *fields)
         return [FEED_START if id is None else feed_place(bytes(id).decode()) for id in found]

@@ -1,7 +1,8 @@
 """Encode a batch and its plan for the script that counts.
 
 On a board with scopes a batch counts in many rankings, with few of its events in each. So the
-members of each scope are listed, and the script reads and writes only these there.
+payload lists the members of each scope, and in a scope the script reads and writes only these
+members.
 """
 
 from array import array
@@ -24,8 +25,8 @@ from .sums import Sums, sums_of
 def encode_batch(
     encoding: BoardEncoding, batch: Batch, plan: Plan, *, added_up: bool = False
 ) -> tuple[dict[str, Any], Sums | None]:
-    """Encode a batch and its plan for `count.lua`; each member is listed once. With `added_up` the
-    events are replaced by their sums if these are sufficient."""
+    """Encode a batch and its plan for `count.lua`; each member is listed once. With `added_up`,
+    sums are encoded instead of the events if these are sufficient; they are returned as well."""
     rules = encoding.rules
     ats = batch.now_ms if batch.ats is None else batch.ats
     stamps = stamps_of(ats, rules.resolution_ms)
@@ -65,7 +66,7 @@ def encode_batch(
 def _encode_events(
     encoding: BoardEncoding, batch: Batch, plan: Plan, stamps: "array[int] | int"
 ) -> dict[str, Any]:
-    """Encode the events of a batch one by one, without their members."""
+    """Encode each event of a batch, without its member."""
     arguments: dict[str, Any] = {
         "values": [
             list(column) if rule.sign > 0 else list(map(neg, column))
@@ -104,8 +105,8 @@ def _weights(batch: Batch, weighing: Weighing | None) -> dict[str, Any]:
 def _in_scopes(
     plan: Plan, labels: Labels, event_members: Sequence[int], windows: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Encode the scopes of a batch, the members in each, and the targets used. Set in `windows` the
-    number of the form that each window's scopes have."""
+    """Encode the scopes of a batch, the members in each scope, and the used targets. In each item
+    of `windows`, set the number of the form that its scopes have."""
     scopes = _Scopes(labels, event_members)
     for place, window in zip(plan.places, windows, strict=True):
         if place.name:
@@ -147,7 +148,8 @@ class _Scopes:
         self._numbers: dict[str, tuple[str, int]] = {"": ("", 0)}
 
     def scope(self, text: str) -> tuple[str, int]:
-        """Return the form of a scope, and the scope's number; 0 for the scope of all events."""
+        """Return the form of a scope and the scope's number, which is 0 for the scope of all
+        events."""
         return self._numbers[text]
 
     def form(self, place: RankingSpec) -> int:
@@ -171,8 +173,8 @@ class _Scopes:
     def _places(
         self, place: RankingSpec, of_group: Mapping[int, dict[Any, int] | None]
     ) -> list[int]:
-        """Return for each event the place of its member among those of its scope, 0 for no
-        scope."""
+        """Return for each event the index, from 1, of its member among the members of its scope; 0
+        for an event in no scope."""
         each: array[int] = self._labels.each
         if place.by:
             values = self._labels.values(place.by)

@@ -1,4 +1,5 @@
-"""Write to a board something other than events: members, their data, positions of sources."""
+"""Writes to a board other than events: removing and replacing members, member data, positions of
+sources."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,13 +19,14 @@ from .upkeep import Upkeep
 
 
 class BoardWrites(Upkeep):
-    """Writes that a board may record among its changes."""
+    """The calls of the index for writes other than events. A board that keeps changes records
+    them."""
 
     async def remove(
         self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
     ) -> bool:
-        """Remove a member and its data from every ranking but those by a label: first in scopes,
-        then in the rankings of all events. Return whether it was in any."""
+        """Remove a member and its data from every ranking except those by a label, first in scopes,
+        then in the rankings of all events. Return whether it was in any ranking."""
         found, cursor = 0, BEGIN if board.rules.scoped else END
         arguments = {**encode_due(due), "member": member.decode(), "limit": self.share}
         while cursor != END:
@@ -68,7 +70,7 @@ class BoardWrites(Upkeep):
         await self._operate("set_position", board, **encode_positions(write), **more)
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Note up to which block of each shard a registered sink has confirmed the changes."""
+        """Store up to which block of each shard a registered sink has confirmed the changes."""
         sequence = None if confirmed is None else confirmed[board.shard]
         await self._operate(
             "confirm", board, sink=sink, sequence=False if sequence is None else sequence
@@ -79,8 +81,8 @@ class BoardWrites(Upkeep):
         return int(await self._command(board, b"HGET", b"m", b"hlost") or 0)
 
     async def ensure_current(self, board: Opened) -> None:
-        """Raise DefinitionOutdated unless the board exists with this version of its definition.
-        Called after reads that do not check it themselves."""
+        """Raise DefinitionOutdated unless the board exists with this version of its definition. To
+        be called after reads that do not check the version themselves."""
         stored = await self._command(board, b"HGET", b"m", b"ver")
         if stored is None or int(stored) != board.version:
             raise DefinitionOutdated

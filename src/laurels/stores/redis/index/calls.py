@@ -1,4 +1,4 @@
-"""Calls to the slot of a shard: scripts and commands on the keys of one board."""
+"""Call scripts and commands on the keys of one board, in the slot of a shard."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ from .latest import LatestOnServer
 from .names import feed_place
 
 SCRIPT_PARTS = ("shard", *HEAD_WRITES, "share", "refresh_state", "rolling", "rule", "cells")
-"""The files that scripts on all of a board's rankings begin with."""
+"""The files that precede a script which works on all rankings of a board."""
 _OPERATE = script_of(
     "operate",
     *SCRIPT_PARTS,
@@ -39,16 +39,16 @@ _OPERATE = script_of(
     "restore",
 )
 BEGIN, END = "0:", "0"
-"""The cursors of a scan in shares, at its beginning and at its end: see share.lua."""
+"""The cursors at the beginning and at the end of a scan in shares; see share.lua."""
 
 
 class ShardCalls:
-    """The calls that all parts of `RedisIndex` are made of."""
+    """The base of all parts of `RedisIndex`: how they call a shard."""
 
     head_sizes = HEAD_SIZES
     share = 100
-    """Members of a pass, with few candidates each, that one call processes; the server does nothing
-    else meanwhile."""
+    """How many members of a pass one call processes if they have few candidates each. The server
+    does nothing else during a call."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class ShardCalls:
 
     async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
         """Return the newest sequence of changes of any board, and the numbers of the boards with
-        changes after `after`; None if that is not known."""
+        changes after `after`, None if these are not known."""
         return await self.latest.since(after)
 
     async def _operate(self, op: str, board: Opened, **more: Any) -> Any:
@@ -93,7 +93,7 @@ class ShardCalls:
         try:
             return await self._connection.script(script, self._key(board, b"m"), argument)
         finally:
-            if "changes" in arguments:  # also after an error: the call may have been carried out
+            if "changes" in arguments:  # also after an error: the call may have counted
                 self.latest.note(board.number)
 
     async def _command(
@@ -108,7 +108,7 @@ class ShardCalls:
 
 
 def decode_answer(packed: bytes) -> list[Any]:
-    """Decode a script's answer; raise the error if the answer is one."""
+    """Decode a script's answer. If the answer is an error, raise it."""
     answer: list[Any] = msgspec.msgpack.decode(packed)
     match answer[0]:
         case "definition_outdated":

@@ -1,4 +1,4 @@
-"""Encode the changes of a board that scripts record, and decode the blocks that they return."""
+"""Encode changes for the scripts that record them, and decode the blocks that scripts return."""
 
 from array import array
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from laurels.stores.redis.remote import Opened, ShardChanges
 from .coding import as_text
 
 _ENTRY = 5
-"""The number of parts of a block in an answer."""
+"""The number of items of an answer that each block takes."""
 
 
 def encode_batch_changes(
@@ -45,7 +45,7 @@ def encode_batch_changes(
 def encode_write_changes(
     board: Opened, recorded: WriteBlock | MendBlock, *, expires: bool
 ) -> dict[str, Any]:
-    """Encode the block of a write other than events."""
+    """Encode the block of a write that is not a batch."""
     return _encoded(board.rules, recorded, recorded.tag, expires=expires)
 
 
@@ -61,12 +61,13 @@ def _encoded(rules: Rules, begun: Block, tag: int, *, expires: bool) -> dict[str
 
 
 def decode_changes(rules: Rules, ends: Sequence[int], parts: Sequence[bytes]) -> ShardChanges:
-    """Decode the blocks of a shard, and the places of the oldest and newest kept ones."""
+    """Decode the blocks of a shard, its floor, and the place of its newest block."""
     newest, tag, floor, floor_tag, sent = ends
     blocks = [
         _block(rules, *parts[first : first + _ENTRY - 1]) for first in range(0, len(parts), _ENTRY)
     ]
-    # What sinks send from the first block on: each block has the sum up to its end.
+    # The number of changes that sinks send from the first block on. Each block has the sum up to
+    # its end.
     waiting = sent - int(parts[_ENTRY - 1]) + blocks[0].sent if blocks else 0
     return ShardChanges(BlockPlace(floor, floor_tag), BlockPlace(newest, tag), blocks, waiting)
 

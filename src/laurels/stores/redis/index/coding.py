@@ -1,6 +1,6 @@
 """Encode boards and reads for the scripts, and decode their answers.
 
-Numbers are sent as they are: they stay below 2^53, which Lua represents exactly.
+Numbers are sent unchanged: all are below 2^53, so Lua represents them exactly.
 """
 
 from array import array
@@ -34,10 +34,10 @@ _ABOVE, _BIAS = 2**56, 2**53
 
 
 class BoardEncoding(Struct, frozen=True):
-    """A board's layout and the description of it that is sent to scripts, computed once.
+    """A board's layout, and the description of the board that is sent to scripts; computed once.
 
-    `payload` is sent with every call. `steps` has, by rolling window, the bounds of a member's
-    total within a step.
+    `payload` is sent with every call. `steps` has the bounds of a member's total within a step, by
+    rolling window.
     """
 
     rules: Rules
@@ -48,8 +48,8 @@ class BoardEncoding(Struct, frozen=True):
 
 
 EXPIRY_MARGIN_MS = 86_400_000
-"""How much longer than needed a period is stored, because the clock of a replica that takes over,
-or of another cluster node, may differ from the one that processes follow."""
+"""How much longer than needed a period is stored. The reason: the clock of a replica that takes
+over, or of another cluster node, may differ from the clock that processes follow."""
 
 
 def lifetimes(rules: Rules) -> dict[str, int]:
@@ -69,7 +69,7 @@ def gone_seconds(rules: Rules) -> int | None:
 def board_encoding(
     board: Opened, *, expires: bool = False, head_sizes: HeadSizes = HEAD_SIZES
 ) -> BoardEncoding:
-    """Encode a board for scripts; with `expires` including how long its periods are stored."""
+    """Encode a board for scripts. With `expires` this includes how long its periods are stored."""
     rules = board.rules
     layout = layout_of(rules)
     least, most = word_bounds(rules)
@@ -120,8 +120,8 @@ def encode_mend(record: MendRanking) -> dict[str, Any]:
 
 
 def as_text(content: bytes) -> msgspec.Raw:
-    """Return bytes as a msgpack string, whatever their content, since the server's decoder does not
-    know msgpack's type for bytes."""
+    """Return bytes encoded as a msgpack string, since the server's decoder does not know msgpack's
+    type for bytes."""
     return msgspec.Raw(b"\xdb" + len(content).to_bytes(4, "big") + content)
 
 
@@ -131,8 +131,8 @@ def as_text(content: bytes) -> msgspec.Raw:
 def encode_rolling(
     encoding: BoardEncoding, board: int, now_ms: int, keys: Iterable[RankingKey] = ()
 ) -> list[dict[str, Any]]:
-    """Encode the state of a board's rolling windows at an instant, and of those in the scopes of
-    `keys`."""
+    """Encode the state of a board's rolling windows at an instant, and of the rolling windows in
+    the scopes of `keys`."""
     found = [encode_rolling_state(roll) for roll in rolling_states(encoding, board, now_ms)]
     if encoding.rules.scoped and found:
         running = {each["name"]: each for each in found}
@@ -153,7 +153,8 @@ def encode_rolling_state(roll: RollingState) -> dict[str, Any]:
 
 
 def encode_due(due: Due) -> dict[str, Any]:
-    """Encode the work due in scopes; its rolling windows replace those that `_operate` sends."""
+    """Encode the due work in scopes. Its rolling windows replace those that `_operate` would
+    send."""
     return {
         "now": due.now_ms,
         "before": due.since_ms,
@@ -163,8 +164,9 @@ def encode_due(due: Due) -> dict[str, Any]:
 
 
 def decode_applied(board: Opened, answer: list[Any], sums: Sums | None) -> Applied:
-    """Decode the answer of `count.lua`: event by event, or with `sums` member by member. The answer
-    to a repeated call is the one to the first call, and has the form requested by that."""
+    """Decode the answer of `count.lua`, which has an item for each event, or with `sums` for each
+    member. A repeated call gets the answer to the first call, in the form that the first call
+    requested."""
     form, seq, codes, before, after, ranks_before, ranks_after, refresh_states, *of_head = answer
     if form == "done":
         sums = None
@@ -215,8 +217,8 @@ def decode_refresh_states(board: Opened, payload: Any) -> RefreshStates:
 
 
 def _scores(columns: Any) -> Scores | None:
-    """Return columns of words, False for members that were not ranked; None if no window was
-    watched."""
+    """Return scores as columns of words, with False for members that were not ranked; None if no
+    window was watched."""
     if not columns or not columns[0]:
         return None
     present = bytearray([word is not False for word in columns[0]])
@@ -260,8 +262,8 @@ def _anchor(encoding: BoardEncoding, anchor: Anchor) -> list[Any]:
 
 
 def _forms(layout: Layout, words: Sequence[int]) -> tuple[int, int]:
-    """Return the least form that begins with these words, and the least form after all that do. The
-    two are equal if a word is out of range, since no form begins with these words then."""
+    """Return the least form that begins with these words, and the least form above all of those.
+    The two are equal if a word is out of range, since no form then begins with these words."""
     form = 0
     unit = 1
     for word, low, high, unit in zip(words, layout.lows, layout.highs, layout.units, strict=False):
@@ -281,8 +283,8 @@ def _span(span: Span) -> list[Any]:
 
 
 class AnswerReader:
-    """Reads the parts of an answer of `read.lua` in order. The entries of the prefixed layout are
-    at its end."""
+    """Reads the parts of an answer of `read.lua` in order. In the prefixed layout, the entries are
+    texts at the end of the answer."""
 
     def __init__(self, parts: Sequence[Any], texts: Sequence[bytes]) -> None:
         self.next = iter(parts).__next__
@@ -301,8 +303,8 @@ def decode_results(
     reader: AnswerReader,
     has_heads: Sequence[bool],
 ) -> list[ReadResult]:
-    """Decode the results of reads; `has_heads` has, for each request for entries, whether the
-    ranking has the layout with a head, and is empty if none has."""
+    """Decode the results of reads. For each request for entries, `has_heads` says whether the
+    ranking has the layout with a head; it is empty if no ranking has it."""
     heads = iter(has_heads)
     return [
         _decode_result(
@@ -357,7 +359,7 @@ def _slice(encoding: BoardEncoding, reader: AnswerReader, columns: int, width: i
 
 
 def _ranks(rules: Rules, start: int, rank: int, words: Sequence["array[int]"]) -> "array[int]":
-    """Return the ranks of consecutive entries, from the first one's rank and the words of the
+    """Return the ranks of consecutive entries, computed from the rank of the first entry and the
     scores."""
     size = len(words[0])
     if rules.rank == "ordinal":
@@ -386,7 +388,7 @@ def _located(
 
 
 def unpack_scores(layout: Layout, forms: Iterable[int]) -> list["array[int]"]:
-    """Return the words of forms that are numbers, column by column."""
+    """Return the words in forms that are numbers, as columns."""
     if layout.name == "plain":
         return [array("q", forms)]
     found = []
@@ -400,8 +402,8 @@ def unpack_scores(layout: Layout, forms: Iterable[int]) -> list["array[int]"]:
 
 
 def unpack_rows(rows: Sequence[bytes], width: int) -> list["array[int]"]:
-    """Return the words at the beginning of rows, column by column. Each word is 8 bytes, the first
-    of which is 0 for a negative number and 1 for any other."""
+    """Return the words at the beginning of rows, as columns. Each word has 8 bytes; the first byte
+    is 0 for a negative number, else 1."""
     size = 8 * width
     found = unpack_numbers(f">{len(rows) * width}Q", b"".join([row[:size] for row in rows]))
     return [

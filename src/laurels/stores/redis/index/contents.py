@@ -1,4 +1,4 @@
-"""Read a whole shard of a board from the server as pieces, and write one from them."""
+"""Read a whole shard of a board from the server as pieces, and write a shard from pieces."""
 
 from array import array
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -27,7 +27,8 @@ _WALKED = 2_000
 
 
 class ShardContents(ShardCalls):
-    """The contents of shards. A board must not change while it is read."""
+    """The calls of the index that read and write whole shards. A board must not change while it is
+    read."""
 
     # Reading
 
@@ -46,12 +47,14 @@ class ShardContents(ShardCalls):
                 yield rows
 
     async def end(self, board: Opened) -> tuple[int, int]:
-        """Return the sequence and tag of the newest block of changes, 0 without one."""
+        """Return the sequence and the tag of the newest block of changes, both 0 if there is
+        none."""
         sequence, tag = await self._command(board, b"HMGET", b"m", b"hseq", b"htag")
         return int(sequence or 0), int(tag or 0)
 
     async def _all_keys(self, board: Opened) -> list[RankingKey]:
-        """Return the keys of all rankings; in a rolling window those of the running step."""
+        """Return the keys of all rankings. A rolling window has one key, that of the running
+        step."""
         found: dict[str, None] = {}
         for op in ("keys", "keys_of_scopes"):
             cursor = BEGIN
@@ -162,7 +165,7 @@ class ShardContents(ShardCalls):
     async def _scan(
         self, board: Opened, name: bytes
     ) -> AsyncIterator[tuple[list[bytes], list[bytes]]]:
-        """Yield the fields and values of a hash; each field once."""
+        """Yield the fields and values of a hash in shares, each field once."""
         seen: set[bytes] = set()
         cursor = b"0"
         while True:
@@ -220,7 +223,8 @@ class ShardContents(ShardCalls):
         positions: dict[str, str],
         block: tuple[int, int] | None,
     ) -> None:
-        """Write what is not in the pieces of a shard; `block` is its newest block of changes."""
+        """Write the state of a shard that is not in its pieces. `block` is its newest block of
+        changes."""
         await self._operate(
             "restore_state",
             board,
@@ -235,12 +239,13 @@ class ShardContents(ShardCalls):
 
 
 def _form_of(scope: str) -> str:
-    """Return the names of the labels of a scope."""
+    """Return the form of a scope: the names of its labels."""
     return ",".join([pair.partition("=")[0] for pair in scope.split(",")]) if scope else ""
 
 
 def _candidate(packed: bytes, step: int, width: int) -> bytes:
-    """Return the words of the candidate of a step."""
+    """Return the packed words of the candidate of a step, from the packed candidates of a
+    member."""
     size = 8 * (width + 1)
     rows = [packed[at : at + size] for at in range(0, len(packed), size)]
     (steps,) = unpack_rows(rows, 1)
@@ -248,7 +253,7 @@ def _candidate(packed: bytes, step: int, width: int) -> bytes:
 
 
 def _pairs(found: Any) -> list[tuple[bytes, Any]]:
-    """Return the pairs of an answer that is a map, a flat list, or a list of pairs."""
+    """Return an answer of the server as pairs. It may be a map, a flat list, or a list of pairs."""
     if isinstance(found, dict):
         return list(found.items())
     items: Iterable[Any] = iter(found or ())

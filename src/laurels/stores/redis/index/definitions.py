@@ -11,12 +11,12 @@ from laurels.stores.redis.sources import script_of
 from .coding import as_text
 
 FORMAT = 1
-"""The version of the format of all keys: their names and contents."""
+"""The version of the format of all keys on the server, that is, of their names and contents."""
 _PUT = script_of("put_definition")
 
 
 def _packed(value: bytes | int | None) -> bytes:
-    """Encode a value as msgpack, bytes as text."""
+    """Encode a value as msgpack; bytes are encoded as a string."""
     return msgspec.msgpack.encode(as_text(value) if isinstance(value, bytes) else value)
 
 
@@ -33,7 +33,7 @@ class RedisDefinitions:
         return self._base + b"d"
 
     async def load(self) -> tuple[dict[str, bytes], int]:
-        """Return all definitions, and the number that the next board gets."""
+        """Return all definitions, and the number of the next board."""
         found: Any = await self._call(b"HGETALL", b"d")
         number: Any = await self._call(b"GET", b"n")
         return {name.decode(): body for name, body in found.items()}, int(number or 1)
@@ -52,7 +52,7 @@ class RedisDefinitions:
         return found
 
     async def cleared(self, body: bytes) -> None:
-        """Note that all keys of a deleted board have been removed."""
+        """Remove a deleted board from the list of `deleted`, as all its keys were removed."""
         await self._call(b"HDEL", b"g", body)
 
     async def ensure_readable(self, *, create: bool) -> None:
@@ -85,7 +85,7 @@ class RedisDefinitions:
         await self._call(b"HDEL", b"f", key.encode())
 
     async def take_number(self) -> int:
-        """Return a number for a board that no other gets."""
+        """Return a number for a new board. Each number is returned once."""
         await self._call(b"SET", b"n", b"1", b"NX")
         return int(await self._call(b"INCR", b"n")) - 1
 

@@ -5,20 +5,21 @@ from typing import Any
 from msgspec import Struct
 
 HEAD_READS = ("head", "head_grid")
-"""The files of scripts that read rankings with this layout."""
+"""The files that a script needs to read rankings with this layout."""
 HEAD_WRITES = (*HEAD_READS, "head_writing", "head_new_grid", "head_passes")
-"""The files of scripts that write them."""
+"""The files that a script needs to write such rankings."""
 
 
 class HeadSizes(Struct, frozen=True):
     """The sizes of the layout; tests use smaller ones.
 
-    Besides the head, the greater of `slack` entries and the share `slack_share` of the head is
-    stored in order. `capacity` is the greatest average number of members of a bucket, `sample` the
-    number of sampled members that are kept of each level, `edges` the greatest number of edges of a
-    grid. The number of members between two edges is the greatest of `step` times the rank, `step`
-    times the head, and a quarter of `least`. A new grid is begun when a segment has more members
-    than the greatest of `width` times the rank before it, `width` times the head, and `least`.
+    More entries than the head are stored in order: `slack` more, or the fraction `slack_share` of
+    the head if that is more. `capacity` is the greatest average number of members in a bucket,
+    `sample` the number of sampled members that are kept for each level, `edges` the greatest number
+    of edges of a grid. The number of members between two edges is the greatest of three: `step`
+    times the rank, `step` times the head, and a quarter of `least`. A new grid is begun when a
+    segment has more members than the greatest of `width` times the rank before the segment, `width`
+    times the head, and `least`.
     """
 
     slack: int = 10_000
@@ -32,11 +33,11 @@ class HeadSizes(Struct, frozen=True):
     trims: int = 2_000
 
     def encode(self, head: int) -> dict[str, Any]:
-        """Encode the sizes for a head, for the scripts.
+        """Return the sizes for a board with this head, as the scripts take them.
 
-        A trim leaves `keep` entries, and is begun when there are `chunk` more. A refill is begun
-        when fewer than `refill` positions are exact. `first` is the position of the first edge
-        between segments. One call removes at most `chunk + trims` entries.
+        A trim begins when there are `chunk` entries more than `keep`, and leaves `keep` entries. A
+        refill begins when fewer than `refill` positions are exact. `first` is the position of the
+        first edge between segments. One call removes at most `chunk + trims` entries.
         """
         slack = max(self.slack, int(head * self.slack_share))
         return {

@@ -1,6 +1,6 @@
 """The index on a Redis or Valkey server: each call is one script on the slot of a shard.
 
-Its calls are grouped into files; what they have in common is in `calls`.
+The calls are grouped into files; their common part is in `calls`.
 """
 
 from laurels.core.changes.blocks import WriteBlock
@@ -22,29 +22,29 @@ class RedisIndex(
 ):
     """Implementation of `ShardIndex`: each call is for one shard of a board.
 
-    `clock` is the wall clock by which plans are made, or None in event time, where only events
-    advance the time, and the scripts see them in their order. `expires` means that the clock is the
-    server's own, so that the keys of periods can expire there.
+    `clock` is the wall clock by which plans are made. In event time it is None, since only events
+    advance the time. `expires` means that the clock is the server's own, so that keys of periods
+    can expire on the server.
     """
 
     async def open(
         self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
     ) -> None:
-        """Register a board, or its changed definition; idempotent."""
+        """Register a board, or its changed definition. Repeating it has no effect."""
         more = self._recording(board, recorded)
         if restart_tag:
             more["restart"] = str(restart_tag)
         await self._operate("open", board, **more)
 
     async def close(self, board: Opened) -> None:
-        """Forget a board with all its data; idempotent."""
+        """Remove a board with all its data. Repeating it has no effect."""
         while not await self._operate("close", board):
             pass
         self._encodings.pop(board.number, None)
         self._each.pop((board.number, board.shard), None)
 
     async def time(self, board: Opened) -> int | None:
-        """Return the latest time the board was written at, None before the first write."""
+        """Return the time of the board's latest write, None if there was no write."""
         found = await self._command(board, b"HGET", b"m", b"now")
         return None if found is None else int(found)
 
@@ -58,7 +58,8 @@ class RedisIndex(
         return is_alike(layout_of(rules), layout_of(changed))
 
     def layout(self, rules: Rules) -> BoardLayout:
-        """Return the layout of a board with these rules, and what would make it cheaper."""
+        """Return the layout of a board with these rules, and advice on how to get a cheaper
+        layout."""
         return describe(rules)
 
     def unverified(self, rules: Rules) -> list[str]:
@@ -66,5 +67,5 @@ class RedisIndex(
         return unverified(rules)
 
     async def offset(self, board: Opened) -> int:
-        """Return how often a board has changed."""
+        """Return the number of changes of a board."""
         return int(await self._command(board, b"HGET", b"m", b"seq") or 0)

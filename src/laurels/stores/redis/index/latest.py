@@ -1,9 +1,10 @@
-"""Which boards have changes after a sequence, stored in the slot of the definitions.
+"""Find the boards with changes after a sequence number, by a list in the slot of the definitions.
 
 A script that changes a board reaches only the slot of its shard, which on a cluster may be on
-another node. So the process that called it notes the board afterwards: all boards whose calls ended
-while the previous note was sent go into the next one. A process that is lost in between leaves out
-a board; readers find its changes in their next round.
+another node. So the process that called the script notes the board afterwards. All boards whose
+calls ended while one note was being sent are noted by the next one. If a process ends between the
+call and the note, the board is missing in the list; readers find its changes when they next look at
+all boards.
 """
 
 import asyncio
@@ -16,14 +17,14 @@ from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.sources import script_of
 
 MOST_BOARDS = 10_000
-"""How many boards are kept: those that have changed last."""
+"""The length of the list: the boards that have changed last."""
 _PART = 1_000
 _NOTE = script_of("latest_note")
 _READ = script_of("latest_read")
 
 
 class LatestOnServer:
-    """The boards whose changes have been recorded, on the server; used on one event loop."""
+    """The list on the server of boards with recorded changes. Used on one event loop."""
 
     def __init__(self, connection: Connection, prefix: str, most: int = MOST_BOARDS) -> None:
         self._connection = connection
@@ -33,14 +34,15 @@ class LatestOnServer:
         self._task: asyncio.Task[None] | None = None
 
     def note(self, board: int) -> None:
-        """Note that a board has a new change; return before that is sent."""
+        """Note that a board has a new change. The note is sent later."""
         self._boards[board] = None
         if self._task is None:
-            # A context of its own, without the time limit of the write.
+            # The task gets a context of its own, so that the time limit of the write does not apply
+            # to it.
             self._task = asyncio.create_task(self._send(), context=Context())
 
     async def finish(self) -> None:
-        """Wait until everything is sent."""
+        """Wait until all notes are sent."""
         if self._task is not None:
             await self._task
 
@@ -53,14 +55,14 @@ class LatestOnServer:
                 argument = msgspec.msgpack.encode([boards, self._most])
                 try:
                     await self._connection.script(_NOTE, self._key, argument)
-                except LaurelsError:  # readers find the changes in their next round
+                except LaurelsError:  # readers find the changes when they look at all boards
                     continue
         finally:
             self._task = None
 
     async def since(self, after: int | None) -> tuple[int, list[int] | None]:
-        """Return the newest sequence, and the numbers of the boards with changes after one; None if
-        that is not known."""
+        """Return the newest sequence, and the numbers of the boards with changes after the sequence
+        `after`, None if these are not known."""
         argument = b"" if after is None else b"%d" % after
         newest, *found = await self._connection.script(_READ, self._key, argument)
         if found == [None]:

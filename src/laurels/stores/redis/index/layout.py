@@ -1,8 +1,8 @@
-"""How the rankings of a board are laid out in sorted sets. Pure.
+"""The layouts of a board's rankings in sorted sets. Pure functions.
 
-A member's row consists of its words (see `score`): columns, then the tie stamp. In two layouts the
-row fits into one number that a sorted set represents exactly, up to 2^53, so that the member's
-score in the set is its whole row:
+A member's row consists of its words (see `score`): columns, then the tie stamp. In the layouts
+plain and packed the row fits into one number up to 2^53, which a sorted set represents exactly. So
+the member's score in the set is its whole row:
 
     plain     one column, ties by member: the score is the word
     packed    columns with declared ranges, and the tie stamp, side by side in the bits of the score
@@ -10,11 +10,12 @@ score in the set is its whole row:
               put before the member as bytes, and a hash has the words of each member; takes about
               twice the memory and time
 
-In a refreshed window the range is checked for each step, not for the total. So the total of a
-column that sums numbers of one sign may exceed the declared range, and its bits cover the sum of
-all steps.
+In a refreshed window the range is checked for the sum of each step, not for the total of all steps.
+So if a column sums numbers of one sign, its total may exceed the declared range. Therefore enough
+bits are reserved for the total of all steps.
 
-A stamp covers all possible times, so the number of its bits depends on `tie_resolution`.
+A stamp must be able to represent all possible times, so its number of bits depends on
+`tie_resolution`.
 """
 
 from typing import Literal
@@ -33,7 +34,8 @@ Name = Literal["plain", "packed", "prefixed"]
 
 
 class Layout(Struct, frozen=True):
-    """A layout, with the numbers for packing words into one: the sum of `(word - low) * unit`.
+    """A layout, with the numbers for packing words into one number: the sum of `(word - low) *
+    unit`.
 
     `highs` are the greatest values of the words; the prefixed layout uses none of these.
     """
@@ -45,12 +47,12 @@ class Layout(Struct, frozen=True):
 
     @property
     def scored(self) -> bool:
-        """Whether the score in the sorted set contains the whole row."""
+        """Whether the score in the sorted set is the whole row."""
         return self.name != "prefixed"
 
 
 def layout_of(rules: Rules) -> Layout:
-    """Return the cheapest layout that keeps every score of a board exactly."""
+    """Return the cheapest layout that stores every possible score of a board exactly."""
     if rules.is_stamped or rules.weighings:
         return Layout("prefixed")
     ranges = _ranges(rules)
@@ -98,7 +100,7 @@ def _bits(ends: tuple[int, int]) -> int:
 
 
 def describe(rules: Rules) -> BoardLayout:
-    """Return the layout of a board in words, with what would make it cheaper."""
+    """Return a description of the layout of a board, with advice on how to get a cheaper layout."""
     layout = layout_of(rules)
     if rules.head:
         means = (
@@ -116,8 +118,8 @@ def describe(rules: Rules) -> BoardLayout:
 
 
 def unverified(rules: Rules) -> list[str]:
-    """Return sentences about the data of a board that is stored only once, so that a check cannot
-    verify it."""
+    """Return sentences about those data of a board that a check cannot verify, because they are
+    stored only once."""
     layout, rolling = layout_of(rules), any(w.steps for w in rules.windows.values())
     found = []
     if layout.scored and not all(w.steps for w in rules.windows.values()):

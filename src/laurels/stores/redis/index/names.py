@@ -1,11 +1,11 @@
-"""Names of rankings on the server: `<window>:<instance>`. In a scope the name of the window
-includes the scope. And the ids of entries of feeds."""
+"""The names of rankings on the server, and the ids of entries of feeds. A ranking is named
+`<window>:<instance>`; in a scope the name of the window includes the scope."""
 
 from laurels.core.ranking_key import RankingKey
 from laurels.stores.redis.sharding.feed import FeedPlace
 
 _BESIDE = "\x1f"
-"""The separator between a window and a scope: neither can contain control characters."""
+"""The separator between a window and a scope, which cannot contain control characters."""
 
 
 def scoped_name(key: RankingKey) -> str:

@@ -1,11 +1,12 @@
 """The clock of a deployment: every process follows the time of the same node.
 
-The node's time is sampled from time to time. An answer was right at some instant between request
-and response; taking the middle of the two is wrong by at most half the round trip. Of several
-samples the one with the shortest round trip is used. Between samples the process's own monotonic
-clock continues, which drifts by at most `DRIFT`. So every reading has a known error bound. A new
-sample replaces the current one if its bound is smaller (so a busy moment does no harm), or if the
-two contradict each other: then the node's clock was set, or another node has taken its place.
+The node's time is sampled from time to time. The sampled time was exact at some instant between
+request and response; it is assigned to the middle of the two, so its error is at most half the
+round trip. Of several samples the one with the shortest round trip is used. Between samples the
+process's own monotonic clock continues, which drifts by at most `DRIFT`. So every reading has a
+known error bound. A new sample replaces the current one if its bound is smaller (so one slow answer
+does no harm), or if the two contradict each other, which means that the node's clock was set or
+that another node has taken over.
 """
 
 import asyncio
@@ -25,15 +26,14 @@ DRIFT = 2e-4
 """The maximum drift of a monotonic clock, as a ratio; those of today's hosts stay within 1e-4."""
 
 _ACCEPTED = "clock_accepted"
-"""The key of the note with the time at which a leap of the node was last accepted, in milliseconds
-of the node's time."""
+"""The key of a note: the node's time, in milliseconds, at which a leap was last accepted."""
 _ACCEPT_SLACK_MS = 10_000
-"""Tolerance for processes that notice the same leap at different times, some seconds apart."""
+"""The tolerance for the fact that processes notice the same leap some seconds apart."""
 _MS = 1_000_000
 
 
 class CommandConnection(Protocol):
-    """The part of a connection that the clock needs."""
+    """The methods of a connection that the clock uses."""
 
     async def command(self, *parts: bytes, key: bytes | None) -> Any: ...
 
@@ -47,7 +47,7 @@ class SharedNotes(Protocol):
 
 
 class Sample(Struct, frozen=True):
-    """The node's time at a local instant, in nanoseconds."""
+    """The node's time at an instant of the local clock, in nanoseconds."""
 
     local: int
     node: int
@@ -62,7 +62,7 @@ class Sample(Struct, frozen=True):
         return self.doubt + int(DRIFT * abs(local - self.local))
 
     def contradicts(self, earlier: "Sample") -> bool:
-        """Return whether the two samples disagree by more than their error bounds."""
+        """Return whether two samples differ by more than their error bounds allow."""
         apart = abs(self.node - earlier.node_at(self.local))
         return apart > self.doubt + earlier.doubt_at(self.local)
 
@@ -75,9 +75,10 @@ def _offset_ms(sample: Sample) -> int:
 class NodeClock:
     """The time of the node that owns `key`; it never goes back.
 
-    If the node's time goes back, the clock stands still until that time is reached again. If it
-    leaps further than `guard` allows, the local clock continues alone until the guard follows.
-    `monotonic_ns` is the local clock, which includes suspension; `rest` waits for some seconds."""
+    If the node's time goes back, the clock does not advance until that time is reached again. If
+    the node's time leaps further than `guard` allows, the clock continues by the local clock alone
+    until the guard accepts the leap. `monotonic_ns` is the local clock; it also counts while the
+    machine is suspended. `rest` waits for some seconds."""
 
     def __init__(
         self,
@@ -112,7 +113,8 @@ class NodeClock:
 
     @property
     def doubt_ms(self) -> float:
-        """By how many milliseconds `now_ms` may currently differ from the node's time."""
+        """The error bound of `now_ms`: its greatest possible difference from the node's time, in
+        milliseconds."""
         sample = self._sample
         return float("inf") if sample is None else sample.doubt_at(self._monotonic_ns()) / _MS
 
@@ -148,11 +150,11 @@ class NodeClock:
 
     @property
     def leaps(self) -> int:
-        """The number of clock leaps since the start that were not followed at once."""
+        """The number of leaps since the start that the clock did not follow at once."""
         return self._guard.leaps
 
     def source_ms(self) -> int:
-        """Return the time of the node as of the newest sample, followed or not."""
+        """Return the node's time by the newest sample, even if the clock does not follow it."""
         newest = self._newest
         return MIN_MS if newest is None else newest.node_at(self._monotonic_ns()) // _MS
 
@@ -162,7 +164,7 @@ class NodeClock:
         return self._guard.leap()
 
     def accept(self) -> None:
-        """Follow the node's time from now on, however far it has leapt."""
+        """Accept the node's time, even if it has leapt far."""
         if (newest := self._newest) is not None:
             self._guard.accept(_offset_ms(newest), newest.local // _MS)
             self._sample = newest
@@ -173,8 +175,8 @@ class NodeClock:
             await self._notes.set_note(_ACCEPTED, str(newest.node // _MS))
 
     async def _was_accepted(self, best: Sample) -> bool:
-        """Return whether some process has accepted the current leap: whether the stored acceptance
-        time, in node time, is after the leap began (with some slack)."""
+        """Return whether some process has accepted the current leap. That is so if the stored time
+        of acceptance, in node time, is after the beginning of the leap (with some tolerance)."""
         leap = self._guard.leap()
         accepted = None if self._notes is None else await self._notes.note(_ACCEPTED)
         if leap is None or accepted is None or not accepted.isdigit():
@@ -191,8 +193,8 @@ class NodeClock:
         return Sample((sent + answered) // 2, node, (answered - sent + 1) // 2)
 
     async def _follow(self) -> None:
-        """Take samples for ever. If the node does not answer, the local clock continues until it
-        does."""
+        """Take samples endlessly. While the node does not answer, the clock continues by the local
+        clock."""
         while True:
             await self._rest(EVERY_SECONDS)
             try:

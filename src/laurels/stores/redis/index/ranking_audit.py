@@ -14,15 +14,15 @@ _AUDIT = script_of("audit", *SCRIPT_PARTS)
 
 
 class RankingAudit(ShardCalls):
-    """Audits of rankings and scopes."""
+    """The calls of the index that audit rankings and scopes."""
 
     async def audit(self, board: Opened, key: RankingKey, *, repair: bool) -> int:
         """Compare a ranking with the data it is derived from, and with `repair` correct it; return
         the number of its entries. CheckFailed names the first member that differs.
 
-        If only the score in a sorted set is stored of a member, a calendar ranking is not derived
-        from any other data: then only states that no event can produce are found. If a score is
-        stored twice, the entries decide: see audit.lua.
+        In the layouts plain and packed, a calendar ranking is stored only once, as scores in a
+        sorted set. There, only scores that no event can produce are detected. Where a score is
+        stored twice, the entries of the sorted set are taken as correct; see audit.lua.
         """
         arguments: dict[str, Any] = {"name": name_of(key), "repair": repair}
         checks: list[dict[str, Any]] = []
@@ -46,8 +46,8 @@ class RankingAudit(ShardCalls):
         return entries
 
     async def audit_scopes(self, board: Opened, *, repair: bool) -> tuple[int, int]:
-        """Audit every ranking of every scope; return the number of rankings, and of their
-        entries."""
+        """Audit every ranking of every scope. Return the number of rankings, and the number of
+        their entries."""
         rankings = entries = 0
         cursor = BEGIN
         while cursor != END:

@@ -1,14 +1,15 @@
-"""Batching of reads: queries of one shard that arrive together are sent in few calls, since the
-call itself costs more than most queries.
+"""Batch reads: queries of one shard that arrive together are sent in few calls, since a call itself
+costs more than most queries.
 
 There is no timer. The queries of one iteration of the event loop are sent at its end, divided
-evenly over the calls that may be made, so that some are on their way while the server answers
-others. When all calls are in progress, later queries wait for one of them to be answered. A request
-that several queries have in common is sent once and its result is shared, since results are never
-changed. All requests of a call are answered from one state, newer than the arrival of each query.
+evenly over the calls that may be made, so that some calls are on their way while the server answers
+others. When the maximum number of calls is in progress, later queries wait until one of them is
+answered. If several queries have the same request, it is sent once and they share its result, which
+is immutable. All requests of a call are answered from one state, which is newer than the arrival of
+each query.
 
-A call whose connection was lost at once is made once more; a read changes nothing, so the caller
-does not need to know.
+If the connection is lost soon after a call was sent, the call is repeated once. This is safe, as a
+read changes nothing.
 """
 
 import asyncio
@@ -27,14 +28,14 @@ from laurels.stores.redis.remote import Opened, Reading
 CALLS_MOST = 4
 """The most calls in progress for one shard."""
 READS_LEAST = 8
-"""The least number of queries in a call before further ones are sent in another call."""
+"""The number of queries that a call gets before further queries go into another call."""
 WEIGHT_MOST = 1_000
-"""About the most entries that one call reads: that blocks the server for half a millisecond. A
-query for more is sent alone."""
+"""The approximate maximum of entries that one call reads, which blocks the server for about half a
+millisecond. A query for more entries is sent alone."""
 REQUEST_WEIGHT = 20
 """The fixed cost of a read request, in entries."""
 RETRY_SECONDS = 0.5
-"""A call that failed within this time is repeated once."""
+"""If a call fails in less time than this, in seconds, it is repeated once."""
 PAUSE_SECONDS = 0.05
 
 
@@ -46,8 +47,8 @@ class _PendingRead(Struct, frozen=True, gc=False):
     reading: "asyncio.Future[Reading]"
 
     def is_compatible(self, other: "_PendingRead") -> bool:
-        """Return whether both are for the same version of the board, and valid until the same
-        time."""
+        """Return whether both reads can share a call: they are for the same version of the board,
+        and valid until the same time."""
         return self.due_ms == other.due_ms and self.opened.version == other.opened.version
 
 
@@ -62,7 +63,7 @@ class _ShardQueue:
 
 
 class Read(Protocol):
-    """A function that makes one call."""
+    """A function that makes one call and returns its results."""
 
     async def __call__(
         self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
@@ -80,7 +81,8 @@ class Reads:
     def read(
         self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> "asyncio.Future[Reading]":
-        """Answer all requests from one state. Raises the errors of the index."""
+        """Return a future of the results of all requests, from one state. It raises the errors of
+        the index."""
         loop = asyncio.get_running_loop()
         reading: asyncio.Future[Reading] = loop.create_future()
         place = board.number, board.shard
@@ -94,7 +96,8 @@ class Reads:
     def _schedule(
         self, place: tuple[int, int], queue: _ShardQueue, loop: asyncio.AbstractEventLoop
     ) -> None:
-        """Make calls at the end of this iteration of the loop, if any can be made."""
+        """Schedule `_start_calls` for the end of this iteration of the loop, if a further call may
+        be made."""
         if not queue.scheduled and queue.in_progress < CALLS_MOST:
             queue.scheduled = True
             loop.call_soon(self._start_calls, place, queue)
@@ -151,7 +154,7 @@ class Reads:
 
 
 class _Group:
-    """Queries that share a call, and their distinct requests, each with its place in the call."""
+    """Queries that share a call, and their distinct requests, each with its index in the call."""
 
     def __init__(self) -> None:
         self.reads: list[_PendingRead] = []
@@ -164,7 +167,7 @@ class _Group:
 
 
 def _next_group(waiting: deque[_PendingRead], most: int) -> _Group:
-    """Take the queries for the next call from those that wait."""
+    """Take the queries for the next call from the waiting queries."""
     group = _Group()
     group.add(waiting.popleft())
     first = group.reads[0]

@@ -27,7 +27,7 @@ _CHANGES = script_of("changes_read", "shard")
 
 
 class RequestReading(ShardCalls):
-    """Reads of rankings, scopes and changes."""
+    """The calls of the index that read rankings, scopes and changes."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class RequestReading(ShardCalls):
     def read(
         self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
-        """Answer all requests from one state."""
+        """Return the results of all requests, from one state."""
         return self._reads.read(board, requests, now_ms=now_ms, due_ms=due_ms)
 
     async def _read(
@@ -74,15 +74,15 @@ class RequestReading(ShardCalls):
         return int(await self._command(board, b"ZCARD", f"l:{form}".encode()))
 
     async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
-        """Return the next scopes of a form, after one of them."""
+        """Return up to `limit` scopes of a form that follow the scope `after`."""
         first = b"(" + after.encode() if after else b"-"
         span = (first, b"+", b"LIMIT", b"0", b"%d" % limit)
         found = await self._command(board, b"ZRANGEBYLEX", f"l:{form}".encode(), *span)
         return [bytes(scope).decode() for scope in found]
 
     async def read_changes(self, board: Opened, after: int, limit: int) -> ShardChanges:
-        """Return the block with the sequence number `after`, if it is kept, and those after it
-        until they have more than `limit` changes."""
+        """Return the block with the sequence number `after`, if it is kept, and the blocks after it
+        until these have more than `limit` changes."""
         arguments = {"after": after, "limit": limit}
         packed, *parts = await self._run(_CHANGES, board, arguments)
         _, *ends = decode_answer(packed)

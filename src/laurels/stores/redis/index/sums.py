@@ -1,9 +1,10 @@
-"""Sums of a batch's events, member by member.
+"""The sums of a batch's events, by member.
 
-If the only column of a board has the operator `sum`, the server often does not need each event: it
-gets the sum of each member's events with their lowest and highest partial sum, and returns what
-each member had before. The outcome of each event follows from that. If a total would leave its
-range on the way, the server counts nothing and requests the events.
+If the only column of a board has the operator `sum`, the server often does not need the single
+events. It gets the sum of each member's events, with the lowest and highest partial sum, and
+returns each member's total before the batch. From these the outcome of each event is computed. If
+some partial sum would take a total out of its range, the server counts nothing and requests the
+events.
 """
 
 from array import array
@@ -25,8 +26,8 @@ class Sums(Struct, frozen=True):
     """The sums of a batch, in columns with one item per member.
 
     For each event, `event_members` has the index of its member, and `before` the sum of that
-    member's earlier events of the batch, None if there are none. `stamps` is a single number if all
-    members share it."""
+    member's earlier events in the batch; this is None for a member's first event. `stamps` is a
+    single number if all members have the same stamp."""
 
     event_members: Sequence[int]
     before: list[int | None]
@@ -45,8 +46,8 @@ class Sums(Struct, frozen=True):
         return arguments
 
     def outcomes(self, bases: Sequence[int | bool]) -> Outcomes:
-        """Return the outcome of each event. `bases` is what each member had before (False: not
-        ranked); if it is empty, the outcomes have no scores."""
+        """Return the outcome of each event. `bases` has each member's total before the batch
+        (False: not ranked). If it is empty, the outcomes have no scores."""
         codes = bytearray([Outcome.APPLIED]) * len(self.event_members)
         if not bases:
             return Outcomes(codes)
@@ -75,7 +76,7 @@ def sums_of(
     members: int,
     stamps: Sequence[int] | int,
 ) -> Sums | None:
-    """Return the sums of a batch, or None if the server needs the events themselves."""
+    """Return the sums of a batch, None if the server needs the single events."""
     column = rules.columns[0]
     if len(rules.columns) > 1 or not column.adds_up or batch.absolute or batch.ids is not None:
         return None
@@ -84,7 +85,7 @@ def sums_of(
     if not all(isinstance(route, int) and route >= 0 for route in plan.routes):
         return None
     values = [column.sign * value for value in batch.values[0]]
-    if 0 in values:  # whether a 0 changes anything depends on whether the member is ranked
+    if 0 in values:  # an event of 0 changes something only if the member is not ranked yet
         return None
     sums: list[int | None] = [None] * members
     lows, highs = [_EXACT] * members, [-_EXACT] * members

@@ -1,4 +1,4 @@
-"""Do in shares the work that falls due: rotate windows, advance scopes, refresh, forget ids."""
+"""Do due work in shares: rotate windows, advance scopes, refresh, forget ids."""
 
 from collections.abc import Sequence
 
@@ -9,19 +9,20 @@ from .calls import ShardCalls
 from .coding import decode_refresh_states, encode_due, encode_rolling_state
 
 _CELLS = 2_500
-"""Cells of a refresh that one call processes: 1 to 2 ms."""
+"""How many cells of a refresh one call processes; this takes 1 to 2 ms."""
 _SCOPES = 1_000
-"""Maximum number of scopes that one call advances."""
+"""The most scopes that one call advances."""
 _FORGET_CALLS = 20
 _HEAD_MEMBERS = 1_000
-"""Members that one call of a pass over a ranking with a head visits: about 1 ms."""
+"""How many members one call of a pass over a ranking with a head visits; this takes about 1 ms."""
 
 
 class Upkeep(ShardCalls):
-    """Work that falls due as time passes."""
+    """The calls of the index that do due work."""
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
-        """Rotate a rolling window to the running step; return False if the limit was too low."""
+        """Rotate a rolling window to the running step. Return False if `limit` members were not
+        enough."""
         arguments = {"window": encode_rolling_state(roll), "now": now_ms, "limit": self.share}
         for _ in range(0, limit, self.share):
             if await self._operate("rotate_step", board, **arguments):
@@ -29,7 +30,7 @@ class Upkeep(ShardCalls):
         return False
 
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
-        """Prepare about `limit` members for the next step; return how many are left."""
+        """Prepare about `limit` members for the next step. Return how many are left."""
         left = 0
         for _ in range(0, limit, self.share):
             rolling = {"name": window, "steps": board.rules.windows[window].steps}
@@ -39,8 +40,8 @@ class Upkeep(ShardCalls):
         return left
 
     async def advance_head(self, board: Opened, limit: int) -> int:
-        """Do about `limit` members of the passes over rankings with a head; return about how many
-        are left."""
+        """Continue the passes over rankings with a head by about `limit` members. Return about how
+        many are left."""
         left = 0
         for _ in range(0, limit, _HEAD_MEMBERS):
             most = min(limit, _HEAD_MEMBERS)
@@ -52,7 +53,7 @@ class Upkeep(ShardCalls):
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
-        """Advance scopes to the current time; return False if the limit was too low."""
+        """Advance scopes to the current time. Return False if `limit` members were not enough."""
         arguments = {**encode_due(due), "full": full, "limit": self.share}
         left = list(dict.fromkeys(scopes))
         for _ in range(0, limit, self.share):
@@ -63,7 +64,7 @@ class Upkeep(ShardCalls):
         return not left
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
-        """Advance a share of the stale scopes; return whether there are no others."""
+        """Advance a share of the stale scopes. Return whether no stale scope is left."""
         arguments = {**encode_due(due), "limit": self.share}
         for _ in range(0, limit, self.share):
             if not await self._operate("sweep", board, **arguments):
@@ -73,8 +74,8 @@ class Upkeep(ShardCalls):
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
     ) -> tuple[int, RefreshStates]:
-        """Continue the refresh of a window by one call; return about how many members are left, and
-        the states of the windows."""
+        """Continue the refresh of a window by one call. Return about how many members are left, and
+        the refresh states of all windows."""
         refreshed = board.rules.refreshed[window]
         roll = rolling_state(board.number, refreshed, now_ms)
         assert roll is not None

@@ -1,1 +1,1 @@
-"""Boards in several shards: batches divided, answers merged, rankings by label replicated."""
+"""Boards in several shards: dividing batches, merging answers, replicating rankings by a label."""

@@ -1,4 +1,5 @@
-"""Whole boards in several shards: read from all of them, and divided over them."""
+"""Copies of whole boards in several shards. They are read from all shards, and written divided by
+shard."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Protocol
@@ -12,7 +13,7 @@ from .shards import label_replica, parts_of, shard_of, shards
 
 
 class PartContents(Protocol):
-    """Reads and writes a shard as a board of its own: see `ShardContents`."""
+    """The calls that read and write a shard as a board of its own; see `ShardContents`."""
 
     def pieces(self, board: Opened) -> AsyncIterator[Piece]: ...
 
@@ -30,13 +31,14 @@ class PartContents(Protocol):
 
 
 class ShardedContents:
-    """The contents of boards. A board must not change while it is read."""
+    """Reads and writes whole boards. A board must not change while it is read."""
 
     def __init__(self, parts: PartContents) -> None:
         self._parts = parts
 
     async def pieces(self, board: Opened) -> AsyncIterator[Piece]:
-        """Yield the pieces of all shards, and of the label replica its rankings by a label."""
+        """Yield the pieces of all shards and, from the label replica, the pieces of the rankings by
+        a label."""
         for shard in shards(board):
             async for piece in self._parts.pieces(shard):
                 yield piece
@@ -46,11 +48,11 @@ class ShardedContents:
                     yield piece
 
     async def ends(self, board: Opened) -> list[tuple[int, int]]:
-        """Return the newest block of changes of each shard."""
+        """Return the sequence and tag of the newest block of changes of each shard."""
         return [await self._parts.end(shard) for shard in shards(board)]
 
     async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None:
-        """Write a piece to the shards that its members are in."""
+        """Write a piece, divided by the shards of its members."""
         if isinstance(piece, RankingRows) and board.rules.has_label_replica and is_by(piece.scope):
             await self._parts.restore(label_replica(board), piece, now_ms)
             return
@@ -64,7 +66,7 @@ class ShardedContents:
                 await self._parts.restore(shard, part, now_ms)
 
     async def restore_state(self, board: Opened, origin: Origin) -> None:
-        """Write what is not in the pieces."""
+        """Write the state of a board that is not in its pieces."""
         count = board.rules.shards
         for part in parts_of(board):
             positions = {

@@ -4,18 +4,19 @@ A batch is divided by its members, and each shard counts its share in one atomic
 several shards, so three things need care:
 
 - A shard may refuse its share after others have counted theirs. The events that were not counted
-  are then in `Applied.left`, for the caller to plan and send again with their positions in the
+  are then in `Applied.left`. The caller plans and sends them again, with their positions in the
   whole call, since rankings by a label count the events of a call in its order. If a shard cannot
-  be reached, the error says that the call may have been carried out, and the caller repeats it
-  under its id: shards that have counted it give the same answer again. If the outcome is still
-  unknown then, or if another error follows after some shards have counted, PartlyCounted is raised.
-- Every shard stores a position together with its share: see positions.py. A caller that was
+  be reached, the error says that the call may have been carried out, and the caller repeats it with
+  the same id; shards that have counted it return the same answer again. If the outcome is still
+  unknown after that, or if another error occurs after some shards have counted, PartlyCounted is
+  raised.
+- Every shard stores a position together with its share; see positions.py. A caller that was
   interrupted reads the previous position and sends the same batch again, and the shards that have
-  counted their share skip it. A batch that was divided differently raises PositionDiffers, one that
-  follows a position which is no longer stored PositionMoved. If a shard lost writes, nothing is
-  counted (ShardsDiffer) but batches that are `behind`.
-- The bound on remembered ids holds for the whole board. If all ids of a batch certainly fit, the
-  shards count concurrently, otherwise one after the other, in the order of the events.
+  counted their share skip it. A batch that ends at another position raises PositionDiffers; a batch
+  that follows a position which is no longer stored raises PositionMoved. If a shard lost writes,
+  only batches with `behind` are counted; all others raise ShardsDiffer.
+- The bound on remembered ids holds for the whole board. If all ids of a batch certainly fit within
+  it, the shards count concurrently, otherwise one after the other, in the order of the events.
 """
 
 import asyncio
@@ -98,7 +99,7 @@ class Counting:
         self._remembered = [0] * count
         self._capacity: int | None = None
         self._remeasures = False
-        """Whether remembered ids can expire between the calls for two parts of the batch, so that
+        """Whether remembered ids can expire between the calls for two shares of the batch. If so,
         the free capacity is determined again before each call."""
 
     async def apply(self, ranks: Ranks | None, due_ms: int) -> Applied:
@@ -129,8 +130,7 @@ class Counting:
     # The order of the calls
 
     async def _stages(self) -> list[list[_Share]]:
-        """Return the shards' shares in stages, each a list of shares that are counted
-        concurrently."""
+        """Return the shards' shares in stages. The shares of a stage are counted concurrently."""
         ids = self._batch.ids
         wanted = 0 if ids is None else sum(id is not None for id in ids)
         if wanted:
@@ -149,7 +149,7 @@ class Counting:
                 return [own, bare, [last]] if own else [[last], bare]
             return [*([each] for each in others), [last]] if tight else [others, [last]]
         if tight:
-            self._call = None  # a shard may be called more than once, and remembers one call
+            self._call = None  # a shard may be called again, and remembers one call
             runs = groupby(
                 range(self._batch.size),
                 key=lambda event: (self._homes[event], self._batch.accepted_at(event)),
@@ -160,15 +160,15 @@ class Counting:
         return [self._shares]
 
     def _lagging_stages(self, *, tight: bool) -> list[list[_Share]]:
-        """Return the stages of a batch for shards that lost writes; each counts by itself."""
+        """Return the stages of a batch with `behind`, in which each shard counts independently."""
         if not self._batch.atomic:
             return [[share] for share in self._shares] if tight else [self._shares]
         bare = [share for share in self._shares if not share.events]
         return [[share for share in self._shares if share.events], bare]
 
     async def _measure_capacity(self, event: int) -> None:
-        """Read how many ids are remembered at the time an event is accepted, and set how many more
-        fit."""
+        """Set the capacity: how many more ids can be remembered at the time at which an event is
+        accepted."""
         now_ms = self._batch.accepted_at(event)
         self._remembered = await gather(
             self._index.remembered(shard, now_ms) for shard in self._shards
@@ -176,8 +176,8 @@ class Counting:
         self._capacity = max(0, self._board.rules.dedupe_max - sum(self._remembered))
 
     async def _assign_positions(self, source: str, text: str) -> list[_Share]:
-        """Return a share for every shard, with what to store there; the last one is that of the
-        keeper of the source's position. Claim the position that the batch follows."""
+        """Claim the position that the batch follows, and return a share for every shard, with the
+        positions to store there. The keeper's share is the last one."""
         follows, behind = self._batch.follows, self._batch.behind
         stored = self._stored = await stored_positions(self._index, self._shards, source)
         if not behind:
@@ -205,8 +205,8 @@ class Counting:
 
     @property
     def _is_counted(self) -> bool:
-        """Whether the keeper has the position of this batch, which follows another one. Then the
-        call is a repetition: it gets its first answer again as long as that is remembered."""
+        """Whether the keeper already has the position of this batch, so that the call is a
+        repetition. It then gets its first answer again as long as the shards remember it."""
         if self._stored is None or self._batch.position is None or self._batch.follows is None:
             return False
         return self._stored.before == self._batch.position[1]
@@ -231,11 +231,13 @@ class Counting:
             share.error = error
 
     def _is_keeper(self, share: _Share) -> bool:
-        """Return whether the position of the batch is stored, and a change, with this share."""
+        """Return whether this share is the keeper's, which stores the batch's position and records
+        it as a change."""
         return self._stored is not None and share.shard == self._stored.keeper
 
     def _position_block(self, share: _Share) -> WriteBlock | None:
-        """Return what a shard records of the position that comes with events of others."""
+        """Return the change by which the keeper records the batch's position if it has none of the
+        batch's events; None for other shards."""
         batch, version = self._batch, self._board.version
         if batch.position is None or not self._is_keeper(share):
             return None
@@ -248,7 +250,7 @@ class Counting:
             await self._measure_capacity(share.events[0])
         if len(share.events) < batch.size:
             batch, plan = batch.take(share.events), plan.select(share.events)
-        if self._remeasures:  # forget ids as of the time of this share, not of later events
+        if self._remeasures:  # so that ids expire as of the time of this share, not of later events
             batch = replace(batch, now_ms=self._batch.accepted_at(share.events[-1]))
         if self._capacity is not None:
             most = self._remembered[share.shard] + self._capacity
@@ -292,7 +294,7 @@ class Counting:
 
     def _left(self) -> list[int] | None:
         """Return the events that still have to be counted, None if nothing is left to do. Raise the
-        error if nothing was counted, or if it is unknown what was."""
+        error if nothing was counted, or if it is unknown which events were counted."""
         if not (errors := [share.error for share in self._shares if share.error is not None]):
             return None
         error = worst(errors)
@@ -308,8 +310,7 @@ class Counting:
         return sorted(e for share in self._shares if not share.done for e in share.events)
 
     def _outcomes(self, events: Sequence[int]) -> Outcomes:
-        """Return the outcomes of these events; skipped ones have been counted by an earlier
-        call."""
+        """Return the outcomes of these events. Skipped shares were counted by an earlier call."""
         place = {event: i for i, event in enumerate(events)}
         rules = self._board.rules
         watched = None if self._watch is None else self._plan.places[self._watch].window
@@ -331,8 +332,8 @@ class Counting:
         return Outcomes(codes, before, after) if has_scores else Outcomes(codes)
 
     async def _ranks_after(self, ranks: Ranks | None) -> "array[int] | None":
-        """Return the ranks afterwards, or None if they cannot be read: the events are counted all
-        the same."""
+        """Return the ranks after counting, None if they cannot be read; the events are counted in
+        any case."""
         if ranks is None or self._watch is None:
             return None
         try:
@@ -341,13 +342,13 @@ class Counting:
             return None
 
     def _refresh_states(self) -> RefreshStates:
-        """Return the refresh states of the shards that counted."""
+        """Return the refresh states of those shards that counted."""
         states = [share.applied.refresh_states for share in self._done if share.applied is not None]
         return {shard: each for of_shard in states for shard, each in of_shard.items()}
 
     async def _offset(self) -> Offset:
-        """Return the offsets of the shards; 0 for one that counted nothing and cannot be
-        reached."""
+        """Return the offsets of the shards. A shard that counted nothing and cannot be reached has
+        0."""
         offsets = [0] * len(self._shards)
         for share in self._done:
             if share.applied is not None:

@@ -1,9 +1,9 @@
-"""Feeds from the shards of a board to its rankings by a label. Pure.
+"""Feeds from the shards of a board to its rankings by a label. Pure functions.
 
 The events with one value of a label are spread over all shards of a board, so a separate label
-replica builds the rankings by a label, from a feed of each shard. The step that counts a batch in a
-shard also appends to its feed what these rankings need. The shard decides in which period or step
-of a window an event counts, and the feed has that decision.
+replica builds the rankings by a label, from a feed of each shard. The call that counts a batch in a
+shard also appends to the feed what these rankings need. In which period or step of a window an
+event counts is decided for the shard, and the feed contains the decision.
 """
 
 from array import array
@@ -34,10 +34,11 @@ FEED_START = FeedPlace(0, 0)
 class FeedPayload(Struct, frozen=True, array_like=True):
     """The content of a feed entry for one batch.
 
-    `call` identifies the call, so that the parts of it that went to several shards can be merged in
-    order again. `places` are the positions of the events in the whole call, `events` those in the
+    `call` identifies the call, so that its shares in several shards can be merged again in order.
+    `places` are the positions of the events in the whole call, `events` their positions in the
     share of the shard. `names`, `groups` and `each` are their labels. `windows` has for each window
-    the period or step in which they count: one for all, or one for each event, None if too late.
+    the period or step in which they count: one number for all events, or a list with one for each
+    event, None if it is too late.
     """
 
     now_ms: int
@@ -53,8 +54,8 @@ class FeedPayload(Struct, frozen=True, array_like=True):
 
 
 class FeedEntry(Struct, frozen=True):
-    """An entry of a feed: the payload of a batch, the events of the share that were not counted,
-    and, if totals were set, for each event the words of the total before."""
+    """An entry of a feed: the payload of a batch, the positions of the events in the share that
+    were not counted, and, if totals were set, for each event the words of the previous total."""
 
     place: FeedPlace
     payload: FeedPayload
@@ -72,8 +73,8 @@ class Pending(Struct, frozen=True):
 def encode_feed_payload(
     rules: Rules, batch: Batch, plan: Plan, places: Sequence[int], call: int
 ) -> bytes | None:
-    """Encode the feed payload of a share of a batch, given the positions of its events in the call;
-    None if no event has a label that the board ranks by. O(events * windows)."""
+    """Return the encoded feed payload of a share of a batch, None if no event has a label that the
+    board ranks by. `places` are the positions of its events in the call. O(events * windows)."""
     labels = batch.labels
     if labels is None or not (names := [name for name in rules.rank_by if name in labels.names]):
         return None
@@ -114,7 +115,7 @@ def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int
 
 
 def decode_entry(place: FeedPlace, batch: bytes, but: bytes) -> FeedEntry:
-    """Decode a stored entry: the payload, and the outcome of its events."""
+    """Decode a stored entry: its payload `batch`, and the outcome `but` of the batch's events."""
     refused, baselines = _but.decode(but)
     return FeedEntry(place, _payloads.decode(batch), refused, baselines)
 

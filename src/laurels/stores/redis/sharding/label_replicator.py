@@ -1,13 +1,13 @@
-"""Update the label replica of a board in several shards from the feeds of these.
+"""Update the label replica of a board in several shards from the shards' feeds.
 
 The label replica has the rankings by a label, in a slot of its own, like a board in one shard whose
-members are the values of the labels. Each shard has a feed (see `feed`), and the replica stores the
-place of the last entry of each feed that it has counted. A process that reads entries has them
-counted in one step, which also moves these places, and which is refused if the entries no longer
-begin there. So any number of processes can do this at the same time, any of them can fail at any
-point, and each entry counts once. Entries that are counted are deleted from their feed.
+members are the values of the labels. Each shard has a feed (see `feed`), and the replica stores for
+each feed the place of the last counted entry. A process reads entries and sends them to the
+replica, which in one step counts them and updates these places. It refuses entries that do not
+begin right after these places. So any number of processes can do this at the same time, any of them
+can fail at any point, and each entry counts once. Counted entries are deleted from their feed.
 
-Before such a ranking is read, all entries that the feeds have by then are counted, so that an
+Before a ranking by a label is read, all entries that the feeds have at that time are counted. So an
 answer shows all events that were acknowledged before the query.
 """
 
@@ -26,10 +26,10 @@ from .shards import gather, label_replica, shards
 ENTRIES = 32
 """The most entries of a feed that one call reads."""
 EVENTS = 1_000
-"""About the number of events that one call counts; divided by the number of labels that are ranked
-by."""
+"""The approximate number of events that one call counts, to be divided by the number of labels in
+`rank_by`."""
 ROUNDS = 200
-"""The most calls of one round: if they do not reach the end, a later round continues from there."""
+"""The most calls of one round. If they do not reach the end, a later round continues."""
 
 
 class LabelReplicator:
@@ -38,22 +38,21 @@ class LabelReplicator:
     def __init__(self, index: ShardIndex) -> None:
         self._index = index
         self._places: dict[int, list[FeedPlace]] = {}
-        """For each board the last known places up to which its label replica has counted the
+        """By board number: the last known places up to which the label replica has counted the
         feeds."""
         self._rounds: dict[int, _Round] = {}
 
     async def read(
         self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading:
-        """Read rankings by a label, after they have all events that were counted before this
-        call."""
+        """Read rankings by a label, after counting there all events that the shards had counted
+        before this call."""
         if not await self.feed(board, now_ms):
             raise NotReady("the rankings by a label do not keep up with what is counted")
         return await self._index.read(label_replica(board), requests, now_ms=now_ms, due_ms=due_ms)
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Count all entries that the feeds had before this call; return False if that did not
-        finish.
+        """Count all entries that the feeds had before this call. Return False if some are left.
 
         Calls that arrive while a round for the board is running share the next round.
         """
@@ -96,13 +95,13 @@ class LabelReplicator:
         )
 
     async def _count(self, board: Opened, pending: Sequence[Pending], now_ms: int) -> None:
-        """Count the next entries, or, if other processes have counted them, update the known
+        """Count the next entries. If other processes have counted them, only update the known
         places."""
         places = self._places[board.number]
         home = label_replica(board)
         most = max(1, EVENTS // len(board.rules.rank_by))
         runs = next_runs([each.entries for each in pending], most)
-        if not runs:  # other processes have counted the entries, and they are deleted
+        if not runs:  # other processes have counted and deleted the entries
             self._places[board.number] = await self._index.followed(home)
             return
         latest_ms = max(entry.payload.now_ms for run in runs for _, entry in run)
@@ -125,7 +124,7 @@ class LabelReplicator:
 
 
 class _Round:
-    """One round of reading and counting a board's feeds; it begins when the previous round has
+    """One round of reading and counting a board's feeds. It begins when the previous round has
     ended."""
 
     def __init__(
@@ -141,8 +140,8 @@ class _Round:
         self._task.add_done_callback(_retrieve_error)
 
     async def wait(self) -> bool:
-        """Return whether the round finished; raise its error. Cancelling one waiter does not cancel
-        the others."""
+        """Wait for the round. Return whether it reached the end, or raise its error. Cancelling one
+        waiter does not cancel the round."""
         return await asyncio.shield(self._task)
 
     async def _run(
@@ -158,6 +157,7 @@ class _Round:
 
 
 def _retrieve_error(task: "asyncio.Task[bool]") -> None:
-    """Retrieve the error of a round whose callers may all have been cancelled."""
+    """Retrieve the error of a round, so that asyncio does not report it if all callers were
+    cancelled."""
     if not task.cancelled():
         task.exception()

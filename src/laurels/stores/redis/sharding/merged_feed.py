@@ -1,7 +1,8 @@
-"""Merge entries of several feeds into one batch for the rankings by a label. Pure.
+"""Merge entries of several feeds into one batch for the rankings by a label. Pure functions.
 
-The events of one call to several shards are put back into their order, so that they count as on a
-board in one shard if they are merged together. The entries of one feed keep their order.
+If the entries of one call to several shards are merged together, its events are put back into their
+original order, so that they count as on a board in one shard. The entries of one feed keep their
+order.
 """
 
 from array import array
@@ -24,8 +25,9 @@ from .feed import FeedEntry, FeedPlace, decode_labels
 
 
 class MergedFeed(Struct, frozen=True):
-    """A planned batch for the rankings by a label; the entries it is made from, as (shard, entry
-    before, last entry); and, if totals were set, the totals before."""
+    """A planned batch for the rankings by a label. `spans` says from which entries it was made, as
+    (shard, place before them, place of the last one). `baselines` has the previous totals if totals
+    were set."""
 
     batch: Batch
     plan: Plan
@@ -36,8 +38,8 @@ class MergedFeed(Struct, frozen=True):
 def next_runs(
     pending: Sequence[Sequence[FeedEntry]], most: int
 ) -> list[list[tuple[int, FeedEntry]]]:
-    """Return the entries to count next with their shards, with about `most` events; the entries of
-    one call stay together."""
+    """Return the entries to count next, with their shards, grouped by call. They have about `most`
+    events; the available entries of one call stay together."""
     runs: list[list[tuple[int, FeedEntry]]] = []
     heads, size = [0] * len(pending), 0
     last: tuple[int, int] | None = None
@@ -60,8 +62,8 @@ def next_runs(
 
 
 class _Event(NamedTuple):
-    """An event in the merged order: the number of its call, its position in that call, its entry,
-    and its row in the entry."""
+    """An event as it is sorted in the merged order: the index of its call, its position in the
+    call, the index of its entry, and its row in the entry."""
 
     run: int
     place: int
@@ -75,8 +77,8 @@ def merge_feeds(
     after: Sequence[FeedPlace],
     now_ms: int,
 ) -> MergedFeed:
-    """Merge entries into one batch at `now_ms`; `after` has the place in each feed after which its
-    entries begin."""
+    """Merge entries into one batch accepted at `now_ms`. `after` has for each feed the place before
+    its entries."""
     entries = [entry for run in runs for _, entry in run]
     events = sorted(_events(runs))
     found = [(entries[event.entry], event.row) for event in events]
@@ -150,7 +152,8 @@ def _baselines(found: Sequence[tuple[FeedEntry, int]]) -> list[Sequence[int] | b
 
 
 def _plan(home: Opened, batch: Batch, found: Sequence[tuple[FeedEntry, int]]) -> Plan:
-    """Plan where the events count: as their shards decided, except in what has expired since."""
+    """Plan where the events count: in the periods and steps that the feeds contain, unless these
+    have expired since."""
     rules, labels = home.rules, batch.labels
     assert labels is not None
     targets: list[Target] = []
@@ -185,8 +188,8 @@ def _plan(home: Opened, batch: Batch, found: Sequence[tuple[FeedEntry, int]]) ->
 def _instances(
     window: Window, now_ms: int, found: Sequence[tuple[FeedEntry, int]]
 ) -> list[int | None]:
-    """Return the period or step of each event in a window; None where it was too late or is no
-    longer kept."""
+    """Return the period or step of each event in a window, None if the event was too late or the
+    period is no longer kept."""
     oldest = window.oldest_counted(MIN_MS, now_ms)
     payload = [(entry.payload.windows.get(window.name), row) for entry, row in found]
     each = [where[row] if isinstance(where, list) else where for where, row in payload]

@@ -1,14 +1,15 @@
 """Read a board in several shards: answer requests for the whole board from its shards.
 
-No answer may show one shard before a write and the same shard after it, so the results of several
-rounds of reads are never combined. Each round sends one request to every shard, based on a guess of
-where the entries are. If its results confirm the guess, the answer is made from that round alone.
-Otherwise they give a better guess, and another round follows.
+An answer must not combine the state of a shard before a write with its state after the write, so
+the results of several rounds of reads are never combined. Each round sends one request to every
+shard, based on a guess of where the entries are. If its results confirm the guess, the answer is
+made from that round alone. Otherwise they give a better guess, and another round follows.
 
-Two things are guessed: where a member is in the order, that is its words, which only its own shard
-has; and for a span a *pivot* near its entries, a place that every shard can find. The position of a
-pivot on the whole board is the sum of its positions in the shards, and the next n entries of the
-whole board are among the next n entries of each shard.
+Two things are guessed. One is the place of a member in the order, that is, its words, which only
+its own shard has. The other is, for each span, a *pivot*: a place near the span's entries that
+every shard can find. The position of a pivot on the whole board is the sum of its positions in the
+shards, and the n entries after it on the whole board are among the n entries after it in each
+shard.
 """
 
 from array import array
@@ -35,18 +36,19 @@ from .regions import Region, RegionRow, Words, empty_slice
 from .shards import shard_of
 
 NEAR = 512
-"""The greatest distance between a pivot and the entries of a span; beyond it, a nearer pivot is
-searched for."""
+"""The greatest distance between a pivot and the entries of a span. If the distance is greater, a
+nearer pivot is searched for."""
 SLACK = 8
-"""The initial margin for how far a pivot may have moved since the previous round."""
+"""The number of entries that are read in addition, as the pivot may have moved since the previous
+round. It doubles with each round."""
 FIT = 200
-"""The greatest length of a span that is read on both sides of its pivot, in case it has to be moved
-to fit into the ranking."""
+"""Spans up to this length are read on both sides of their pivot, in case they have to be moved to
+fit into the ranking."""
 
 
 class Pivot(NamedTuple):
-    """A place to read around, and how many entries before and after it; with `shared` only the part
-    that a shard is expected to have of these is read from each."""
+    """A place, and how many entries of the whole board are read before and after it. With `shared`,
+    only as many are read from each shard as it is likely to have of these."""
 
     place: Anchor
     before: int
@@ -55,8 +57,8 @@ class Pivot(NamedTuple):
 
 
 class Merged(Protocol):
-    """A request for a board in several shards, over the rounds; `far` are the positions of spans
-    for which a pivot has to be searched for."""
+    """A request for a board in several shards, over several rounds. `far` has the positions of
+    those spans for which a pivot has to be searched for."""
 
     request: ReadRequest
     far: dict[int, tuple[int, int]]
@@ -65,15 +67,15 @@ class Merged(Protocol):
         """Return this round's request for a shard."""
 
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult | None:
-        """Return the answer if this round has it; else set what the next round requests."""
+        """Return the answer if this round's results suffice; else set the next round's requests."""
 
     def near(self, span: int, place: Anchor, position: int) -> None:
-        """Use a pivot that was found for a span in `far`."""
+        """Use a place that was found by searching as the pivot of a span in `far`."""
 
 
 def merged(request: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> Merged:
-    """Return a request for a board in `count` shards; a lenient one uses what a round shows without
-    another round to confirm it."""
+    """Return a request for a board in `count` shards. A lenient request accepts the places of
+    members from the second round on, even if they have changed since the previous one."""
     if request.scopes is not None:
         return _Listed(request, request.scopes)
     if request.tally:
@@ -82,7 +84,8 @@ def merged(request: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> 
 
 
 def next_of(found: Iterable[Sequence[str]], limit: int) -> list[str]:
-    """Merge the next scopes of each shard into the next `limit` scopes of the board, each once."""
+    """Merge the next scopes of each shard into the next `limit` scopes of the board, without
+    repetitions."""
     return sorted({scope for part in found for scope in part})[:limit]
 
 
@@ -106,7 +109,7 @@ class _Listed:
 
 
 class _Cells:
-    """A request for the cells of members, each of which is in the shard of its member."""
+    """A request for the cells of members. A cell is in the shard of its member."""
 
     def __init__(self, request: ReadRequest, count: int) -> None:
         self.request = request
@@ -131,7 +134,7 @@ class _Cells:
 
 
 class Merging:
-    """One request for a board in several shards, over the rounds."""
+    """A request for entries of a board in several shards, over several rounds."""
 
     def __init__(self, request: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> None:
         self.request = request
@@ -177,13 +180,13 @@ class Merging:
 
     @property
     def _located(self) -> list[bytes]:
-        """The requested members whose position in the order is known."""
+        """The requested members for which the words are known."""
         members = dict.fromkeys(member.encode() for member in self.request.members)
         return [member for member in members if member in self._words_of]
 
     def _resolved(self, anchor: Anchor) -> Anchor | None:
-        """Return an anchor as a place that every shard can find; None for a member that is not
-        known to be ranked."""
+        """Return an anchor as a place that every shard can find, None for a member with unknown
+        words."""
         if not isinstance(anchor, AtMember):
             return anchor
         words = self._words_of.get(anchor.member)
@@ -197,8 +200,8 @@ class Merging:
         return found
 
     def _first_pivot(self, span: Span) -> Pivot | None:
-        """Return the anchor of a span as its first pivot, if its entries are near; None if that is
-        not known yet."""
+        """Return a span's anchor as its first pivot; None if its entries are far from the anchor,
+        or the anchor's place is not known yet."""
         anchor = self._resolved(self.request.anchors[span.anchor])
         if anchor is None or max(span.low, -span.high) > NEAR:
             return None
@@ -215,14 +218,15 @@ class Merging:
         return before + self._shares_ranks, after
 
     def _part(self, entries: int) -> int:
-        """Return how many of the next `entries` entries are in one shard at most, almost always."""
+        """Return how many of the next `entries` entries are almost certainly the most in any one
+        shard."""
         part = entries / self._count
         return min(entries, ceil(part + 4 * sqrt(part) + 4))
 
     # Results of the shards
 
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult | None:
-        """Return the answer if this round has it; else set what the next round requests."""
+        """Return the answer if this round's results suffice; else set the next round's requests."""
         self._round += 1
         self.far = {}
         total = sum(part.total for part in parts)
@@ -237,11 +241,12 @@ class Merging:
         return ReadResult(total, positions, [part for part, _ in slices], located, data)
 
     def near(self, span: int, place: Anchor, position: int) -> None:
-        """Use a pivot that was found for a span in `far`."""
+        """Use a place that was found by searching as the pivot of a span in `far`."""
         self._read_around(span, place, position, *self.far[span])
 
     def _update_words(self, parts: Sequence[ReadResult]) -> bool:
-        """Note where members are in the order; return whether any was not where it was guessed."""
+        """Store the words of members. Return whether the guess was wrong for any of them, so that
+        another round is needed."""
         words_of: dict[bytes, Words] = {}
         for member, (located, i) in self._rows(parts).items():
             if located.positions[i] >= 0:
@@ -259,7 +264,7 @@ class Merging:
         return not self._lenient or self._round == 1
 
     def _rows(self, parts: Sequence[ReadResult]) -> dict[bytes, tuple[Located, int]]:
-        """Return, for each member, the result of its shard and its index in that result."""
+        """Return for each member the result of its shard and its index in that result."""
         places = [0] * len(parts)
         rows: dict[bytes, tuple[Located, int]] = {}
         for member in self._members:
@@ -276,8 +281,8 @@ class Merging:
         return sum(part.positions[place] for part in parts)
 
     def _locate(self, parts: Sequence[ReadResult]) -> Located:
-        """Return the positions and ranks of the requested members: the sum of those in their own
-        shard and of the entries before them in the others."""
+        """Return the positions and ranks of the requested members. Each is the position or rank in
+        the member's own shard plus the number of preceding entries in the other shards."""
         rows = self._rows(parts)
         positions: dict[bytes, int] = {}
         ranks: dict[bytes, int] = {}
@@ -321,8 +326,8 @@ class Merging:
     def _slices(
         self, parts: Sequence[ReadResult], positions: Sequence[int], total: int
     ) -> list[tuple[Slice, list[bytes | None]] | None]:
-        """Return the entries of each span; None for a span that was not read, for which the next
-        round's pivot is set."""
+        """Return the entries of each span. For a span that was not read completely, return None and
+        set its pivot for the next round."""
         found: list[tuple[Slice, list[bytes | None]] | None] = []
         places: list[tuple[Anchor, int]] = [(Start(), 0), (End(), total)]
         for anchor, position in zip(self.request.anchors, positions, strict=True):
@@ -354,8 +359,8 @@ class Merging:
     def _set_pivot(
         self, span: int, low: int, high: int, places: Sequence[tuple[Anchor, int]]
     ) -> None:
-        """Set the pivot from which a span is read next: the nearest place whose position is
-        known."""
+        """Set the pivot of a span for the next round: of the places with known positions the
+        nearest one. If that is too far, add the span to `far`."""
 
         def distance(at: int) -> int:
             return max(low - at, at - high, 0)

@@ -1,27 +1,28 @@
 """Positions of sources on a board in several shards.
 
-No step spans several shards, so a batch that comes with a position is counted in an order in which
-it can be continued by any process after any interruption:
+No step spans several shards. So a batch with a position is counted in an order that allows any
+process to continue it after any interruption:
 
-- One shard, the keeper, stores the position of the source. Every other shard stores a position
-  together with its share, as the pair of the previous position and this one. The keeper counts
-  last. A shard that has the pair already skips its share.
-- A batch that follows a position (`Batch.follows`) first claims it: the keeper notes the pair
-  before any shard counts, if the position is still the previous one. From then on only this batch
-  may be counted, by this process or another one; a batch with another end is refused as
-  PositionDiffers, which names the end. The claim ends with the position.
-- Each step of such a batch is carried out only where the shard still stores what was read before
-  the claim. So a process that was paused in the middle counts nothing after another has gone on.
+- One shard, the keeper, stores the position of the source. Every other shard stores, together with
+  its share, a pair: the positions before and after the batch. The keeper counts last. A shard that
+  already has the pair skips its share.
+- A batch that follows a position (`Batch.follows`) first claims it: before any shard counts, the
+  keeper stores the pair, if the position is still the previous one. From then on only this batch
+  may be counted, by any process; a batch that ends at another position raises PositionDiffers,
+  which names the claimed end. The claim ends when the keeper stores the position.
+- A shard counts its share of such a batch only if it still stores what was read before the claim.
+  So a process that was paused in the middle counts nothing if another process has continued
+  meanwhile.
 
-So every shard has counted its share of everything up to its own position: the second of its pair.
-All of these are the position of the keeper or, during a batch, the end of that batch. A shard that
-lost its newest writes, as by a failover to a replica that lagged, is noticed by that: its position,
-or that of the others if it is the keeper, is neither of the two. Then nothing is counted
-(ShardsDiffer), but batches that are `behind`: they follow the position of some shards, which count
-their shares, and the others skip theirs. The caller knows the order of positions, which are texts
-here, and brings the shards that are furthest behind up to the next ones until all are level. No
-claim is needed for that: each shard compares what it stores, so no share counts twice however
-batches are cut.
+So every shard has counted its share of all events up to its own position, the second of its pair.
+The position of each shard is that of the keeper or, during a batch, the end of the batch. If a
+shard lost its newest writes, as by a failover to a lagging replica, its position is neither of the
+two; if it is the keeper, this is true of the other shards. Then batches raise ShardsDiffer, except
+batches with `behind`: these follow the position of some shards, which count their shares, while the
+other shards skip theirs. The caller knows the order of positions, which are only texts here. It
+sends such batches for the shards that have counted least, until all shards have the same position.
+That needs no claim, since each shard compares the position it stores, so no share counts twice,
+wherever batches end.
 """
 
 from collections.abc import Sequence
@@ -38,14 +39,14 @@ from .shards import gather, shard_of
 
 Pair = tuple[str | None, str]
 CLAIM = "\0claim\0"
-"""What the name of a claim begins with, before that of its source."""
+"""The beginning of the name of a claim; the name of the source follows."""
 READS = 40
-"""The most times that positions are read which seem to differ, and change meanwhile."""
+"""How often positions are read again while they seem to differ and keep changing."""
 _pairs = msgspec.json.Decoder(Pair)
 
 
 class StoredPositions(Struct):
-    """A source's position as the shards store it: a text for each shard, and the keeper's claim."""
+    """The stored positions of a source: the text in each shard, and the claim in the keeper."""
 
     source: str
     keeper: int
@@ -54,15 +55,17 @@ class StoredPositions(Struct):
 
     @property
     def before(self) -> str | None:
-        """The position of the source, None for none."""
+        """The position of the source, which the keeper stores; None if there is none."""
         return self.texts[self.keeper] or None
 
     def pair(self, shard: int) -> Pair | None:
-        """Return the positions between which a shard other than the keeper counted last."""
+        """Return the pair of a shard other than the keeper: the positions before and after its last
+        batch."""
         return _pair(self.texts[shard])
 
     def at(self, shard: int) -> str | None:
-        """Return the position up to which a shard has counted its share, None for none."""
+        """Return the position up to which a shard has counted its share, None if it has counted
+        nothing."""
         if shard == self.keeper:
             return self.before
         pair = self.pair(shard)
@@ -70,8 +73,9 @@ class StoredPositions(Struct):
 
     @property
     def differ(self) -> bool:
-        """Whether a shard lost writes: the shards are neither level nor inside one batch. The
-        position of a sink does not belong to what shards have counted."""
+        """Whether a shard lost writes: the shards neither have the same position nor are in the
+        middle of one batch. Always False for a sink, as its position is not about counted
+        events."""
         if self.source.startswith(SINK_PREFIX):
             return False
         before, ends = self.before, set[str | None]()
@@ -85,7 +89,7 @@ class StoredPositions(Struct):
         return len(ends) > 1
 
     def ensure_level(self) -> None:
-        """Raise ShardsDiffer where a shard lost writes."""
+        """Raise ShardsDiffer if a shard lost writes."""
         if self.differ:
             found = [self.at(shard) for shard in range(len(self.texts))]
             different = len(set(found))
@@ -96,9 +100,9 @@ class StoredPositions(Struct):
             )
 
     def ensure_none_in_part(self, text: str, follows: str | None) -> None:
-        """Raise PositionDiffers where a batch was begun that ends elsewhere than at `text`. A write
-        that follows no position ends a claim under which no shard has counted yet, and so does a
-        batch that shards have counted under another one."""
+        """Raise PositionDiffers if a batch was begun that does not end at `text`. A claim alone
+        does not count as begun if the write follows no position, or if shards have already counted
+        another batch than the claimed one."""
         pairs = [_pair(t) for shard, t in enumerate(self.texts) if shard != self.keeper]
         begun = [pair for pair in pairs if pair and pair[0] == self.before != pair[1]]
         for kept in begun if begun or follows is None else [_pair(self.claim)]:
@@ -110,7 +114,8 @@ class StoredPositions(Struct):
                 )
 
     def writes(self, text: str, follows: str | None) -> list[PositionWrite]:
-        """Return what each shard stores together with its share of a batch up to `text`."""
+        """Return the positions that each shard stores together with its share of a batch up to
+        `text`."""
         claim = CLAIM + self.source
         if follows is None:
             pair = encode_pair((self.before, text))
@@ -123,9 +128,9 @@ class StoredPositions(Struct):
         return found
 
     def lagging_writes(self, text: str, follows: str) -> dict[int, PositionWrite]:
-        """Return, for a batch up to `text`, what is stored in the shards that lost writes, so that
-        they are still at the position `follows`, together with their shares of the batch. The other
-        shards have already counted theirs."""
+        """Return, by shard, the positions to store together with the shares of a batch up to `text`
+        that is `behind`. Only the shards at the position `follows`, which lost writes, are
+        included; the other shards have already counted their shares."""
         shards = [i for i in range(len(self.texts)) if (self.at(i) or "") == follows]
         pair = encode_pair((follows or None, text))
         found = {
@@ -140,8 +145,8 @@ class StoredPositions(Struct):
     async def take_claim(
         self, index: ShardIndex, shards: Sequence[Opened], text: str, follows: str
     ) -> None:
-        """Claim the position that a batch follows. Raises PositionMoved, and NotReady where another
-        process claims it at this moment."""
+        """Claim the position that a batch follows. Raises PositionMoved if another position is
+        stored, NotReady if another process is claiming it at this moment."""
         if (self.before or "") != follows:
             raise PositionMoved(
                 f"expected the position {quoted(follows)} of {quoted(self.source)} before this "
@@ -159,7 +164,7 @@ class StoredPositions(Struct):
         self.claim = pair
 
     async def release_claim(self, index: ShardIndex, shards: Sequence[Opened]) -> None:
-        """End the claim of a batch of which nothing was counted."""
+        """Remove the claim of a batch, of which no shard has counted anything."""
         name = CLAIM + self.source
         if self.claim:
             released = PositionWrite({name: ""}, {name: self.claim})
@@ -169,9 +174,9 @@ class StoredPositions(Struct):
 async def stored_positions(
     index: ShardIndex, shards: Sequence[Opened], source: str
 ) -> StoredPositions:
-    """Return the positions of a source that the shards of a board store. As the shards are not
-    read at one instant, they are read again if they differ, until two reads agree. Raises
-    NotReady if they keep changing."""
+    """Return the positions of a source that the shards of a board store. As the shards are not read
+    at one instant, positions that differ are read again until two reads agree. Raises NotReady if
+    they keep changing."""
     found = await _read(index, shards, source)
     for _ in range(READS):
         if not found.differ:
@@ -199,8 +204,7 @@ def position_shard(source: str, count: int) -> int:
 
 
 def not_ready(error: PositionMoved, source: str) -> NotReady:
-    """Return the error of a shard other than the keeper that stores something else than was
-    read."""
+    """Return the error for a shard whose stored position has changed since it was read."""
     busy = _busy(source)
     busy.__cause__ = error
     return busy
@@ -212,8 +216,8 @@ def encode_pair(pair: Pair) -> str:
 
 
 def level_text(text: str) -> str:
-    """Return what a shard other than the keeper stores that has counted its share up to `text`, and
-    is not inside a batch."""
+    """Return the text that a shard other than the keeper stores if it has counted everything up to
+    `text` and is not in the middle of a batch."""
     return encode_pair((text, text)) if text else ""
 
 

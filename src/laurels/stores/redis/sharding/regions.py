@@ -1,8 +1,8 @@
-"""Entries of several shards around a pivot, merged into the order of the whole board.
+"""Merge entries of several shards around a pivot into the order of the whole board.
 
-Each shard has returned its entries next to the pivot, before and after it, up to a limit. The
-merged entries are consecutive on the whole board up to the first shard that may have more than it
-returned.
+Each shard has returned its entries next to the pivot, before and after it, up to a limit. Going
+away from the pivot, the merged entries are without a gap until the end of some shard's returned
+entries, if that shard may have more.
 """
 
 from array import array
@@ -17,7 +17,7 @@ Words = tuple[int, ...]
 
 
 class RegionRow(NamedTuple):
-    """An entry: the words that decide its order, its member, its shard, and its place in the
+    """An entry: the words that decide its order, its member, its shard, and its index in the
     shard's slice."""
 
     words: Words
@@ -27,7 +27,8 @@ class RegionRow(NamedTuple):
 
 
 class Region:
-    """The entries of the whole board from position `start` on; `position` is that of the pivot."""
+    """Entries of the whole board from position `start` on, without a gap. `position` is the
+    position of the pivot."""
 
     def __init__(self, parts: Sequence[ReadResult], anchor: int, span: int, width: int) -> None:
         self._parts = [part.slices[span] for part in parts]
@@ -50,15 +51,16 @@ class Region:
         self.rows = before + _up_to(sorted(after), last)
 
     def cut(self, low: int, high: int) -> list[RegionRow] | None:
-        """Return the entries at these positions of the whole board, or None if some were not
+        """Return the entries from `low` to `high` of the whole board, None if some of them were not
         read."""
         if low < self.start or high > self.start + len(self.rows):
             return None
         return self.rows[low - self.start : high - self.start]
 
     def rank(self, row: RegionRow, columns: int) -> int | None:
-        """Return how many entries of the whole board have better columns than a row, from the last
-        entry before it in each shard; None if one of these was not read."""
+        """Return how many entries of the whole board have better columns than a row. This is
+        computed from the last entry before the row in each shard; return None if one of these was
+        not read."""
         rank = 0
         for part, rows in zip(self._parts, self._rows, strict=True):
             place = bisect_left(rows, row)
@@ -85,8 +87,8 @@ def _rows(part: Slice, shard: int, width: int) -> list[RegionRow]:
 
 
 def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """Return the rows at or after the greatest of the shards' first rows. Before that row, some
-    shard may have rows that were not read."""
+    """Return the rows from the greatest of the shards' first rows on. Before it, rows of some shard
+    may be missing."""
     start = 0
     for row in first:
         start = max(start, len(rows) if row is None else bisect_left(rows, row))
@@ -94,8 +96,8 @@ def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[Regi
 
 
 def _up_to(rows: list[RegionRow], last: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """Return the rows up to the least of the shards' last rows: after it, some shard may have rows
-    that were not read."""
+    """Return the rows up to the least of the shards' last rows. After it, rows of some shard may be
+    missing."""
     end = len(rows)
     for row in last:
         end = min(end, 0 if row is None else bisect_right(rows, row))

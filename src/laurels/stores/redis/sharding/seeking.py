@@ -1,11 +1,11 @@
 """Search for a place near a given position of a board in several shards.
 
-No shard knows the positions of its entries on the whole board, but each shard can count its entries
-before an entry of another. So in each round every shard proposes an entry, by interpolation within
-its part of the remaining range. The sums of the counts are the proposals' positions, and they
-narrow the range. Members are spread evenly over the shards, so two or three rounds suffice. Every
-other round proposes the middle of the remaining range instead, which halves it whatever the
-distribution is.
+No shard knows the positions of its entries on the whole board, but each shard can count how many of
+its entries precede an entry of another shard. So in each round every shard proposes an entry, by
+interpolation in its part of the remaining range. The position of a proposed entry on the whole
+board is the sum of all shards' counts, and these positions narrow the range. As members are spread
+evenly over the shards, two or three rounds suffice. Every second round proposes the middle of the
+remaining range instead, so that the range is halved for any distribution.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,8 +33,7 @@ class _Mark:
 async def seek(
     read: Read, key: RankingKey, width: int, shards: int, wanted: int, near: int
 ) -> tuple[Anchor, int]:
-    """Return a place within `near` of the wanted position, and its position, both as of the last
-    read."""
+    """Return a place within `near` of the wanted position, and its position as of the last read."""
     found = await read([[ReadRequest(key)] for _ in range(shards)])
     low = _Mark(Start(), [0] * shards)
     high = _Mark(End(), [each[0].total for each in found])
@@ -61,8 +60,8 @@ async def seek(
 
 
 async def _marks(read: Read, key: RankingKey, width: int, places: Sequence[int]) -> list[_Mark]:
-    """Return the entries at these positions in their shards, with their positions on the whole
-    board."""
+    """Return the entry at a given position in each shard, as places with their positions on the
+    whole board."""
     requests = [[ReadRequest(key, (Start(),), (Span(0, place, place + 1),))] for place in places]
     bounds: dict[AtBound, None] = {}
     for each in await read(requests):

@@ -1,8 +1,8 @@
 """An index whose boards may be divided into shards, each of which is a board of the wrapped index.
 
-It does not depend on how the wrapped index stores them. Calls for a board in one shard are passed
-on. A call that changes several shards makes one call to each, concurrently: a batch by the rules of
-`counting`; all other changes are idempotent.
+It does not depend on how the wrapped index stores boards. Calls for a board in one shard are passed
+on. A call that changes several shards calls each shard, concurrently. Batches follow the rules of
+`counting`; repeating any other change has no effect.
 """
 
 from array import array
@@ -51,13 +51,14 @@ from .seeking import seek
 from .shards import gather, home, label_replica, mends_by_shard, parts_of, shards
 
 LISTED = 2_000
-"""The number of scopes that one call lists when they are counted."""
+"""The number of scopes that one call lists when scopes are counted."""
 ROUNDS = 40
 """The most rounds of reads for one request before it fails as NotReady."""
 
 
 class ShardedIndex:
-    """Implementation of `FollowedIndex` over an index that has each shard as a board of its own."""
+    """Implementation of `FollowedIndex` over an index for which each shard is a board of its
+    own."""
 
     def __init__(self, index: ShardIndex) -> None:
         self._index = index
@@ -66,8 +67,8 @@ class ShardedIndex:
     async def open(
         self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
     ) -> None:
-        """Register a board, or its changed definition, and record that in its first shard;
-        idempotent."""
+        """Register a board, or its changed definition, and record that among the changes of its
+        first shard. Repeating it has no effect."""
         await gather(
             self._index.open(
                 part,
@@ -78,7 +79,7 @@ class ShardedIndex:
         )
 
     async def close(self, board: Opened) -> None:
-        """Remove a board with all its data; idempotent."""
+        """Remove a board with all its data. Repeating it has no effect."""
         await gather(map(self._index.close, parts_of(board)))
         self._replicator.forget(board)
 
@@ -94,12 +95,13 @@ class ShardedIndex:
         call: CallId | None = None,
         places: Sequence[int] | None = None,
     ) -> Applied:
-        """Count a batch as planned; `watch` is an index into the plan's routes. Every shard knows
-        the call by its id, and answers a repeated call as it did at first. `places` are the
-        positions of the events in the whole call, if an earlier attempt has counted the others.
+        """Count a batch as planned; `watch` is an index into the plan's routes. Every shard
+        recognizes a repeated call by its id, and returns the first answer again. `places` are the
+        positions of the events in the whole call, if an earlier attempt has counted other events of
+        it.
 
-        Ranks take two rounds of reads of all shards before the batch and two after it, so with
-        several writers they may differ by what others wrote meanwhile.
+        Ranks take two rounds of reads of all shards before the batch and two after it. So with
+        several writers they may include what others wrote meanwhile.
         """
         if board.rules.shards == 1:
             return await self._index.apply(
@@ -111,8 +113,9 @@ class ShardedIndex:
     def read(
         self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
-        """Answer all requests from one state of each shard; requests for rankings by a label from
-        the label replica, after it has all events that the shards had counted before."""
+        """Return the results of all requests, from one state of each shard. Rankings by a label are
+        read from the label replica, after counting there all events that the shards had counted
+        before."""
         if board.rules.shards == 1:
             return self._index.read(board, requests, now_ms=now_ms, due_ms=due_ms)
         if board.rules.has_label_replica and any(is_by(request.key.scope) for request in requests):
@@ -120,7 +123,8 @@ class ShardedIndex:
         return self._merged(board, requests, now_ms, due_ms)
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
-        """Rotate a rolling window to the running step; return False if the limit was too low."""
+        """Rotate a rolling window to the running step. Return False if `limit` members were not
+        enough."""
         each = max(1, limit // board.rules.shards)
         turned = await gather(
             self._index.rotate_step(shard, roll, now_ms, each) for shard in shards(board)
@@ -128,23 +132,23 @@ class ShardedIndex:
         return all(turned)
 
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
-        """Prepare about `limit` members for the next step; return how many are left."""
+        """Prepare about `limit` members for the next step. Return how many are left."""
         each = max(1, limit // board.rules.shards)
         return sum(
             await gather(self._index.advance_pass(shard, window, each) for shard in shards(board))
         )
 
     async def advance_head(self, board: Opened, limit: int) -> int:
-        """Do about `limit` members of the passes over rankings with a head; return about how many
-        are left."""
+        """Continue the passes over rankings with a head by about `limit` members. Return about how
+        many are left."""
         each = max(1, limit // board.rules.shards)
         return sum(await gather(self._index.advance_head(part, each) for part in shards(board)))
 
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
-        """Advance scopes in every shard, rankings by a label in the label replica; return False if
-        the limit was too low."""
+        """Advance scopes in every shard, and rankings by a label in the label replica. Return False
+        if `limit` members were not enough."""
         apart = [scope for scope in scopes if board.rules.has_label_replica and is_by(scope)]
         rest = [scope for scope in scopes if scope not in apart]
         calls = [
@@ -159,7 +163,7 @@ class ShardedIndex:
         return all(await gather(calls))
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
-        """Advance a share of the stale scopes; return whether there are no others."""
+        """Advance a share of the stale scopes. Return whether no stale scope is left."""
         each = max(1, limit // board.rules.shards)
         return all(await gather(self._index.sweep(part, due, each) for part in parts_of(board)))
 
@@ -178,7 +182,7 @@ class ShardedIndex:
 
     async def scope_count(self, board: Opened, form: str) -> int:
         """Return the number of scopes of a form. They are listed and counted, since a scope may be
-        in any number of shards. O(scopes), in calls of LISTED each."""
+        in several shards. O(scopes), in calls that list LISTED scopes each."""
         if board.rules.shards == 1:
             return await self._index.scope_count(board, form)
         count, page = 0, await self.scopes(board, form, "", LISTED)
@@ -188,7 +192,7 @@ class ShardedIndex:
         return count
 
     async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
-        """Return the next scopes of a form in any shard, after one of them."""
+        """Return up to `limit` scopes of a form, in any shard, that follow the scope `after`."""
         found = await gather(
             self._index.scopes(shard, form, after, limit) for shard in shards(board)
         )
@@ -204,7 +208,7 @@ class ShardedIndex:
     async def remove(
         self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
     ) -> bool:
-        """Remove a member and its data from every ranking but those by a label."""
+        """Remove a member and its data from every ranking except those by a label."""
         if board.rules.has_label_replica:
             await self._index.set_data(label_replica(board), member, None)
         return await self._index.remove(home(board, member), member, due, recorded)
@@ -227,8 +231,8 @@ class ShardedIndex:
         recorded: WriteBlock | None = None,
         before: bytes | UnsetType | None = UNSET,
     ) -> None:
-        """Set the data of a member in its shard, and in the label replica if the board has one:
-        there the id may be a label's value."""
+        """Set the data of a member in its shard. If the board has a label replica, also set it
+        there, as the id may be a label's value."""
         await self._index.set_data(home(board, member), member, data, recorded, before)
         if board.rules.has_label_replica:
             await self._index.set_data(label_replica(board), member, data)
@@ -236,11 +240,11 @@ class ShardedIndex:
     async def set_position(
         self, board: Opened, write: PositionWrite, recorded: WriteBlock | None = None
     ) -> None:
-        """Set the position of a source in its keeper, after the other shards have noted a batch
-        without events up to there or, where the position follows no other, have been made level
-        with it. Raises PositionMoved, PositionDiffers where a batch that ends elsewhere was counted
-        in part, as it would be counted again, and ShardsDiffer where a shard lost writes and the
-        position follows another."""
+        """Set the position of a source, first in the other shards, then in its keeper. If the
+        position follows another one, this is a batch without events; otherwise all shards simply
+        get the new position. Raises PositionMoved. Raises PositionDiffers if a batch that ends at
+        another position was counted in part, since that part would be counted again. Raises
+        ShardsDiffer if a shard lost writes and the position follows another one."""
         ((source, text),) = write.stores.items()
         follows = write.follows.get(source)
         parts = shards(board)
@@ -274,8 +278,8 @@ class ShardedIndex:
         follows: str,
         recorded: WriteBlock | None,
     ) -> None:
-        """Set the position in the shards that lost writes, so that they are still at the position
-        before it."""
+        """Set the position in the shards that are still at the position `follows`, because they
+        lost writes."""
         parts, source = shards(board), stored.source
         try:
             await gather(
@@ -288,7 +292,7 @@ class ShardedIndex:
             raise not_ready(error, source) from error
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Note up to which block of each shard a registered sink has confirmed the changes."""
+        """Store up to which block of each shard a registered sink has confirmed the changes."""
         parts = shards(board)
         known = confirmed if confirmed is not None and len(confirmed) == len(parts) else None
         await gather(self._index.confirm(shard, sink, known) for shard in parts)
@@ -302,7 +306,7 @@ class ShardedIndex:
         await self._index.ensure_current(replace(board, shard=0))
 
     async def position(self, board: Opened, source: str) -> str | None:
-        """Return the position of a source. Raises ShardsDiffer where a shard lost writes."""
+        """Return the position of a source. Raises ShardsDiffer if a shard lost writes."""
         if board.rules.shards == 1 or source.startswith(SINK_PREFIX):
             keeper = position_shard(source, board.rules.shards)
             return await self._index.position(replace(board, shard=keeper), source)
@@ -321,7 +325,7 @@ class ShardedIndex:
         }
 
     async def time(self, board: Opened) -> int | None:
-        """Return the latest time any shard was written at, None before the first write."""
+        """Return the time of the latest write to any shard, None if there was no write."""
         found = await gather(self._index.time(shard) for shard in shards(board))
         return max((now_ms for now_ms in found if now_ms is not None), default=None)
 
@@ -331,7 +335,7 @@ class ShardedIndex:
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
         """Return the keys of the rankings with members in any shard, or with `empty` of all
-        registered ones."""
+        registered rankings."""
         found = await gather(self._index.keys(shard, empty=empty) for shard in shards(board))
         return list(dict.fromkeys(key for keys in found for key in keys))
 
@@ -340,11 +344,12 @@ class ShardedIndex:
         await gather(self._index.expire(shard, keys, now_ms) for shard in shards(board))
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Extend the expiry of all keys to what these rules need."""
+        """Extend the expiry of all keys as these rules need it."""
         await gather(self._index.outlive(part, rules, now_ms) for part in parts_of(board))
 
     async def expire_all(self, board: Opened, now_ms: int) -> None:
-        """Set when all keys of a board expire: when it is removed, or very late if it stays."""
+        """Set the expiry of all keys of a board: the time at which the board is removed, or a very
+        late time if the board is never removed."""
         await gather(self._index.expire_all(part, now_ms) for part in parts_of(board))
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
@@ -364,7 +369,7 @@ class ShardedIndex:
         return self._index.unverified(rules)
 
     async def offset(self, board: Opened) -> Offset:
-        """Return how often each shard has changed."""
+        """Return the number of changes of each shard."""
         if board.rules.shards == 1:
             return await self._index.offset(board)
         return _vector(await gather(map(self._index.offset, shards(board))))
@@ -376,24 +381,25 @@ class ShardedIndex:
     async def read_changes(
         self, board: Opened, after: Sequence[int], limit: int
     ) -> list[ShardChanges]:
-        """Return the changes of every shard after a sequence number in each."""
+        """Return the changes of every shard. `after` has a sequence number for each shard."""
         return await gather(
             self._index.read_changes(shard, place, limit)
             for shard, place in zip(shards(board), after, strict=True)
         )
 
     async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
-        """Return which boards have changes after a sequence; see `RemoteIndex`."""
+        """Return the newest sequence, and the boards with changes after `after`; see
+        `RemoteIndex`."""
         return await self._index.latest_changes(after)
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Count in the rankings by a label all events that the shards have counted before this
-        call."""
+        """Count in the rankings by a label all events that the shards had counted before this call.
+        Return False if some are left."""
         return not board.rules.has_label_replica or await self._replicator.feed(board, now_ms)
 
     async def left_out(self, board: Opened) -> int:
-        """Return the number of events that count in rankings of members but not in those by a
-        label."""
+        """Return the number of events that are counted in rankings of members but not in rankings
+        by a label."""
         return (
             await self._index.left_out(label_replica(board)) if board.rules.has_label_replica else 0
         )
@@ -407,8 +413,8 @@ class ShardedIndex:
         return sum(await gather(self._index.nbytes(shard, key) for shard in shards(board)))
 
     async def audit(self, board: Opened, key: RankingKey, *, repair: bool) -> int:
-        """Compare a ranking with the data it is derived from, and with `repair` correct it; return
-        the number of its entries. CheckFailed names the first difference."""
+        """Compare a ranking with the data it is derived from, and with `repair` correct it. Return
+        the number of its entries. Raises CheckFailed, which names the first difference."""
         return sum(
             await gather(self._index.audit(shard, key, repair=repair) for shard in shards(board))
         )
@@ -460,10 +466,11 @@ class ShardedIndex:
     async def _ranks(
         self, board: Opened, due_ms: int, batch: Batch, plan: Plan, watch: int
     ) -> "array[int]":
-        """Return the ranks of a batch's members in the watched window, -1 where not ranked.
+        """Return the ranks of a batch's members in the watched window, -1 for members that are not
+        ranked.
 
-        All rolling windows that the batch counts in are read, so that a window that is not at the
-        running step in some shard is found before other shards have counted.
+        All rolling windows in which the batch counts are read as well. So if a window is not at the
+        running step in some shard, this is detected before any shard has counted.
         """
         members = [member.decode() for member in batch.member_list()]
         ranks: dict[RankingKey, dict[str, int]] = {}
@@ -490,7 +497,8 @@ class ShardedIndex:
 
 
 def _rolling(plan: Plan) -> set[RankingKey]:
-    """Return the keys of the rolling windows' rankings that a batch counts in, including scopes."""
+    """Return the keys of all rankings of rolling windows in which a batch counts, also in
+    scopes."""
     rolls = {roll.ranking.key.window: roll for roll in plan.rolling if roll is not None}
     return {
         rolls[target.key.window].in_scope(target.key.scope).key

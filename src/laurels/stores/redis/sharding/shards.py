@@ -1,4 +1,4 @@
-"""The shards of a board: which one a member is in, and calls that go to several of them."""
+"""The shards of a board: the shard of a member, and calls to several shards."""
 
 import asyncio
 from array import array
@@ -19,14 +19,14 @@ from laurels.stores.redis.remote import (
 )
 
 REFUSED = (DefinitionOutdated, PlanExpired, StepNotReady)
-"""Errors of a shard that refused a call without changing anything; the call is repeated."""
+"""The errors by which a shard refuses a call without changing anything; the call is repeated."""
 
 T = TypeVar("T")
 
 
 def shard_of(member: bytes, shards: int) -> int:
     """Return the shard of a member: the CRC-32 of its id modulo the number of shards. This rule
-    must never change for stored boards: by another rule the same member would be in two shards."""
+    must never change, since otherwise a member of a stored board could be in two shards."""
     return crc32(member) % shards
 
 
@@ -36,7 +36,7 @@ def shards(board: Opened) -> list[Opened]:
 
 
 def home(board: Opened, member: bytes) -> Opened:
-    """Return the shard that a member is in, as a board of its own."""
+    """Return the shard of a member, as a board of its own."""
     return replace(board, shard=shard_of(member, board.rules.shards))
 
 
@@ -92,9 +92,9 @@ async def gather(calls: Iterable[Awaitable[T]]) -> list[T]:
 
 
 def worst(errors: Iterable[BaseException]) -> BaseException:
-    """Return the error to raise for several: first one after which events may have been
-    counted, then one that certainly prevented counting, then one after which the caller tries
-    again. Stale scopes are combined."""
+    """Return the error to raise if several calls failed. The first choice is an error after which
+    events may have been counted, then one that certainly prevented counting, then one after which
+    the caller tries again. The stale scopes of several errors are combined."""
     found = list(errors)
     error = max(found, key=_badness)
     if isinstance(error, StepNotReady):
