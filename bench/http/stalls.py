@@ -25,6 +25,8 @@ from urllib.parse import quote
 from bench.http.process import HOST, Serving, on_core, two_cores
 
 EVENTS = 10_000
+MENDED = 11_000
+"""Each has nine values, names of fields included: nearly the 100,000 that a body may have."""
 FEEDS = 900
 UPDATES = 20
 _PAUSE_SECONDS = 0.001
@@ -90,14 +92,24 @@ def bodies() -> Iterator[tuple[str, str, str, bytes]]:
     odd: list[Any] = [
         {"member": f"m{i}", "value": [None, "x", True, {}][i % 4]} for i in range(EVENTS)
     ]
+    nested = [{"member": f"m{i}", "value": [[] for _ in range(40)]} for i in range(EVENTS)]
+    digits = [{"member": f"m{i}", "value": 10**4_299} for i in range(1_800)]
     accepted = [{"member": f"m{i}", "value": i} for i in range(EVENTS)]
     for name, events in (
         ("10,000 values out of range", out_of_range),
         ("10,000 refused pairs", pairs),
         ("10,000 odd values", odd),
+        ("10,000 events of 40 empty lists", nested),
+        ("1,800 numbers of 4,300 digits", digits),
         ("10,000 accepted events", accepted),
     ):
         yield name, "POST", scores, json.dumps(events).encode()
+    entries = [
+        {"member": f"m{i}", "score": i, "reached_ms": 5, "last_ms": 5} for i in range(MENDED)
+    ]
+    rankings = [{"window": "all", "period": None, "labels": None, "entries": entries}]
+    mended = json.dumps({"rankings": rankings}).encode()
+    yield f"a mend of {MENDED:,} entries", "POST", "/v1/boards/b/mend", mended
     yield "7 MiB for an endpoint that takes less", "PUT", "/v1/boards/c", b" " * (7 << 20)
     yield "8 MiB of brackets", "POST", scores, b"[" * (8 << 20)
     yield "a page of 10,000 changes", "GET", "/v1/boards/b/changes?limit=10000", b""
