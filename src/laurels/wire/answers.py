@@ -68,7 +68,7 @@ class Problem(Struct, frozen=True, omit_defaults=True):
 
 
 class EventRefused(Exception):  # noqa: N818 (the outcome of an event)
-    """A single event was refused. Its HTTP status is that of a refused event, whatever the
+    """A single event was refused. The response has the status 422, whatever the status of the
     error."""
 
     def __init__(self, error: LaurelsError) -> None:

@@ -41,7 +41,8 @@ follow the board."""
 TAIL_CHANGES = 10_000
 """The number of changes in these newest blocks from which on no older block stays in memory."""
 WARNED_AT = 0.5
-"""If a sink has not sent as many changes as this fraction of `changes_max`, a warning is logged."""
+"""A warning is logged when the changes that a sink has not sent reach this fraction of
+`changes_max`."""
 ROW_CHANGES = 5_000
 ROW_BLOCKS = 500
 

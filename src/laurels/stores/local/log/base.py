@@ -5,7 +5,7 @@ from typing import Protocol
 
 
 class Log(Protocol):
-    """Entries under consecutive offsets from 1. One writer at a time; readers at any time."""
+    """Entries with consecutive offsets, from 1 on. One writer at a time; readers at any time."""
 
     @property
     def offset(self) -> int:

@@ -223,8 +223,8 @@ class ShardContents(ShardCalls):
         positions: dict[str, str],
         block: tuple[int, int] | None,
     ) -> None:
-        """Write the state of a shard that is not in its pieces. `block` is its newest block of
-        changes."""
+        """Write the rest of a shard's state, which its pieces do not have. `block` is its newest
+        block of changes."""
         await self._operate(
             "restore_state",
             board,

@@ -5,7 +5,7 @@ from laurels.core.ranking_key import RankingKey
 from laurels.stores.redis.sharding.feed import FeedPlace
 
 _BESIDE = "\x1f"
-"""The separator between a window and a scope, which cannot contain control characters."""
+"""The separator between a window and a scope. Neither of them can contain control characters."""
 
 
 def scoped_name(key: RankingKey) -> str:

@@ -322,7 +322,7 @@ local function write_refreshed(rolling)
   end
 end
 
--- Registers new scopes, of the scopes in which anything was written.
+-- Registers the new ones of the scopes to which this call writes.
 local function register_scopes()
   local names, forms_of_names, seen = {}, {}, {}
   for _, store in ipairs(stores) do

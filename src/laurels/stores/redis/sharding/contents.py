@@ -66,7 +66,7 @@ class ShardedContents:
                 await self._parts.restore(shard, part, now_ms)
 
     async def restore_state(self, board: Opened, origin: Origin) -> None:
-        """Write the state of a board that is not in its pieces."""
+        """Write the rest of a board's state, which its pieces do not have."""
         count = board.rules.shards
         for part in parts_of(board):
             positions = {
