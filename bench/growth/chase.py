@@ -50,7 +50,7 @@ void drop(uint64_t *ring) { free(ring); }
 
 
 class Ring:
-    """A block of memory with such a ring, and the line to read next."""
+    """A block of memory whose lines are linked as a ring, and the line to read next."""
 
     def __init__(self, library: ctypes.CDLL, block: int) -> None:
         self._library, self._block = library, ctypes.c_void_p(block)

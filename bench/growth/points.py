@@ -1,4 +1,5 @@
-"""The cost of a rank and of an update in the engine at one size, and of a random read there.
+"""The cost of a rank and of an update in the engine at one size of board, and of a random read in
+memory of that size.
 
 Members are drawn uniformly, and each run uses other members, so that caches have no more of them
 than the size of the board allows. All figures are processor time, which includes waiting for memory

@@ -84,7 +84,7 @@ class Assembled:
         said = self._child.stdout.readline()
         self._child.wait(_GRACE_SECONDS)
         if not said:
-            raise RuntimeError("the crowd failed")
+            raise RuntimeError("the process of the crowd has failed")
         return msgspec.json.decode(said, type=Heard)
 
     def close(self) -> None:

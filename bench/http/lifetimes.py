@@ -56,7 +56,7 @@ def end_watched(laurels: Laurels, streams: int) -> float:
         elapsed = laurels.close()
         for stream in sockets:
             if _LAST_EVENT not in _rest(stream):
-                raise AssertionError("a stream was not told that the server ends")
+                raise AssertionError("a stream got no event about the end")
     return elapsed
 
 

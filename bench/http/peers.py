@@ -113,7 +113,7 @@ class Laurels:
         """Send events in one request; all of them must count."""
         answer = self._ask("POST", self.paths.batch, written(events))
         if answer["applied"] != len(events):
-            raise AssertionError(f"of {len(events)} events {answer['applied']} were applied")
+            raise AssertionError(f"{answer['applied']} of {len(events)} events were applied")
 
     def scores(self, members: Sequence[str]) -> list[int]:
         found: dict[str, int] = {}

@@ -1,5 +1,5 @@
-"""By how much one caller can delay others: `/healthz` during single large requests, a feed beside
-900 feeds of one token, and open streams after their key is revoked.
+"""The delay that one caller can cause for others: of `/healthz` during single large requests, of a
+feed beside 900 feeds of one token, and until open streams end after their key is revoked.
 
     python -m bench.http.stalls [--rounds 5]
 

@@ -1,4 +1,4 @@
-"""For how long the end of a rolling window's step blocks the server."""
+"""The time for which the end of a rolling window's step blocks the server."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -89,8 +89,8 @@ class _Boundary:
         await self._deployment.load(self._board, halves)
 
     async def measure(self) -> None:
-        """Measure the boundary at which that step leaves the window: once with its work done ahead,
-        and once without."""
+        """Measure the boundary at which the filled step leaves the window: once with its work done
+        ahead, and once without."""
         await self._pass_boundary()
         with held_ms(self._server) as chunks:
             cost = await cost_of([self._server], self._deployment.settle)

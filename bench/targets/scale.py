@@ -25,17 +25,18 @@ class Scale(msgspec.Struct, frozen=True):
     """The numbers of members on the boards of each section."""
 
     board: int
-    """For events and ranks compared with Redis."""
+    """The members of the board for events and ranks compared with Redis."""
     weighed: tuple[int, ...]
-    """For memory compared with Redis."""
+    """The members of the boards for memory compared with Redis."""
     grown: tuple[int, ...]
-    """For the cost of an operation as the board grows."""
+    """The members of the boards for the cost of an operation by size."""
     large: int
-    """For recovery and stalls."""
+    """The members of the board for recovery and stalls."""
     services: bool
     """Whether the short forms of the benches of the service and of an index server run."""
     huge: int | None = None
-    """For the board of which only the load and the calls are measured."""
+    """The members of the board of which only the load and the calls are measured, None if it is
+    left out."""
     flows: FlowScale | None = None
     """The numbers for changes, ledgers and streams, None if they are not measured."""
 

@@ -1,5 +1,5 @@
-"""Files of other kinds than text are refused by name of the kind, before any line of them is
-counted."""
+"""A file that is not text is refused before any line is counted, with an error that names its
+kind."""
 
 import bz2
 import gzip

@@ -42,7 +42,7 @@ def coarse(least: int) -> Iterator[None]:
 
 
 class Coarse:
-    """The boards of another place, with coarse answers."""
+    """A running deployment whose answers are made coarse."""
 
     def __init__(self, place: Callable[[], Place], least: int) -> None:
         self._patches = ExitStack()

@@ -76,8 +76,8 @@ class Oracle:
         return dict(found)
 
     def waits(self, until_ms: int, now_ms: int) -> tuple[bool, tuple[str, ...]]:
-        """Return whether a period whose grace ends at `until_ms` is final, and else the sources it
-        waits for."""
+        """Return whether a period whose grace ends at `until_ms` is final, and the sources that it
+        still waits for."""
         if now_ms <= until_ms:
             return False, ()
         if now_ms > until_ms + WAIT:

@@ -40,8 +40,8 @@ FULL = {
         "The table is full",
     ),
 }
-"""By database: the statement after which it behaves as if its disk were full, the one that ends
-this, and a part of its error."""
+"""For each database: a statement after which it behaves as if its disk were full, a statement that
+ends this, and a part of the error."""
 
 
 class Waits:

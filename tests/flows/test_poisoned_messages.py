@@ -50,7 +50,7 @@ REJECTED = {
     "a label of an object": (event(more=b',"labels":{"a":{"b":1}}'), "invalid_label"),
     "too long": (event(more=b',"x":"' + b"x" * MESSAGE_LIMIT + b'"'), "line_too_long"),
 }
-"""By a description of the message: the message, and the code with which it is rejected."""
+"""Messages by their description, each with the code of its reject."""
 MAPPING = f"{FOUR_FIELDS},at?=at,labels?=labels"
 OTHER_NAMES = ["", "..", "../../etc", "a/b", "b?x=1#", "\0", "x" * 100_000]
 """Names that are invalid for a board."""

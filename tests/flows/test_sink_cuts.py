@@ -2,7 +2,7 @@
 
 The connection ends before the server has received the end of a transaction, or after that but
 before its answer arrives, or because the server closes it. In each case no change is lost, and none
-is there twice.
+is delivered twice.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class Watched:
 
 Open = Callable[..., Watched]
 KEYS: dict[str, str] = {}
-"""By the address of a server, the key with which its pages are opened."""
+"""The keys with which pages are opened, by the address of their server."""
 
 
 class Boards:

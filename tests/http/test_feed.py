@@ -336,7 +336,7 @@ def test_who_watches_much_waits_for_its_own_lists_and_others_do_not() -> None:
             crowded.seconds += 1
             assert await hub._read_slice(), "there is more than one slice"
             told = {each.watched.limit for each in channels if each.number != before[each.watched]}
-            assert {LIMIT, 5} <= told, "those who watch one list are served in the first slice"
+            assert {LIMIT, 5} <= told, "subjects with one list are served first"
             assert sum(told) < 2 * SLICE_COST
         slices = 1
         while await hub._read_slice():

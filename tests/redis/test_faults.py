@@ -215,7 +215,8 @@ def test_a_primary_that_became_a_replica_refuses_to_write(server: Server) -> Non
 
 
 def test_a_replica_that_is_promoted_goes_on_from_there(server: Server) -> None:
-    """As behind a name or a proxy, clients reach the new primary at the address of the old one."""
+    """Clients reach the new primary at the address of the old one, as with a DNS name or a
+    proxy."""
 
     async def check() -> None:
         replica = server.with_replica()

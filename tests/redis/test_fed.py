@@ -1,5 +1,6 @@
-"""Rankings by a label of a board in several shards. What each shard counted also counts there, once
-and in the period that accepted it, whichever process reads the feeds and whichever process dies."""
+"""Rankings by a label of a board in several shards. An event that a shard counted also counts in
+these rankings, once and in the period that accepted it, whichever process reads the feeds and
+whichever process dies."""
 
 from __future__ import annotations
 

@@ -173,7 +173,8 @@ def test_a_clock_does_not_start_without_its_node() -> None:
 
 
 def processes(connection: Any) -> list[NodeClock]:
-    """Return the clocks of three processes; two own clocks are ahead and behind by 3 s."""
+    """Return the clocks of three processes. The clock of one process is right, one is 3 s ahead,
+    and one is 3 s behind."""
     return [
         NodeClock(connection, KEY, lambda ahead=ahead: time.monotonic_ns() + ahead)  # type: ignore[misc]
         for ahead in (0, NO_SCOPE, -NO_SCOPE)

@@ -37,7 +37,7 @@ def planned(board: Board, events: Sequence[tuple[int | None, Carried]]) -> tuple
 
 
 def scopes_at(plan: Plan, event: int) -> dict[tuple[str, str], str | int]:
-    """Return where an event counts: by window and form of scope the text of the scope, or a
+    """Return by window and form of scope the text of the scope in which an event counts, or a
     negative number that says why it does not count."""
     found: dict[tuple[str, str], str | int] = {}
     for place, at in enumerate(plan.places):

@@ -314,7 +314,7 @@ _LARGER = {
     "h": [("d", 24)],
     "d": [],
 }
-"""By the unit of the step: the larger units in which a span may be written, with their lengths."""
+"""The larger units in which a span may be written, with their lengths, by the unit of the step."""
 
 
 @given(FORMS | rolling_forms())
