@@ -112,7 +112,8 @@ def _rival(sample: Sample) -> str:
 
 
 def _best(others: Sequence[Sample], rival: str, case: str) -> Sample | None:
-    """Return the best contender of one kind of rival in one case."""
+    """Return the best of the contenders that have this name in lines of ratios, in one column of
+    the table."""
     choice = [s for s in others if _rival(s) == rival and s.question.case == case]
     if not choice:
         return None

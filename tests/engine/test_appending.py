@@ -1,5 +1,5 @@
-"""Rows that are put in ranking order become full leaves, with the same answers as any other
-rows."""
+"""Rows that are put in ranking order become full leaves, and queries give the same answers as for
+rows in another order."""
 
 from array import array
 from random import Random

@@ -22,7 +22,7 @@ KEY = b"laurels:{boards}"
 BOUND_MS = 5
 MS = 1_000_000
 SECOND = 1_000 * MS
-NO_SCOPE = 3 * SECOND
+APART = 3 * SECOND
 
 
 class Node:
@@ -70,7 +70,7 @@ def clock_of(node: Node, ahead_ns: int = 0, gains: float = 0.0) -> NodeClock:
 def test_clocks_that_drift_apart_agree_for_an_hour(seed: int) -> None:
     async def check() -> None:
         node = Node(seed)
-        clocks = [clock_of(node, NO_SCOPE, 1e-4), clock_of(node, -NO_SCOPE, -1e-4)]
+        clocks = [clock_of(node, APART, 1e-4), clock_of(node, -APART, -1e-4)]
         for _ in range(int(3_600 / EVERY_SECONDS)):
             for clock in clocks:
                 await clock.sample()
@@ -177,7 +177,7 @@ def processes(connection: Any) -> list[NodeClock]:
     and one is 3 s behind."""
     return [
         NodeClock(connection, KEY, lambda ahead=ahead: time.monotonic_ns() + ahead)  # type: ignore[misc]
-        for ahead in (0, NO_SCOPE, -NO_SCOPE)
+        for ahead in (0, APART, -APART)
     ]
 
 
