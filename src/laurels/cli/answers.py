@@ -40,7 +40,7 @@ class PagingOptions(OptionGroup, frozen=True):
         int, typer.Option("--offset", help="How many entries to skip.", rich_help_panel=READING)
     ] = 0
     reverse: Annotated[
-        bool, typer.Option("--reverse", help="Begin with the last place.", rich_help_panel=READING)
+        bool, typer.Option("--reverse", help="Begin at the bottom.", rich_help_panel=READING)
     ] = False
     after: Annotated[
         str | None,
@@ -101,7 +101,7 @@ def rank(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Show where members stand.
+    """Show the ranks of members.
 
     A single member is shown with its neighbours; several are also ranked among themselves. Exits
     with 1 if one of them is not ranked.
@@ -219,7 +219,7 @@ def around(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Show who stands around a member.
+    """Show a member's neighbours in the ranking.
 
     Exits with 1 if the member is not ranked.
 

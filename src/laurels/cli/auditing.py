@@ -26,7 +26,7 @@ _COLUMNS: list[tuple[str, Side]] = [
     ("arguments", "left"),
 ]
 _MAX_ARGUMENTS = 80
-"""The most characters of the arguments in the table; JSON has all of them."""
+"""The most characters that the table shows of a call's arguments. JSON has all of them."""
 
 
 def audit(
@@ -48,9 +48,9 @@ def audit(
 ) -> int:
     """Show the audit log: administrative calls with caller, time and reason.
 
-    The log has boards created, changed and deleted, keys, rebuilds, the clock, and over HTTP set
-    and remove. A server requires a key with the scope admin; a key limited to some boards
-    sees the calls about these.
+    The log has the calls that define, copy or mend boards, manage keys, maintain the store, and set
+    or remove scores. A server requires a key with the scope admin. A key limited to some boards
+    sees only the calls about these boards.
 
     \b
     Examples:
@@ -78,7 +78,8 @@ def _entries(url: str, board: str | None, limit: int) -> list[AuditEntry]:
 
 @contextmanager
 def _pages_of(url: str, board: str | None) -> Iterator[Callable[[str | None, int], AuditPage]]:
-    """Open an audit log; a folder is not locked, since it may be served meanwhile."""
+    """Open an audit log, and yield a function that reads a page of it. A folder is not locked, so
+    another process may be serving it."""
     if config.is_remote(url):
         with laurels.open(url) as lb:
             yield lambda before, limit: lb.audit(board, before=before, limit=limit)

@@ -1,4 +1,4 @@
-"""The progress bar of long work."""
+"""The progress bar of long operations."""
 
 from rich.console import Console
 from rich.progress import (

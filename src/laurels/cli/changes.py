@@ -1,4 +1,4 @@
-"""`changes`: the changes of a board, past and present."""
+"""`changes`: prints the changes of a board, and waits for further ones if asked to."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

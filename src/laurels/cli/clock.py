@@ -1,4 +1,4 @@
-"""`clock`: the time that a store uses, and remedies for a machine clock that was wrong."""
+"""`clock`: shows the time that a store uses, and corrects the effects of a wrong system clock."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -58,9 +58,15 @@ def accept(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
 def rewind(
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="TIME", help="ISO 8601, UTC without a zone. Default: now."),
+        typer.Option(
+            "--to",
+            metavar="TIME",
+            help="The time to return to, in ISO 8601 (UTC without a zone). Default: now.",
+        ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this only show it.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Change the folder. Without it, only show the changes.")
+    ] = False,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:

@@ -1,4 +1,4 @@
-"""`copy`: boards from one store to another, with everything they have."""
+"""`copy`: copies boards with all their data from one store to another."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -69,13 +69,14 @@ def copy(
     move counts once. At the end the copy is compared with its source, row by row. Stop all
     writes to a board while it is copied.
 
-    A copy that is interrupted is invisible in the target; the same command begins that board anew,
-    and only compares those that are complete. Exits with 1 if a board differs or was not copied.
+    An interrupted copy of a board is invisible in the target. If the command is repeated, it copies
+    that board from the beginning, and only compares the boards that are complete. Exits with 1 if
+    a board differs or was not copied.
 
-    A copy of a ledger has only what the ledger stores, as with `laurels rebuild
-    --from`: without event ids, and
-    with empty rolling windows. A service needs an admin key that is not limited to some boards:
-    http://KEY@HOST, or the variable LAURELS_KEY where one of the two is a service.
+    A copy of a ledger has only what the ledger stores, as with `laurels rebuild --from`: no event
+    ids, and empty rolling windows. A service needs an admin key that is not limited to some boards,
+    as in http://KEY@HOST. If only one of the two stores is a service, its key may be in the
+    variable LAURELS_KEY.
 
     \b
     Examples:
@@ -108,7 +109,8 @@ def copy(
 
 
 class _Source(Struct, frozen=True):
-    """The store that boards are copied from, and sentences about the data that it lacks."""
+    """The store to copy from: its contents, the names of its boards, and a function that returns
+    sentences about data of a board that the store lacks."""
 
     contents: BoardContents
     boards: list[str]
@@ -117,7 +119,7 @@ class _Source(Struct, frozen=True):
 
 @contextmanager
 def _opened(source: str, target: str) -> Iterator[tuple[_Source, BoardCopies]]:
-    """Open both stores. A target that is new gets the kind of clock of the source."""
+    """Open the source and the target. A new target gets event time if the source store has it."""
     if _place(source) == _place(target):
         raise Usage("the source and the target are the same")
     if is_ledger(source):
@@ -135,7 +137,7 @@ def _opened(source: str, target: str) -> Iterator[tuple[_Source, BoardCopies]]:
 
 
 def _noted(done: CopiedBoard, missing: list[str]) -> CopiedBoard:
-    """Return a result with notes on the data that the source lacks."""
+    """Return the result with additional notes about data that the source lacks."""
     compared = replace(done.compared, not_compared=[*done.compared.not_compared, *missing])
     return replace(done, compared=compared)
 

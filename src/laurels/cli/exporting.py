@@ -1,4 +1,4 @@
-"""`export`: a whole ranking, entry by entry."""
+"""`export`: writes a whole ranking, entry by entry."""
 
 import csv
 import errno
@@ -38,7 +38,7 @@ def export(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write to a file, named when complete; to a device or pipe directly.",
+            help="Write to this file, which appears when it is complete.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -107,14 +107,15 @@ def _write_out(lines: Iterable[bytes], write: Write) -> None:
 
 @contextmanager
 def _output(path: Path | None) -> Iterator[Write]:
-    """Yield a function that writes to a path; a regular file gets its name when it is complete."""
+    """Yield a function that writes to a path. A regular file appears under its name when it is
+    complete; other kinds of files, such as pipes, are written directly."""
     if path is None:
         yield put_bytes
         return
     try:
         target = path.resolve()
         if target.is_symlink():  # from Python 3.13 on, resolve() returns circular links unchanged
-            raise OSError(errno.ELOOP, "the links go in a circle")
+            raise OSError(errno.ELOOP, "the symbolic links form a circle")
         if target.exists() and not target.is_file():
             with target.open("wb") as file:
                 yield file.write

@@ -1,8 +1,7 @@
-"""The errors of the command line alone: wrong usage, and files that cannot be read or written.
+"""The errors that only commands raise: wrong usage, and files that cannot be read or written.
 
-They are `LaurelsError`s like all others. Those of the family `LineRefused` never end an import:
-they are codes in its rejects file, as are the codes of the errors by which the board refuses
-events.
+They are `LaurelsError`s like all others. Errors derived from `LineRefused` never end an import.
+Their codes are written to its rejects file, together with those of events that the board refused.
 """
 
 from laurels.errors import Conflict, InvalidInput, LaurelsError, NotFound
@@ -27,11 +26,11 @@ class SourceNotText(InvalidInput):
     """The file to import is not text, but for example Parquet, Excel or an archive."""
 
     code = "source_not_text"
-    advice = "import reads CSV and JSON Lines in UTF-8, packed by gzip or not"
+    advice = "import reads CSV and JSON Lines in UTF-8, plain or compressed by gzip"
 
 
 class SourceChanged(InvalidInput):
-    """The beginning of a file is no longer what was imported from it."""
+    """The beginning of a file differs from what was imported from it."""
 
     code = "source_changed"
     advice = "to import the file from its first line as a new source, give another --source"
@@ -45,7 +44,7 @@ class SourceMissing(NotFound):
 
 
 class SourceWrongType(Conflict):
-    """The key to import from has a type that is not read."""
+    """The key to import from has another type than the expected one."""
 
     code = "source_wrong_type"
     advice = "name a sorted set by --key, and the hash of the members' data by --data-key"
@@ -66,10 +65,10 @@ class InvalidToml(InvalidInput):
 
 
 class ChangedMeanwhile(Conflict):
-    """Another program changed a board after it was read to be changed."""
+    """Another program changed a board after the command had read it."""
 
     code = "changed_meanwhile"
-    advice = "run it again: completed changes stay, and the others are checked anew"
+    advice = "repeat the command: it keeps the changes made so far, and checks the others again"
 
 
 class InvalidCsv(LineRefused):

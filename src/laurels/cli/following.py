@@ -1,5 +1,5 @@
-"""A live feed of boards on an index server, computed in this process, with the same events as a
-server sends."""
+"""A live feed of boards on an index server, computed in this process. It yields the same events as
+the feed of a service."""
 
 import secrets
 import time
@@ -47,7 +47,7 @@ class Followed:
     ) -> Iterator[feed.StreamEvent]:
         """Yield the events of a feed.
 
-        Raises the error of reading the list, also UnknownBoard once its board was deleted.
+        Raises the errors of reading the list, such as UnknownBoard after the board was deleted.
         """
         scope = tuple(sorted((labels or {}).items()))
         what = WatchedList(board, window, limit, _INTERVAL_MS, member, by, scope, to_rank)

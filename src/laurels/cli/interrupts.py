@@ -1,5 +1,4 @@
-"""Ctrl-C during an import: it takes effect at once during reading, and after the commit during a
-commit."""
+"""Ctrl-C during an import: it interrupts reading at once, but a commit is completed first."""
 
 import signal
 import threading

@@ -23,7 +23,7 @@ from .show import Side, complain, put_json, put_line, put_table
 app = typer.Typer(help="Keys: access to a server and its boards.", rich_markup_mode=None)
 
 PERMISSIONS = "Permissions"
-"""The help panel of what a key may do, and for how long."""
+"""The help panel of the options for a key's permissions and expiry."""
 
 _COLUMNS: list[tuple[str, Side]] = [
     ("key", "left"),
@@ -39,7 +39,7 @@ KeyName = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.")]
 
 
 class KeyRing(Protocol):
-    """The keys of a store, as the commands use them."""
+    """The operations on the keys of a store that the commands use."""
 
     def listed(self) -> list[KeyDetails]: ...
 
@@ -153,7 +153,7 @@ def create(
         Literal["read", "write", "admin"],
         typer.Option(
             "--scope",
-            help="What it may do; each scope includes those before it.",
+            help="What the key may do; each scope includes those before it.",
             rich_help_panel=PERMISSIONS,
         ),
     ] = "read",

@@ -26,7 +26,7 @@ from msgspec import Struct
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., int])
 
 OTHER_OPTIONS = "Options"
-"""The help panel of options without one, such as `--help`; it is shown last."""
+"""The help panel of options that name none, such as `--help`; it is shown last."""
 
 
 class OptionGroup(Struct, frozen=True):

@@ -1,8 +1,9 @@
-"""The program `laurels`: its commands, and how errors end it.
+"""The program `laurels`: its commands, and its exit codes.
 
-Exit codes: 0 done; 1 the answer is no (a member is not ranked, lines were rejected, a check
+Exit codes: 0 success; 1 a negative result (a member is not ranked, lines were rejected, a check
 found an error); 2 wrong usage or bad input, or the store failed. A command stopped by Ctrl-C ends
-with 130, one whose reader has closed the pipe (`| head`) with 141, as the shell expects.
+with 130. If the reader of its output has closed the pipe (`| head`), it ends with 141, as the shell
+expects.
 """
 
 import io
@@ -58,8 +59,8 @@ COMMANDS = {
     "restore": "upkeep",
     "copy": "copying",
 }
-"""The other commands, and the module with the function of each, which has the name of the command
-unless another one follows the colon."""
+"""The other commands, each with the module of its function. The function has the name of the
+command, unless another name follows a colon."""
 
 
 def _show_version(requested: bool) -> None:
@@ -80,11 +81,10 @@ def _program(
 
 
 def program(first: str | None = None) -> typer.Typer:
-    """Return the program, with the one command or group `first`, or with all if there is none of
-    that name.
+    """Return the program with only the command or group `first`, or with all if none has that name.
 
-    A command is imported only when it is part of the program: all of them take several times as
-    long to import as most need to run.
+    Only the commands of the program are imported. Importing all of them takes several times as long
+    as most commands need to run.
     """
     app = typer.Typer(
         name="laurels",
@@ -107,14 +107,14 @@ def program(first: str | None = None) -> typer.Typer:
 
 
 def _found(module: str, name: str) -> Any:
-    """Return what a module of the command line calls by this name."""
+    """Return the object of this name in a module of the command line."""
     return getattr(import_module(f"laurels.cli.{module}"), name)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, by default that of the process, and return its exit code.
+    """Run one command, by default the arguments of this process, and return its exit code.
 
-    Every mistake of a user ends in one line `error [code]: message` on standard error.
+    Every mistake of a user results in one line `error [code]: message` on standard error.
     """
     _settle_output()
     try:
@@ -139,9 +139,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _settle_output() -> None:
-    """Make the output accept any text, and discard messages if standard error is closed."""
+    """Make the output streams accept any text, and discard messages if standard error is closed."""
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  to the end
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  stays open
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

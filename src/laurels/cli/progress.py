@@ -59,8 +59,8 @@ class ScanProgress:
 
 @contextmanager
 def progress_bar(enabled: bool) -> Iterator["Progress | None"]:
-    """Open a progress bar on standard error where that is a terminal and `enabled` is set, else
-    None."""
+    """Yield a progress bar on standard error, or None if that is not a terminal or `enabled` is
+    false."""
     if not enabled:
         yield None
         return
@@ -84,7 +84,7 @@ def _ignore_count(done: int) -> None:
 
 @contextmanager
 def bytes_bar(enabled: bool, name: str) -> Iterator[Callable[[int, int], None]]:
-    """Draw a bar of bytes; yield a function that takes the bytes done and their total."""
+    """Draw a bar of bytes; yield a function that is called with the bytes done and their total."""
     with progress_bar(enabled) as progress:
         if progress is None:
             yield _ignore_bytes
@@ -99,7 +99,7 @@ def bytes_bar(enabled: bool, name: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def count_bar(enabled: bool, name: str, of: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """Draw a bar of `of` units; yield a function that takes the number done."""
+    """Draw a bar for `of` units; yield a function that is called with the number done."""
     with progress_bar(enabled) as progress:
         if progress is None:
             yield _ignore_count

@@ -1,4 +1,4 @@
-"""The picture of a board that `watch` draws in place of the previous one."""
+"""The table of a board that `watch` draws in place of the previous one."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ class screen:  # noqa: N801 (it is used as a function)
 
 
 def picture(board: laurels.Board, ranking: Ranking) -> RenderableType:
-    """Return a ranking as a table with the moves marked."""
+    """Return a ranking as a table, in which members whose rank has changed are marked."""
     as_of = ranking.as_of
     who = as_of.by if as_of is not None and as_of.by is not None else "member"
     columns: list[tuple[str, Side]] = [("rank", "right"), ("", "left"), (who, "left")]

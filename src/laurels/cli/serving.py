@@ -23,7 +23,7 @@ _PANELS = {
     **dict.fromkeys(("log_format", "log_requests"), "Log"),
 }
 _LIMITS = "Limits"
-"""The help panel of the remaining settings, which limit something."""
+"""The help panel of settings without a panel of their own; they are limits."""
 
 
 def serve(config: Path | None = None, **options: Any) -> int:
@@ -72,8 +72,8 @@ def _announce(data: str, url: str, first_key: str | None) -> None:
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
-    """Return the option of a setting; its default None leaves the value to the environment and
-    file."""
+    """Return the command-line option for a setting. Its default is None, so that the environment or
+    the file applies if the option is absent."""
     kind = setting.kind
     default = setting.default
     description = f"{setting.does} Default: {default if default not in ([], '') else 'none'}."
@@ -106,7 +106,8 @@ def _config() -> inspect.Parameter:
 
 
 def _removed(name: str) -> inspect.Parameter:
-    """Return an option of an earlier version, which is accepted only to report its replacement."""
+    """Return an option of an earlier version. It is accepted only so that the error can name its
+    replacement."""
     option = f"--{name}/--no-{name}"
     return inspect.Parameter(
         name,

@@ -1,8 +1,8 @@
 """The output of commands: tables for people, JSON for programs.
 
-Ids may contain any text, and must not be able to control a terminal. Everything that a terminal
-might obey or hide (control characters, text direction, invisible marks) is shown as an escape, and
-no text is read as markup.
+Ids may contain any text, and must not be able to control a terminal. Characters that a terminal
+would interpret or hide (control characters, text direction, invisible marks) are printed as
+escapes, and no text is read as markup.
 """
 
 import os
@@ -41,7 +41,7 @@ def harmless(text: str) -> str:
 
 
 def readable(path: str | Path) -> str:
-    """Return a path as text that can be written anywhere: bytes that are not UTF-8 as \\xNN."""
+    """Return a path as text that can be written anywhere; a byte that is not UTF-8 is \\xNN."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
@@ -56,7 +56,7 @@ def numbers(score: Score) -> list[str]:
 
 
 def rank_words(rank: int, low: int | None, high: int | None) -> str:
-    """Return a rank in words, an estimated one with the bounds between which it lies."""
+    """Return a rank as text; an estimated rank has the bounds between which it lies."""
     if low is None or high is None or low == high:
         return str(rank)
     return f"about {rank:,}; between {low:,} and {high:,}"
@@ -69,7 +69,8 @@ def needed_words(needed: Needed) -> str:
 
 
 def moved_by(places: int) -> str:
-    """Return the number of places that a member moved, with an arrow up or down, or nothing."""
+    """Return the number of ranks that a member rose or fell with an arrow, or "" if it did not
+    move."""
     return f"{'▲' if places > 0 else '▼'}{abs(places)}" if places else ""
 
 

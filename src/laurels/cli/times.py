@@ -1,9 +1,10 @@
-"""Parsing times in files to integer milliseconds.
+"""Parses times in files to integer milliseconds.
 
 A form is `iso` (a date, or a date and time), `ms` or `s` (since 1970 UTC), or a pattern of
 `datetime.strptime` such as `%d.%m.%Y`. A time without an offset is local time of a given zone. A
-local time that occurs twice is read as the first occurrence; one that does not exist is read with
-the offset before the gap, so that a missing midnight is the instant of the change.
+local time that occurs twice is read as the first occurrence. A local time that the zone skips is
+read with the offset before the gap, so a missing midnight is the instant at which the clock is
+changed.
 """
 
 import re
@@ -20,7 +21,7 @@ from .failures import Usage
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  subtracted from naive UTC time
 _MILLISECOND = timedelta(milliseconds=1)
 _REMEMBERED = 65_536
-"""The most texts whose times are cached, since files repeat their dates."""
+"""The number of texts whose times are cached, since dates in a file repeat."""
 
 _BARE_NUMBERS_FROM_MS = 631_152_000_000
 """The start of 1990. An earlier time written as a bare number of milliseconds is refused, since it
@@ -55,7 +56,7 @@ def time_reader(form: str, zone: Zone) -> ReadTime:
 
 def _judge_pattern(pattern: str) -> None:
     try:
-        datetime.strptime(_SAMPLE.strftime(pattern), pattern)  # noqa: DTZ007  it is thrown away
+        datetime.strptime(_SAMPLE.strftime(pattern), pattern)  # noqa: DTZ007  only a test
     except (ValueError, re.error) as error:
         raise Usage(f"--at-format {pattern!r} reads no times: {error}") from error
 
@@ -128,7 +129,7 @@ def _from_iso(text: str, zone: Zone) -> int:
 
 def _from_pattern(text: str, pattern: str, zone: Zone) -> int:
     try:
-        time = datetime.strptime(text.strip(), pattern)  # noqa: DTZ007  _instant gives the zone
+        time = datetime.strptime(text.strip(), pattern)  # noqa: DTZ007  _instant adds the zone
         return _instant(time, zone)
     except (ValueError, OverflowError) as error:
         raise InvalidAt(f"expected a time of the form {pattern}, got {text!r:.60}") from error

@@ -1,4 +1,4 @@
-"""Maintenance of a folder: `check`, `rebuild`, `snapshot`, `backup`, `restore`."""
+"""Maintenance commands for a store: `check`, `rebuild`, `snapshot`, `backup`, `restore`."""
 
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +21,7 @@ from .show import complain, complain_of, put_json, put_line, readable
 
 FAULTY = 1
 REPORTED = 100_000
-"""The number of entries of a ledger after which the progress of a rebuild is printed."""
+"""The number of ledger entries between two lines about the progress of a rebuild."""
 
 
 def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:

@@ -1,4 +1,4 @@
-"""`board apply`: many boards out of one file, created and changed where that is safe."""
+"""`board apply`: creates the boards of a file, and changes existing ones where that is safe."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any

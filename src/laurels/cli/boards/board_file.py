@@ -6,8 +6,9 @@
     [boards.gifts]                # a table for each board, by its name
     windows = ["all", "day"]
 
-Alternatively it has an array `[[boards]]`, each with its `name`. JSON has the same form, or that
-of `board list --json` and `board show --json`: a list of definitions, or a single one.
+Instead of these tables, the file may have an array `[[boards]]`, with a `name` in each element. A
+JSON file has one of these two forms, or that of `board list --json` (a list of definitions) or
+`board show --json` (a single one).
 """
 
 import json
@@ -29,11 +30,12 @@ from laurels.model.validation import is_name, safe_repr
 _FIELDS = frozenset(Board.__struct_fields__) - {"name"}
 _PARTS = ("defaults", "boards")
 _JSON_BEGINS = re.compile(r"\s*(\{|\[\s*[{\]])")
-"""The beginning of JSON text, which no TOML has."""
+"""Matches the beginning of a JSON document. No TOML document begins like this."""
 
 
 class RawBoard(NamedTuple):
-    """The fields of a board as written, before validation; `place` names it in errors."""
+    """The fields of a board as written in the file, not yet validated. `place` names the board in
+    errors."""
 
     place: str
     fields: Mapping[str, Any]
@@ -86,7 +88,7 @@ def _read_toml(text: str, where: str) -> object:
         return tomllib.loads(text, parse_float=exact)
     except tomllib.TOMLDecodeError as error:
         raise InvalidToml(f"{where} is not TOML: {error}") from error
-    except ValueError as error:  # from int(), for too many digits
+    except ValueError as error:  # int() raises it for too many digits
         raise InvalidToml(f"{where}: a number has too many digits") from error
     except RecursionError as error:
         raise InvalidToml(f"{where} is nested too deeply") from error
@@ -102,7 +104,7 @@ def _read_json(text: str, where: str) -> object:
         raise InvalidJson(f"{where} is not JSON: {error.msg} (at {place})") from error
     except InvalidJson as error:
         raise InvalidJson(f"{where}: {error.what}") from error
-    except ValueError as error:  # from int(), for too many digits
+    except ValueError as error:  # int() raises it for too many digits
         raise InvalidJson(f"{where}: a number has too many digits") from error
     except RecursionError as error:
         raise JsonTooDeep(f"{where} is nested too deeply") from error
@@ -124,7 +126,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _judged(document: object, errors: _Errors) -> list[Board]:
-    """Return the valid boards of a document, and record the errors of the others."""
+    """Validate the boards of a document: return the valid ones, and record the errors of the
+    others."""
     defaults, boards = _parts(document, errors)
     raw = list(_raw_boards(boards, errors))
     for name, count in Counter(each.fields["name"] for each in raw).items():
@@ -142,7 +145,7 @@ def _judged(document: object, errors: _Errors) -> list[Board]:
 
 
 def _parts(document: object, errors: _Errors) -> tuple[Mapping[str, Any], object]:
-    """Return the defaults, and the value that has the boards."""
+    """Return the defaults in a document, and the value that defines the boards."""
     if isinstance(document, list):
         return {}, document
     if not isinstance(document, dict):
@@ -179,7 +182,7 @@ def _defaults(raw: object, errors: _Errors) -> Mapping[str, Any]:
 
 
 def _raw_boards(boards: object, errors: _Errors) -> Iterator[RawBoard]:
-    """Return the boards as written, each with its name among its fields."""
+    """Yield the boards as written in the file, with their names among the fields."""
     if isinstance(boards, dict):
         for name, fields in boards.items():
             if not isinstance(fields, dict):
@@ -206,9 +209,11 @@ def _raw_boards(boards: object, errors: _Errors) -> Iterator[RawBoard]:
 def _board(
     raw: RawBoard, defaults: Mapping[str, Any], inherited: dict[str, None], own: _Errors
 ) -> Board | None:
-    """Return a board with the defaults that it does not override.
+    """Return a board with its own fields and the defaults for the others. Record its errors and
+    return None if it is invalid.
 
-    An error of the defaults themselves is reported once for the file, not for every board.
+    An error in the defaults is recorded in `inherited`, once for the file and not for every board;
+    other errors are recorded in `own`.
     """
     fields = dict(raw.fields)
     for name in [name for name in fields if _is_dotted(name, fields[name])]:

@@ -160,7 +160,7 @@ def change(
 @command(app, "delete")
 def delete(
     name: BoardName,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
@@ -248,7 +248,7 @@ def summary(board: laurels.Board) -> str:
 
 
 def _counted_scopes(board: laurels.Board) -> Sequence[Sequence[str]]:
-    """Return the scopes of a board that counts by labels; of other boards none."""
+    """Return the scopes of a board that counts by labels, or nothing for other boards."""
     return board.scopes if board.rules().scoped else ()
 
 

@@ -37,7 +37,7 @@ Keep = Annotated[
     typer.Option(
         "--keep",
         metavar="N",
-        help="Periods that stay readable, the current included.",
+        help="Number of periods that can be read, with the current one.",
         rich_help_panel=WINDOWS,
     ),
 ]
@@ -139,14 +139,17 @@ class DefinitionOptions(OptionGroup, frozen=True):
         typer.Option(
             "--rank",
             metavar="ordinal|competition|dense",
-            help="1234, 1224 or 1223.",
+            help="Numbers of equal scores: 1234, 1224 or 1223.",
             rich_help_panel=RANKING,
         ),
     ] = None
     tz: Annotated[
         str | None,
         typer.Option(
-            "--tz", metavar="ZONE", help="An IANA zone; default UTC.", rich_help_panel=WINDOWS
+            "--tz",
+            metavar="ZONE",
+            help="The time zone by its IANA name; default UTC.",
+            rich_help_panel=WINDOWS,
         ),
     ] = None
     week_start: Annotated[

@@ -16,9 +16,10 @@ _COLUMN_FIELDS = ("op", "order", "scale", "min", "max", "measure")
 
 
 def windows_with(existing: Sequence[str], added: Sequence[str]) -> list[str]:
-    """Return the windows of a board with others added, which replace those of the same name.
+    """Return a board's windows with the added ones. An added window replaces an existing one of the
+    same name.
 
-    An added window that differs from an existing one only in its options needs a name of its own.
+    If an added window differs from an existing one only in its options, it needs a name of its own.
     """
     windows = {parse_window(text).name: text for text in existing}
     for text in added:
@@ -41,7 +42,7 @@ def _refuse_second(form: WindowForm, existing: Iterable[WindowForm]) -> None:
 
 def column_of(text: str) -> Mapping[str, Any]:
     """Parse a column from `name` or `name:op=…,order=…,scale=…,min=…,max=…,measure=name*weight`,
-    the last as often as there are measures."""
+    where `measure` may be repeated."""
     name, colon, options = text.partition(":")
     column: dict[str, Any] = {"name": name}
     for option in options.split(",") if colon else ():

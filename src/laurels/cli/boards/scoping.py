@@ -19,7 +19,7 @@ Labels = Annotated[
     typer.Option(
         "--label",
         metavar="NAME=VALUE",
-        help="In the scope of this label, such as room=42. Repeat it where the scope has several.",
+        help="Only events with this label, such as room=42. May be repeated.",
         rich_help_panel=READING,
     ),
 ]
@@ -38,7 +38,7 @@ Scopes = Annotated[
         "--scope",
         metavar="LABELS",
         help='Count events by these labels too, such as room or zone,gender; "" is the scope of '
-        "all. May be repeated; receipts are about the first.",
+        "all events. May be repeated; receipts show the first.",
         rich_help_panel=LABELS,
     ),
 ]
@@ -67,14 +67,15 @@ def parse_labels(texts: Sequence[str] | None, option: str = "--label") -> dict[s
 
 
 def parse_scope(text: str) -> list[str]:
-    """Return the labels of a scope written as `zone,gender`, none for an empty text."""
+    """Return the label names of a scope written as `zone,gender`; an empty list for an empty
+    text."""
     return text.split(",") if text else []
 
 
 def with_scopes(
     board: laurels.Board, scopes: Sequence[str] | None, rank_by: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Return the arguments of a change that adds scopes, and labels to rank by, to a board."""
+    """Return the arguments of a `change` of a board that adds scopes and labels to rank by."""
     changes: dict[str, Any] = {}
     if scopes:
         changes["scopes"] = [*board.scopes, *map(parse_scope, scopes)]
@@ -84,20 +85,23 @@ def with_scopes(
 
 
 def scope_words(labels: Mapping[str, str] | None, by: str | None) -> str:
-    """Return a scope for a title: `, room=42`, or empty for the scope of all events."""
+    """Return the text for a scope in a title, such as `, room=42`; empty for the scope of all
+    events."""
     if by is not None:
         return f", by {by}"
     return "".join([f", {name}={value}" for name, value in sorted((labels or {}).items())])
 
 
 def scopes_text(board: laurels.Board) -> str:
-    """Return the scopes and labels that a board counts by: `room; gender, zone; by room`."""
+    """Return the scopes and labels that a board counts by as text: `room; gender, zone; by
+    room`."""
     forms = [form_text(",".join(labels)) for labels in board.scopes]
     return "; ".join([*forms, *[f"by {label}" for label in board.rank_by]])
 
 
 def form_text(form: str) -> str:
-    """Return the labels of a kind of scope as text for people."""
+    """Return the label names of a scope as text for people: `gender, zone` for `gender,zone`, and
+    `all` if there are none."""
     return form.replace(",", ", ") or "all"
 
 
@@ -112,7 +116,10 @@ def scopes(
     after: Annotated[
         list[str] | None,
         typer.Option(
-            "--after", metavar="NAME=VALUE", help="Go on after this scope.", rich_help_panel=READING
+            "--after",
+            metavar="NAME=VALUE",
+            help="Continue after this scope.",
+            rich_help_panel=READING,
         ),
     ] = None,
     at: Url = DEFAULT_URL,

@@ -38,8 +38,8 @@ from .listing import put_listed
 T = TypeVar("T")
 NO = 1
 TO_VARIABLE = "LAURELS_TO"
-"""The variable with the target of a sink, which may have a password: command lines are visible to
-other users of a machine."""
+"""The environment variable with the target of a sink. A target may contain a password, and command
+lines are visible to other users of a machine."""
 
 app = typer.Typer(help="Changes of boards, sent to other systems.", rich_markup_mode=None)
 
@@ -71,7 +71,7 @@ ToKnown = Annotated[
         envvar=TO_VARIABLE,
         show_envvar=True,
         metavar="TARGET",
-        help="The target, if it is the one that stores the position.",
+        help="The target, if it stores the sink's position.",
         rich_help_panel=CONNECTION,
     ),
 ]
@@ -124,7 +124,7 @@ class SendingOptions(OptionGroup, frozen=True):
         typer.Option(
             "--secret-file",
             metavar="FILE",
-            help="File with that key.",
+            help="File with the key of --secret.",
             rich_help_panel="Webhook",
         ),
     ] = None
@@ -141,13 +141,13 @@ class SendingOptions(OptionGroup, frozen=True):
         typer.Option(
             "--authorities",
             metavar="FILE",
-            help="Certificate authorities of a webhook.",
+            help="File with certificate authorities, instead of the system's.",
             rich_help_panel="Webhook",
         ),
     ] = None
 
     def target(self) -> DeliveryOptions:
-        """Return the options as a target takes them."""
+        """Return the options that the target needs."""
         secret = webhook_secret(self.secret, self.secret_file)
         return DeliveryOptions(self.fields, secret, self.allow_private, self.authorities)
 
@@ -427,14 +427,15 @@ def resend(
 
 
 def _report_of(name: str, at: str) -> SinkReport | None:
-    """Return the state of a sink that the service at a URL runs; None if no service runs it, or the
-    caller may not know."""
+    """Return the state of a sink, as reported by the service at a URL. None if the URL is not that
+    of a service, the service does not run the sink or is too old, or the key lacks the
+    permission."""
     if not config.is_remote(at):
         return None
     with closing(config.remote_wire(at)) as wire:
         try:
             found = wire.answer(sinks())
-        except (Forbidden, NoSuchPath):  # a key for some boards, or a service without that path
+        except (Forbidden, NoSuchPath):  # a limited key, or an old service
             return None
     report = next((each for each in found if each.name == name), None)
     if report is not None and report.elsewhere:
@@ -479,7 +480,8 @@ async def _opened(target: SinkTarget, work: Callable[[], Awaitable[T]]) -> T:
 
 
 def _with_boards(at: str, work: Callable[[AsyncLeaderboards], Awaitable[T]]) -> T:
-    """Return what `work` returns for the boards at a URL; SIGTERM and Ctrl-C cancel it."""
+    """Return the result of `work`, called with the boards at a URL; SIGTERM and Ctrl-C cancel
+    it."""
 
     async def main() -> T:
         async with laurels.open_async(at, create=False) as lb:

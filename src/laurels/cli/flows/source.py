@@ -288,7 +288,8 @@ def _settings(name: str, boards: str | None, running: RunningOptions) -> SourceS
 async def _run(
     at: str, reader: StreamReader, make: Callable[..., SourceRunner]
 ) -> tuple[Figures, bool]:
-    """Run a source over the boards at an address; return its figures and how it ended."""
+    """Run a source over the boards at an address; return its figures, and whether Ctrl-C ended
+    it."""
     interrupted = False
     opening = asyncio.ensure_future(
         FlowRetryPolicy(asyncio.sleep, _complain_of_waiting).call(
@@ -320,7 +321,8 @@ async def _run(
 
 @contextmanager
 def _signals(handle: Callable[[int], None]) -> Iterator[None]:
-    """Handle SIGINT and SIGTERM within the block; only the main thread can."""
+    """Call `handle` for SIGINT and SIGTERM within the block. Does nothing outside of the main
+    thread."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
     with suppress(ValueError, RuntimeError):
@@ -335,7 +337,7 @@ def _signals(handle: Callable[[int], None]) -> Iterator[None]:
 
 
 def _standard_input(address: str) -> Callable[[int], bytes]:
-    """Return a reader of standard input that returns data as soon as there is any."""
+    """Return a function that reads standard input: it returns as soon as there is any data."""
 
     def read(size: int) -> bytes:
         if sys.stdin is None:

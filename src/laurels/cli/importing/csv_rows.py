@@ -25,7 +25,7 @@ class _Places(NamedTuple):
 
 
 class CsvRows:
-    """The events of a CSV source; its header is read from `lines` at once.
+    """The events of a CSV source. Its header is read from `lines` on construction.
 
     Every line has as many fields as the header. Without a header, columns are numbered from 1.
     """
@@ -78,10 +78,11 @@ class CsvRows:
         return self._quoted(text, raw)
 
     def _quoted(self, text: str, raw: bytes) -> tuple[list[str], bytes]:
-        """Return the fields of a record with quotes, which may have several lines.
+        """Return the fields of a record with quotes, which may extend over several lines, and the
+        bytes of the record.
 
-        Of a malformed record only the first line is consumed, so a stray quote costs one line and
-        not the rest of the file.
+        If a record is malformed, only its first line is consumed, so a stray quote invalidates one
+        line and not the rest of the file.
         """
         more: list[bytes] = []
 

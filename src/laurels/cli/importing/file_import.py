@@ -74,10 +74,10 @@ def import_file(
     interrupts: Interrupts,
     progress: "Progress | None",
 ) -> FileResult:
-    """Import one file, `-` for standard input; Ctrl-C ends it between two commits.
+    """Import one file, `-` for standard input; Ctrl-C ends the import between two commits.
 
-    Raises an error before the first line, with the file's name. A later error is in the result,
-    with the counts up to it.
+    An error that occurs before the first line is raised, with the file's name. A later error is in
+    the result, with the counts so far.
     """
     path = None if file == STDIN else Path(file)
     name = readable(file)
@@ -151,14 +151,14 @@ def _source_name(path: Path | None, named: str | None) -> str | None:
         return None
     whole = str(path.resolve())
     if not is_unicode(whole):
-        raise Usage("the path is not UTF-8, so nothing can be kept under it: give --source NAME")
+        raise Usage("the path is not UTF-8, so no position can be stored: give --source NAME")
     return whole
 
 
 def _rejects_path(path: Path | None, board: str, source: str | None) -> Path:
-    """Return the path of the rejects of one import, named after its file and board.
+    """Return the path of the rejects file of one import, named after its file and board.
 
-    Pipes without a name are numbered.
+    A number is added if a pipe without a source name would use a file that exists already.
     """
     if path is not None and path.is_file():
         return path.with_name(f"{path.name}.{board}.rejects.csv")

@@ -1,7 +1,7 @@
-"""Files that are not text, recognised by their first bytes, so that the error has a remedy.
+"""Recognizes files that are not text by their first bytes, so that the error can give a remedy.
 
-An import reads CSV and JSON Lines, optionally compressed by gzip. Any other file would be refused
-line by line as "not UTF-8", though no other encoding would help.
+An import reads CSV and JSON Lines, plain or compressed by gzip. Without this check, every line of
+another file would be refused as "not UTF-8", which suggests the wrong remedy.
 """
 
 from typing import NamedTuple
@@ -52,7 +52,7 @@ _KINDS = (
 def ensure_text(head: bytes) -> None:
     """Raise SourceNotText for a file that begins like a kind of file that is not text.
 
-    A line of text may begin with the same bytes: `PAR1,100`.
+    Such a file is accepted if its first bytes are a line of text, such as `PAR1,100`.
     """
     for kind in _KINDS:
         if head.startswith(kind.magic) and not _is_line(head):
@@ -64,7 +64,7 @@ def _is_line(head: bytes) -> bool:
     try:
         text = head.decode()
     except UnicodeDecodeError as error:
-        if error.start < len(head) - 3:  # a character cut off at the end is not an error
+        if error.start < len(head) - 3:  # `head` may end within a character
             return False
         text = head[: error.start].decode()
     return all(letter.isprintable() or letter in "\t\r\n\ufeff" for letter in text)

@@ -1,7 +1,7 @@
-"""The number of events with ids that a board is sure to accept, computed before they are submitted.
+"""Limits the events with ids that an import submits at once to those that the board can accept.
 
 A board refuses a new id while it remembers `dedupe_max` ids, and may accept it later. An import
-must not count events after such an event, since its position could not record the gap.
+must not count events after a refused one, since its position could not record the gap.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ from .reading import SourceRow
 
 
 class IdRoom:
-    """Counts submitted ids against those that fit. It queries the board rarely: O(rankings)."""
+    """Counts submitted ids against the number that the board can still remember. That number is
+    seldom read, since a read takes O(rankings)."""
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
         self._lb = lb

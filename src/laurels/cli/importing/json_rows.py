@@ -1,4 +1,4 @@
-"""JSON Lines: each line an object with the fields of an event."""
+"""JSON Lines: each line is an object with the fields of an event."""
 
 from collections.abc import Iterator
 
@@ -105,7 +105,8 @@ def _required(fields: dict[str, object], name: str) -> object:
 
 
 def _text(value: object, refusal: type[LaurelsError]) -> str:
-    """Return an id as text; a whole number, as many sources write ids, becomes its digits."""
+    """Return an id as text. A whole number, which many sources use as an id, becomes its digits.
+    Raise `refusal` for any other value."""
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):

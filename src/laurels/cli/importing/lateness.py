@@ -1,8 +1,9 @@
-"""Finding the events of a source that windows would refuse as late, before any is counted.
+"""Finds the events of a source that windows would refuse as late, before any event is counted.
 
-The window `all` takes what other windows refuse, so importing late history would fill `all` and
-leave the others incomplete without a sign. The check uses the board's own rule (`window.takes`): in
-event time, the now of an event is the latest `at` up to it, else the board's.
+The window `all` accepts events that other windows refuse as late. So an import of old events could
+fill `all` and leave the other windows incomplete, without an error. The check uses the same rule as
+the board (`window.takes`). In event time, an event is compared with the latest `at` of the events
+up to it, otherwise with the board's current time.
 """
 
 from array import array
@@ -19,7 +20,7 @@ from .reading import SourceRow
 
 
 class LateEvents:
-    """The late events of a source among those added so far."""
+    """Counts the late events among the events that are added."""
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
         stats = lb.stats(board)
@@ -52,7 +53,7 @@ class LateEvents:
             self._due_ms = next_boundary(self.rules, self.now_ms)
             self._latest_start_ms = max(w.period_at(self.now_ms).start_ms for w in self._timed)
         if not self.rules.starts_ms <= at_ms < self.rules.ends_ms:
-            return  # refused by every window, and named so
+            return  # every window refuses it, with another error
         if at_ms >= self._latest_start_ms and not self.rules.has_ended(self.now_ms):
             return
         late = [
@@ -77,9 +78,9 @@ class LateEvents:
 class Pieces:
     """Splits a replay into commits.
 
-    On an index server, a batch in event time is carried out in pieces (`plan.split_points`), and
-    only the last piece is committed with the position: after a kill in between, the others would be
-    counted again. So each commit is one piece.
+    On an index server, a batch in event time is executed in several commits (`plan.split_points`),
+    and only the last one includes the position of the source. After a kill between two of them, the
+    first events would be counted again. So each batch has only as many events as fit in one commit.
     """
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
@@ -89,7 +90,7 @@ class Pieces:
         self._applies = stats.event_time and stats.layout is not None
 
     def next(self, rows: Sequence[SourceRow]) -> int:
-        """Return how many of the next rows may go into one commit, given that all before are
+        """Return how many of the next rows may go into one commit, once all rows before them are
         counted."""
         if not self._applies or any(row.event[2] is None for row in rows):
             return len(rows)

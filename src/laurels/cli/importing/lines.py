@@ -1,4 +1,4 @@
-"""The lines of one source, with the position reached and a digest of everything before it.
+"""Reads the lines of one source, with the current position and a digest of everything before it.
 
 A source is read once, from its first byte, whether it is a file, a compressed file or standard
 input. Every line consumed goes into a digest, so that after an interruption the beginning of the
@@ -31,9 +31,9 @@ _FAILURES = (OSError, EOFError, zlib.error)
 
 
 class Lines:
-    """Reads a binary stream line by line. `line` and `offset` are the position reached.
+    """Reads a binary stream line by line. `line` and `offset` are the current position.
 
-    `end` is an offset to stop at as if the stream ended there, None for its real end.
+    Reading stops at the offset `end`, or at the end of the stream if it is None.
     """
 
     def __init__(self, stream: "gzip.GzipFile | io.BufferedReader[Any]") -> None:
@@ -61,9 +61,10 @@ class Lines:
         return raw
 
     def look_ahead(self, place: int) -> bytes:
-        """Return the line `place` lines after the next one, b"" if there is none; consume nothing.
+        """Return the line `place` lines after the next one, or b"" if there is none. Nothing is
+        consumed.
 
-        Nothing is read beyond a line over the limit.
+        A line over the limit is the last one that can be seen: the lines after it are not read.
         """
         if self.end is not None and self._begin_of(place) >= self.end:
             return b""
@@ -75,7 +76,7 @@ class Lines:
         return self._ahead[place]
 
     def _begin_of(self, place: int) -> int:
-        """Return where the line `place` lines after the next one begins in the buffer."""
+        """Return the offset at which the line `place` lines after the next one begins."""
         return self.offset + sum(len(raw) for raw in islice(self._ahead, place))
 
     def digest(self) -> str:
@@ -83,19 +84,20 @@ class Lines:
         return self._digest.hexdigest()
 
     def skip_to(self, offset: int, line: int) -> None:
-        """Skip everything before `offset`, the end of line number `line`."""
+        """Skip everything before `offset`, where line number `line` ends. Raise SourceChanged if
+        the source is shorter, or that line is longer."""
         last = b"\n"
         while self.offset < offset:
             chunk = self._next_chunk(offset - self.offset)
             if not chunk:
                 raise SourceChanged(
-                    f"{offset:,} bytes of it were imported before, it has {self.offset:,} now"
+                    f"{offset:,} bytes were imported before, but it has only {self.offset:,} now"
                 )
             self._count(chunk)
             last = chunk[-1:]
         self.line = line
         if last != b"\n" and self.look_ahead(0):
-            raise SourceChanged(f"line {line}, imported before, was written on since")
+            raise SourceChanged(f"line {line} was imported before, and has become longer since")
 
     def _next_chunk(self, size: int) -> bytes:
         return self._ahead.popleft() if self._ahead else self._read(min(_CHUNK, size))

@@ -17,7 +17,8 @@ RESUMING = "Batches and rejects"
 SORTED_SET = "Sorted set of Redis"
 
 FROM_VARIABLE = "LAURELS_FROM"
-"""The variable with the address of --from, so that a password is not in the list of processes."""
+"""The environment variable with the address of --from. It keeps a password out of the list of
+processes."""
 
 
 class FileOptions(OptionGroup, frozen=True):
@@ -146,7 +147,7 @@ class TimeOptions(OptionGroup, frozen=True):
         typer.Option(
             "--until",
             metavar="TIME",
-            help="With --clock event: end after the events up to this time; repeat to continue.",
+            help="With --clock event: stop after the events up to this time; repeat to continue.",
             rich_help_panel=TIME_ORDER,
         ),
     ] = None

@@ -1,4 +1,4 @@
-"""Argument parsing that the imports of files and of sorted sets share."""
+"""Parses the arguments that the imports of files and of sorted sets have in common."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from laurels.timeline.zones import Zone, zone
 from .reading import LabelSource
 
 MAX_BATCH = 100_000
-"""The most lines of one commit, which is the largest batch that a board takes."""
+"""The most lines in one commit: the largest batch that a board accepts."""
 
 
 def ensure_batch(batch: int) -> None:

@@ -17,7 +17,7 @@ from laurels.errors.sources import LineNotUtf8, LineTooLong
 from .lines import LINE_LIMIT, too_long
 
 VALUE = "value"
-"""The column of the value if none is named."""
+"""The default column of the value."""
 BOM = b"\xef\xbb\xbf"
 
 Value = object
@@ -27,11 +27,12 @@ RawEvent = (
     tuple[str, Value, int | None, str | None]
     | tuple[str, Value, int | None, str | None, dict[str, str]]
 )
-"""Member, value, at and id, and on a board with labels those of the line."""
+"""An event: member, value, at and id; and on a board with labels, the labels of the line."""
 
 
 class SourceRow(NamedTuple):
-    """A line with its event; for a CSV record of several lines, the first."""
+    """A line with its event. For a CSV record of several lines, `line` is the number of the
+    first."""
 
     line: int
     raw: bytes
@@ -50,7 +51,7 @@ class Reject(NamedTuple):
 class LabelSource(Struct, frozen=True):
     """The source of a label: one `value` for all events, or a `column`.
 
-    A column that the user named has to exist.
+    If the user named the column (`explicit`), it must exist.
     """
 
     label: str
@@ -62,10 +63,11 @@ class LabelSource(Struct, frozen=True):
 class Mapping(Struct, frozen=True):
     """The names of the columns with the fields of an event.
 
-    `explicit` are the names that the user gave. A column with another name may be missing from the
-    source, or empty: then the event has no `at` or no `id`, and the values may be in one column
-    named `value`. A label with an empty column is left out, and its column is not used for anything
-    else. `labels` has a source for each label of the board.
+    `explicit` has the names that the user gave; a column with such a name must exist. Otherwise, an
+    event has no `at` or `id` if the column is missing or empty, and a column `value` may replace
+    the columns `values`. `labels` has a source for each label of the board. An event lacks a label
+    whose column is empty. The column of another field is used for a label only if the user named
+    it.
     """
 
     member: str
@@ -78,7 +80,7 @@ class Mapping(Struct, frozen=True):
 
     @property
     def taken(self) -> frozenset[str]:
-        """The names under which a line has something other than a label."""
+        """The names of the columns with fields that are not labels."""
         return frozenset({self.member, *self.values, VALUE, self.at, self.id})
 
     @property
@@ -102,9 +104,10 @@ def decoded(raw: bytes) -> str:
 
 
 def in_time_order(rows: list[SourceRow]) -> tuple[list[SourceRow], list[Reject]]:
-    """Sort rows by `at`, equal times in the order of the file; reject rows without a time."""
+    """Sort rows by `at`, and rows with equal times in the order of the file. Return them, and
+    rejects for the rows without a time."""
     timed = [row for row in rows if row.event[2] is not None]
     timed.sort(key=lambda row: row.event[2] or 0)
-    refusal = AtRequired("the line has no time, and events are to be put in time order")
+    refusal = AtRequired("the line has no time, which counting in time order needs")
     untimed = [rejected(row.line, refusal, row.raw) for row in rows if row.event[2] is None]
     return timed, untimed

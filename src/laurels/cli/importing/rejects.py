@@ -1,9 +1,9 @@
-"""The rejects of an import: every line that was not counted, with its number and the reason.
+"""The rejects file of an import: every line that was not counted, with its number and the reason.
 
-The file is CSV: board, source, line number, code, message, the line as it stood (bytes that are
-not UTF-8 shown as \\xNN). It is kept in step with the import: a restarted import drops its earlier
-rejects, and a resumed one keeps those before the position where it resumes. Rejects of other
-imports in the same file are kept. The file exists only while it has rejects.
+The file is CSV, with the fields board, source, line number, code, message, and the original line
+(bytes that are not UTF-8 are written as \\xNN). An import that begins again first removes its
+earlier rejects, and one that resumes keeps those before the position where it resumes. Rejects of
+other imports in the same file are kept. A file without rejects is removed.
 """
 
 import csv
@@ -39,8 +39,8 @@ class RejectsFile:
     def keep_to(self, line: int) -> None:
         """Remove the rejects that an earlier run of this import wrote for lines after `line`.
 
-        Raises OutputFailed if the file cannot be written to, before any reject has to be, or if
-        another kind of file has its name; that file is left unchanged.
+        Raises OutputFailed if the file cannot be written, even if there are no rejects yet. It is
+        also raised if the file is not a rejects file; that file is left unchanged.
         """
         with _writable(self.path):
             if self.path.is_file():
@@ -72,7 +72,8 @@ class RejectsFile:
             self._file.flush()
 
     def close(self) -> None:
-        """Close the file; `write` has already reported errors of writing."""
+        """Close the file without raising errors, since `write` has already reported those of
+        writing."""
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()

@@ -40,14 +40,15 @@ from .reading import Reject, SourceRow, in_time_order, rejected
 from .rejects import RejectsFile
 
 MAX_EXAMPLES = 5
-"""The most rejects that are kept for display; the rejects file has all."""
+"""The maximum number of rejects that are shown to the user; the rejects file has all."""
 
 
 class Section(Struct, frozen=True, omit_defaults=True):
-    """A part of a source, of which `applied` of `size` events are counted.
+    """A part of a source that is counted in one or more commits. `applied` of its `size` events are
+    counted so far.
 
-    `line` and `offset` are its beginning; the other fields are the order in which it is counted and
-    the latest time allowed in it.
+    The part begins at `line` and `offset`. It is counted in the order of the source if `as_written`
+    is true, otherwise in time order. Events later than `latest_ms` are rejected.
     """
 
     line: int
@@ -59,8 +60,8 @@ class Section(Struct, frozen=True, omit_defaults=True):
 
 
 class SourcePosition(Struct, frozen=True, omit_defaults=True):
-    """The counted part of a source: everything before `offset`, or only a part of the last
-    section."""
+    """The counted part of a source: all lines before `offset`. With a `section`, only some events
+    of this last section are counted."""
 
     line: int
     offset: int
@@ -71,8 +72,9 @@ class SourcePosition(Struct, frozen=True, omit_defaults=True):
 class Tally(Struct):
     """The counts of the lines of one source in this run.
 
-    `late` counts by window the events too late for it, whether or not other windows took them;
-    `left` counts the events after the instant at which the import was to pause.
+    `late` has, for each window, the number of events that were too late for it, even if other
+    windows counted them. `left` is the number of events after the instant at which the import
+    pauses.
     """
 
     left: int = 0
@@ -99,11 +101,11 @@ class Watcher(Protocol):
 
 
 class ImportSettings(Struct, frozen=True):
-    """How a source is counted: `batch` lines in a commit.
+    """How a source is counted: `batch` is the number of lines in a commit.
 
-    `latest_ms` returns the latest time that an event may have now. Unless `late_ok`, a source with
-    events too late for a window is refused; `replay` is the command that counts it in time order. A
-    replay pauses after `until_ms`.
+    `latest_ms` returns the latest time that an event may currently have. Unless `late_ok`, a source
+    with events too late for a window is refused; the error names the command `replay`, which counts
+    the source in time order. A replay pauses after `until_ms`.
     """
 
     batch: int
@@ -114,8 +116,8 @@ class ImportSettings(Struct, frozen=True):
 
 
 class SourceImport:
-    """Imports one source. `key` names its position; without one, every run counts from the
-    start."""
+    """Imports one source. Its position is stored under `key`; without a key, every run counts from
+    the start."""
 
     def __init__(
         self,
@@ -151,9 +153,10 @@ class SourceImport:
         self._position = self._stored()
 
     def judge_ahead(self, lines: Lines, rows: Iterable[SourceRow | Reject]) -> None:
-        """Read the whole source through another handle, and refuse it if it has late events."""
+        """Read the rest of the source through another handle, and refuse it if events in it are
+        late."""
         if self._position is not None:
-            if self._position.section is not None:  # it was checked when the section was begun
+            if self._position.section is not None:  # checked when the section began
                 return
             lines.skip_to(self._position.offset, self._position.line)
         self._late = LateEvents(self._lb, self._board)
@@ -173,7 +176,8 @@ class SourceImport:
             self._reject(rejects)
             self._ensure_in_time(accepted)
             section = Section(line, offset, 0, len(accepted), True, latest_ms)
-            # A source without a counted event may be tried again with other options.
+            # Until an event is counted no position is stored, so the source can be imported again
+            # with other options.
             if accepted:
                 self._replay(accepted, self._current_position(), section)
             elif self._position is not None:
@@ -203,7 +207,7 @@ class SourceImport:
             return msgspec.json.decode(text, type=SourcePosition)
         except msgspec.MsgspecError as error:
             raise Usage(
-                f"{self._key!r} marks the position of something else: give another --source"
+                f"{self._key!r} is the name of another kind of source: give another --source"
             ) from error
 
     def _begin(self, *, as_written: bool) -> None:
@@ -326,9 +330,10 @@ class SourceImport:
     def _commit(
         self, rows: Sequence[SourceRow], position: SourcePosition, *, may_be_full: bool = False
     ) -> None:
-        """Submit events to the board together with the position reached.
+        """Submit events to the board together with the position after them.
 
-        If the board `may_be_full`, the only row is submitted so that a refusal changes nothing.
+        With `may_be_full` there is only one row, and it is submitted so that a refusal changes
+        nothing.
         """
         stored = None if self._key is None else (self._key, msgspec.json.encode(position).decode())
         with self._interrupts.deferred():
@@ -366,7 +371,7 @@ class SourceImport:
 def _sifted(
     rows_read: Iterable[SourceRow | Reject], latest_ms: int
 ) -> tuple[list[SourceRow], list[Reject]]:
-    """Return the rows with an event up to that time, and rejects for the others."""
+    """Return the rows with events up to `latest_ms`, and rejects for the others."""
     rows: list[SourceRow] = []
     rejects: list[Reject] = []
     for row in rows_read:
@@ -382,9 +387,9 @@ def _sifted(
 def _rows_until_damage(
     rows_read: Iterable[SourceRow | Reject], latest_ms: int
 ) -> Iterator[SourceRow]:
-    """Yield the rows with an event up to that time, as far as the source can be read.
+    """Yield the rows with events up to `latest_ms`, until the end of the source or a read error.
 
-    The import itself counts up to there and raises the error.
+    The error is left to the import itself, which counts up to it and raises it.
     """
     with suppress(SourceUnreadable):
         for row in rows_read:

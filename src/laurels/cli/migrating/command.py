@@ -41,7 +41,8 @@ _OF_SETS = {
     "event_at": "--event-at",
 }
 _BEFORE_ALL_MS = 0
-"""1970, which is before every current period, so that only the window `all` counts it."""
+"""The default time of imported scores: 1970. It is before every period that is kept, so only the
+window `all` counts them."""
 
 
 def refuse_options_of_files(context: typer.Context, files: list[str] | None) -> None:
@@ -108,7 +109,7 @@ def _reached_ms(
         return lb.stats(board.name).now_ms
     at_ms = instant("--event-at", event_at, tz)
     if at_ms > time.time_ns() // 1_000_000:
-        raise Usage(f"--event-at {event_at} is still to come")
+        raise Usage(f"--event-at {event_at} is in the future")
     return at_ms
 
 

@@ -24,9 +24,9 @@ from .taking_over import ScanPosition, TakeoverWatcher, missing_data, scanned
 from .totals import AT_ONCE, Totals
 
 MAX_EXAMPLES = 5
-"""The most names of members that are kept of each kind of difference."""
+"""The most names of members that are recorded for each kind of difference."""
 _ROUNDS = 3
-"""How often a member that keeps changing is set again."""
+"""The number of times that a member which keeps changing is set again."""
 
 
 class Differing(Struct, frozen=True):
@@ -198,8 +198,8 @@ class Comparison:
 def _stands_above(member: str, other: str, sign: int) -> bool:
     """Return whether a member of a set ranks above another with the same score.
 
-    Equal scores are in the order of the members' bytes, reversed if more is better, since the set
-    is read from its end then.
+    Equal scores are in the order of the members' bytes. If more is better, this order is reversed,
+    since the set is read from its end.
     """
     low, high = (other, member) if sign < 0 else (member, other)
     return low.encode() < high.encode()

@@ -101,7 +101,7 @@ def _complain_of_differences(name: str, compared: Compared) -> None:
         )
     if compared.misplaced:
         complain(
-            f"{name}: {compared.misplaced:,} members stand below worse ones: "
+            f"{name}: {compared.misplaced:,} members rank below members with worse scores: "
             f"{_names(compared.first_misplaced)}"
         )
     if compared.changed:

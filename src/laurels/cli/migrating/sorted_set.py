@@ -35,8 +35,8 @@ class SetRequest(Struct, frozen=True):
     """The sorted set to import, and the options.
 
     `source` and `rejects` are options of the user; None derives both from the address and the key.
-    `at_ms` is the time at which the totals are recorded as reached; `labels` are those of their
-    scope.
+    `at_ms` is recorded as the time at which the totals were reached; the totals belong to the scope
+    of `labels`.
     """
 
     url: str
@@ -91,7 +91,7 @@ def import_set(
     name = f"{address} {readable(request.key)}"
     source = request.source or f"{name}{scope_words(request.labels, None)}"
     if not is_unicode(source):
-        raise Usage("the key is not UTF-8, so nothing can be kept under it: give --source NAME")
+        raise Usage("the key is not UTF-8, so no position can be stored: give --source NAME")
     began = time.perf_counter()
     with ExitStack() as stack:
         totals = Totals(lb, board, request.at_ms, request.labels)

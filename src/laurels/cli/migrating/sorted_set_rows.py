@@ -1,8 +1,8 @@
 """The result of reading a member of a sorted set: an id with an exact score, or a reject.
 
-A score is a double. It is read as the shortest decimal number that represents it, which is how it
-is displayed everywhere, and is taken if the board stores that number exactly: 0.1 at a scale of 1,
-and not the exact value 0.1000000000000000055… of the double.
+A score is a double. It is read as the shortest decimal number that represents it, as programs
+display it, and is accepted if the board can store that number exactly. So 0.1 is accepted at a
+scale of 1, although the double's exact value is 0.1000000000000000055….
 """
 
 from decimal import Decimal
@@ -57,7 +57,7 @@ def carried(line: int, member: str, text: bytes) -> Any | Reject:
 
 
 def same_data(one: Any, other: Any) -> bool:
-    """Return whether two pieces of data are the same in JSON: 1 and true differ."""
+    """Return whether two JSON values are the same; 1 and true differ."""
     return json_bytes(one) == json_bytes(other)
 
 

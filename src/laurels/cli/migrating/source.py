@@ -91,7 +91,8 @@ def _hash(
     address: RedisAddress,
     with_data: bool,
 ) -> bytes | None:
-    """Return the key of the members' data. A named key must exist, the default need not."""
+    """Return the key of the hash with the members' data, or None. The hash must exist if the user
+    named it."""
     if not with_data:
         return None
     place = os.fsencode(named or f"{key}{MEMBER_DATA}")

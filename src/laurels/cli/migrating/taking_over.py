@@ -1,8 +1,9 @@
 """Taking over a sorted set into a board: each member's total is set to its score in the set.
 
-The set is scanned in batches. With each batch the board commits the cursor after it, so an
-interrupted import continues there, unless the server was restarted meanwhile. Then it begins again,
-which counts nobody twice, since totals are set and not added.
+The set is scanned in batches. Each batch is committed together with the cursor after it, so an
+interrupted import continues there. If the Redis server was restarted in between, the cursor is
+invalid, and the import begins again. No member is counted twice, since totals are set and not
+added.
 """
 
 from collections import Counter
@@ -31,7 +32,8 @@ T = TypeVar("T")
 
 
 class ScanPosition(Struct, frozen=True):
-    """The position in a sorted set: the serving process, the cursor, and the members read."""
+    """The position in a sorted set: the id of the server process, the cursor of the scan, and the
+    number of members read."""
 
     process: str
     cursor: int
@@ -63,7 +65,7 @@ class TakeoverResult(Struct):
 
 
 class TakeoverWatcher(Protocol):
-    """Receives the progress of a scan, in members."""
+    """Receives the progress of a scan, as a number of members."""
 
     def __call__(self, done: int) -> None: ...
 
@@ -112,7 +114,8 @@ class TakingOver:
                 self._watch(line)
 
     def _begin(self) -> ScanPosition:
-        """Return the position to resume at: the stored one, if its cursor is still valid."""
+        """Return the position to resume from: the stored one if its cursor is still valid,
+        otherwise the beginning."""
         process = self._source.process()
         text = self._lb.position(self._board, self._key)
         if text is not None:
@@ -120,7 +123,7 @@ class TakingOver:
                 stored = msgspec.json.decode(text, type=ScanPosition)
             except msgspec.MsgspecError as error:
                 raise Usage(
-                    f"{self._key!r} marks the position of something else: give another --source"
+                    f"{self._key!r} is the name of another kind of source: give another --source"
                 ) from error
             if stored.process == process:
                 return stored

@@ -1,8 +1,9 @@
-"""Reading and setting, in batches, the totals of a board in its window `all`, also within a scope.
+"""Reads and sets, in batches, the totals of members in a board's window `all`, or in a scope of it.
 
-A total is set by an event: of the difference from the present total, or on `last` and `best` of the
-value itself. So it may be set repeatedly and counts once, and a member that already has it needs no
-event. Events of other clients between the reading and the setting are counted on top.
+A total is set by an event. On a `sum` column its value is the difference from the current total, on
+`last` and `best` the total itself. So setting a total again has no further effect, and a member
+that already has it needs no event. If another client counts an event between the read and the
+write, that event is added to the total.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,10 +16,11 @@ from laurels.errors import NoAllWindow, ValueOutOfRange
 from laurels.model.score import LIMIT, Number, Score, exact_units, to_value
 
 AT_ONCE = 5_000
-"""The most members of one read or write: within the limits of every deployment, even with two
-events for each."""
+"""The most members of one read or write. It is within the limits of every store, even with two
+events for each member."""
 _WRITERS = 8
-"""The threads that set data. Each waits for its commit, and waiting threads share one."""
+"""The number of threads that set data. Each waits for its commit, and writes that wait together
+share one commit."""
 
 
 class MemberState(NamedTuple):
@@ -49,9 +51,10 @@ class SetTotalsResult(NamedTuple):
 
 
 class Totals:
-    """The totals of a board with one column. Raises Usage for other boards, NoAllWindow.
+    """The totals of a board with one column. Raises Usage for a board with several columns, and
+    NoAllWindow.
 
-    `at_ms` is the time at which they are recorded as reached, `labels` are those of their scope.
+    `at_ms` is recorded as the time at which totals are reached; `labels` are those of their scope.
     """
 
     def __init__(
@@ -93,7 +96,8 @@ class Totals:
         return to_value(units, self.column.scale)
 
     def read(self, members: Sequence[str]) -> dict[str, MemberState]:
-        """Return the state of the ranked ones of up to AT_ONCE members. O(k log n)."""
+        """Return the states of up to AT_ONCE members, without those that are not ranked. O(k log
+        n)."""
         if not members:
             return {}
         page = self._lb.standings(
@@ -120,7 +124,7 @@ class Totals:
         states: Mapping[str, MemberState],
         position: tuple[str, str] | None = None,
     ) -> SetTotalsResult:
-        """Set up to AT_ONCE members to their units, in one commit with the position."""
+        """Set up to AT_ONCE members to their totals in units, in one commit with the position."""
         events: list[tuple[str, Number, int, None, dict[str, str]]] = []
         for member, units in totals.items():
             events += [
@@ -154,7 +158,7 @@ class Totals:
         return SetTotalsResult(applied, list(refused.values()), disturbed)
 
     def set_data(self, data_by_member: Mapping[str, Any]) -> None:
-        """Set the data of members, each in its own commit or one shared with others."""
+        """Set the data of members; writes that wait at the same time share a commit."""
         if not data_by_member:
             return
         with ThreadPoolExecutor(min(_WRITERS, len(data_by_member))) as writers:
@@ -173,10 +177,8 @@ class Totals:
         return exact_units(entry.score, self.column.scale, self.column.name)
 
     def _parts(self, units: int, state: MemberState | None) -> list[int]:
-        """Return the events that bring a member to its total: none, one or two.
-
-        There are two if one would be too large.
-        """
+        """Return the values of the events that change a member's total to `units`: none, one, or
+        two if a single value would be too large."""
         if state is not None and state.units == units:
             return []
         if not self.column.adds_up or state is None:
