@@ -23,7 +23,7 @@ class Unfinished:
         self._index = index
 
     def named(self, name: str) -> BoardState | None:
-        """Return the unfinished board of a name, None without one."""
+        """Return the unfinished board with this name, None if there is none."""
         return next((each for each in self.states.values() if each.board.name == name), None)
 
     def begin(self, record: records.Adopt) -> None:
@@ -41,8 +41,8 @@ class Unfinished:
         self._index.restore(record.board, decode_piece(record.piece))
 
     def finish(self, record: records.Adopted, entry: int) -> BoardState:
-        """Return the state of a board that is complete. It no longer belongs to the unfinished
-        ones; its refreshed windows were last changed by the log entry `entry`."""
+        """Remove a complete board from the unfinished ones and return its state. `entry` becomes
+        the log entry that last changed its refreshed windows."""
         state = self.states.pop(record.board)
         self._index.restored(record.board)
         state.refreshed = {
@@ -57,8 +57,8 @@ class Unfinished:
 
 
 def adopted_state(number: int, origin: Origin) -> BoardState:
-    """Return the state of a board that is copied, as of its origin. Its next boundary is due, so
-    that it is advanced before it is used."""
+    """Return the first state of a copied board, from its origin. Its next boundary is due, so that
+    it is advanced before it is used."""
     board = Board.from_json(origin.definition)
     state = new_state(board, number, origin.version, origin.created_ms, origin.uid)
     state.floors = origin.floors

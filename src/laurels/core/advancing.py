@@ -1,8 +1,9 @@
 """Advancing: the effect of passing time on boards and rankings.
 
-The time of a board is that of its newest record, or that of a running clock (`advance_clock`,
-O(1)). In event time no clock runs, so each board has its own time. A board is *advanced* to its
-current time when it is read or written; `work` advances the other boards in bounded shares.
+The time of a board is that of its newest record or of a running clock (`advance_clock`, O(1)),
+whichever is later. In event time no clock runs, so each board has its own time. A board is
+*advanced* to its current time when it is read or written; `work` advances the other boards in
+bounded shares.
 
 Advancing a board drops the rankings of periods that are no longer kept and rotates rolling windows
 to the running step. Each step needs a pass over the members of two tallies. The pass is made in
@@ -50,8 +51,8 @@ class AdvancedBoards(Boards):
         self._stale_from: dict[int, tuple[str, str] | None] = {}
 
     def advance_clock(self, now_ms: int) -> None:
-        """Move the time of all boards forward, and remove those that are retained no longer. O(1)
-        beyond these: each board follows when it is advanced."""
+        """Move the time of all boards forward, and remove boards that are no longer retained. Apart
+        from removals this is O(1): each board is advanced later, when it is used."""
         if now_ms > self.clock_ms:
             self.clock_ms = now_ms
             if now_ms > self.now_ms:
@@ -87,7 +88,7 @@ class AdvancedBoards(Boards):
         """Advance a board to its current time. Return False if `limit` members of a pass were not
         enough; another call continues. O(1) unless a boundary has passed.
 
-        Also returns False to a signal handler that has interrupted this method in its own thread.
+        Also returns False if a signal handler calls it while it runs in the same thread.
         """
         if state.due_ms > state.now_ms and state.due_ms > self.clock_ms:
             return True
@@ -127,7 +128,7 @@ class AdvancedBoards(Boards):
             self._stale_from[state.number] = None
 
     def _advance_scope(self, state: BoardState, scope: str, limit: int | None) -> bool:
-        """Rotate the rolling windows of a scope and drop the periods it no longer keeps."""
+        """Rotate the rolling windows of a scope and drop the periods that are no longer kept."""
         for window in state.rules.windows.values():
             roll = rolling_state(state.number, window, self.time_of(state), scope)
             if roll is not None:
@@ -224,8 +225,8 @@ class AdvancedBoards(Boards):
 
     @property
     def next_due_ms(self) -> int:
-        """The next known end of a period or step of any board, or the removal of one. It has no
-        meaning in event time, where the writes to a board advance it."""
+        """The time of the next end of a period or step, or of the next removal of a board. It has
+        no meaning in event time, where only writes move a board's time."""
         return min(self._due[0][0] if self._due else MAX_MS, self.next_removal_ms)
 
     def work_left(self) -> int:
@@ -236,7 +237,7 @@ class AdvancedBoards(Boards):
         return some + len(self._stale_from) + more
 
     def _advance_first(self, limit: int) -> int:
-        """Advance the board that was due first; return the cost."""
+        """Advance the board whose boundary is the oldest; return the cost."""
         if self._is_stale(self._due[0]):
             heapq.heappop(self._due)
             return 1

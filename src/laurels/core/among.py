@@ -33,8 +33,8 @@ def among(
 
 
 def _places(scores: Sequence[tuple[int, ...]], rules: Rules) -> list[int]:
-    """Return the ranks among themselves, from 1 and in the board's style, of members whose scores
-    (words) are in order."""
+    """Return the ranks of members among themselves, from 1 and in the board's style. `scores` are
+    their scores as words, in ranking order."""
     places: list[int] = []
     for i, score in enumerate(scores):
         if i and rules.rank != "ordinal" and score == scores[i - 1]:
@@ -47,8 +47,8 @@ def _places(scores: Sequence[tuple[int, ...]], rules: Rules) -> list[int]:
 
 
 def _ranking_order(members: Sequence[str], located: Located, width: int) -> list[int]:
-    """Return the indexes of the requested members that are ranked, in the order of the ranking;
-    `width` words decide it, then the member."""
+    """Return the indexes of the requested members that are ranked, in ranking order: by the first
+    `width` words, then by member."""
     ranked = [i for i, position in enumerate(located.positions) if position >= 0]
     if located.highs is None:
         return sorted(ranked, key=located.positions.__getitem__)

@@ -16,8 +16,8 @@ Percentile = int | float | Decimal | str
 
 
 def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor, Anchor]:
-    """Return the anchors at the first entry between two scores, bounds included, and after the
-    last."""
+    """Return the anchors before the first and after the last entry with a score between two scores,
+    bounds included."""
     lower, upper = _prefix(rules, low), _prefix(rules, high)
     if len(rules.columns) == 1 and _beyond(lower, upper):
         raise InvalidRange(
@@ -37,8 +37,8 @@ def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor
 def between_decayed(
     scale: DecayedScale, low: Bound | None, high: Bound | None
 ) -> tuple[Anchor, Anchor]:
-    """Return the anchors of `between` for a window with decay, where totals are compared as they
-    are shown: at least `low` and at most `high`."""
+    """Return the anchors of `between` for a window with decay. The scores that are compared with
+    the bounds are those shown at the time of the scale."""
     lower, upper = scale.bound(low), scale.bound(high)
     if lower is not None and upper is not None and lower > upper:
         raise InvalidRange(
@@ -53,7 +53,7 @@ def between_decayed(
 
 
 def percentile_share(percentile: object) -> Fraction:
-    """Return a percentile, of at most 30 decimal places, as an exact fraction of 1."""
+    """Return a percentile, of at most 30 decimal places, as an exact fraction from 0 to 1."""
     percentile = percentile if (count := integer(percentile)) is None else count
     if isinstance(percentile, (int, float, Decimal, str)) and not isinstance(percentile, bool):
         try:
@@ -88,7 +88,7 @@ def _signed(rules: Rules, units: tuple[int, ...] | None) -> tuple[int, ...] | No
 
 
 def _beyond(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> bool:
-    """Return whether the first is greater than the second in the columns that both have."""
+    """Return whether `first` is greater than `second` in the columns that both have."""
     if first is None or second is None:
         return False
     shared = min(len(first), len(second))

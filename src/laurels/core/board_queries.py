@@ -32,8 +32,8 @@ from .stream_time import finality, passed_times
 
 
 class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
-    """The periods of a window that can be read, newest first; `final` once no event can change
-    their standings any more, and before that the sources that are waited for."""
+    """The periods of a window that can be read, newest first. A period is `final` once no event can
+    change its standings any more; until then `waits_for` has the sources that it waits for."""
 
     verb = "periods"
     path = "periods"
@@ -44,8 +44,8 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
 
     def plan(self, now: QueryContext) -> ReadPlan[list[PeriodInfo]]:
         """Return the plan. A rolling window has one period, from the start of its oldest step to
-        the end of the running one. Periods from before the start of the board are left out, and the
-        one it starts in begins there."""
+        the end of the running one. Periods that ended before the start of the board are left out;
+        the period that contains this start begins at it."""
         state = now.state
         scope = scope_named(state.rules, dict(self.labels), self.by)
         window = window_named(state.rules, self.window)
@@ -77,8 +77,8 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
 
 
 def _begin_ms(start_ms: int, starts_ms: int, end_ms: int) -> int:
-    """Return from when on a period counts events: its start, but not before the start of the board,
-    `starts_ms`, if it has one."""
+    """Return the instant from which a period counts events: the start of the period or of the
+    board, whichever is later, but at most the end of the period."""
     return min(max(start_ms, starts_ms), end_ms) if starts_ms > MIN_MS else start_ms
 
 
@@ -90,7 +90,8 @@ class ScopesAnswer(Struct, frozen=True):
 
 
 class Scopes(Query[list[dict[str, str]]], frozen=True, kw_only=True):
-    """The scopes of some labels that have members, in the order of their values."""
+    """The scopes with values for the given label names that have members, in the order of these
+    values."""
 
     verb = "scopes"
     path = "scopes"
@@ -131,8 +132,8 @@ class Scopes(Query[list[dict[str, str]]], frozen=True, kw_only=True):
 
 
 def scope_after(labels: Mapping[str, str] | None) -> LabelPairs | None:
-    """Return the labels of the scope after which to continue. Raises UnknownScope for anything but
-    a non-empty mapping, InvalidLabel."""
+    """Return the labels of the scope after which the list continues. Raises UnknownScope for
+    anything but a non-empty mapping, InvalidLabel."""
     if labels is not None and not (isinstance(labels, Mapping) and labels):
         raise UnknownScope(f"expected a mapping of labels for after, got {safe_repr(labels)}")
     return None if labels is None else label_pairs(labels)

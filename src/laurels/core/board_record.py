@@ -10,10 +10,9 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     """The stored state of a board.
 
     `due_ms` is the next end of a period or step, `refreshed` the state of the board's refreshed
-    windows, `now_ms` the board's own time. The latter is None in old snapshots, from before boards
-    had times of their own: then the time of the whole store applies, which is in the head.
-    `sequence` and `tag` are those of the newest block of changes. `unfinished` boards are being
-    copied from another store.
+    windows, `now_ms` the board's own time. `now_ms` is None in snapshots of earlier versions, which
+    had one time for all boards: that time is in the head. `sequence` and `tag` are those of the
+    newest block of changes. An `unfinished` board is still being copied from another store.
     """
 
     number: int

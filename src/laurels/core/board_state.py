@@ -23,8 +23,8 @@ from .plan import Plan, plan_batch
 
 
 class RunningPlan(Struct, frozen=True):
-    """The plan of the batches whose events all happen now, without labels: it is the same from
-    `since_ms` until before `until_ms`, as long as the board has these rules and floors."""
+    """A cached plan for batches whose events have no times and no labels. It is valid from
+    `since_ms` to just before `until_ms`, as long as the board has these rules and floors."""
 
     plan: Plan
     rules: Rules
@@ -84,10 +84,10 @@ class BoardState(Struct):
 
 
 class Boards:
-    """All boards, as of an offset; the next new one gets `next_number`.
+    """All boards as of an offset. The next new board gets the number `next_number`.
 
-    With `event_time` each board has a time of its own; `drafted_ms` has that time by board number
-    while records are drafted and not yet applied.
+    With `event_time` each board has its own time. While records are drafted but not yet applied,
+    `drafted_ms` has the time that they give to each board, by board number.
     """
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class Boards:
 
     def plan(self, batch: Batch) -> Plan:
         """Return the plan of a batch: where its events count. O(1) for events without times and
-        labels, whose plan is made once a period."""
+        labels: their plan is cached until the next period or step."""
         state = self.by_number(batch.board)
         rules, floors, now_ms, running = state.rules, state.floors, batch.now_ms, state.running
         all_now = batch.ats is None and batch.labels is None and not rules.refreshed
@@ -167,13 +167,13 @@ class Boards:
         self.watch_removal(state)
 
     def watch_removal(self, state: BoardState) -> None:
-        """Note when a board is removed, as its rules say now."""
+        """Schedule the removal of a board for the time that its rules set."""
         if state.rules.gone_ms < MAX_MS:
             heapq.heappush(self._removals, (state.rules.gone_ms, state.number))
 
     def take_gone(self, now_ms: int) -> list[BoardState]:
-        """Return the boards that are retained no longer at `now_ms`; each is returned once. O(1)
-        if there are none. In event time boards stay."""
+        """Return the boards that are no longer retained at `now_ms`; each is returned once. O(1) if
+        there are none. In event time no board is removed."""
         found = []
         while self._removals and self._removals[0][0] <= now_ms and not self.event_time:
             state = self._by_number.get(heapq.heappop(self._removals)[1])
@@ -199,8 +199,8 @@ def unknown_board(name: str) -> UnknownBoard:
 def new_state(
     board: Board, number: int, version: int, created_ms: int, uid: str = ""
 ) -> BoardState:
-    """Return the state of a new board. A board from before boards had a uid gets one derived from
-    its number and the time of its creation."""
+    """Return the state of a new board. A board created by an earlier version, without a uid, gets
+    one derived from its number and the time of its creation."""
     rules = board.rules()
     return BoardState(
         number=number,
@@ -218,8 +218,8 @@ def new_state(
 def record_of(
     state: BoardState, now_ms: int | None = None, *, unfinished: bool = False
 ) -> BoardRecord:
-    """Return the state of a board that is not in the index; `now_ms` is the board's own time, if it
-    has one."""
+    """Return the part of a board's state that is not in the index. `now_ms` is the board's own
+    time, if it has one."""
     return BoardRecord(
         state.number,
         state.board.to_json(),
@@ -238,7 +238,7 @@ def record_of(
 
 
 def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None:
-    """Replace the definition of a board; an added window starts empty, at `now_ms`."""
+    """Replace the definition of a board; a new window starts empty at `now_ms`."""
     floors = floors_at(state.rules, state.floors, now_ms)
     rules = board.rules()
     for name in rules.windows.keys() - floors.keys():
@@ -249,8 +249,8 @@ def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None
 
 def time_token(state: BoardState, now_ms: int) -> tuple[int, bool]:
     """Return the part of a change token that changes with time: the next end of a period or step,
-    and whether that has passed. On a board with decay it is the current second, and True, until the
-    board ends."""
+    and whether that has passed. On a board with decay these are the current second and True, until
+    the board ends."""
     if state.rules.weighings and not state.rules.has_ended(now_ms):
         return now_ms // 1_000, True
     return state.due_ms, now_ms >= state.due_ms

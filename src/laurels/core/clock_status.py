@@ -11,8 +11,7 @@ from laurels.timeline.clock_guard import Leap
 _log = logging.getLogger("laurels")
 
 AHEAD_MS = 5_000
-"""How far a store may be ahead of its clock without a warning: the same distance as for an event.
-"""
+"""How far a store may be ahead of its clock without a warning: as far as the time of an event."""
 
 
 @runtime_checkable
@@ -56,13 +55,13 @@ class ClockStatus(Answer, frozen=True):
         """A description of the problem, None if there is none."""
         if self.leap_ms:
             return (
-                f"the clock leapt by {self.leap_ms / 1_000:+,.0f} s and is not followed: it is in "
-                f"{(self.follow_in_ms or 0) // 1_000} s, or by `laurels clock accept`"
+                f"the clock leapt by {self.leap_ms / 1_000:+,.0f} s and is not followed; it will "
+                f"be in {(self.follow_in_ms or 0) // 1_000} s, or after `laurels clock accept`"
             )
         if self.ahead_ms > AHEAD_MS:
             return (
-                f"the newest record lies {self.ahead_ms / 1_000:,.0f} s ahead of the clock, and "
-                "time stands still so long: see `laurels clock rewind`"
+                f"the newest record is {self.ahead_ms / 1_000:,.0f} s ahead of the clock, so the "
+                "time of the store stands still until then: see `laurels clock rewind`"
             )
         return None
 

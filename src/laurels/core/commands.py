@@ -30,10 +30,10 @@ class DefinitionCommand(Command[Board], frozen=True):
 SourcePosition = (
     tuple[str, str] | tuple[str, str, str | None] | tuple[str, str, str | None, Literal["behind"]]
 )
-"""The progress of a source: its name and a text. If the write has to follow a certain position, the
-third item is the text that must be stored before it, None for none. With "behind" it is for a board
-whose shards differ: those that have the position before count their events, the others skip
-them."""
+"""The progress of a source: its name and a text. If the write may only follow a certain position,
+the third item is the text that must be stored before, None if none may be stored. The fourth,
+"behind", is for a board whose shards have different positions: shards with the required text count
+their events, the others skip them."""
 
 
 class Submit(Command[Receipt], frozen=True):
@@ -49,7 +49,7 @@ class Submit(Command[Receipt], frozen=True):
 
 class SubmitMany(Command[Receipts], frozen=True):
     """A batch of events, committed together. `arrived_ms` is when the stream of their source took
-    them. `is_large` says that validating them may take long, even if they are few."""
+    them. `is_large` means that validating them may take long, even if they are few."""
 
     board: str
     events: Iterable[Any]
@@ -64,8 +64,8 @@ class SubmitMany(Command[Receipts], frozen=True):
 
 
 class SetData(Command[None], frozen=True):
-    """Sets the JSON data of a member; None removes it. With `before`, only if the member has that
-    data."""
+    """Sets the JSON data of a member; None removes it. With `before`, it does so only if the
+    member's current data is `before`."""
 
     board: str
     member: str

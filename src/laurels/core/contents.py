@@ -73,7 +73,7 @@ class Origin(Struct, frozen=True, array_like=True):
         return _names.decode(self.definition).name
 
     def is_as(self, other: "Origin") -> bool:
-        """Return whether only the time differs between the two states."""
+        """Return whether two states differ in nothing but the time."""
         return replace(self, now_ms=0) == replace(other, now_ms=0)
 
 

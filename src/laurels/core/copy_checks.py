@@ -30,8 +30,7 @@ _MOST = 2**62
 
 
 def ensure_origin(origin: Origin, name: str) -> None:
-    """Raise InvalidCopy, and the errors of definitions, for the origin of a board that no store can
-    have."""
+    """Raise InvalidCopy for an origin that no board can have, or the error of its definition."""
     board = Board.from_json(origin.definition)
     rules = board.rules()
     _ensure(

@@ -4,8 +4,7 @@ The state is a function of (log, now), and this is that function. A live commit 
 call it with the same records, so they end in the same state. Everything that depends on earlier
 events is decided here, in log order.
 
-The time of a board is that of its newest record, or that of a running clock; `advancing.py` has
-what time does to boards.
+The effects of passing time are in `advancing.py`.
 """
 
 from collections.abc import Collection, Iterable
@@ -190,8 +189,8 @@ class Fold(AdvancedBoards):
             self.recorder.record(state, replace(block, sequence=state.sequence))
 
     def _refresh(self, record: records.Refresh) -> None:
-        """Refresh a window. If its build is complete, each scope follows the next time it is
-        advanced; otherwise all scopes are advanced first."""
+        """Refresh a window. If its build is complete, each scope switches to its new ranking when
+        it is next advanced; otherwise all scopes are advanced first."""
         state = self.by_number(record.board)
         self.advance(state)
         if self.refreshes.is_built(state, record.window):
@@ -267,7 +266,7 @@ class Fold(AdvancedBoards):
         redefine(state, Board.from_json(record.definition), record.version, self.time_of(state))
         self.watch_removal(state)
         self.index.open_board(record.board, state.rules)
-        if state.rules.ends_ms != ends_ms:  # windows that stood still go on
+        if state.rules.ends_ms != ends_ms:  # windows that stopped at the end go on
             self._advance_scope(state, ALL, None)
         self._drop_expired(state)
         self._watch_boundary(state)
@@ -286,8 +285,9 @@ class Fold(AdvancedBoards):
             self.recorder.forget(number)
 
     def _free_name(self, name: str, now_ms: int) -> None:
-        """Remove the board of a name that was retained no longer when the log used the name again:
-        while the log is folded, no clock runs that would have removed it."""
+        """Remove the board that has a name, if it is no longer retained. This is needed when the
+        log uses the name again: while the log is folded, no clock runs that would have removed the
+        board."""
         state = self.boards.get(name)
         if state is not None and state.rules.is_gone(now_ms):
             self.remove_board(state.number)

@@ -1,9 +1,8 @@
 """The head of a board: which positions of a ranking can be listed. Pure.
 
 A board with a head lists its first positions only, in every store, so that it can be moved between
-stores. One that orders all members anyway knows the exact rank of each of them; one that does not
-knows how many leading positions are certain at the moment, and for other members the bounds of
-their ranks.
+stores. A store that orders all members knows each exact rank. A store that does not knows how many
+leading positions are certain at the moment, and has bounds for the ranks of other members.
 """
 
 from collections.abc import Sequence
@@ -29,8 +28,8 @@ def certain_of(head: int, result: ReadResult) -> int | None:
 
 
 def known_positions(head: int, anchors: Sequence[Anchor], result: ReadResult) -> list[int]:
-    """Return the positions of anchors, which are Start, End or bounds. Raises BeyondHead if one of
-    them is below the listed positions; that of the end is known."""
+    """Return the positions of anchors, which are Start, End or bounds. Raises BeyondHead if a bound
+    is below the listed positions; the position of End is always known."""
     if certain_of(head, result) is not None:
         for anchor, position in zip(anchors, result.positions, strict=True):
             if not isinstance(anchor, End) and not _is_known(head, position, result):

@@ -51,7 +51,7 @@ REFUSED = tuple(sorted({*Outcome} - {*COUNTED, Outcome.DUPLICATE}))
 
 class Scores(Struct, frozen=True):
     """The scores of the members of consecutive events as integers, column by column; `present[i]`
-    is 0 if there was no entry."""
+    is 0 if the member of event i had no entry."""
 
     present: bytearray
     words: list["array[int]"]
@@ -109,8 +109,8 @@ class Neighbourhood(Struct, frozen=True, gc=False):
 class Located(Struct, frozen=True, gc=False):
     """Positions of members, in the order requested; -1 for a member that is not ranked.
 
-    With `highs` positions and ranks are the lowest possible ones, and `highs` the highest possible
-    ranks.
+    If there are `highs`, positions and ranks are the lowest possible ones, and `highs` has the
+    highest possible ranks.
     """
 
     positions: Sequence[int]
@@ -137,8 +137,8 @@ class Copy(Protocol):
 
 class Load(Protocol):
     """Loads a copy: call `see` with every section, open the boards that `described` returns, call
-    `open`, then `take` with every section, then `finish`. `see` is needed only for sections whose
-    kind is in `seen`, and `take` only for the others.
+    `open`, then `take` with every section, then `finish`. `see` is needed only for sections of the
+    kinds in `seen`, and `take` only for other sections.
 
     Sections of different *lanes* may be taken by different threads concurrently, those of one lane
     one after another.
@@ -245,12 +245,12 @@ class Index(Protocol):
     def next_scopes(
         self, board: int, place: tuple[str, str] | None, limit: int
     ) -> list[tuple[str, str]]:
-        """Return the next scopes with members, except the scope of all events. Each is a place to
-        continue from; None is the beginning."""
+        """Return the next scopes that have members, except the scope of all events. Each result can
+        be passed as `place` to continue after it; None is the beginning."""
 
     def scopes(self, board: int, form: str, after: str, limit: int) -> list[str]:
-        """Return the next scopes of a form (`RankingSpec.name`) that have members, after one of
-        them, in the order of their texts."""
+        """Return the next scopes of a form (`RankingSpec.name`) that have members, after the scope
+        `after`, in the order of their texts."""
 
     def scope_count(self, board: int, form: str) -> int:
         """Return the number of scopes of a form that have members."""
@@ -312,8 +312,8 @@ class Index(Protocol):
     def bound(
         self, key: RankingKey, words: Sequence[int], member: bytes | None = None, *, right: bool
     ) -> int:
-        """Return the number of entries whose leading words (then member) are less than these, with
-        `right` less or equal."""
+        """Return the number of entries whose leading words, then member, are less than these; with
+        `right`, less than or equal to them."""
 
     def touch(self, board: int) -> None:
         """Record for a copy in progress that the fold's description of a board has changed."""
@@ -336,7 +336,7 @@ class Index(Protocol):
         written again has no effect."""
 
     def restored(self, board: int) -> None:
-        """Derive what pieces leave out, after the last one."""
+        """Derive the state that pieces leave out; called after the last piece."""
 
     def ids(self, board: int) -> list[tuple[bytes, int]]:
         """Return the remembered ids, each with the time it was accepted, in the order of these

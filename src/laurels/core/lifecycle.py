@@ -29,8 +29,8 @@ increased."""
 
 def next_boundary(rules: Rules, now_ms: int) -> int:
     """Return the next instant at which a period or step of any window of the board ends, or the
-    board starts or ends; after its end that at which it is removed, or MAX_MS if it stays, as
-    nothing else changes with time any more."""
+    board starts or ends. After the board's end nothing but its removal changes with time: then
+    return the instant of the removal, or MAX_MS if the board stays."""
     if rules.has_ended(now_ms):
         return rules.gone_ms if now_ms < rules.gone_ms else MAX_MS
     ends_ms = min((w.period_at(now_ms).end_ms for w in rules.windows.values()), default=MAX_MS)
@@ -56,7 +56,7 @@ def oldest_stored(rules: Rules, floors: Floors, now_ms: int) -> dict[str, int]:
 
 
 def expired(oldest: dict[str, int], keys: Iterable[RankingKey]) -> list[RankingKey]:
-    """Return those of the rankings that are no longer kept, where `oldest` is from
+    """Return the keys of the rankings that are no longer kept; `oldest` is the result of
     `oldest_stored`."""
     return [key for key in keys if key.instance < oldest.get(key.window, key.instance)]
 
@@ -75,7 +75,7 @@ def floors_at(rules: Rules, floors: Floors, now_ms: int) -> Floors:
 
 class RollingState(NamedTuple):
     """The state of a rolling window: how many steps it counts, and the ranking of the running step.
-    `shown` is the step it shows, if that is another one."""
+    `shown` is the step whose ranking it shows, if that is not the running one."""
 
     steps: int
     ranking: Target
@@ -167,8 +167,8 @@ class RefreshState(Struct, frozen=True):
 
 
 def of_shards(states: Sequence[RefreshState]) -> Refreshed:
-    """Combine the states of a window in the shards of its board, each of which has its own refresh:
-    the time is that of the newest."""
+    """Combine the states of a window in the shards of its board, which are refreshed separately;
+    the time is that of the newest refresh."""
     offset = states[0].offset if len(states) == 1 else tuple([each.offset for each in states])
     shown = [each.now_ms for each in states if each.now_ms is not None]
     return Refreshed(offset, max(shown, default=None), any(each.waiting for each in states))

@@ -24,10 +24,10 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 
 
 class StoredEntry(Answer, frozen=True, omit_defaults=True):
-    """The entry of a member in a ranking; without a score the member has none. `reached_ms` is the
-    time that decides between equal scores, if arrival does; `last_ms` is the time that decides
-    `last` columns. `data` is the member's data, if it was requested; it is not part of the entry.
-    """
+    """The entry of a member in a ranking; the score is None if the member has no entry.
+    `reached_ms` is when the score was reached, if that decides between equal scores; `last_ms` is
+    the time that decides `last` columns. `data` is the member's data, if it was requested; it is
+    not part of the entry."""
 
     member: str
     score: Score | None = None

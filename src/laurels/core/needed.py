@@ -33,15 +33,15 @@ Words = tuple[int, ...]
 
 
 class Holder(Struct, frozen=True):
-    """The entry at the position that a member is to reach."""
+    """The entry at the position that the member wants to reach."""
 
     words: Words
     member: bytes
 
 
 class Bounds(Struct, frozen=True):
-    """The bounds of a total that the event would change, which is that of the member or of one of
-    the event's labels."""
+    """The bounds of a total that the event would change: a total of the member, or of a label value
+    of the event."""
 
     low: Sequence[int]
     high: Sequence[int]
@@ -170,8 +170,8 @@ def _holder(part: Slice, width: int) -> Holder | None:
 
 
 class _Attempt(Struct, frozen=True):
-    """One member's attempt at a position; `holder` is None if fewer members are ranked, so that any
-    event is enough."""
+    """The search for the value with which a member reaches a position. `holder` is None if fewer
+    members are ranked, so that any event is enough."""
 
     plan: NeededPlan
     own: Words | None
@@ -207,8 +207,8 @@ class _Attempt(Struct, frozen=True):
         return tuple(values)
 
     def decayed_value(self, weighing: Weighing) -> Words | None:
-        """Return the value of the event for a window with decay, where it is added with a
-        weight."""
+        """Return the value of the event for a window with decay, where a total grows by the value
+        times a weight."""
         exponent, mantissa = weighing.weight(self.plan.now_ms)
         total = (0, 0) if self.own is None else (self.own[0], self.own[1])
 
@@ -238,7 +238,8 @@ class _Attempt(Struct, frozen=True):
         return 0 if self.own is None else self.own[column]
 
     def _kept(self, column: int, least: int, most: int) -> int:
-        """Return the value that leaves another column unchanged, as far as its range allows."""
+        """Return the value for a column that stays as it is, or the nearest value that its range
+        allows."""
         if self.plan.rules.columns[column].adds_up:
             return _nearest(least, most)
         words = [self.own, *[total.words for total in self.totals if total.bounds.of_member]]
@@ -261,8 +262,8 @@ class _Attempt(Struct, frozen=True):
         return holder is None or (words, member) < (holder.words, holder.member)
 
     def _limit(self, after: Sequence[int]) -> int | None:
-        """Return the greatest word of the column with which the entry `after` sorts before the
-        holder's; None if no word does."""
+        """Return the greatest word of the varied column with which the entry `after` sorts before
+        the holder's; None if no word does."""
         at, holder = self.plan.column, self.holder
         if holder is None or tuple(after[:at]) < holder.words[:at]:
             return 2 * LIMIT
@@ -278,8 +279,9 @@ def _nearest(least: int, most: int) -> int:
 
 
 def _greatest(reaches: Callable[[int], bool], least: int, most: int) -> int | None:
-    """Return the greatest number from `least` to `most` that reaches; if one does, all smaller ones
-    do. O(log(most - least))."""
+    """Return the greatest number from `least` to `most` for which `reaches` is true, None if there
+    is none. Where it is true for a number, it must be so for all smaller ones. O(log(most -
+    least))."""
     if least > most or not reaches(least):
         return None
     while least < most:

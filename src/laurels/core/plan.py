@@ -40,10 +40,10 @@ class Plan(Struct, frozen=True, dict=True):
     into `targets` for all events, or one index for each event, which is LATE if the window refuses
     the event, NO_SCOPE if the event lacks the labels. `rolling` has, in the same order, the state
     of a rolling window (with the ranking of all events; a scope has its own), None for another
-    window. `late` are the events refused in every ranking that they have the labels for, `outside`
-    those of them that are from before the start of the board or after its end, which takes events
-    from `starts_ms` to just before `ends_ms`.
-    `all_window` is the index in `routes` of the window `all` over all events, -1 without one.
+    window. `late` are the events that are refused in every ranking for which they have the labels.
+    `outside` are those of them whose time is outside that of the board, which takes events from
+    `starts_ms` to just before `ends_ms`. `all_window` is the index in `routes` of the window `all`
+    over all events, -1 without one.
     """
 
     places: tuple[RankingSpec, ...]
@@ -73,7 +73,8 @@ class Plan(Struct, frozen=True, dict=True):
         return route if isinstance(route, int) else route[event]
 
     def ranking(self, place: int, event: int) -> Target | None:
-        """Return the target of a place in which an event counts, None if there is none."""
+        """Return the ranking in which an event counts for the ranking spec number `place`, None if
+        it does not count there. For a rolling window it is the ranking of the running step."""
         route = self.routes[place]
         index = route if isinstance(route, int) else route[event]
         if index < 0:
@@ -137,8 +138,8 @@ class Plan(Struct, frozen=True, dict=True):
 def plan_batch(
     rules: Rules, floors: Floors, batch: Batch, refreshed_steps: Mapping[str, Period] = {}
 ) -> Plan:
-    """Return the plan of a batch; O(places) if its events share their periods and labels, as they
-    mostly do. `refreshed_steps` are the steps that refreshed windows show."""
+    """Return the plan of a batch; O(ranking specs) if its events share their periods and labels, as
+    they mostly do. `refreshed_steps` are the steps that refreshed windows show."""
     places, windows = rules.places, rules.windows
     targets: list[Target] = []
     found: dict[str, tuple[int | array[int], list[Target]]] = {}
@@ -188,8 +189,8 @@ def plan_batch(
 
 
 def _outside(rules: Rules, batch: Batch) -> frozenset[int]:
-    """Return the events from before the start of the board or after its end. O(1) for a board
-    without them."""
+    """Return the events whose time is before the start of the board or not before its end. O(1) for
+    a board without start and end."""
     starts_ms, ends_ms = rules.starts_ms, rules.ends_ms
     if starts_ms == MIN_MS and ends_ms == MAX_MS:
         return frozenset()
@@ -200,7 +201,8 @@ def _outside(rules: Rules, batch: Batch) -> frozenset[int]:
 
 
 def _shift_route(route: "int | array[int]", first: int, size: int) -> "int | array[int]":
-    """Return a route whose `size` targets are moved to begin at index `first`."""
+    """Return a route with `first` added to each index, for a window whose `size` targets begin at
+    `first` in the list of all targets."""
     if first == 0 or size == 0:
         return route
     if isinstance(route, int):
@@ -215,9 +217,9 @@ def _route_scopes(
     periods: Sequence[Target],
     targets: list[Target],
 ) -> "int | array[int]":
-    """Return the route of a place with scopes, and add the targets it needs. `groups` has for each
-    event its tuple of labels, `scopes` the scope of each such tuple, `route` and `periods` are
-    those of the window."""
+    """Return the route of a ranking spec with labels, and append the targets it needs. `groups` has
+    for each event the number of its tuple of labels, and `scopes` the scope for each number.
+    `route` and `periods` are the route and targets of the window without labels."""
     places: dict[tuple[str, int], int] = {}
 
     def place_of(scope: str | None, index: int) -> int:
@@ -265,7 +267,7 @@ def _route(
     indexes: dict[int, int] = {}
 
     def index_of(at_ms: int) -> tuple[int, Period]:
-        """Return the index into `targets` for an instant, and a period all of whose instants have
+        """Return the index into `targets` for an instant, and a period in which every instant has
         that index."""
         if at_ms < rules.starts_ms:
             return LATE, Period("", MIN_MS, rules.starts_ms)
@@ -292,8 +294,8 @@ def _route(
 
 
 def _takes(window: Window, floor_ms: int, batch: Batch, period: Period) -> bool:
-    """Return whether events of a period or step are still accepted: judged by their arrival at
-    their stream, as long as the window still has the period."""
+    """Return whether events of a period or step are still accepted. Events from a stream are judged
+    by the time at which the stream took them, as long as the window still has the period."""
     if batch.judged_ms is None:
         return window.takes(floor_ms, batch.now_ms, period)
     return window.takes(floor_ms, batch.judged_ms, period) and (
@@ -302,7 +304,7 @@ def _takes(window: Window, floor_ms: int, batch: Batch, period: Period) -> bool:
 
 
 def _route_each(ats: "array[int]", index_of: Callable[[int], tuple[int, Period]]) -> "array[int]":
-    """Return the index for each instant, in any order; each period is looked up once."""
+    """Return the route for instants in any order; each period is looked up once."""
     route = array("i")
     starts: list[int] = []
     found: list[tuple[int, int]] = []  # the end of each period, and its index
@@ -340,7 +342,7 @@ def window_named(rules: Rules, name: str | None) -> Window:
 
 
 def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> RankingSpec:
-    """Return the ranking spec of a window for scopes of these labels, by default of the board's
+    """Return the ranking spec of a window for scopes of these labels; the defaults are the board's
     first window and first labels."""
     if window is None and scope is None:
         return rules.places[0]
@@ -379,8 +381,8 @@ def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
 
 
 def split_points(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) -> list[int]:
-    """Return where to split events in event time, so that each event in a part has the same result
-    as alone.
+    """Return where to split events in event time, so that each event of a part has the result that
+    it would have alone.
 
     `nows` is the latest `at` so far, for each event. Returns the end positions of the parts. No
     part crosses the end of a period or step, or the end of a grace period if it has an event that
@@ -398,7 +400,7 @@ def split_points(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly:
 
 
 def _before(nows: "array[int]", instant_ms: int, start: int, end: int) -> int:
-    """Return the end of the positions from `start` whose time is before an instant, at most
+    """Return the first position from `start` on whose time is not before an instant, at most
     `end`."""
     return end if nows[end - 1] < instant_ms else bisect_left(nows, instant_ms, start, end)
 

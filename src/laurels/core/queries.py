@@ -240,9 +240,9 @@ class NeededAnswer(Struct, frozen=True):
 
 class NeededFor(Query[Needed | None], frozen=True, kw_only=True):
     """The value of one event that, counted now and alone, moves a member to a position or better:
-    of a sum the least amount, of a last or best value the least demanding one. Other columns stay
-    as they are. The member need not be ranked. On a board with a head the position is by default
-    the last of the head."""
+    for a sum the smallest amount, for a last or best column the value that is easiest to reach.
+    Other columns stay as they are. The member need not be ranked. On a board with a head the
+    position is by default the last of the head."""
 
     verb = "needed"
     path = "needed"
@@ -297,8 +297,8 @@ class StandingsOf(ListQuery[Page], frozen=True, kw_only=True):
 
 class EntriesOf(RankingQuery[list[StoredEntry]], frozen=True, kw_only=True):
     """The entries of some members as they are stored, with the times that decide between equal
-    scores. The body has the members; one that is not ranked has an entry without a score, and with
-    its data all the same."""
+    scores. The body has the members; a member that is not ranked has an entry without a score, but
+    with its data."""
 
     verb = "entries"
     path = "entries"
@@ -390,7 +390,7 @@ class AtRank(ListQuery[Standing | None], frozen=True, kw_only=True):
 
     def to_answer(self, result: Standing | None) -> Standing:
         if result is None:
-            raise RankNotHeld(f"nobody stands at {self.rank}")
+            raise RankNotHeld(f"no member has rank {self.rank}")
         return result
 
 

@@ -49,7 +49,8 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
 
     @property
     def size(self) -> int:
-        """About how many entries the query reads: a large one would block an event loop."""
+        """About how many entries the query reads. A query that reads many would block an event
+        loop."""
         return 1
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The members that a query names, as they are given and as they are checked."""
+"""The members that a query names: their validation."""
 
 from collections.abc import Iterable
 from itertools import islice

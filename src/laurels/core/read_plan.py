@@ -26,8 +26,8 @@ T = TypeVar("T")
 def whole(
     name: str, value: object, low: int, high: int | None, refusal: Callable[[str], LaurelsError]
 ) -> int:
-    """Return an argument that is an integer from `low` to `high`; otherwise raise the error made by
-    `refusal`, whose message names the argument."""
+    """Return an argument that is an integer from `low` to `high`. For anything else raise the
+    error that `refusal` makes of a message, which names the argument."""
     count = integer_within(value, low, high)
     if count is None:
         bounds = f"of {low:,} or more" if high is None else f"from {low:,} to {high:,}"

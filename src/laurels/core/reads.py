@@ -46,7 +46,7 @@ from .standing import (
 )
 
 PERCENTILE_MARGIN = 10
-"""How far a ranking may grow or shrink between two reads without a third one."""
+"""How many members a ranking may gain or lose between two reads before a third read is needed."""
 
 _BESIDE: tuple[Span, ...] = (Span(0, -1, 2),)
 
@@ -123,7 +123,7 @@ class RankingView:
             return self._page(result, at, head, reverse=reverse)
 
         def read_index(index: Index, at: Offset) -> Page:
-            """Read a slice at known positions, without a search for its first entry."""
+            """Read a slice at known positions of an index in this process."""
             total = index.size(self.key)
             first, last = min(offset, total), min(offset + limit, total)
             part = index.slice(self.key, first, last)
@@ -196,14 +196,14 @@ class RankingView:
         return ReadPlan(needs.requests, lambda results, _: needs.needed(results))
 
     def _needs(self, member: str, rank: int, now_ms: int, column: str | None = None) -> NeededPlan:
-        """Return the plan of the needed value at an instant, which may be later than that of this
-        view."""
+        """Return the plan of the needed value at an instant, which may be later than the time of
+        this view."""
         labels = tuple((self._labels or {}).items())
         return plan_needed(self._state, self.key, now_ms, member, min(rank, FAR), column, labels)
 
     def _needed_in_standing(self, member: str, rank: int, now_ms: int) -> NeededPlan | None:
-        """Return the plan of the needed value; None in a ranking that an event of the member does
-        not change now."""
+        """Return the plan of the needed value; None if no event of the member changes this ranking
+        now."""
         window = self.rules.windows[self._window]
         is_running = window.period_at(now_ms) == self._period
         if self._refreshed is not None or self._by is not None or not is_running:
@@ -417,7 +417,7 @@ class RankingView:
         return min(offset, FAR)
 
     def _place(self, cursor: cursors.Cursor, reverse: bool) -> AtBound:
-        """Return the place of a cursor: after the entry it was made from."""
+        """Return the position of a cursor as an anchor: after the entry that it was made from."""
         if (cursor.key, cursor.reverse, len(cursor.words)) != (self.key, reverse, self._width):
             raise InvalidCursor("the cursor was made for another period or direction")
         return AtBound(cursor.words, cursor.member, right=not reverse)
@@ -450,7 +450,7 @@ def _ranks(result: Sequence[ReadResult], _: Offset) -> Sequence[Rank | None]:
 
 
 def _ensure_running(step: int, running: int) -> None:
-    """Raise PeriodExpired for a list begun in an earlier step: the list of a rolling window ends
-    with its step."""
+    """Raise PeriodExpired for a list that was begun in an earlier step: a list in a rolling window
+    can be continued only within its step."""
     if step < running:
         raise PeriodExpired("the step in which the list was begun has passed")

@@ -72,9 +72,9 @@ class Receipt(Answer, frozen=True):
 
 
 class Ranks(Struct, frozen=True):
-    """The ranks of a batch's members before and after its commit, from 0, or -1 if not ranked. With
-    `highs` these are the lowest possible ranks, and `highs` the highest possible ones before and
-    after."""
+    """The ranks of a batch's members before and after its commit, from 0, or -1 if not ranked. If
+    there are `highs`, these are the lowest possible ranks, and `highs` has the highest possible
+    ones before and after."""
 
     before: Sequence[int]
     after: Sequence[int]
@@ -87,7 +87,8 @@ Row = tuple[str, Score | None, Score | None, Rank | None, Rank | None]
 
 class ReceiptSegment:
     """A counted batch of submitted events, and the ranks that were requested. `places` are the
-    batch's positions among the accepted events, None if it follows the previous segment."""
+    positions of its events among all accepted events, None if they follow those of the previous
+    segment."""
 
     def __init__(
         self, folded: Folded, ranks: Ranks | None, places: Sequence[int] | None = None
@@ -381,8 +382,9 @@ def receipt_at(receipts: Receipts, place: int) -> Receipt:
 
 
 def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[int] | None:
-    """Return, for each accepted event, its position in the concatenated parts; None if these are in
-    the same order. `starts` are the positions at which the parts begin, and the end."""
+    """Return, for each accepted event, its position in the concatenated parts; None if the parts
+    have the order of the events. `starts` are the positions at which the parts begin, and the
+    end."""
     following = [range(start, end) for start, end in pairwise(starts)]
     places = [
         own if part.places is None else part.places

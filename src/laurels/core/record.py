@@ -20,9 +20,9 @@ from laurels.model.labels import Labels, Values
 from laurels.model.windows.weighing import Weighing, Weights
 
 FORMAT = 3
-"""The format of an entry that replaces entries of rankings (`MendRanking`), has records of a board
-that is copied from another store, or events that are judged as of another time, which earlier
-versions do not know."""
+"""The format of an entry with records that earlier versions do not know: one that replaces entries
+of rankings (`MendRanking`), one of a board that is copied from another store, or events that are
+judged as of another time."""
 _OWN_TIMES = 2
 """The format of an entry whose boards have times of their own (event time), and whose batches may
 have a time of acceptance for each event. Other entries have format 1: in these the time never
@@ -226,7 +226,7 @@ def encode_one(record: Record) -> msgspec.Raw:
 
 
 def encode(records: list[msgspec.Raw], *, own_times: bool = False) -> bytes:
-    """Return the bytes of one log entry; with `own_times` the boards do not share a time."""
+    """Return the bytes of one log entry; with `own_times` each board has its own time."""
     if any(map(_is_new, records)):
         return _encoder.encode(_RawEntry(FORMAT, records))
     return _encoder.encode(_RawEntry(_OWN_TIMES if own_times else _ONE_TIME, records))

@@ -132,7 +132,7 @@ class Refreshes:
 
     def ready(self, now_ms: int) -> list[Due]:
         """Return the due refreshes that can be written now: those that are built, and small ones.
-        Begin to build the others. No board's time may be after `now_ms`."""
+        Begin to build the other due ones. No board's time may be after `now_ms`."""
         found: list[Due] = []
         for number, window in self.builds:
             state = self._state(number)

@@ -35,8 +35,8 @@ class AtMember(Struct, frozen=True, tag="member"):
 
 
 class AtBound(Struct, frozen=True, tag="bound"):
-    """The anchor before the first entry whose leading words (then member) are at least these, with
-    `right` greater."""
+    """The anchor before the first entry whose leading words, then member, are at least these; with
+    `right`, greater than these."""
 
     words: tuple[int, ...]
     member: bytes | None
@@ -72,9 +72,9 @@ class Listing(Struct, frozen=True):
 
 
 class Walk(Struct, frozen=True):
-    """A request for about `limit` members of a ranking in any order, after a place that the index
-    returned before; the empty text is the beginning. `width` words decide the order of the ranking.
-    A member that is ranked during the whole walk is in at least one of the results."""
+    """A request for about `limit` members of a ranking in any order, after the place that the
+    previous result returned; an empty text is the beginning. `width` words decide the order of the
+    ranking. A member that is ranked during the whole walk is in at least one of the results."""
 
     after: str
     limit: int
@@ -82,14 +82,14 @@ class Walk(Struct, frozen=True):
 
 
 class ReadRequest(Struct, frozen=True, gc=False):
-    """A request for one ranking: the positions of anchors, the entries of spans, the positions and
-    ranks of `members`, with `ranks` only the latter; with `data` also the data of the members
-    found. With `tally` only `members` are looked up, in the tally of the step that the key names:
-    position 0 for one that has a cell there. With `scopes` it only lists the scopes of the board
-    that have members. With `whole` the words of the requested members are all that are stored, not
-    only those that decide the order. With a `head` spans end at that position, as if the ranking
-    had no further entries. With a `walk` it only reads members in any order, into a slice with all
-    stored words."""
+    """A request for one ranking: the positions of anchors, the entries of spans, and the positions
+    and ranks of `members`. With `ranks` only the ranks of `members` are needed. With `data` the
+    data of all members in the result is returned, too. With `tally` only `members` are looked up,
+    in the tally of the step that the key names; a member with a cell there has position 0. With
+    `scopes` it only lists the scopes of the board that have members. With `whole` the words of the
+    requested members are all that are stored, not only those that decide the order. With a `head`
+    spans end at that position, as if the ranking had no further entries. With a `walk` it only
+    reads members in any order, into a slice with all stored words."""
 
     key: RankingKey
     anchors: tuple[Anchor, ...] = ()
@@ -111,10 +111,10 @@ class ReadResult(Struct, frozen=True, gc=False):
     requested. If only `ranks` were requested, an index may leave everything else empty.
 
     An index that does not order all members of a board with a head knows the first `certain`
-    positions (None: all). Spans end there. The position of an anchor that is not below is any from
-    `certain` to `total`. `grid_age` is the number of changes since the estimates were as narrow as
-    they can be, None if nothing is estimated. `walked` is the place from which a walk continues,
-    empty at its end; positions and ranks in its slice have no meaning.
+    positions (None: all). Spans end there. The returned position of an anchor beyond them is some
+    number from `certain` to `total`. `grid_age` is the number of changes since the estimates were
+    as narrow as they can be, None if nothing is estimated. `walked` is the place from which a walk
+    continues, empty at its end; positions and ranks in its slice have no meaning.
     """
 
     total: int
@@ -187,8 +187,8 @@ _place = msgspec.json.Decoder(tuple[tuple[int, ...], str])
 
 
 def _walk(index: Index, ask: ReadRequest, walk: Walk) -> ReadResult:
-    """Answer a walk in the order of the ranking. A place is the order words of an entry, and its
-    member."""
+    """Answer a walk in the order of the ranking. The place returned has the order words and the
+    member of the last entry."""
     key, start = ask.key, 0
     if walk.after:
         try:

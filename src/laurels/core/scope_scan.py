@@ -3,7 +3,7 @@
 from .index import Index
 
 SCOPES = 1_000
-"""How many scopes are looked at in a step."""
+"""The number of scopes that are searched in a share."""
 
 
 class ScopeScan:
@@ -17,7 +17,7 @@ class ScopeScan:
         self._place: tuple[str, str] | None = None
 
     def search_share(self, index: Index) -> bool:
-        """Search a share of the scopes; return whether it was the last."""
+        """Search the next share of the scopes; return whether it was the last one."""
         places = index.next_scopes(self._board, self._place, SCOPES)
         self.scopes += index.scopes_with_member(
             self._board, self._member, [scope for _, scope in places]

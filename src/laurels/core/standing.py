@@ -179,8 +179,8 @@ def rank_or_none(rank: int) -> int | None:
 
 
 def ranks_or_none(ranks: Iterable[int], highs: Iterable[int] | None = None) -> list[Rank | None]:
-    """Return ranks as users count them, None for each -1 (not ranked). With `highs` they are the
-    lowest possible ranks, and those the highest."""
+    """Return ranks as users count them, None for each -1 (not ranked). If there are `highs`,
+    `ranks` are the lowest possible ranks and `highs` the highest."""
     if highs is None:
         return [rank + FIRST if rank >= 0 else None for rank in ranks]
     return [_between(low, high) for low, high in zip(ranks, highs, strict=True)]

@@ -16,8 +16,8 @@ from .ranking_key import RankingKey, ranking_key
 
 
 class WindowStats(Answer, frozen=True):
-    """The figures of one window: of its running period, and the number of `rankings` stored over
-    all periods and of a rolling window's `tallies`, with the memory of both."""
+    """The figures of one window: those of its running period, the number of `rankings` stored over
+    all periods, that of a rolling window's `tallies`, and the memory of both."""
 
     window: str
     period: str | None
@@ -49,10 +49,11 @@ class BoardStats(Answer, frozen=True):
     `nbytes` is the memory of all rankings. `left_out` is the number of events of a board in several
     shards that count for their members but not for their labels, as a label's total would have left
     the range. `changes_lost` is the number of changes beyond `changes_max` that were removed before
-    a registered sink had confirmed them; of a board in this process since it was opened.
+    a registered sink had confirmed them; for a board in this process, since the store was opened.
     `changes_unsent` is the number of changes that the slowest registered sink has not confirmed, in
     a folder rounded up to a block of up to 5,000, and `changes_used` their share of `changes_max`:
-    at 1 changes are lost."""
+    at 1 changes are lost.
+    """
 
     board: str
     version: int
@@ -184,11 +185,11 @@ def store_stats(fold: Fold, log_nbytes: int, clock: ClockStatus, kept: Kept) -> 
 
 
 class StoreFigures(Struct, frozen=True):
-    """Figures for the metrics of a service: those of a store in this process; on an index server
-    the number of boards this process knows, and whether the server answers."""
+    """Figures of a store for the metrics of a service. On an index server these are the number of
+    boards this process knows, whether the server answers, and the figures of changes."""
 
     of_boards_only: bool = False
-    """Whether the caller may see only some boards: then there are no figures of the whole store."""
+    """Whether the caller may see only some boards, and so no figures of the whole store."""
     store: Stats | None = None
     boards: Sequence[tuple[str, int]] = ()
     """For each board its name, and the bytes of its rankings."""
@@ -198,7 +199,7 @@ class StoreFigures(Struct, frozen=True):
     scopes_memory: Sequence[tuple[str, int]] = ()
     """For each board with scopes its name, and the bytes of the scopes' rankings."""
     changes_lost: Sequence[tuple[str, int]] = ()
-    """For each board with changes that a sink has not sent and cannot any more, their number."""
+    """For each board with changes that were removed before a sink had sent them, their number."""
     changes_used: Sequence[tuple[str, float]] = ()
     """For each board with changes that a sink has not sent yet, their share of `changes_max`."""
     snapshot_taken: float | None = None

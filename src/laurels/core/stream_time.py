@@ -25,7 +25,8 @@ _positions = msgspec.json.Decoder(_StreamTime)
 
 
 def passed_ms(position: str | None) -> int | None:
-    """Return the time up to which a source has counted its stream, None if not in its position."""
+    """Return the time up to which a source has counted its stream, None if its position does not
+    have it."""
     if position is None or not position.startswith("{"):
         return None
     try:
@@ -51,7 +52,7 @@ def judged_at(arrived_ms: int, before: str | None, now_ms: int, close_wait_ms: i
 
 class Finality(Struct, frozen=True):
     """The state of the end of a period: whether the period is final, so that no event can change
-    its standings any more, and the sources that it waits for."""
+    its standings any more, and which sources it waits for."""
 
     final: bool
     waits_for: tuple[str, ...] = ()

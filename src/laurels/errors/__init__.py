@@ -479,7 +479,7 @@ class AtomicAcrossShards(Conflict):
 
 
 class PartlyCounted(Unavailable):
-    """Some shards of a board have counted a batch; others have not, or perhaps not."""
+    """Some shards of a board have counted a batch; others have not, or it is unknown."""
 
     code = "partly_counted"
     advice = (
@@ -616,7 +616,7 @@ class ChangesExpired(NotFound):
 
 
 class CursorDiverged(Conflict):
-    """The store does not have the change at which the cursor stands.
+    """The store does not have the change that the cursor names.
 
     The board was created anew, or the store lost its end or was restored from a backup.
     """

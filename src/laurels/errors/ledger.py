@@ -4,7 +4,7 @@ from . import Conflict, InvalidInput
 
 
 class InvalidEntry(InvalidInput):
-    """An entry that is to be put into a ranking is not one that the ranking could have."""
+    """An entry to be put into a ranking is not one that the ranking could have."""
 
     code = "invalid_entry"
     advice = "give entries as `entries` returns them, each member once"

@@ -262,7 +262,7 @@ class NotLoopback(InvalidInput):
 
 
 class KeysNeeded(Conflict):
-    """The store needs keys, so it is not served open."""
+    """The store needs keys, so it is not served without them."""
 
     code = "keys_needed"
     advice = (

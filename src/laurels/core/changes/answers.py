@@ -30,10 +30,11 @@ Delta = Number | tuple[Number | None, ...]
 
 
 class ChangedRanking(Answer, frozen=True, omit_defaults=True):
-    """A member's entry in one ranking after a change; without a score it is no longer ranked there.
+    """A member's entry in one ranking after a change; the score is None if the member is no longer
+    ranked there.
 
-    `labels` are those of the scope, None on a board without scopes. `reached_ms` is the time that
-    decides between equal scores, if arrival does; `last_ms` is the time that decides `last`
+    `labels` are those of the scope, None on a board without scopes. `reached_ms` is when the score
+    was reached, if that decides between equal scores; `last_ms` is the time that decides `last`
     columns.
     """
 
@@ -48,8 +49,8 @@ class ChangedRanking(Answer, frozen=True, omit_defaults=True):
 class Change(Answer, frozen=True):
     """The effect of one accepted event, or another write, on a board.
 
-    `id` is the same however often the change is read: board uid / shard / sequence / tag / number.
-    `delta` is what was added to the columns with op sum, None for the others. `score` is that of
+    `id` stays the same each time the change is read: board uid / shard / sequence / tag / number.
+    `delta` is what was added to the columns with op sum, None for other columns. `score` is that of
     the window `all` over all events, None without that window. `rankings` are those in `all` and
     calendar windows in which the event counted (`mend`: the one whose entry was replaced); rankings
     of other windows change with time and are not listed. `data` is the member's new data (`data`),
@@ -70,9 +71,9 @@ class Change(Answer, frozen=True):
 
 
 class ChangePage(Answer, frozen=True):
-    """Changes in their order, and the cursor after the last one; `more` is whether further changes
-    exist already, and `waiting` their number, without those that only report the position of a
-    sink; 0 while all current entries are read. A sequence of its changes."""
+    """Changes in their order, and the cursor after the last one; the page is a sequence of these
+    changes. `more` is whether further changes exist already. `waiting` is their number, without
+    those that only report the position of a sink; it is 0 while all current entries are read."""
 
     changes: list[Change]
     cursor: str
@@ -98,9 +99,9 @@ class ChangePage(Answer, frozen=True):
 class ChangedBoards(Answer, frozen=True):
     """The names of the boards with changes after a cursor, and the cursor of the next call.
 
-    `boards` is None if it is not known which boards have any: without a cursor, or after a restart
-    of the store. The answer may be incomplete: a process that is lost right after a write to an
-    index server leaves the board out, so each board has to be read at long intervals, too.
+    `boards` is None if it is not known which boards have changes: without a cursor, or after a
+    restart of the store. The answer may be incomplete: if a process dies right after a write to an
+    index server, that board is missing. So each board has to be read at long intervals, too.
     """
 
     boards: list[str] | None

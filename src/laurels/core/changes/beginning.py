@@ -33,7 +33,7 @@ from laurels.model.validation import safe_repr
 
 PREFIX = "initial."
 WALK = "walk:"
-"""The prefix of a cursor in a ranking that is read in any order."""
+"""The prefix of a cursor in a ranking of which members are read in no particular order."""
 Words = Sequence[Sequence[int]]
 MAX_STEPS = 100
 """The most rankings without entries that one page skips."""
@@ -64,7 +64,7 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
         if rules.head:
             return self._plan_walk(now)
         if self.after is not None and self.after.startswith(WALK):
-            raise InvalidCursor("the head of the board is gone since the cursor was made")
+            raise InvalidCursor("the head of the board was removed after the cursor was made")
         view = self._view(now, self.after)
         page = view.top(self.limit, 0, False, True)
         labels = dict(self.labels) if rules.scoped else None
@@ -93,8 +93,8 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
             words = results[0].slices[0].words
             if not shown.entries or len(words) >= rules.entry_words:
                 return entries(shown, words, range(len(shown.entries)))
-            # An index server lists only the words that decide the order. A member that is changed
-            # before the others are read follows as a change.
+            # An index server lists only the words that decide the order; the others are read
+            # afterwards. If a member is changed in between, that change follows later.
             members = tuple([entry.member for entry in shown.entries])
 
             def finish_whole(results: Sequence[ReadResult], _: Offset) -> CurrentEntries:
@@ -109,10 +109,10 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
         return ReadPlan(page.requests, finish)
 
     def _plan_walk(self, now: QueryContext) -> ReadPlan[CurrentEntries]:
-        """Return the plan for a board with a head, whose other members are unordered."""
+        """Return the plan for a board with a head, where members below the head have no order."""
         rules, after = now.state.rules, self.after or WALK
         if not after.startswith(WALK):
-            raise InvalidCursor("the board has got a head since the cursor was made")
+            raise InvalidCursor("the board got a head after the cursor was made")
         view = self._view(now)
 
         def finish(results: Sequence[ReadResult], offset: Offset) -> CurrentEntries:
@@ -131,9 +131,9 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
 
 
 class InitialCursor(Struct, frozen=True, array_like=True):
-    """The place of a reader in the initial load: in the board's recorded ranking number `place`, in
-    this scope and period, after the cursor `page`. `changes` is the cursor from which to continue
-    at the end."""
+    """The position of a reader in the initial load: in the board's recorded ranking number `place`,
+    in this scope and period, after the page cursor `page`. `changes` is the cursor from which the
+    reader continues after the load."""
 
     changes: str
     place: int = 0
@@ -155,7 +155,7 @@ def is_initial(after: str | None) -> bool:
 
 
 def decode(text: str) -> InitialCursor:
-    """Return the cursor that a caller passed. Raises InvalidCursor."""
+    """Decode a cursor of the initial load. Raises InvalidCursor for any other text."""
     try:
         packed = text[len(PREFIX) :].encode("ascii")
         cursor = _decoder.decode(urlsafe_b64decode(packed + b"=" * (-len(packed) % 4)))
@@ -170,7 +170,7 @@ Steps = Generator[Query[Any], Any, ChangePage]
 
 
 def cursor_of(after: str | None, end_of_changes: Callable[[], str]) -> InitialCursor:
-    """Return the place at which a reader continues: its cursor, or the beginning. Raises
+    """Return the cursor with which a reader continues, by default that of the beginning. Raises
     InvalidCursor."""
     if after is not None and is_initial(after):
         return decode(after)
@@ -222,7 +222,8 @@ def is_last(page: ChangePage) -> bool:
 
 
 def with_positions(page: ChangePage, positions: Mapping[str, str]) -> ChangePage:
-    """Return the last page of the initial load, with the positions of sources before its end."""
+    """Return the last page of the initial load with a change for each source's position, before its
+    last change."""
     end = page.changes[-1]
     noted = [
         replace(

@@ -32,8 +32,8 @@ from .answers import SINK_PREFIX, ChangeKind
 
 
 def is_sent(position: tuple[str, str] | None) -> bool:
-    """Return whether sinks send the position of a source: not that of a sink, since each would send
-    its own for ever."""
+    """Return whether sinks send a position. They do not send the positions of sinks, since sending
+    one would move it again."""
     return position is not None and not position[0].startswith(SINK_PREFIX)
 
 
@@ -44,8 +44,8 @@ class TracedRanking(Struct, frozen=True, array_like=True):
     """The effect of a block's events in one window and kind of scope.
 
     `route` has for each event the index in `targets` of the ranking in which it counted, negative
-    for none; or a single index for all events. `words` are the entries after each event, column by
-    column.
+    if it counted in none, or is a single index for all events. `words` are the entries after each
+    event, column by column.
     """
 
     route: int | bytes
@@ -55,8 +55,8 @@ class TracedRanking(Struct, frozen=True, array_like=True):
 class EventBlock(Struct, frozen=True, array_like=True, tag="events"):
     """The changes of one batch of events, column by column, without the refused ones.
 
-    `targets` are the rankings: window, instance and scope. `added` is what each event added to the
-    columns; if None, these are the values themselves.
+    `targets` are the rankings: window, instance and scope. `added` has the values of the events in
+    units; for an event with an absolute score, what it added.
     """
 
     sequence: int
@@ -133,7 +133,7 @@ class MendBlock(Struct, frozen=True, array_like=True, tag="mend"):
         return len(self.present)
 
     def taken(self, done: bytes | bytearray) -> "MendBlock":
-        """Return the block with only those entries that `done` marks with 1."""
+        """Return the block with only the entries that are 1 in `done`."""
         if done.count(1) == len(done):
             return self
         size, members = len(self.present), split_texts(self.members, self.lengths)
@@ -152,7 +152,7 @@ Block = EventBlock | WriteBlock | MendBlock
 
 
 class TaggedRecord(Protocol):
-    """A log record of a board that has a tag."""
+    """A log record of a board, with a time and a tag."""
 
     @property
     def now_ms(self) -> int: ...
@@ -179,7 +179,7 @@ def position_block(record: Position, sequence: int = 0) -> WriteBlock:
 
 
 def mend_block(record: MendRanking) -> MendBlock:
-    """Return the block of a record that replaces entries, as if it replaced all of them."""
+    """Return the block of a record that replaces entries, assuming that it replaces all of them."""
     return MendBlock(
         0,
         record.tag,
@@ -208,7 +208,7 @@ def decode_blocks(body: bytes) -> list[Block]:
     try:
         return _decoder.decode(body)
     except msgspec.MsgspecError as error:
-        raise LogDamaged(f"kept changes cannot be read: {error}") from error
+        raise LogDamaged(f"stored changes cannot be read: {error}") from error
 
 
 class CountedBatch(Struct, frozen=True):
@@ -283,8 +283,8 @@ def complete_block(
     added: Sequence["array[int]"] | None,
 ) -> EventBlock:
     """Return the block of the events that counted. `codes` are the outcomes of all events, `words`
-    the entries after each, column by column for each ranking; `added` is what absolute events
-    added, as words."""
+    the entries after each, column by column for each ranking; `added` is what events with an
+    absolute score added, as words."""
     if added is not None:
         signs = [column.sign for column in rules.columns]
         plain = zip(added, signs, strict=True)
@@ -349,8 +349,8 @@ class ChangeRecorder(Protocol):
         """Record the next block of a board."""
 
     def restart(self, state: BoardState) -> None:
-        """Drop all blocks up to the state's sequence number: the board keeps changes again after it
-        kept none for a while, so there is a gap between these and the next ones."""
+        """Drop all blocks up to the state's sequence number. The board keeps changes again after a
+        time without, and the changes of that time are missing."""
 
     def forget(self, board: int) -> None:
         """Drop the blocks of a deleted board, by its number."""

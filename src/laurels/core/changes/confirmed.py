@@ -1,7 +1,7 @@
 """The changes of a board that its registered sinks have confirmed. Pure.
 
-A sink is registered on a board that keeps a position of it. Changes that a registered sink has not
-confirmed are kept beyond the board's `changes`, up to `changes_max`.
+A sink is registered on a board if the board stores a position of it. Changes that a registered sink
+has not confirmed are kept beyond the board's `changes`, up to `changes_max`.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from .cursor import decode_cursor
 
 def confirmed_sequences(position: str, uid: str) -> tuple[int, ...] | None:
     """Return the newest block of each shard that a sink with this position has confirmed; None if
-    the position is not in the changes of the board with this uid."""
+    the position is not one in the changes of the board with this uid."""
     try:
         is_initial = beginning.is_initial(position)
         text = beginning.decode(position).changes if is_initial else position
@@ -28,7 +28,7 @@ def confirmed_sequences(position: str, uid: str) -> tuple[int, ...] | None:
 
 
 def least_confirmed(positions: Mapping[str, str], uid: str) -> int | None:
-    """Return the newest block of one shard that all registered sinks of a board have confirmed;
+    """Return the newest block that all registered sinks of a board in one shard have confirmed;
     None without a sink."""
     found = [
         confirmed_sequences(text, uid)

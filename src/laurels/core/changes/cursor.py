@@ -21,8 +21,8 @@ MAX_CHANGES = 10_000
 
 
 class BlockPlace(Struct, frozen=True, array_like=True, order=True):
-    """A place in the changes of one shard: after `number` changes of a block, or with -1 at its
-    end. `sequence` 0 is the beginning."""
+    """A place in the changes of one shard: after the change `number` of a block, counted from 0; -1
+    is the end of the block. `sequence` 0 is the beginning of all changes."""
 
     sequence: int
     tag: int = 0
@@ -42,7 +42,7 @@ class ChangeCursor(Struct, frozen=True, array_like=True):
 
 
 def decode_cursor(text: object) -> ChangeCursor:
-    """Return the cursor that a caller passed. Raises InvalidCursor for any other text."""
+    """Decode a cursor of changes. Raises InvalidCursor for any other text."""
     error = InvalidCursor(f"expected the cursor of a page of changes, got {safe_repr(text)}")
     if not isinstance(text, str) or not text.isascii() or len(text) > 8_000:
         raise error
@@ -60,7 +60,8 @@ def decode_cursor(text: object) -> ChangeCursor:
 
 
 def decode_latest(text: object) -> int:
-    """Return the number in a cursor of changed boards. Raises InvalidCursor for any other text."""
+    """Decode a cursor of changed boards and return its number. Raises InvalidCursor for any other
+    text."""
     if not isinstance(text, str) or not (text.isascii() and text.isdecimal() and len(text) < 20):
         raise InvalidCursor(f"expected the cursor of changed boards, got {safe_repr(text)}")
     return int(text)

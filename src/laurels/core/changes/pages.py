@@ -139,7 +139,7 @@ class ChangeContext(Struct, frozen=True):
         ]
 
     def _delta(self, units: Sequence[int]) -> Delta:
-        """Return what an event added to the sum columns, None for the others."""
+        """Return what an event added to the sum columns, None for other columns."""
         parts = [
             to_value(count, column.scale) if column.adds_up else None
             for count, column in zip(units, self.rules.columns, strict=True)
@@ -160,8 +160,8 @@ class ChangeContext(Struct, frozen=True):
     def _traced(
         self, block: EventBlock, rows: range
     ) -> tuple[list[list[ChangedRanking]], list[Score | None]]:
-        """Return, for each event, its member's entries in the rankings where it counted, and the
-        score in the window `all` over all events."""
+        """Return two lists with an item for each event of `rows`: its entries in the rankings where
+        it counted, and the score in the window `all` over all events."""
         found: list[list[ChangedRanking]] = [[] for _ in rows]
         totals: list[Score | None] = [None] * len(rows)
         names = [self._ranking(target) for target in block.targets]
@@ -254,10 +254,10 @@ def make_page(
     limit: int,
     waiting: int,
 ) -> ChangePage:
-    """Return the page of changes after places in the shards of a board. `blocks` are those from the
-    places on, with their shards; `newest` is the end of each shard, `waiting` the number of changes
-    after the places that sinks send. Raises ChangesExpired if blocks are missing, CursorDiverged if
-    the block of a place has another tag."""
+    """Return the page of changes after `places`, one place for each shard of a board. `blocks` are
+    the blocks from there on, each with its shard; `newest` is the end of each shard, `waiting` the
+    number of changes after `places` that sinks send. Raises ChangesExpired if blocks are missing,
+    CursorDiverged if the block of a place has another tag."""
     board, uid = contexts[0].board, contexts[0].uid
     reached = list(places)
     found: list[Change] = []
@@ -267,7 +267,7 @@ def make_page(
             ensure_tag(board, place, block.tag)
             start = start_of(block, place)
         elif block.sequence > place.sequence + 1:
-            raise ChangesExpired("changes after the cursor were taken away meanwhile")
+            raise ChangesExpired("changes after the cursor were removed meanwhile")
         some = contexts[shard].changes(block, start, limit - len(found))
         found += some
         waiting -= sent_before(block, start + len(some)) - sent_before(block, start)
@@ -282,11 +282,11 @@ def make_page(
 
 
 def start_of(block: Block, place: BlockPlace) -> int:
-    """Return the number of the first change of a block that is after a place in it."""
+    """Return the number of the first change of a block that follows a place in this block."""
     return block.count if place.number < 0 else place.number + 1
 
 
 def sent_before(block: Block, number: int) -> int:
-    """Return how many of the first changes of a block sinks send; one that they do not is the
-    last."""
+    """Return how many of the first `number` changes of a block sinks send. Only its last change may
+    be one that they do not send."""
     return min(number, block.sent)
