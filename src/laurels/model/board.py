@@ -55,37 +55,38 @@ FORMAT = 1
 class Board(Plain, Struct, frozen=True):
     """The definition of a board; raises BoardInvalid with every fault it has.
 
-    `columns` are 1 to 4 components of a score, compared in turn. Among equal scores, `tie` ranks
-    higher who reached the score `first`, or `last`, at a resolution of `tie_resolution`, or orders
-    by `member` id alone. `rank` numbers equal scores 1,2,3,4 (`ordinal`), 1,2,2,4
-    (`competition`) or 1,2,2,3 (`dense`). `windows` say which events count together; a query
-    that names none means the first. `tz`, `week_start`, `grace` and `keep` hold for every window
-    that does not say otherwise; the grace of a rolling one is cut to its span less a step. An
-    event id is remembered for `dedupe`, by default an hour or the longest grace, which it is never
-    shorter than, and at most `dedupe_max` of them at a time. On an index server, the members are
-    divided over so many `shards`, each of which may lie on another node; a board in one process is
-    not divided.
+    `columns` are 1 to 4 components of a score, compared in turn. `tie` orders equal scores: the
+    member that reached the score `first`, or `last`, ranks higher, at a resolution of
+    `tie_resolution`, or the `member` id alone decides. `rank` numbers equal scores 1,2,3,4
+    (`ordinal`), 1,2,2,4 (`competition`) or 1,2,2,3 (`dense`). `windows` say which events count
+    together; a query that names none means the first. `tz`, `week_start`, `grace` and `keep` apply
+    to every window without a setting of its own; the grace of a rolling window is at most its span
+    less a step. Event ids are remembered for `dedupe`, at most `dedupe_max` of them at a time.
+    `dedupe` is at least the longest grace, and by default also at least an hour. On an index
+    server, the members are divided over `shards` shards, which may lie on several nodes; a board in
+    one process is not divided.
 
     Events may carry labels, such as room=42. `scopes` are lists of label names: an event is counted
-    in each scope that it has all labels for, `[]` being the scope of all events. The values of the
+    in each scope that it has all labels for, and `[]` is the scope of all events. The values of the
     labels in `rank_by` are ranked themselves, by the same events. An event with a label that the
     board does not name is refused, or with `labels="ignore"` counted without that label.
 
     With `changes`, a duration, the board keeps what every event changed for that long, at most
-    `changes_max` changes, for programs that follow it; empty, it keeps none.
+    `changes_max` changes, for programs that follow it; if it is empty, the board keeps none.
 
-    With a `head`, the board lists its first so many positions only (100 to 100,000; 0: all of
-    them), and a member below may have an estimated rank, between two certain bounds.
+    With a `head` from 100 to 100,000, the board lists only that many leading positions, and a
+    member below them may have an estimated rank, between two certain bounds; with 0 it lists all.
 
     On a board that sources feed, events of a period count for up to `close_wait` longer, if their
     stream took them within the grace.
 
-    With `starts` and `ends`, times, the board counts only events from the one to just before the
-    other; others are refused. At the end every window stands still, its current period or step is
-    cut there, and answers stay as they are when the grace is over. With `retain`, a duration, the
-    board is removed with all its data that long after its end; empty, it stays.
+    With the times `starts` and `ends`, the board counts only events from `starts` to just before
+    `ends`; others are refused. The period or step of a window that contains `ends` is cut off there
+    and remains the current one, and once the grace is over, answers no longer change. With
+    `retain`, a duration, the board is removed with all its data that long after its end; if it is
+    empty, the board stays.
 
-    A window without a name of its own goes by its text without the options: `month:keep=12` is
+    A window without a name of its own is named by its text without the options: `month:keep=12` is
     called `month`.
 
     Durations are text (`500ms`, `5s`, `5m`, `1h`, `7d`) or milliseconds, times text in ISO 8601 (in

@@ -39,8 +39,8 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
 
 
 def ensure_end_to_come(old: Board, new: Board, now_ms: int) -> None:
-    """Raise UnsafeChange if a board would end at another time that has passed: what was counted
-    since would have to go."""
+    """Raise UnsafeChange if a board would end at another time that has passed: events counted since
+    then would have to be removed."""
     ends_ms = new.rules().ends_ms
     if new.ends != old.ends and ends_ms <= now_ms:
         raise UnsafeChange(
@@ -55,8 +55,8 @@ def ensure_end_to_come(old: Board, new: Board, now_ms: int) -> None:
 
 
 def named_as(new: Board, old: Board) -> Board:
-    """Return the definition with its windows named as in an older one of the same board, where a
-    window without a name of its own may be named by its whole text, as in earlier versions."""
+    """Return the definition with its windows named as in an older definition of the same board.
+    Earlier versions named a window without a name of its own by its whole text."""
     names = {parse_window(text).name for text in old.windows}
 
     def named(form: WindowForm) -> WindowForm:
@@ -69,7 +69,7 @@ def named_as(new: Board, old: Board) -> Board:
 
 
 _STAYS = {
-    "name": "the name of a board stays",
+    "name": "the name of a board cannot change",
     "columns": "columns cannot change: scores were counted by them",
     "tie": "tie cannot change: the rankings are ordered by it",
     "tie_resolution": "tie_resolution cannot change: the rankings are ordered by it",

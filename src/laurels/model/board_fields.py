@@ -154,7 +154,7 @@ def _decay_errors(windows: Sequence[WindowForm], columns: object) -> Iterator[st
     if len(columns) > 1:
         yield (
             f"expected 1 column for window {quoted(decay.name)}, which decays, got "
-            f"{len(columns)}: give the column that is to decay a board of its own"
+            f"{len(columns)}: define the column that decays on a board of its own"
         )
     elif columns[0].op != "sum":
         yield (

@@ -43,7 +43,7 @@ def instant_text(instant_ms: int | None) -> str:
 
 
 def _from_text(text: str, zone: Zone) -> int | None:
-    """Return the instant of a text, None if it is none."""
+    """Return the instant of a time as text, None if the text is not a time."""
     try:
         if len(text) == _DATE_LENGTH:
             return zone.date_start(date.fromisoformat(text))

@@ -81,14 +81,13 @@ class Batch(Struct, frozen=True):
     In event time each was accepted at one of `nows`, which never decrease and end with `now_ms`;
     every window accepts and refuses the same events at all of them.
 
-    `position` is the progress of an import after these events: a source and a text of its own.
-    `follows` is what must be stored for that source before, "" for nothing, None for anything; with
-    `behind` only the shards count that have that stored, and the others skip their events.
-    Whether events are late is judged as of `judged_ms`, or `now_ms` without it: the time at which
-    a stream took them.
-    `tag` is the random number of their log record, if the board keeps changes. `weights` are the
-    weights at the events' instants, as far as they have been computed. Without `labels` no event
-    has any.
+    `position` is the progress of an import after these events: the name of its source and a text.
+    `follows` is the text that must be stored for that source before, "" for none, None if any text
+    will do; with `behind`, the shards that have stored `follows` count their events, and the others
+    skip them. Whether events are late is judged as of `judged_ms`, the time at which a stream took
+    them, or `now_ms` without it. `tag` is the random number of their log record, if the board keeps
+    changes. `weights` are the weights at the events' instants, as far as they have been computed.
+    `labels` is None if no event has labels.
     """
 
     board: int
@@ -124,7 +123,7 @@ class Batch(Struct, frozen=True):
         return self.now_ms if self.nows is None else self.nows[i]
 
     def accepted_from(self, now_ms: int) -> "Batch":
-        """Return the batch with no event accepted before `now_ms`."""
+        """Return the batch with times of acceptance before `now_ms` replaced by `now_ms`."""
         if now_ms <= self.now_ms and (self.nows is None or now_ms <= self.nows[0]):
             return self
         nows = self.nows and array("q", [max(each, now_ms) for each in self.nows])
@@ -173,11 +172,11 @@ class Batch(Struct, frozen=True):
         """Return a batch with only the events at the positions `kept`; O(size)."""
         return next(self.taken([kept]))
 
-    def taken(self, shares: Iterable[Sequence[int]]) -> Iterator["Batch"]:
-        """Yield a batch for each of several shares, with the events at its positions, in any order;
-        O(size), and O(share) for each."""
+    def taken(self, positions: Iterable[Sequence[int]]) -> Iterator["Batch"]:
+        """Yield a batch for each of several lists of positions, with the events at these positions,
+        in any order; O(size), and O(positions) for each."""
         members, ids = self.member_list(), self.ids
-        for kept in shares:
+        for kept in positions:
             yield replace(
                 self,
                 size=len(kept),
@@ -255,7 +254,7 @@ class EventReader:
         self._named = [*rules.scopes, *[(label,) for label in rules.rank_by]]
         self._scopes = [[rules.labels.index(label) for label in labels] for labels in self._named]
         self._multipliers = [10**column.scale for column in rules.columns]
-        # The range of a sum limits its total, which only the fold has.
+        # The range of a sum limits its total, which only the fold knows.
         self._lows = [-LIMIT if c.adds_up else c.low for c in rules.columns]
         self._highs = [LIMIT if c.adds_up else c.high for c in rules.columns]
 
@@ -313,7 +312,8 @@ class EventReader:
                 raise
 
     def _name_column(self, place: int, part: object, error: LaurelsError) -> None:
-        """Raise an error with the same code that names the column, if it has a name."""
+        """Raise an error with the same code as `error` and the column's name in its message, if
+        there is such a column."""
         if place < len(self._columns):
             try:
                 to_units(part, self._columns[place])

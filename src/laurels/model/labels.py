@@ -34,7 +34,7 @@ LabelNames = tuple[str, ...]
 _QUOTED = re.compile(r"[%=,:{}@\x00-\x20\x7f]")
 
 Values = tuple[str | None, ...]
-"""A value for each of some label names, None where there is none."""
+"""Values of the labels of a tuple of names, in the same order; None for a missing one."""
 
 
 class Labels(Struct, frozen=True):
@@ -63,8 +63,8 @@ class Labels(Struct, frozen=True):
         }
 
     def scopes(self, place: RankingSpec) -> dict[int, str | None]:
-        """Return, for each combination that occurs, the scope in which its events count at a place;
-        None for no scope."""
+        """Return, for each combination that occurs, the scope in which its events count for a
+        ranking spec; None if they lack a label of it."""
         occurring = set(self.each)
         if place.by:
             at = self._at(place.by)
@@ -154,7 +154,8 @@ def _text(labels: Sequence[str], values: Sequence[str | None]) -> str | None:
 
 
 def scope_at(place: RankingSpec, labels: Mapping[str, str]) -> str | None:
-    """Return the scope of a place in which an event with these labels counts; None for none."""
+    """Return the scope in which an event with these labels counts for a ranking spec; None if it
+    lacks a label of it."""
     if place.by:
         return place.name if place.by in labels else None
     return _text(place.labels, [labels.get(label) for label in place.labels])

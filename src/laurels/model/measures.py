@@ -59,8 +59,8 @@ def units_of_measures(
     """Return the units of each column for an event that carries measures.
 
     A measure that the event lacks counts as 0. A column without measures takes the value under its
-    own name, a `sum` 0 without one. Raises InvalidValue on a board without measures or for an event
-    without any, UnknownMeasure, WrongColumns, and the errors of numbers.
+    own name, and counts as 0 without one if it is a `sum`. Raises InvalidValue on a board without
+    measures or for an event without any, UnknownMeasure, WrongColumns, and the errors of numbers.
     """
     known = {name for column in columns for name in _names(column)}
     if not any(column.measures for column in columns):

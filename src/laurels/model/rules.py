@@ -50,23 +50,23 @@ class RankingSpec(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name that such scopes share: `@room`, or the labels."""
+        """The text that these scopes have in common: `@room`, or the names of the labels."""
         return f"@{self.by}" if self.by else ",".join(self.labels)
 
 
 class Rules(Struct, frozen=True, dict=True):
     """How a board counts and ranks.
 
-    `tie` is 1 if the earlier of equal scores ranks higher, -1 if the later does, 0 if the member
-    id alone decides. `windows` are in the order of the definition, by name; the first is the
-    default of queries. `scopes` are tuples of label names, each in the order of
-    the names: an event is counted in every scope that it has all labels for; the values of the
-    labels in `rank_by` are ranked as well. With `ignores_labels` labels that none of these names
-    are left out rather than refused. `shards` is over how many an index server divides the members.
+    `tie` is 1 if the earlier of equal scores ranks higher, -1 if the later does, 0 if the member id
+    alone decides. `windows` are in the order of the definition, by name; the first is the default
+    of queries. `scopes` are tuples of label names, each in the order of the names: an event is
+    counted in every scope that it has all labels for; the values of the labels in `rank_by` are
+    ranked as well. With `ignores_labels` labels that none of these names are left out rather than
+    refused. `shards` is the number of shards into which an index server divides the members.
     Changes are kept for `changes_ms` (0: none are), at most `changes_max` of them. Only the first
-    `head` positions are listed (0: all). The end of a period waits for sources that lag for at most
-    `close_wait_ms`. Only events from `starts_ms` to just before `ends_ms` are counted. At `gone_ms`
-    the board is removed.
+    `head` positions are listed (0: all). The end of a period waits at most `close_wait_ms` for
+    sources that lag. Only events from `starts_ms` to just before `ends_ms` are counted. At
+    `gone_ms` the board is removed.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -132,7 +132,7 @@ class Rules(Struct, frozen=True, dict=True):
         return now_ms >= self.ends_ms
 
     def is_gone(self, now_ms: int) -> bool:
-        """Return whether the board is retained no longer."""
+        """Return whether the time for which the board is retained is over."""
         return self.gone_ms <= now_ms < MAX_MS
 
     @cached_property
@@ -195,7 +195,7 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def weighings(self) -> tuple[Weighing, ...]:
-        """The weights of events in the windows with decay, each once."""
+        """The distinct weighings of the windows with decay."""
         found = [window.weighing for window in self.windows.values()]
         return tuple(dict.fromkeys([weighing for weighing in found if weighing is not None]))
 

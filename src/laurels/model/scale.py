@@ -33,7 +33,8 @@ class Scale(Protocol):
     def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
         """Return how far one entry is ahead of another, column by column, from the words of both.
 
-        The gap is negative in a column in which it is behind, if an earlier column decided.
+        The gap is negative in a column in which the entry is behind, which is possible after a
+        column that decides.
         """
 
     def gaps(self, words: Sequence[Sequence[int]]) -> list[Score]:
@@ -123,8 +124,8 @@ def scale_of(rules: Rules, window: str, now_ms: int) -> Scale:
 
 
 def decayed_scale(rules: Rules, window: str, now_ms: int) -> DecayedScale | None:
-    """Return the scale of a window with decay, which stands still at the end of the board; None for
-    other windows."""
+    """Return the scale of a window with decay, None for other windows. After the end of the board
+    it is the scale at that end."""
     if (weighing := rules.weighing(window)) is None:
         return None
     column = rules.columns[0]

@@ -170,8 +170,8 @@ def units_of(words: Sequence[int], rules: Rules) -> tuple[int, ...]:
 
 
 def word_bounds(rules: Rules, steps: int = 1) -> tuple[list[int], list[int]]:
-    """Return the least and the greatest word of each column, in one of `steps` steps of a
-    window."""
+    """Return the least and the greatest word of each column; of a sum, those of a total within one
+    of `steps` steps of a window."""
     pairs = [
         step_bounds(c.low, c.high, steps) if c.adds_up else (c.low, c.high) for c in rules.columns
     ]

@@ -12,7 +12,7 @@ from laurels.errors import BoardInvalid
 T = TypeVar("T")
 
 _DECIMAL = re.compile(r"Decimal\('([^']*)'\)")
-"""The representation of a decimal in Python; callers over HTTP wrote the part between the
+"""Matches a Decimal as Python represents it. Callers over HTTP wrote only the part between the
 quotes."""
 _KINDS = {
     "`int`": "an integer",
@@ -24,8 +24,8 @@ _KINDS = {
 """The names in messages for the JSON types that msgspec reports."""
 notation: ContextVar[Callable[[object], str]] = ContextVar("notation", default=repr)
 """How `safe_repr` and `quoted` write a value: as Python does, unless the context sets another
-notation, as the service sets that of JSON for all of its requests. It has effect where a message is
-made, so the tasks and threads of a service have to run in its context."""
+notation, as the service sets that of JSON for all of its requests. The context in which a message
+is made decides, so the tasks and threads of a service have to run in the service's context."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -102,9 +102,9 @@ def safe_repr(value: object, most: int = 60) -> str:
 
 
 def _beginning(value: object, most: int, left: list[int] | None = None) -> object:
-    """Return a part of a value that has the same first `most` characters in any notation: each item
-    has at least one. `left` counts down how many items the part may still get."""
-    # Not by inner functions: one that calls itself is a cycle for each call.
+    """Return a beginning of a value that has the same first `most` characters in any notation: each
+    item has at least one character. `left` counts down how many items may still be included."""
+    # No inner function: one that calls itself would create a reference cycle in each call.
     if left is None:
         left = [most]
     left[0] -= 1

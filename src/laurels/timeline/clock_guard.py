@@ -17,8 +17,8 @@ So within any `HOLD_MS` the time followed jumps by at most `max_step_ms`, in one
 larger jump is not followed until it has lasted, or an operator accepts it; until then, time
 continues from before the jump. Slewing moves the base along.
 
-A `Reference` has what a process needs to judge like the one before it, on the same boot of the same
-machine. After a reboot nothing is known, and the clock is trusted.
+A `Reference` has what the next process on the same boot of the same machine needs to judge the
+clock like the previous process. After a reboot there is none, and the clock is trusted.
 """
 
 import logging
@@ -112,7 +112,8 @@ class ClockGuard:
         self._leaping = False
 
     def _begin(self, offset_ms: int, boot_ms: int) -> None:
-        """Begin with the reference of the previous process, else with the current clock."""
+        """Begin with the reference of the previous process or, without one, with the current
+        clock."""
         self._begun = True
         reference = self._reference
         if reference is None or reference.since_ms > boot_ms:
@@ -209,4 +210,4 @@ class GuardedClock:
 
 
 _NEVER = -(1 << 62)
-"""A reading so far from every other one that the next one is always judged."""
+"""A value so far from every reading that the next reading is always judged."""

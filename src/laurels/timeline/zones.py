@@ -96,7 +96,8 @@ class Zone:
 
 
 def local_time(local_ms: int) -> datetime:
-    """Return the naive local time of so many milliseconds since local 1970."""
+    """Return the naive local time that is this many milliseconds after 1970-01-01 00:00 local
+    time."""
     return _EPOCH + timedelta(milliseconds=local_ms)
 
 

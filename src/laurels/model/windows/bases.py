@@ -94,8 +94,8 @@ class Endless(Unstepped, frozen=True, kw_only=True):
         return MAX_MS if self.ends_ms == MAX_MS else self.ends_ms + self.grace_ms
 
     def next_refusal(self, now_ms: int) -> tuple[int, int]:
-        """Return the end of the board, and the instant from which its events are refused; instants
-        after all others if there is none to come."""
+        """Return the end of the board, and the instant from which its events are refused; two
+        instants after all others if the board has no end, or that instant has passed."""
         refused_ms = self.ends_ms + self.grace_ms + 1
         if self.ends_ms == MAX_MS or now_ms >= refused_ms:
             return MAX_MS, MAX_MS

@@ -2,30 +2,31 @@
 
     all                                 every event, for ever
     day                                 a calendar window with the board's tz, keep and grace
-    month:keep=12,tz=Asia/Shanghai      with its own; the name is `month`
+    month:keep=12,tz=Asia/Shanghai      with its own keep and tz; the name is `month`
     today=day:grace=1h                  with a name of its own
     7d=rolling:7d/1h                    the last 7 days in steps of an hour
-    30d=rolling:30d/1d,refresh=1h       the same of 30 days, ranked anew every hour only
-    30d=rolling:30d/1d,refresh=day@04:00    and every day at four, local time
-    hot=decay:6h                        every event, half as much after every 6 hours
+    30d=rolling:30d/1d,refresh=1h       the last 30 days, ranked anew only once an hour
+    30d=rolling:30d/1d,refresh=day@04:00    the same, ranked anew every day at four, local time
+    hot=decay:6h                        every event; its value halves every 6 hours
 
     {"name": "today", "type": "day", "grace": "1h"}
     {"name": "7d", "type": "rolling", "span": "7d", "step": "1h"}
     {"name": "hot", "type": "decay", "half_life": "6h"}
 
-Both say the same and become a `WindowForm`, whose `text` is canonical. A form keeps apart what
-was said and what is left to the board, so a window that says its `keep` keeps it when the
-board's changes.
+Text and object are read as a `WindowForm`, whose `text` is the canonical text. A form distinguishes
+settings that were written from those left to the board: a window that was written with a `keep`
+retains it when the board's `keep` changes.
 
-A window without a name of its own goes by its text without the options: `week:keep=20` is the
-window `week`, `rolling:30d/1d,refresh=1h` is `rolling:30d/1d`. Boards of earlier versions named it
-by its whole text; it keeps that name, which is then written out: `week:keep=20=week:keep=20`. The
-stored form of a definition (`stored_text`, `stored_window`) is still theirs, with the short name
-written out instead, so that either version reads it as it is.
+A window without a name of its own is named by its text without the options: `week:keep=20` is the
+window `week`, `rolling:30d/1d,refresh=1h` is `rolling:30d/1d`. Earlier versions named it by its
+whole text. On boards of these versions it keeps that name, which is then written out:
+`week:keep=20=week:keep=20`. In the stored form of a definition (`stored_text`, `stored_window`) the
+default name is still the whole text, and the short name is written out, so that either version
+reads it correctly.
 
-Span and step stay in the unit they were written in: a day is one of the calendar, 24 hours are not,
-and `60m/1m` is called so. What comes behind them may follow a colon as well as a comma:
-`rolling:30d/1d:refresh=1h`.
+Span and step keep the unit in which they were written: a day is a day of the calendar, 24 hours are
+not, and the name of `rolling:60m/1m` has `60m`. The options after them may follow a colon instead
+of a comma: `rolling:30d/1d:refresh=1h`.
 """
 
 import re
@@ -82,7 +83,7 @@ class WindowDefaults(Struct, frozen=True):
 
 
 class WindowForm(Struct, frozen=True):
-    """A window as written; None stands for a setting that the board decides."""
+    """A window as written; a setting that is None is that of the board."""
 
     type: Type
     own_name: str | None = None
@@ -103,7 +104,7 @@ class WindowForm(Struct, frozen=True):
 
     @property
     def short_name(self) -> str:
-        """The name of a window of this form without a name of its own."""
+        """The name that a window of this form has without a name of its own."""
         measure = f"{self.span}/{self.step}" if self.span else self.half_life
         return f"{self.type}:{measure}" if measure else self.type
 

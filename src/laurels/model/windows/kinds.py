@@ -10,13 +10,14 @@ costs a comparison.
 All kinds have the same methods, so that no other code depends on the kind:
 
 - periods: `period_at`, `period` of a label, `kept_periods`, `counts_from`;
-- what is stored: `instance_of` a period and `period_of` an instance, which is a number of the
-  kind's own, the `oldest_counted` and the `oldest_stored` one, and for how long one `lives_ms`;
-- what is taken: `takes`, `taken_until`, `next_refusal`, with the `floor_ms` before which a board
-  that changed has nothing;
-- how it is counted: `steps` (in how many tallies, 0 where a period has one ranking), `interval_ms`
-  (how often its ranking is made, 0 where it is live), `weighing` (how much events weigh; None: each
-  in full), `holds_totals` (whether a score is the total of all events).
+- what is stored: `instance_of` is the number under which the kind stores a period, `period_of` the
+  period of such a number, `oldest_counted` and `oldest_stored` are the oldest such numbers, and
+  `lives_ms` is how long a period is stored;
+- which events are accepted: `takes`, `taken_until`, `next_refusal`; before `floor_ms` a board that
+  was changed has no data;
+- how they are counted: `steps` (in how many tallies; 0 if each period has one ranking),
+  `interval_ms` (how often its ranking is recomputed; 0 if it is live), `weighing` (the weights of
+  events; None if each counts in full), `holds_totals` (whether a score is the total of all events).
 """
 
 from .all import All

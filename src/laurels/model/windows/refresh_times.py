@@ -38,7 +38,7 @@ class Multiples(RefreshTimes):
 class LocalTimes(RefreshTimes):
     """Refresh times at a local time, every so many dates; repeated calls are fast.
 
-    The memory is one reference, replaced whole, so threads may share it.
+    The cached result is one reference, replaced as a whole, so threads may share it.
     """
 
     def __init__(self, where: Zone, days: int, minute: int) -> None:

@@ -131,7 +131,7 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
 class _Steps:
     """The steps of a rolling window, with the most recent result.
 
-    The memory is one reference, replaced whole, so threads may share it.
+    The cached result is one reference, replaced as a whole, so threads may share it.
     """
 
     def __init__(self, cut: Steps, called: str) -> None:

@@ -1,20 +1,20 @@
-"""Decay: scores that decay by half every half-life, kept so that time moves nothing. Pure.
+"""Decay: scores that halve every half-life, stored in a form that does not change with time. Pure.
 
 An event of a value v at an instant `at` is worth v * 2^-((now - at) / H) at `now`. All members
-decay alike, so what is kept is v * 2^((at - ANCHOR) / H), which never changes: the order of members
-changes only when somebody scores. (Forward decay: Cormode, Shkapenyuk, Srivastava, Xu 2009.) What
-is kept grows without end, so its exponent is an integer apart from the mantissa, and there is no
-landmark that would have to be moved.
+decay alike, so what is stored is v * 2^((at - ANCHOR) / H), which never changes: the order of
+members changes only when an event counts. (Forward decay: Cormode, Shkapenyuk, Srivastava, Xu
+2009.) The stored number grows without limit, so its exponent is a separate integer, and ANCHOR
+never has to be moved.
 
 With (q, r) = divmod(at - ANCHOR, H), in milliseconds, an event weighs 2^q * 2^(r / H); 2^(r / H) is
 rounded once to the nearest number of 53 bits, by integers alone. The value times the weight is
 rounded to 53 bits (nearest, to even), and so is every sum, in the order of the log. So a total is a
 function of the events in their order, and its bits are the same on every platform and index.
 
-Among others a total is two *words*, integers in the order of the totals they stand for
+In an entry a total is two *words*, integers that sort in the order of the totals
 (`engine.writing.decay`). It is divided by 2^((now - ANCHOR) / H) when it is shown, and rounded to
-PLACES more decimal places than the column has: what is shown is a fixed-point decimal again, so
-that gaps add up, and a score that is shown can be asked for.
+PLACES more decimal places than the column has: a shown score is a fixed-point decimal, so gaps add
+up, and queries can name a score that was shown.
 """
 
 from array import array
@@ -44,7 +44,7 @@ _PRECISION = 127
 _LN2 = 117932881612756647068972071382077242200
 """ln 2 times 2^127, rounded."""
 _GONE = 256
-"""A score that has halved so many times more than it has bits is shown as 0."""
+"""A score that has halved this many times more often than it has bits is shown as 0."""
 
 Words = tuple[int, int]
 
@@ -109,8 +109,8 @@ def _power(rest: int, whole: int) -> int:
 
 @cache
 def _powers() -> tuple["array[int]", list[int]]:
-    """2^(i / 256^(k + 1)), k from 0 to 3 and in each i from 0 to 255, times 2^127; and, as the
-    engine has them, the upper halves less 2^64."""
+    """Return 2^(i / 256^(k + 1)) for each k from 0 to 3 and, within each, i from 0 to 255: the
+    upper halves less 2^64, as the engine has them, and the numbers times 2^127."""
     guard = 64
     one = 1 << (_PRECISION + guard)
     roots, root = [], 2 * one
@@ -148,7 +148,8 @@ class Weighing(Struct, frozen=True, order=True):
         return restored(ats_ms, self.half_life_ms, mantissas)
 
     def decayed_at(self, scale: int, now_ms: int) -> "DecayedTotals":
-        """Return the display of totals, of a column with this scale, at an instant."""
+        """Return the converter from totals to the scores shown at an instant, for a column with
+        this scale."""
         return DecayedTotals(self.half_life_ms, scale, now_ms)
 
 
