@@ -11,10 +11,10 @@ total of two words, without bounds. In a deferred rolling window only the cell i
 the range, and the entry reported is that of the last refresh.
 
 **Prefetching.** Most of the cost of an event in a large ranking is waiting for memory: for the
-member's place, then its leaf, then the leaf that the entry will move to. So the loop prefetches
-each of them some events before it is needed. For the last one it drafts the event twice: once
-ahead, from the current entries, to find that leaf, and again when it is counted. If each event is
-of a different member, they are visited in an order that leads from neighbour to neighbour
+member's slot in the table, then its leaf, then the leaf that the entry will move to. So the loop
+prefetches each of them some events before it is needed. For the last one it drafts the event twice:
+once ahead, from the current entries, to find that leaf, and again when it is counted. If each event
+is of a different member, they are visited in an order that leads from neighbour to neighbour
 (`visiting.pyx`).
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
@@ -40,7 +40,7 @@ from .visiting cimport Visiting, begin_visiting, end_visiting
 from laurels.engine.writing.write cimport Write, clear_hint, read_entry, write_entry
 
 
-cdef struct Part:               # one window's part of an event
+cdef struct Part:               # what is read and written for an event in one window
     Write entry                 # in the ranking; in a rolling window in `live`, in a deferred
                                 # one in `prepared` if the build has visited the member
     Rolling *rolling            # NULL: the window does not roll
@@ -187,7 +187,7 @@ cdef bint draft_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept no
 
 cdef inline void draft_cell(const Job *job, const int64_t *values, int64_t stamp,
                             Part *part) noexcept nogil:
-    """Draft the cell that an event of best columns alone would make."""
+    """Draft the cell that this event alone would make, if columns are best."""
     memcpy(part.cell.new, values, job.rule.columns * sizeof(int64_t))
     part.cell.new[job.rule.columns] = job.rule.tie * stamp
 
@@ -280,7 +280,8 @@ cdef inline void prefetch_rolling(Rolling *rolling, Cells *cells, uint32_t membe
 
 
 cdef void prefetch_event(const Job *job, Py_ssize_t event, bint near) noexcept nogil:
-    """Prefetch the places of an event's entries, or with `near` their leaves."""
+    """Prefetch what leads to an event's entries, such as their members' slots in the table, or with
+    `near` their leaves."""
     cdef Rolling *rolling
     cdef Store *store
     cdef Tree *tree
@@ -303,8 +304,8 @@ cdef void prefetch_event(const Job *job, Py_ssize_t event, bint near) noexcept n
 
 cdef void hint_event(const Job *job, Py_ssize_t event, EventHints *hints,
                      Part *parts) noexcept nogil:
-    """Draft a later event from the current entries, to prefetch the leaves its entries will move
-    to."""
+    """Draft a later event from the current entries, and prefetch the leaves to which its entries
+    will move."""
     cdef Write *entry
     cdef int window
     clear_hints(job, hints)

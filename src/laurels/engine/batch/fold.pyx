@@ -309,8 +309,7 @@ cdef int set_traces(Job *job, object traces, object added) except -1:
 
 
 cdef int set_journal(Job *job, JournalType journal, list stores, list rollings) except -1:
-    """Let the job keep a journal, which keeps references to the objects that undoing it writes
-    to."""
+    """Give the job a journal, which holds references to the objects that undoing it writes to."""
     cdef RollingSet rolling
     job.undo_log = NULL
     if journal is None:

@@ -369,8 +369,8 @@ def gather(events: object, *, multipliers: object, lows: object, highs: object, 
                 labels = parsed[4]
             gathering.add_labels(group_number, labels, always)
         except error_type as error:
-            # Its frames refer to this batch, which refers to the error: a reference cycle per
-            # event.
+            # The error's traceback refers to this batch, which refers to the error: without this,
+            # each refused event would leave a reference cycle.
             error.__traceback__ = error.__context__ = error.__cause__ = None
             gathering.refuse(place, error)
             continue

@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""A job: a batch of events as columns, the windows of the board, and the events' targets there."""
+"""A job: a batch of events as columns, the windows of the board, and the events' targets in
+them."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from laurels.engine.tally.cells cimport Cells
@@ -44,7 +45,7 @@ cdef struct Job:
     int windows
     int all_window
     int watch
-    const uint32_t *ids[WINDOWS_MOST]   # the members to count for in a window
+    const uint32_t *ids[WINDOWS_MOST]   # the members of the events, for each window
     const int64_t *values[COLUMNS_MOST]
     const int64_t *stamps       # by event; NULL: `stamp` for all
     const int64_t *ats          # by event; NULL: `at` for all

@@ -147,8 +147,8 @@ cdef bint write_rows(Rolling *rolling, const Sums *sums) noexcept nogil:
 
 
 cdef bint continue_build(Rolling *rolling, int64_t limit) noexcept nogil:
-    """Prepare the members of about `limit` more cells; return False if out of memory, and then
-    another call does the same again."""
+    """Prepare the members of about `limit` more cells. Return False if out of memory; another call
+    then repeats the work."""
     cdef uint64_t total = count_cells(rolling)
     cdef uint64_t end = PLACES
     cdef Sums sums

@@ -90,7 +90,7 @@ cdef bint prepare(Rolling *rolling, uint32_t member, const int64_t *live, const 
 
 cdef void predict_prepared(Rolling *rolling, uint32_t member, const int64_t *live,
                            Hint *hint) noexcept nogil:
-    """Prefetch the leaf to which `prepare` will move a member's entry, as of now."""
+    """Prefetch the leaf to which `prepare` would move a member's entry now."""
     cdef int64_t row[WORDS_MOST]
     cdef Spot spot
     clear_hint(hint)

@@ -194,7 +194,8 @@ cdef const char *check_member(Rolling *rolling, const Count *count, uint32_t mem
 
 
 cdef const char *check_entries(Rolling *rolling, const Count *count, Tree *tree) noexcept nogil:
-    """Check every member of `live`, or that no member is only in `prepared` without a reason."""
+    """Check the entries of `live` in both rankings, or that the members only in `prepared` are
+    those that the pass will still remove."""
     cdef int64_t entry[WORDS_MOST]
     cdef const char *fault = NULL
     cdef Spot spot, other

@@ -112,7 +112,7 @@ cdef class RollingSet:
                          stepped=not self.rolling.deferred)
 
     cdef Tally at(self, int64_t number):
-        """Return the tally of a step, None without one."""
+        """Return the tally of a step, None if there is none."""
         cdef Cells *cells
         if not leaving_of(&self.rolling) - 1 <= number <= self.rolling.running:
             return None
@@ -205,7 +205,7 @@ cdef class RollingSet:
                 + self.prepared.nbytes)
 
     def tally(self, number: int) -> Tally | None:
-        """Return the tally of a step, None without one."""
+        """Return the tally of a step, None if there is none."""
         return self.at(number)
 
     def numbers(self) -> list[int]:
@@ -258,8 +258,8 @@ cdef class RollingSet:
     def rotate_step(self) -> None:
         """Go to the next step: the rankings swap roles, and a new pass begins. O(1).
 
-        Tallies that were left without cells may be given up. Raises RuntimeError unless all is
-        prepared, and of a deferred set.
+        Tallies without cells may be released. Raises RuntimeError if the next step is not prepared,
+        or the set is deferred.
         """
         if self.rolling.deferred:
             raise RuntimeError("a deferred set moves on by `jump_to`")
@@ -409,7 +409,8 @@ cdef class RollingSet:
 
     def prepare(self) -> None:
         """Derive `prepared` again, after the tallies were restored by `load` and `live` by its own
-        `put`, so that neither it nor the place of the pass need be stored. O(n / 100)."""
+        `put`. So neither `prepared` nor the place that the pass has reached needs to be stored. O(n
+        / 100)."""
         cdef bint done
         if self.rolling.deferred:
             return

@@ -508,8 +508,8 @@ def set_flags(bytearray flags not None, object ids) -> None:
 
 
 def renumber(object ids, object numbers) -> array.array:
-    """Return the number (u32) at the index of each id (u32). Raises IndexError for an id beyond the
-    last number."""
+    """Return the item of `numbers` (u32) at the index of each id (u32). Raises IndexError for an id
+    beyond the last number."""
     cdef BufferViews buffers
     cdef Py_ssize_t i, count, most
     cdef array.array found

@@ -3,13 +3,13 @@
 
 **Structure.** Extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979) with packed leaves
 (`leaf.pyx`) for buckets. A member's *place* is its id times the golden ratio, modulo 2**32: ids are
-given in sequence, so the places of all members are spread evenly and no two are the same; even of
-members who were chosen to crowd in one stretch the directory takes less than a byte for each member
-of the roster. The directory's 2**depth pointers are indexed by the top bits of the place; a bucket
-of depth d holds the cells whose places agree in their top d bits, and 2**(depth - d) neighbouring
-pointers lead to it. A full bucket splits in two, and the directory doubles when the bucket was as
-deep as the directory; a bucket of few cells is joined with its buddy. While all cells fit into one
-bucket there is no directory.
+given in sequence, so the places of all members are spread evenly and no two are the same; even if
+members were chosen so that their places are close together, the directory takes less than a byte
+for each member of the roster. The directory's 2**depth pointers are indexed by the top bits of the
+place; a bucket of depth d holds the cells whose places agree in their top d bits, and 2**(depth -
+d) neighbouring pointers lead to it. A full bucket splits in two, and the directory doubles when the
+bucket was as deep as the directory; a bucket of few cells is joined with its buddy. While all cells
+fit into one bucket there is no directory.
 
 **Hash order.** The directory has the places in ascending order, and buckets only ever split and
 join within it. So a scan that continues from the place it has reached returns every cell that stays
@@ -312,7 +312,7 @@ cdef int next_bucket(const Cells *cells, uint64_t *place, Spot *spots) noexcept 
     """Find the cells of the bucket at a place, from that place on, at most BUCKET_MOST; return
     their number.
 
-    The place is set to that after the bucket.
+    `place` becomes the first place after the bucket.
     """
     cdef Leaf *leaf = cells.directory[place[0] >> cells.shift]
     cdef int count = 0
@@ -328,7 +328,7 @@ cdef int next_bucket(const Cells *cells, uint64_t *place, Spot *spots) noexcept 
 
 
 cdef void drain_to(Cells *cells, uint64_t place, uint64_t end) noexcept nogil:
-    """Free the buckets from a place to an end; a bucket begins at each of the two."""
+    """Free the buckets from a place to an end, both of which are the first place of a bucket."""
     cdef uint64_t after
     cdef uint64_t slot
     cdef Leaf *leaf

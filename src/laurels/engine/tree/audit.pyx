@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""The check of a tree: every invariant in its essay (`tree.pxd`), in one pass over all pages."""
+"""The check of a tree: every invariant that `tree.pxd` lists, in one pass over all pages."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 

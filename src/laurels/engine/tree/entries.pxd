@@ -20,7 +20,7 @@ cdef enum:                      # how far ahead a batch prefetches, in entries
     NEXT = 8                    # to predict writes
     LINES = 12                  # how many cache lines of a leaf to prefetch
 
-cdef struct Hint:               # the expected places of a write
+cdef struct Hint:               # the leaves and positions that a write will probably use
     uint32_t epoch              # the epoch of the tree at that time
     uint32_t source             # the leaf the entry is in, by number; NONE: none, or not known
     int at                      # its position there
@@ -34,7 +34,7 @@ cdef inline void prefetch_leaf(const Leaf *leaf) noexcept nogil:
         prefetch(<char *>leaf + 64 * line)
 
 cdef inline void prefetch_place(Tree *tree, uint32_t member) noexcept nogil:
-    """Prefetch a member's place in the table, well before its entry is used."""
+    """Prefetch a member's slot in the table, well before its entry is used."""
     if tree.height:
         table_prefetch(&tree.places, member)
 

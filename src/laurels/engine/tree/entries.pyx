@@ -2,11 +2,11 @@
 """Entries of a tree: find them by member, insert, change and remove them.
 
 An entry whose new key stays within its leaf's edges moves inside the leaf; otherwise it is removed
-and inserted where it belongs. A new place is found from the root, or by a hint: the loop over a
-batch *predicts* each write a few events ahead: it finds the two leaves it will use and prefetches
-them. By the time of the write the tree may have changed, so a hint is always
-verified: a key that sorts between two entries of one leaf belongs there, and an entry is where its
-member's id is.
+and inserted where it belongs. The position of a new key is found from the root, or by a hint. The
+loop over a batch *predicts* each write a few events ahead: it finds the two leaves that the write
+will use, and prefetches them. By the time of the write the tree may have changed, so a hint is
+always verified: a key that sorts between two entries of one leaf belongs there, and an entry is
+where its member's id is.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -55,7 +55,7 @@ cdef inline void add_above(Page *page, int entries) noexcept nogil:
 
 
 cdef inline void unmap_member(Tree *tree, uint32_t member) noexcept nogil:
-    """Remove a member's place from the table, if it has one."""
+    """Remove a member from the table, if it is there."""
     if tree.height and table_get(&tree.places, member) != NONE:
         table_drop(&tree.places, member)
 
@@ -131,7 +131,7 @@ cdef bint insert(Tree *tree, uint32_t member, const int64_t *entry,
 
 
 cdef void remove_entry(Tree *tree, const Spot *spot) noexcept nogil:
-    """Remove an entry, but not its place from the table."""
+    """Remove an entry, but leave its member in the table."""
     cdef uint64_t old_bytes = leaf_bytes(spot.leaf, tree.words)
     cdef Leaf *leaf
     leaf = leaf_remove(spot.leaf, tree.words, spot.at)

@@ -445,8 +445,8 @@ cdef class RankedSet:
         """Return the number of entries before a key, with `right` before or at it. O(log n).
 
         The key is one or more of the first ordering words, or all of them and the bytes of a
-        member, which need not be in the roster; a shorter key is at every entry that begins with
-        it.
+        member, which need not be in the roster; a shorter key is equal to every entry that begins
+        with it.
         """
         cdef int64_t entry[WORDS_MOST]
         cdef Key key
