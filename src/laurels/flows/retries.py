@@ -62,6 +62,6 @@ class FlowRetryPolicy:
 
 
 def may_pass(error: LaurelsError) -> bool:
-    """Return whether the same call may succeed later. A request body that did not arrive in time
-    counts: the process may have been paused while it sent it."""
+    """Return whether the same call may succeed later. This includes a request body that did not
+    arrive in time, since this process may have been paused while sending it."""
     return error.retryable or isinstance(error, BodyTimedOut)

@@ -11,8 +11,8 @@ _LIKE_URL = re.compile(
 
 
 def ensure_path(text: str, error: type[LaurelsError]) -> None:
-    """Raise `error`, without the text, if a path of a file is a mistyped URL: that may have a
-    password, which messages about the file would show."""
+    """Raise `error`, without the text, if the path of a file is a mistyped URL, which may contain a
+    password: messages about the file would show it."""
     if _LIKE_URL.match(text):
         raise error("expected a file, or a URL with :// after its scheme")
 

@@ -96,7 +96,7 @@ def _compared(source: _Contents, target: _Contents) -> CopyCheck:
         positions=len(source.origin.positions),
         differences=differences,
         not_compared=[
-            f"the list that the window {window} shows: only one side has been refreshed since"
+            f"the list that the window {window} shows: only one side was refreshed after the copy"
             for window in sorted(changed)
         ],
     )

@@ -57,7 +57,7 @@ class LedgerContents:
         self._clock = clock
         self._boards: dict[str, _Board] = {}
         self.figures: dict[str, LedgerFigures] = {}
-        """By board, what was read of it when its pieces were last read."""
+        """The figures of each board, by name, from the last time its pieces were read."""
 
     def boards(self) -> list[str]:
         """Return the names of the boards, sorted."""
@@ -151,7 +151,7 @@ def windows_without_entries(rules: Rules) -> tuple[str, ...]:
 
 
 class _Board(Struct, frozen=True):
-    """A board of the ledger, as of the first time it was read."""
+    """A board of the ledger as it was when it was first read."""
 
     ledger: LedgerBoard
     rules: Rules
@@ -203,8 +203,8 @@ class _Rankings:
         self._bounds = word_bounds(rules)
 
     def rows(self, entries: LedgerEntries) -> RankingRows | None:
-        """Return entries as rows; None where the labels of their scope are not kept. Raises
-        InvalidEntry, and the errors of windows, periods and labels."""
+        """Return entries as rows; None if the ledger does not have the labels of their scope.
+        Raises InvalidEntry, and the errors of windows, periods and labels."""
         name, period_label, scope_text = entries.name
         rules = self._rules
         window = rules.windows.get(name)

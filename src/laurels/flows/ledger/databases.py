@@ -25,7 +25,7 @@ def dialect_of(url: str) -> tuple[Dialect, str]:
         parts = urlsplit(url)
     except ValueError:  # its text may have the password
         raise InvalidTarget(
-            "expected a host, or host:port; an IPv6 address stands in brackets"
+            "expected a host, or host:port; write an IPv6 address in brackets"
         ) from None
     options = dict(parse_qsl(parts.query))
     prefix = options.pop("prefix", "laurels_")

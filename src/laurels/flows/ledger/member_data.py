@@ -28,7 +28,7 @@ PAGE = 10_000
 
 
 class DataDifference(Struct, frozen=True):
-    """A member whose data, as JSON, differs; None where it has none."""
+    """A member whose data, as JSON, differs; None on a side that has no data."""
 
     member: str
     ledger: str | None
@@ -143,7 +143,7 @@ class DataReconciling:
         except (LaurelsError, msgspec.DecodeError) as error:
             if isinstance(error, LaurelsError) and error.status not in (400, 413):
                 raise
-            return True  # no member could carry it, and it stays a difference
+            return True  # no member can have this data: the difference stays
         self.mended.add(member)
         return True
 

@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 SILENT_SECONDS = ANSWER_SECONDS + 10.0
 """The time without any byte after which a server counts as down. It is longer than the timeout of
-statements, which a server that is alive keeps by itself."""
+statements, which a running server enforces by itself."""
 CHECK_SECONDS = 0.1
-"""How often the driver looks after a connection on which nothing happens."""
+"""The time between two checks of a connection on which nothing happens."""
 
 
 def _is_port(text: str) -> bool:
@@ -63,8 +63,8 @@ class PostgreSQL:
             return connection
 
     def _connection_class(self) -> Any:
-        """Return a class of connections that give up a server that has stopped: the driver would
-        wait for it without end."""
+        """Return a class of connections that raise an error if the server has stopped answering,
+        where the driver would wait without end."""
         driver = self._driver
 
         def wait(
@@ -81,8 +81,9 @@ class PostgreSQL:
     def upsert(
         self, connection: Any, table: str, types: dict[str, str], key: int, rows: list[Row]
     ) -> None:
-        """Most columns have one value in all rows (the board, its window, columns that it does not
-        have): those are sent once, which is half as fast again as sending all as arrays."""
+        """Upsert rows. Most columns have one value in all rows (the board, its window, columns that
+        the board does not have): these are sent once, which is 1.5 times as fast as sending all as
+        arrays."""
         names = list(types)
         chosen: list[str] = []
         arrays: list[tuple[str, list[str | None]]] = []
@@ -127,9 +128,9 @@ class PostgreSQL:
     def entries(
         self, connection: Any, table: str, board: str, scales: Sequence[int], size: int
     ) -> Iterator[list[LedgerEntries]]:
-        """The database concatenates the members and the numbers of a ranking, so that this process
-        gets whole columns rather than a tuple for each row. A page is a range of members, in the
-        order of the key."""
+        """Yield entries in columns. The database concatenates the members and the numbers of a
+        ranking, so that this process gets whole columns rather than a tuple for each row. A page is
+        a range of members, in the order of the key."""
         whole = _columns_of(table, scales)
         after, beyond = "", ">="
         while True:
@@ -161,7 +162,7 @@ class PostgreSQL:
         passing = (
             driver.OperationalError,
             driver.InterfaceError,
-            # A server that another one takes over from, and one that ends idle sessions.
+            # After a failover, and from a server that ends idle sessions.
             driver.errors.ReadOnlySqlTransaction,
             driver.errors.IdleInTransactionSessionTimeout,
         )
@@ -171,8 +172,9 @@ class PostgreSQL:
 def _until_silent(
     steps: Generator[Any, Any, T], driver: Any, *, checks: int
 ) -> Generator[Any, Any, T]:
-    """Carry out the steps of a call. At each check the driver sends what the connection is ready
-    for, 0 for nothing. Raises OperationalError after so many checks in a row without anything."""
+    """Run the generator of a call of the driver. At each check it receives what the connection is
+    ready for, 0 for nothing. Raises OperationalError after `checks` checks in a row without
+    anything."""
     idle = 0
     try:
         awaited = next(steps)

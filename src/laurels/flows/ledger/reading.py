@@ -22,8 +22,8 @@ PAGE = 10_000
 
 
 class LedgerBoard(Struct, frozen=True):
-    """A board of a ledger: its definition, and where its sink stood. `newest_ms` is the latest time
-    of any entry."""
+    """A board of a ledger: its definition, and the position of its sink. `newest_ms` is the latest
+    time of any entry."""
 
     definition: Board
     sink: str
@@ -54,7 +54,8 @@ class EntryReader:
         return StoredEntry(restored(row[0]), score, row[-2], row[-1])
 
     def labels(self, scope: str) -> dict[str, str] | None:
-        """Return the labels of a scope; None if it is cut short and they are not kept."""
+        """Return the labels of a scope; None if its text is shortened and the ledger does not have
+        the labels."""
         if scope not in self._labels:
             if len(self._labels) > 100_000:
                 self._labels = {"": {}}

@@ -79,7 +79,7 @@ def _make(
     try:
         write_copy(contents, target, name, lambda _doing, rows: progress(name, rows))
     except NameTaken as error:
-        raise RebuildTaken(f"there is another board {name!r}, or half of one") from error
+        raise RebuildTaken(f"there is another board {name!r}, or an unfinished one") from error
     figures = contents.figures[name]
     return RebuiltBoard(
         name,

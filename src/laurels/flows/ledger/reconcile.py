@@ -31,7 +31,8 @@ LISTED = 20
 
 
 class EntryDifference(Struct, frozen=True):
-    """An entry in which the two sides differ; `ledger` or `store` is None without one."""
+    """An entry in which the two sides differ; `ledger` or `store` is None if that side has no
+    entry."""
 
     member: str
     window: str
@@ -156,5 +157,5 @@ def sentence(result: Reconciled) -> str:
     if result.differing:
         parts.append(f"{result.mended:,} mended")
     if result.waiting:
-        parts.append(f"{result.waiting:,} could not be judged: the sink has not written them yet")
+        parts.append(f"{result.waiting:,} could not be checked: the sink has not written them yet")
     return "; ".join(parts)

@@ -37,7 +37,7 @@ class ScoreRow(Struct, frozen=True):
 class Flush(Struct):
     """The writes for one page of changes, in this order: members removed, entries (None: one that
     is gone), data, positions of sources; then the entries of older generations are removed, if the
-    page has the mark at the end of all current entries."""
+    page has the change that ends the initial load."""
 
     removed: dict[str, None] = msgspec.field(default_factory=dict)
     entries: dict[str, dict[RankingName, ScoreRow | None]] = msgspec.field(default_factory=dict)

@@ -17,7 +17,7 @@ from .rounds import Sleep, changed_since, in_rounds
 
 
 class PositionDifference(Struct, frozen=True):
-    """A source whose position differs; None where there is none."""
+    """A source whose position differs; None on a side that has no position."""
 
     source: str
     ledger: str | None

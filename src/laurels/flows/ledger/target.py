@@ -69,8 +69,8 @@ class LedgerTarget:
         try:
             await self._in_thread(lambda: self._deliver(page, known))
         except BaseException:
-            # The transaction may have come to nothing, with the definition and the deleted periods
-            # that `known` takes for written.
+            # The transaction may have been rolled back. Then `known` is wrong about the definition
+            # and the deleted periods.
             self._boards.pop(page.board, None)
             raise
 
@@ -250,7 +250,7 @@ class LedgerTarget:
             )
 
     def _retire(self, board: str, known: "_KnownBoard") -> None:
-        """Delete the periods that the board no longer keeps, once for each that ends."""
+        """Delete the periods that the board no longer keeps; once each time a period ends."""
         for window, oldest_ms in known.oldest().items():
             if known.retired.get(window) == oldest_ms:
                 continue
@@ -276,7 +276,8 @@ class _KnownBoard:
         self.is_written = False
         self.retired: dict[str, int] = {}
         self.latest_ms = MIN_MS
-        """The board's own time as far as its changes show it; it may be event time."""
+        """The board's own time, as far as it is known from its changes; in event time it differs
+        from the clock."""
         self._rules: Rules = definition.rules()
         self._starts: dict[tuple[str, str], int] = {}
 
@@ -288,7 +289,7 @@ class _KnownBoard:
                 self._starts.clear()
             kind = self._rules.windows.get(window)
             if kind is None:
-                raise UnknownBoard(f"the board {self.definition.name!r} was made anew")
+                raise UnknownBoard(f"the board {self.definition.name!r} was created again")
             start_ms = kind.period(period).start_ms
             self._starts[window, period] = start_ms
         return start_ms

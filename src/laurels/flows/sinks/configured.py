@@ -71,7 +71,7 @@ class BackgroundSinks:
             except Exception as error:  # must not end other sinks or the service
                 self._report(name, str(error) if isinstance(error, LaurelsError) else repr(error))
                 if not figures.delivered:
-                    figures.wait = ended_by  # every attempt failed since then
+                    figures.wait = ended_by  # nothing was sent since that failure
                 figures.fail(error, self._now_ms(), AGAIN_SECONDS)
             await self._sleep(AGAIN_SECONDS)
 

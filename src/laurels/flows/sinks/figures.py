@@ -58,7 +58,7 @@ class BoardFigures(SinkAttempts):
     """Whether changes were removed that the sink had not sent, so that it cannot continue."""
 
     def lag_seconds(self, now_ms: int) -> float:
-        """Return the age of the oldest change that waits, 0 without one."""
+        """Return the age of the oldest change that waits, 0 if none waits."""
         if self.waiting_since_ms is None:
             return 0.0
         return max(0, now_ms - self.waiting_since_ms) / 1_000
@@ -104,12 +104,14 @@ class SinkFigures(SinkAttempts):
 
     @property
     def reason(self) -> SinkWait | None:
-        """Why the sink or one of its boards sends nothing; the reason that holds longest."""
+        """Why the sink or one of its boards sends nothing; the oldest reason, if there are
+        several."""
         found = [self.wait, *(board.wait for board in self.boards.values())]
         return min((each for each in found if each), key=lambda wait: wait.since_ms, default=None)
 
     def failing_seconds(self, now_ms: int) -> float:
-        """Return for how long every attempt of the sink, or on one of its boards, has failed."""
+        """Return for how long all attempts of the sink, or those on one of its boards, have
+        failed."""
         return 0.0 if self.reason is None else max(0, now_ms - self.reason.since_ms) / 1_000
 
     def report(self, name: str, now_ms: int) -> SinkReport:

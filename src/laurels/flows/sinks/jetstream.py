@@ -100,7 +100,7 @@ class JetStreamTarget:
         """Do nothing: the position is in the store."""
 
     async def close(self) -> None:
-        """Disconnect. A server that takes no more bytes is not waited for without end."""
+        """Disconnect, without waiting for ever for a server that accepts no more bytes."""
         client, self._client = self._client, None
         if client is not None:
             with suppress(TimeoutError):
@@ -119,7 +119,7 @@ class JetStreamTarget:
             self._client = await nats.connect(
                 self._server,
                 allow_reconnect=False,
-                max_reconnect_attempts=1,  # else two minutes pass before an error
+                max_reconnect_attempts=1,  # otherwise an error takes two minutes
                 reconnect_time_wait=0,
                 connect_timeout=CONNECT_SECONDS,
                 error_cb=_ignore,

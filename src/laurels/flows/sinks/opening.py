@@ -89,7 +89,7 @@ def _check_place(url: str, scheme: str) -> None:
             _ = parts.port
     except ValueError:
         raise InvalidTarget(
-            f"expected a host, or host:port, behind {scheme}://; an IPv6 address stands in brackets"
+            f"expected a host, or host:port, after {scheme}://; write an IPv6 address in brackets"
         ) from None
 
 
@@ -99,6 +99,6 @@ def _redis_stream(url: str, sink: str, mapping: FieldMapping) -> SinkTarget:
     options = dict(parse_qsl(query))
     most = options.pop("maxlen", "0")
     if options or not most.isdecimal():
-        raise InvalidTarget("expected redis://HOST:PORT/DATABASE/KEY, perhaps with ?maxlen=N")
+        raise InvalidTarget("expected redis://HOST:PORT/DATABASE/KEY, optionally with ?maxlen=N")
     server, key = split_stream_url(url, InvalidTarget)
     return RedisStreamTarget(redis_address(server), key, sink, mapping, int(most))

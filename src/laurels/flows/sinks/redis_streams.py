@@ -20,8 +20,8 @@ from .target import SinkPage
 
 LIMIT = 1_000
 _SOURCE = """
--- KEYS[1]: the hash of positions. ARGV[1]: a field of it, what it has now and is to have, the key
--- of the stream, how long the stream may be (0: any length), and the documents to be added.
+-- KEYS[1]: the hash of positions. ARGV[1]: a field of it, its expected and its new value, the key
+-- of the stream, the maximum length of the stream (0: none), and the documents to add.
 local field, before, after, stream, most, documents = unpack(cmsgpack.unpack(ARGV[1]))
 local stored = redis.call('HGET', KEYS[1], field) or ''
 if stored == after then return 1 end

@@ -45,7 +45,7 @@ REPORT_SECONDS = 10.0
 """The time between two reports to the store by a sink whose target keeps its position."""
 
 MEASURED_AT_ONCE = 100
-"""The number of boards whose waiting changes are counted in one second, of those that are being
+"""The number of boards for which waiting changes are counted in one second while a page is being
 delivered."""
 
 
@@ -118,7 +118,8 @@ class SinkRunner:
         """Readers with a page that is not yet delivered."""
         self._retentions: dict[str, Retention] = {}
         self._unmeasured: dict[str, None] = {}
-        """Boards with new changes whose readers may be delivering earlier ones."""
+        """Boards with new changes that were noticed while a page may be in delivery, so that they
+        are not counted yet."""
         self._measured_ago = 0.0
         self.figures = SinkFigures({})
         self.failed: dict[str, LaurelsError] = {}
@@ -210,8 +211,8 @@ class SinkRunner:
                 reader.news.set()
 
     async def _measure(self, seconds: float) -> None:
-        """Count what waits on boards with new changes whose pages are still being delivered, once a
-        second; `seconds` have passed since the last call."""
+        """Count the waiting changes of boards that have new changes while a page is being
+        delivered, once a second; `seconds` have passed since the last call."""
         self._measured_ago += seconds
         if self._measured_ago < MOST_POLL_SECONDS:
             return
@@ -300,7 +301,8 @@ class _BoardReader:
         """The page that is not yet delivered."""
         self._is_warned = False
         self._ahead: tuple[str, asyncio.Task[ChangePage]] | None = None
-        """The page behind a cursor, read while the one before it is delivered."""
+        """A cursor and the task that reads the page after it, while the previous page is
+        delivered."""
 
     async def run(self) -> None:
         """Send changes until cancelled, or to the end if the sink ends there."""
@@ -358,7 +360,7 @@ class _BoardReader:
             return None
 
     async def _page(self, after: str | None, *, initial: bool = False) -> ChangePage:
-        self.news.clear()  # before the page is read, so that changes behind it are noticed
+        self.news.clear()  # before the page is read, so that later changes are noticed
         return await self._sink._boards.changes(
             self.board, after=after, limit=self._target.limit, initial=initial
         )
@@ -390,8 +392,8 @@ class _BoardReader:
             figures.waiting_since_ms = None
 
     def warn(self) -> None:
-        """Report that the board will soon remove changes that the sink has not sent; once, until
-        that is over."""
+        """Report that the board will soon remove changes that the sink has not sent. It is reported
+        once, and again only after the danger was over."""
         known = self._sink._retentions.get(self.board)
         self._figures.retention = known or self._figures.retention
         used = self._figures.used(self._sink._now_ms())
@@ -404,8 +406,8 @@ class _BoardReader:
         self._is_warned = used >= WARNED_AT
 
     async def measure(self) -> None:
-        """Count the changes that wait, if a page is being delivered: others have been counted since
-        it was read."""
+        """Count the waiting changes again if a page is being delivered, since more events may have
+        been counted since it was read."""
         page = self._delivering
         if page is None or is_initial(page.after):
             return
@@ -461,7 +463,9 @@ class _BoardReader:
                     await self._store(current, stored)
             except LaurelsError as error:
                 self._reported = None
-                self._sink._report(f"{self.board}: the position was not noted: {error}")
+                self._sink._report(
+                    f"{self.board}: the position was not reported to the store: {error}"
+                )
         if self._reported != self._stored:
             self._sink._unreported.add(self)
 

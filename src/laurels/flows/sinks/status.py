@@ -30,10 +30,10 @@ class SinkBoardStatus(Struct, frozen=True):
     `state` is `new` (not begun), `initial` (sending all current entries), `waiting` (some changes
     are not sent yet), `done`, or `lost` (the changes after its position are no longer kept).
     `lag_changes` is the exact number of changes that are not sent, without the positions of sinks;
-    `lag_seconds` is the age of the oldest of them. `used` is the share of what the board keeps that
-    they take: at 1 the board removes changes that were not sent. `code` is `sink_behind` if it has
-    (`lost`). `wait` tells why changes are not sent, if that is known: only the process that runs
-    the sink knows it.
+    `lag_seconds` is the age of the oldest of them. `used` is the share of the board's retention
+    that they take: at 1 the board removes changes that were not sent. `code` is `sink_behind` if it
+    has removed some (`lost`). `wait` tells why changes are not sent, if that is known: only the
+    process that runs the sink knows it.
     """
 
     board: str

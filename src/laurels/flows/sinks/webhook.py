@@ -30,7 +30,7 @@ MOST_RETRY_AFTER = 300.0
 _LATER = frozenset({408, 425, 429})
 """Statuses of client errors after which the request is sent again."""
 _UNICAST = ipaddress.IPv6Network("2000::/3")
-"""The IPv6 addresses that hosts of the internet have."""
+"""The range of the public IPv6 addresses."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -154,8 +154,8 @@ class WebhookTarget:
         }
 
     async def _address(self) -> str:
-        """Return an address of the host. The request goes to this very address, so a name that
-        resolves to another one a moment later leads nowhere else."""
+        """Return an address of the host. The request goes to this very address, so it does not
+        matter if the name resolves to another address a moment later."""
         loop = asyncio.get_running_loop()
         try:
             found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
@@ -179,8 +179,8 @@ def _is_private(address: str) -> bool:
 
 
 def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Return the IPv4 address that a gateway or this machine calls for an IPv6 address: one that is
-    mapped, of 6to4 or of NAT64."""
+    """Return the IPv4 address to which this machine or a gateway translates an IPv6 address: one
+    that is mapped, of 6to4 or of NAT64."""
     if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour

@@ -14,7 +14,8 @@ from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MAX_MS
 
 NOTE_SECONDS = 10.0
-"""The time between two reports to a board of how far a stream without events for it was counted."""
+"""The time between two reports of a stream's progress to a board for which the stream has no
+events."""
 BOARDS_A_SECOND = 1_000
 """The number of boards reported to in a second; if there are more than fit in ten seconds, each is
 reported to less often."""

@@ -5,8 +5,8 @@ So a run that was paused and overtaken by another one counts nothing and moves n
 with a request that was in progress. If the store did not answer, its stored position decides
 whether the batch was counted: it was if and only if the position of the batch is stored.
 
-A board whose shards differ refuses that. Commits from the position of the shards furthest behind
-(`go_back`) count in these shards alone, however often they are sent.
+A board whose shards have different positions refuses such commits. Commits from the position of the
+shards furthest behind (`go_back`) count in these shards alone, however often they are sent.
 """
 
 from collections.abc import Sequence

@@ -17,8 +17,8 @@ class WithEvent(Protocol):
 
 
 class DedupeRoom:
-    """Compares the number of submitted ids with the room on a board, which it seldom has to
-    query."""
+    """Compares the number of submitted ids with the number that a board can still remember, which
+    it seldom has to query."""
 
     def __init__(self, lb: AsyncLeaderboards) -> None:
         self._lb = lb

@@ -7,7 +7,7 @@ of `=` is a part of the event: `board`, `member`, `value` (once for each column)
 name may have dots for nested objects; text in double quotes; or text with fields in braces. JSON
 values have the last form.
 
-`{field|pattern}` takes from a field the text at the one `*` of a pattern:
+`{field|pattern}` takes from a field the text that the one `*` of a pattern matches:
 `board={KeyPrefix|lb:*:all}`. For `at` the text after the bar is a unit: s, ms, us, ns.
 
 Numbers are never converted to floats: they stay ints, Decimals or text.
@@ -175,7 +175,7 @@ def fields_of(message: Message) -> Fields:
     found = decode_json(message.raw)
     if not isinstance(found, dict):
         raise InvalidEvent(f"expected a JSON object, got {safe_repr(found)}")
-    if message.subject is not None:  # a field of that name would pretend another subject
+    if message.subject is not None:  # such a field would be taken for the subject
         found[SUBJECT] = message.subject
     return found
 
@@ -291,7 +291,7 @@ def _field(text: str) -> Field:
 
 def _ensure_units(at: Expression | None) -> None:
     if at is not None and (len(at.pieces) > 1 or "*" in at.modifier):
-        raise InvalidTemplate("expected one field for at, with s, ms, us or ns behind its bar")
+        raise InvalidTemplate("expected one field for at, with s, ms, us or ns after its bar")
 
 
 def _piece(piece: str | Field, fields: Fields) -> object:

@@ -295,7 +295,7 @@ class NatsReader:
         except StreamMissing as error:
             raise SourceDiverged(f"there is no stream at {self.name} any more") from error
         if found.created != self._info.created or found.state.last_seq < after:
-            raise SourceDiverged(f"the stream at {self.name} was made anew while it was read")
+            raise SourceDiverged(f"the stream at {self.name} was created again while it was read")
         self._info = found
 
     async def _ensure_kept(self, after: int) -> None:

@@ -1,4 +1,4 @@
-"""What became of messages: counted in the figures of a run, and written to the rejects."""
+"""The outcomes of messages: counted in the figures of a run, and written to the rejects file."""
 
 from collections.abc import Sequence
 

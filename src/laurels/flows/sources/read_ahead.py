@@ -25,7 +25,7 @@ class ReadAhead:
         if ahead is not None and ahead[0] == after:
             if messages := await ahead[1]:
                 return messages
-            # New messages may have arrived since, so only a call of now can tell that none is
+            # New messages may have arrived since then, so only a new call can tell that none is
             # pending.
         elif ahead is not None:
             await _cancelled(ahead[1])

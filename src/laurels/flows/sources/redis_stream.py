@@ -50,8 +50,8 @@ class StreamFigures(msgspec.Struct, frozen=True):
 
 
 class EntryCounts:
-    """The number of entries in a stream up to some positions: single positions, and those of
-    messages that were read after `before` entries, with those of the batch before them."""
+    """The number of entries in a stream up to certain positions: some single ones, and those of the
+    messages of the last two batches. `before` is the number of entries before `messages`."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class RedisStreamReader:
         if figures is None and self._figures is not None:
             raise SourceDiverged(f"there is no stream at {self.name} any more")
         if figures is not None and (figures.newest < after or figures.added < before.added):
-            raise SourceDiverged(f"the stream at {self.name} was made anew while it was read")
+            raise SourceDiverged(f"the stream at {self.name} was created again while it was read")
         if figures is not None and figures.newest == after and figures.added:
             counted = self._counts.up_to(after)
             if counted is not None and figures.added > counted:

@@ -73,7 +73,7 @@ class JsonRejects:
 def reject(
     source: str, stream: str, message: Message, board: str | None, code: str, why: str
 ) -> RejectedMessage:
-    """Return the line for a message, of a long one with its first MiB."""
+    """Return the line for a message; of a long message it has the first MiB."""
     text = message.raw[:MESSAGE_LIMIT].decode(errors="backslashreplace")
     return RejectedMessage(source, stream, str(message.position), board, code, why, text)
 

@@ -30,8 +30,9 @@ class RowReader:
         positions: Mapping[str, StreamPosition],
         outcomes: MessageOutcomes,
     ) -> dict[str, list[Row]]:
-        """Return the events of messages by their boards, of each board those after its position;
-        reject and skip the others."""
+        """Return the events of messages, grouped by board. Messages that cannot be read are
+        rejected; those at or before the position of their board, or for boards that the source does
+        not feed, are only counted."""
         rows: dict[str, list[Row]] = {}
         afters: dict[str, StreamPosition | None] = {}
         now_ms = self._now_ms()
@@ -72,7 +73,7 @@ class RowReader:
     def rows_of(
         self, board: str, messages: Sequence[Message], positions: Mapping[str, StreamPosition]
     ) -> list[Row]:
-        """Return the events of messages for one board after its position; the outcomes of others
-        have been counted before."""
+        """Return the events of the messages for one board that come after its position. The
+        outcomes of all other messages were counted before."""
         uncounted = MessageOutcomes(self._settings.name, Figures(), NoRejects())
         return self.divided(messages, positions, uncounted).get(board, [])

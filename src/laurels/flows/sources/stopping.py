@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Stopped(Exception):  # noqa: N818 (no error)
-    """The run was asked to end."""
+    """The run has to end, since that was requested."""
 
 
 class StopSignal:
