@@ -25,9 +25,10 @@ from .requests import Listing
 from .scope_scan import SCOPES
 
 BOUNDARY_WORK = 50
-"""The cost of advancing a board over a boundary, in members of a pass."""
+"""The cost of advancing a board over a boundary, counted like a number of members that a pass
+visits."""
 SCOPE_WORK = 10
-"""The cost of advancing a scope, in members of a pass."""
+"""The cost of advancing a scope, counted like a number of members that a pass visits."""
 _STALE = 1_000
 
 
@@ -245,7 +246,7 @@ class AdvancedBoards(Boards):
         return BOUNDARY_WORK if self.advance(state, limit) else limit
 
     def _opened(self, state: BoardState) -> None:
-        """Watch the refreshes and the next boundary of a board that was created earlier."""
+        """Schedule the refreshes and the next boundary of a board that was restored or copied."""
         self.refreshes.watch(state)
         heapq.heappush(self._due, (state.due_ms, state.number))
 

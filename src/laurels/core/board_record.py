@@ -39,7 +39,7 @@ class Head(Struct, frozen=True, array_like=True):
 
 
 HEAD = b"F"
-"""The section kind of a head."""
+"""The kind of the snapshot section that has the head."""
 
 _boards = msgspec.msgpack.Decoder(BoardRecord)
 _heads = msgspec.msgpack.Decoder(Head)

@@ -76,7 +76,8 @@ class BoardState(Struct):
         return self.refreshed.get(window.name, NEVER)
 
     def seen_ms(self, window: Window, now_ms: int, scope: str = ALL) -> int:
-        """Return the instant whose state a window shows at `now_ms`."""
+        """Return the time for which a window shows its ranking at `now_ms`: for a refreshed window
+        that of its last refresh, if there was one."""
         refreshed = self.as_refreshed(window, scope)
         if refreshed is None or refreshed.now_ms is None:
             return now_ms

@@ -1,4 +1,4 @@
-"""The progress by which the streams that feed a board have been counted, in stream time. Pure.
+"""How far the streams that feed a board have been counted, in the time of these streams. Pure.
 
 A source commits its position with its events. If the position is a JSON object with `passed_ms`,
 everything that the stream took before that time has been counted. Two rules follow:

@@ -210,9 +210,9 @@ class Board(Plain, Struct, frozen=True):
     def from_json(cls, written: bytes | str | Mapping[str, Any]) -> "Board":
         """Return the board defined by JSON, or by a mapping of the same form.
 
-        With a `format` it is read in the form of `to_json`: there, a window without a name in front
-        is named by its whole text, options included, as in earlier versions. Raise InvalidJson,
-        JsonTooDeep, FormatTooNew, or BoardInvalid with every fault.
+        With a `format` it is read in the form of `to_json`: in that form, a window that is written
+        without a name is named by its whole text, options included, as in earlier versions. Raise
+        InvalidJson, JsonTooDeep, FormatTooNew, or BoardInvalid with every fault.
         """
         fields = _fields_of(written)
         if "format" in fields and "windows" in fields:

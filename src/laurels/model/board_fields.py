@@ -33,9 +33,10 @@ UnnamedLabels = Literal["refuse", "ignore"]
 """What happens to labels of events that a board does not have."""
 TIES: dict[Tie, Literal[1, -1, 0]] = {"first": 1, "last": -1, "member": 0}
 _DURATIONS = {"tie_resolution": 1, "grace": 0, "close_wait": 0, "dedupe": MAX_DURATION_MS}
-"""The durations of a board, with a valid value in place of one that cannot be read."""
+"""The fields that are durations. The value stands in for one that is invalid while the other fields
+are checked."""
 _LEAST_DEDUPE_MS = 3_600_000
-"""The `dedupe` of a board that does not define it, unless a grace is longer."""
+"""The default of `dedupe`, unless a grace is longer."""
 
 
 def canonical_fields(arguments: Mapping[str, Any]) -> dict[str, object]:
@@ -136,7 +137,7 @@ def _errors_between_fields(
 
 
 def _retain_errors(fields: Mapping[str, object], longest_ms: int) -> Iterator[str]:
-    """Yield why a board cannot be retained for that long."""
+    """Yield why a board cannot have its setting `retain`."""
     retain = str(fields["retain"])
     if fields.get("ends") == "":
         yield f"retain counts from the end of the board: expected ends beside retain {retain}"

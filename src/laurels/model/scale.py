@@ -101,7 +101,8 @@ class DecayedScale(Struct, frozen=True):
         return [self.gap(better, worse) for better, worse in pairwise(totals)]
 
     def bound(self, score: object) -> int | None:
-        """Return a score in a query in units; None for None. Raise the error of an invalid one."""
+        """Return a score of a query in units; None for None. Raise the error of an invalid
+        score."""
         if score is None:
             return None
         if isinstance(score, (tuple, list)) and len(score) == 1:
@@ -109,7 +110,7 @@ class DecayedScale(Struct, frozen=True):
         return exact_units(score, self.totals.places, self.name, MOST_UNITS)
 
     def words(self, units: int) -> tuple[int, int]:
-        """Return the words of the least total that is shown as at least so many units."""
+        """Return the words of the least total that is shown as at least this number of units."""
         first, mantissa = self.totals.least(units)
         return self.sign * first, self.sign * mantissa
 

@@ -151,7 +151,7 @@ def score_of(units: Sequence[int], rules: Rules) -> Score:
 
 
 def stamp(at_ms: int, resolution_ms: int) -> int:
-    """Return the tie stamp of an instant: how many times the tie resolution fits before it."""
+    """Return the tie stamp of an instant: its time divided by the tie resolution, rounded down."""
     return at_ms // resolution_ms
 
 

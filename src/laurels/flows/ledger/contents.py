@@ -38,9 +38,9 @@ DATA_AT_ONCE = 1_000
 
 
 class LedgerFigures(Struct):
-    """The numbers of what was read of a board: `entries`, those of periods that it no longer keeps
-    (`expired`), those of scopes whose labels are not in the ledger (`left_out`), and members with
-    data."""
+    """How much of a board was read: the numbers of its `entries`, of entries of periods that it no
+    longer keeps (`expired`), of entries of scopes whose labels are not in the ledger (`left_out`),
+    and of members with data."""
 
     entries: int = 0
     expired: int = 0

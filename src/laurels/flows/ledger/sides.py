@@ -79,7 +79,7 @@ class BoardSides:
         await asyncio.to_thread(self._rows.unlock)
 
     def differs(self, read: EntriesRead, key: Key) -> bool:
-        """Return whether an entry differs."""
+        """Return whether an entry differs between the ledger and the store."""
         return self._value(read.ledger.get(key)) != self._value(read.store.get(key))
 
     def _value(self, entry: StoredEntry | None) -> object:

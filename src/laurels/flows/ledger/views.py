@@ -1,4 +1,4 @@
-"""Views of boards that have the columns' own names, for people who write queries."""
+"""SQL views of boards, with the names of the boards' columns, for people who write queries."""
 
 import re
 from contextlib import closing

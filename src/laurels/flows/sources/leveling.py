@@ -1,4 +1,4 @@
-"""Brings the shards of a board level again after one of them lost its newest writes.
+"""Counts again what a shard of a board lost, until all of its shards have the same position.
 
 Every shard of a board has a position of its own, so a failover to a replica that lagged leaves one
 of them behind the others. The stream is then read again from the position of the shards that are
@@ -43,8 +43,8 @@ class ShardPosition(Struct, frozen=True):
 
 
 class Leveling:
-    """Counts in shards of boards what they lost, for one board at a time. `report` is called with
-    the error of each board."""
+    """Counts in the shards of a board what they lost; for one board at a time. `report` is called
+    with the error of each board."""
 
     def __init__(
         self,

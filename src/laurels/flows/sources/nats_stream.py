@@ -145,7 +145,7 @@ class NatsReader:
         self._consumer: _Consumer | None = None
         self._info = _StreamInfo()
         self._forgiven = 0
-        """Up to where it is known that messages are no longer kept."""
+        """The sequence number up to which the loss of messages was already reported."""
 
     async def open(self) -> StreamState:
         self._info = await self._stream_info()

@@ -126,7 +126,7 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
 class _Periods:
     """The periods of a calendar window, with the most recent results.
 
-    Each memory is one reference, replaced whole, so threads may share it.
+    Each cached result is one reference, replaced as a whole, so threads may share it.
     """
 
     def __init__(self, cut: Cut, keep: int, called: str) -> None:
@@ -164,8 +164,8 @@ class _Periods:
         return oldest
 
     def _moved_on(self, current: Period) -> Period | None:
-        """Return the oldest kept period, moved on from the last result by as many periods as
-        `current`."""
+        """Return the oldest kept period: the one of the last result, moved forward by as many
+        periods as `current`."""
         if self._kept is None:
             return None
         counted, oldest = self._kept

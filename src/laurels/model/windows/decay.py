@@ -7,7 +7,7 @@ from .weighing import Weighing
 
 
 class Decay(Endless, frozen=True):
-    """The window in which every event counts for ever, halved after every half-life."""
+    """The window in which every event counts for ever, with a value that halves every half-life."""
 
     half_life_ms: int
 

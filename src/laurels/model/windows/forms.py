@@ -376,7 +376,8 @@ def _written(field: str, value: object) -> str:
 
 
 def _rolling_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:
-    """Yield the errors between the parts of a rolling window, each of which is valid alone."""
+    """Yield the errors in the combination of a rolling window's settings, each of which is valid
+    alone."""
     if fields.get("span") is None or fields.get("step") is None:
         yield "a rolling window has a span and a step: write rolling:7d/1h"
     if form.span is not None and form.refresh_ms is not None:
@@ -413,7 +414,7 @@ def _decay_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[st
 
 
 def _span_errors(form: WindowForm, span: str, step: str) -> Iterator[str]:
-    """Yield the errors between a span and a step, each of which is valid alone."""
+    """Yield the errors in the combination of a span and a step, each of which is valid alone."""
     span_ms, step_ms = form.lengths_ms
     steps, rest = divmod(span_ms, step_ms)
     if in_days(step) and not in_days(span):

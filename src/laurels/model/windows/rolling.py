@@ -120,7 +120,7 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         return refresh_times(self.refresh_ms, self.refresh_minute, self.tz)
 
     def due_after(self, refreshed_ms: int) -> int:
-        """Return when the next refresh is due after one."""
+        """Return the next refresh time after a refresh."""
         return self._refresh_times.around(refreshed_ms)[1]
 
     def due_by(self, now_ms: int) -> int:

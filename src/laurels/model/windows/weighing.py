@@ -44,7 +44,7 @@ _PRECISION = 127
 _LN2 = 117932881612756647068972071382077242200
 """ln 2 times 2^127, rounded."""
 _GONE = 256
-"""A score that has halved this many times more often than it has bits is shown as 0."""
+"""A total that would be shifted to the right by more bits than this is shown as 0."""
 
 Words = tuple[int, int]
 
@@ -66,7 +66,7 @@ class Weights(Struct, frozen=True):
 
 
 def weights(ats_ms: "array[int] | int", half_life_ms: int) -> Weights:
-    """Return the weights of instants, or of the one that all events share."""
+    """Return the weights of instants, or the weight of the one instant that all events share."""
     if isinstance(ats_ms, int):
         return Weights(*weight(ats_ms, half_life_ms))
     table, _ = _powers()
@@ -76,7 +76,7 @@ def weights(ats_ms: "array[int] | int", half_life_ms: int) -> Weights:
 def restored(
     ats_ms: "array[int] | int", half_life_ms: int, mantissas: "array[int] | int"
 ) -> Weights:
-    """Return weights from their mantissas; the exponents are quotients of integers."""
+    """Return weights from their mantissas; the exponents follow from the instants."""
     if isinstance(ats_ms, int):
         return Weights((ats_ms - ANCHOR_MS) // half_life_ms, mantissas)
     return Weights(array("q", [(at - ANCHOR_MS) // half_life_ms for at in ats_ms]), mantissas)
@@ -136,7 +136,8 @@ class Weighing(Struct, frozen=True, order=True):
     half_life_ms: int
 
     def weights(self, ats_ms: "array[int] | int") -> Weights:
-        """Return the weights of instants, or of the one that all events share."""
+        """Return the weights of instants, or the weight of the one instant that all events
+        share."""
         return weights(ats_ms, self.half_life_ms)
 
     def weight(self, at_ms: int) -> tuple[int, int]:
@@ -189,7 +190,7 @@ class DecayedTotals(Struct, frozen=True):
         return found
 
     def least(self, units: int) -> Words:
-        """Return the words of the least total that is shown as at least so many units."""
+        """Return the words of the least total that is shown as at least this number of units."""
         exponent, factor = weight(self.now_ms, self.half_life_ms)
         above, below = (2 * units - 1) * factor, _HALF_UNITS
         shift = BITS - abs(above).bit_length() + below.bit_length()
