@@ -73,7 +73,7 @@ from .metrics import CONTENT_TYPE, Exposed, exposition
 
 NOT_MODIFIED = 304
 _PATHS = 1_024
-"""How many paths are cached."""
+"""The number of paths whose handlers are cached."""
 _LONGEST_REQUEST_ID = 128
 _UNKEPT: Headers = [("cache-control", "no-store"), ("x-content-type-options", "nosniff")]
 """Headers of every answer that is not a file: do not cache it, do not guess its type."""
@@ -81,7 +81,7 @@ _ALIVE, _READY, _NOT_READY = b"alive\n", b"ready\n", b"not ready\n"
 _log = structlog.get_logger("laurels")
 
 
-class ResponseSent(Exception):  # noqa: N818 (an answer that was sent while it was made)
+class ResponseSent(Exception):  # noqa: N818 (not an error: the answer was streamed)
     """Raised when an answer has been streamed already, so that none is left to send."""
 
 
@@ -209,7 +209,8 @@ class Application:
     async def _answer_counted(
         self, row: Route, part: str, scope: Scope, protocol: HTTPProtocol, request_id: str
     ) -> Written:
-        """Answer a request that may come from a client behind a trusted proxy."""
+        """Answer a request of the API, and limit the requests in progress of clients behind a
+        trusted proxy."""
         with self._admission.under_way(scope):
             return await self._answer_route(row, part, scope, protocol, request_id)
 
@@ -266,7 +267,7 @@ class Application:
     async def _audit(
         self, row: Route, context: RequestContext, scope: Scope, written: Written, request_id: str
     ) -> None:
-        """Write a call to the audit log, unless its answer is a repeated one."""
+        """Write a call to the audit log, unless its answer repeats that of an earlier call."""
         if ("idempotency-replayed", "true") in written.headers:
             return
         trace = trace_of(scope.headers.get("traceparent"), request_id)
@@ -371,8 +372,8 @@ class Application:
     async def _answer_idempotent(
         self, row: Route, context: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
-        """Return the answer to a request with an Idempotency-Key, computed once and then repeated
-        unchanged."""
+        """Return the answer to a request with an Idempotency-Key. It is computed once, and repeated
+        for further requests with that key."""
         assert context.key is not None
 
         async def first() -> Answered:

@@ -205,7 +205,7 @@ class Exposed(Collector):
         )
         used = GaugeMetricFamily(
             "laurels_sink_retention_used_ratio",
-            "Share of what a board keeps that changes waiting for delivery take.",
+            "Share of a board's changes_max that changes waiting for delivery use.",
             labels=["sink"],
         )
         lost = GaugeMetricFamily(
@@ -215,12 +215,12 @@ class Exposed(Collector):
         )
         failing = GaugeMetricFamily(
             "laurels_sink_failing_seconds",
-            "Seconds since a sink, or one of its boards, has sent nothing as every attempt failed.",
+            "Seconds for which every attempt of a sink, or of one of its boards, has failed.",
             labels=["sink"],
         )
         restarts = CounterMetricFamily(
             "laurels_sink_restarts",
-            "How many times all entries of a board were sent again, as changes were missing.",
+            "Times that all entries of a board were sent again, since changes were missing.",
             labels=["sink"],
         )
         for name, figures in sinks.items():
@@ -306,7 +306,7 @@ class Exposed(Collector):
         yield _by_board(
             GaugeMetricFamily(
                 "laurels_board_changes_used_ratio",
-                "Share of changes_max that changes take which a registered sink has not sent.",
+                "Share of changes_max used by changes that a registered sink has not sent.",
                 labels=["board"],
             ),
             self._figures.changes_used,
@@ -333,7 +333,7 @@ class Exposed(Collector):
 def _of_clock(clock: ClockStatus) -> Iterator[Metric]:
     yield _gauge(
         "laurels_clock_leap_seconds",
-        "Seconds by which a clock that leapt is ahead of the time in use; 0 without a leap.",
+        "Seconds by which the machine's clock has leapt ahead of the time in use, else 0.",
         clock.leap_ms / 1_000,
     )
     yield _gauge(

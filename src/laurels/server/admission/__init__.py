@@ -1,1 +1,1 @@
-"""Admission before a request is read: addresses, connections, rates, load."""
+"""Limits that apply before a request is read: on addresses, connections, rates and load."""

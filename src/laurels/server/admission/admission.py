@@ -1,4 +1,4 @@
-"""Limits of requests by client address, checked before authentication."""
+"""Limits on requests per client address, checked before authentication."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -12,8 +12,9 @@ from .client_address import ClientAddresses, address_block
 from .limits import Rates
 
 _WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE = 10.0, 100
-"""The limit on requests with an unknown key, per client address. Where several processes share the
-keys, each such request costs a read of the key store, since the key may be new."""
+"""The limit on requests with an unknown key, per client address. If several processes share the
+keys, each such request causes a read of the key store, since another process may have just made the
+key."""
 
 _UNCOUNTED = nullcontext()
 
@@ -45,8 +46,8 @@ class Admission:
             self._requests.take(address_block(self.client(scope)), None)
 
     def under_way(self, scope: Scope) -> AbstractContextManager[None]:
-        """Count a request from behind a trusted proxy as in progress until it is answered. Raise
-        TooManyRequests."""
+        """Count a request that came through a trusted proxy as in progress until it is answered.
+        Raise TooManyRequests."""
         client = self.client(scope)
         if self._addresses.is_proxy(client) or not self._comes_from_proxy(scope):
             return _UNCOUNTED
@@ -59,7 +60,7 @@ class Admission:
     def _counted(self, block: str) -> Iterator[None]:
         count = self._under_way.get(block, 0)
         if count >= self._most_under_way:
-            raise TooManyRequests(f"{count} requests and streams of {block} are under way")
+            raise TooManyRequests(f"{count} requests and streams of {block} are in progress")
         self._under_way[block] = count + 1
         try:
             yield

@@ -1,9 +1,9 @@
 """The address of a client: that of its connection, or the one that a trusted proxy reports.
 
-Anybody can send a header, so the header is only read if the connection comes from a trusted proxy,
-and only the one header that the proxy is known to write. It is read from its end: each trusted
-proxy appends the address of its peer, so the right-most address that is not of a trusted proxy is
-the client. Anything to the left of it may have been written by the client itself.
+Any client can send such a header. So it is only read if the connection comes from a trusted proxy,
+and only the one header that the proxy is known to write is read. The addresses in it are read from
+the end: each trusted proxy appends the address of its peer, so the right-most address that is not
+of a trusted proxy is the client. The client itself may have written anything to the left of it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,8 +23,8 @@ from laurels.model.validation import safe_repr
 X_FORWARDED_FOR, FORWARDED = "x-forwarded-for", "forwarded"
 _MOST_HOPS = 64
 _V6_PREFIX_BYTES = 8
-"""The length of a /64 prefix in bytes: one subscriber of an IPv6 network has all addresses with
-it."""
+"""The length of a /64 prefix in bytes. One subscriber of an IPv6 network has all addresses with
+such a prefix."""
 
 Address = IPv4Address | IPv6Address
 
@@ -45,7 +45,7 @@ class ClientAddresses:
         self._header = header
 
     def of(self, client: str, headers: RequestHeaders) -> str:
-        """Return the address of a client without a port; `client` is that of the peer, as
+        """Return the client's address without a port; `client` is the peer of the connection, as
         `ip:port`."""
         peer = client.rpartition(":")[0].strip("[]")
         if not self._trusted:
@@ -56,7 +56,7 @@ class ClientAddresses:
         for hop in self._reported(headers):
             address = _address(hop)
             if address is None:
-                break  # unknown or obfuscated: the hop that reported it is the nearest known one
+                break  # unknown or obfuscated: use the hop that reported it
             nearest = address
             if not self._is_trusted(address):
                 break
@@ -107,7 +107,7 @@ def _address(text: str) -> Address | None:
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
         text = text.partition(":")[0]
-    if "%" in text:  # a zone may be any text
+    if "%" in text:  # an IPv6 zone may be any text
         return None
     try:
         found = ip_address(text)

@@ -1,9 +1,9 @@
 """Limits on connections: in all, and per client address.
 
-Connections are accepted below Python, and an idle one never becomes a request, so they are counted
-among the descriptors of this process. Counting costs some microseconds per descriptor. It is done
-in a thread, a few hundred at a time, and skipped while there are fewer descriptors than one address
-may have connections.
+Connections are accepted by native code, and an idle one never becomes a request. So they are
+counted by examining the descriptors of this process, which takes some microseconds per descriptor.
+It is done in a thread, a few hundred at a time, and skipped while there are fewer descriptors than
+one address may have connections.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _RESERVED = 256
 _AT_ONCE = 512
 
 Connection: TypeAlias = tuple[int, str, int]
-"""A descriptor, and the address and port of the client."""
+"""A descriptor, and the client's address and port."""
 
 
 def raise_descriptor_limit() -> int:
@@ -66,8 +66,7 @@ class ConnectionGuard:
             await self.check()
 
     async def check(self) -> None:
-        """Close the excess connections of each address. O(descriptors), in steps off the event
-        loop."""
+        """Close the excess connections of each address. O(descriptors), in threads."""
         descriptors = await asyncio.to_thread(open_descriptors)
         if len(descriptors) <= self._most_each:
             return

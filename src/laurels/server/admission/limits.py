@@ -1,4 +1,5 @@
-"""Limits that keep one caller from taking what all need: on rates, and on waiting writes."""
+"""Limits on request rates, waiting writes and open streams, so that one caller cannot use up what
+all callers share."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from laurels.errors.service import Overloaded, Stopping, TooManyRequests, TooMan
 from laurels.model.validation import quoted
 
 _MOST_BUCKETS = 65_536
-"""The most buckets that are kept. Beyond them, the least recently used one is dropped, and its
+"""The maximum number of buckets. Beyond it, the least recently used bucket is dropped, and its
 caller starts again with a full burst."""
 
 
@@ -59,7 +60,8 @@ class Rates:
 
 
 class _Writing:
-    """A context in which a write counts as waiting; one object serves all, since it only counts."""
+    """A context manager that counts a write as waiting. All writes share one object, since it only
+    changes a counter."""
 
     def __init__(self, admission: "AdmissionControl") -> None:
         self._admission = admission
@@ -88,8 +90,8 @@ class AdmissionControl:
         self.stopping = False
 
     def writing(self) -> _Writing:
-        """Return the context in which a write waits. Raise Overloaded if too many wait,
-        Stopping."""
+        """Return a context manager that counts a write as waiting. Raise Overloaded if too many
+        wait, and Stopping at shutdown."""
         if self.stopping:
             raise Stopping("the server is shutting down")
         if self.writes >= self._most_writes:

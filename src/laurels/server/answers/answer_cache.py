@@ -18,8 +18,8 @@ ChangeToken = tuple[int, int, int, bool]
 
 
 class AnswerCache:
-    """The most recent answers, each with the change token that it was computed for; at most `MOST`
-    of them, of `MOST_BYTES` together with their requests."""
+    """The most recent answers, each with the change token that it was computed for. It has at most
+    `MOST` answers, with at most `MOST_BYTES` bytes including their requests."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[RequestKey, tuple[ChangeToken, Any, int]] = OrderedDict()
@@ -28,8 +28,8 @@ class AnswerCache:
     def find(self, request: RequestKey, change_token: ChangeToken) -> Any:
         """Return the cached answer, or None if there is none with this token.
 
-        Nothing is cached for a board in which a period has ended, since the board has to be
-        advanced first, nor for one with decay, since its scores change all the time.
+        Also return None for a board in which a period has ended, since the board has to be advanced
+        first, and for one with decay, since its scores change all the time.
         """
         found = self._answers.get(request)
         return None if found is None or found[0] != change_token or change_token[3] else found[1]

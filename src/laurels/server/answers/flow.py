@@ -1,8 +1,8 @@
 """Flow control of a stream: before more is sent, the kernel is asked how much has not arrived.
 
-The server accepts all data for a stream and keeps it until the client reads it, however long that
-takes. So a stream waits here while too much is in flight, and a stalled client costs one frame and
-the buffers of its connection.
+The HTTP server accepts all data for a stream and keeps it in memory until the client reads it,
+however long that takes. So a stream waits here while too much data is in flight. A stalled client
+then costs one frame and the buffers of its connection.
 """
 
 import asyncio
@@ -22,17 +22,17 @@ MOST_BYTES = 64 * 1024
 """The most bytes in flight: enough for a connection over the internet, few enough to bound
 memory."""
 CHECK_BYTES = 16 * 1024
-"""Bytes sent between two checks."""
+"""The bytes sent between two checks."""
 CHECK_SECONDS = 0.02
 MOST_CHECK_SECONDS = 0.2
 _TCP_INFO = getattr(socket, "TCP_INFO", -1)
 _ACKED = slice(120, 128)
-"""The place of `tcpi_bytes_acked` in Linux's `tcp_info`."""
+"""The bytes of `tcpi_bytes_acked` in Linux's `tcp_info`."""
 
 
 class Flow:
     """The connection of a stream, identified by the address of its client (`ip:port`). Its
-    descriptor is searched for when it is needed: to check it for the first time, or to close it."""
+    descriptor is looked up when it is first needed: for a check, or to close the connection."""
 
     def __init__(self, client: str, descriptors: PeerDescriptors) -> None:
         host, _, port = client.rpartition(":")

@@ -1,9 +1,9 @@
-"""The descriptor of a client's connection, found by one search for all streams that need theirs.
+"""Finds the descriptors of clients' connections, with one search for all streams that wait for one.
 
-A request does not have the descriptor of its connection, so the open descriptors are searched for
-its peer. That costs some microseconds per descriptor. If each stream searched for itself, a
-thousand streams opened at once would cost a million of these. So the streams that wait are served
-by the same search, and the next one begins only after a pause.
+A request does not have the descriptor of its connection, so all open descriptors are searched for
+the one with the client's address. That takes some microseconds per descriptor. If each of a
+thousand new streams searched for itself, a million descriptors would be read. So all waiting
+streams share one search, and the next search begins only after a pause.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class PeerDescriptors:
         return descriptor
 
     def _next_search(self) -> "asyncio.Future[None]":
-        """Return the end of the first search that begins from now on."""
+        """Return a future that is done after the next search, one that has not begun yet."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
         if self._searching is None or self._searching.done():
@@ -47,7 +47,7 @@ class PeerDescriptors:
         return asyncio.shield(self._next)
 
     async def _search(self) -> None:
-        """Search for as long as anybody waits for it."""
+        """Search repeatedly, while streams wait for a search."""
         while (waited_for := self._next) is not None:
             self._next = None
             found: dict[Peer, int] = {}

@@ -24,7 +24,7 @@ class Written(Struct, frozen=True):
     status: int = 200
     headers: Headers = []
     is_asset: bool = False
-    """Whether the answer brings its own caching headers, as files do."""
+    """Whether the answer has its own caching headers, as files do."""
 
 
 def encode_answer(row: Route, answered: object, accept: str | None) -> Answered:
@@ -41,7 +41,7 @@ def encode_answer(row: Route, answered: object, accept: str | None) -> Answered:
 
 
 def problem_response(error: LaurelsError, status: int, request_id: str) -> Written:
-    """Return the problem document for an error; all error answers are made here."""
+    """Return the problem document for an error. All answers with errors are made here."""
     if isinstance(error, Fault):
         _log.error("fault", code=error.code, what=error.what, request_id=request_id)
     headers: Headers = []
@@ -62,5 +62,5 @@ def failure_response(error: Exception, path: str, request_id: str) -> Written:
     """Return the answer to an unexpected error, which is logged and not shown to the caller."""
     _log.error("failed", path=path, request_id=request_id, exc_info=error)
     drop_frames(error)
-    internal = InternalError("the server failed at this request")
+    internal = InternalError("the server failed while it answered the request")
     return problem_response(internal, internal.status, request_id)

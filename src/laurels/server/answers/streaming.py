@@ -28,7 +28,7 @@ async def send_stream(
 ) -> None:
     """Send an answer part by part, until its end or until the client disconnects.
 
-    A client that takes nothing of a part for `stall_seconds` is cut off, whatever it streams.
+    A client that reads nothing for `stall_seconds` while a part is being sent is disconnected.
     """
     task = asyncio.current_task()
     assert task is not None

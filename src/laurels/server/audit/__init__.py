@@ -1,1 +1,1 @@
-"""The record of calls that administer, and of calls that set a score."""
+"""The audit log of administrative calls, including those that set a score."""

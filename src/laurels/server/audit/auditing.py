@@ -1,4 +1,4 @@
-"""Which calls are written to the audit log, and how they are written in batches."""
+"""Writes calls of the service to the audit log, in batches, and reads them for a caller."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -20,12 +20,13 @@ from laurels.wire.audit_page import AuditPage, page_of
 
 MAX_REASON = 500
 ANOTHER_KEY = "another key"
-"""Stands for callers whose names a caller may not see; no key can have this name."""
+"""The name that replaces the names of other callers if a caller may not see them. No key can have
+it."""
 _log = structlog.get_logger("laurels")
 
 
 class AuditedCall(Struct, frozen=True):
-    """A call to be recorded, as described by its request."""
+    """A call to be recorded, with the data of its request."""
 
     caller: Caller
     verb: str
@@ -77,7 +78,8 @@ def reason_in(query: str) -> tuple[str | None, str]:
 
 
 def _request(raw: bytes, media_type: str) -> Any:
-    """Return the body of a call as a document, or its length if it is large or malformed."""
+    """Return the body of a call as a document, or its length in bytes if it is large or
+    malformed."""
     if not raw:
         return None
     if len(raw) <= MAX_REQUEST_BYTES:
@@ -89,8 +91,8 @@ def _request(raw: bytes, media_type: str) -> Any:
 class Auditor:
     """The audit log of a server.
 
-    Calls that are answered at the same time share one write. An entry that cannot be stored goes to
-    the log of the server instead; its call has been carried out, and is answered as usual.
+    Calls that are answered at the same time share one write. An entry that cannot be stored is
+    written to the server's log instead. Its call has been carried out, and is answered as usual.
     """
 
     def __init__(self, store: AuditStore, now_ms: Callable[[], int]) -> None:
@@ -101,7 +103,8 @@ class Auditor:
         """The number of entries that could not be stored."""
 
     async def add(self, call: AuditedCall) -> None:
-        """Write the entry of a call; it is durable when this returns, unless it is lost."""
+        """Write the entry of a call. It is durable when this returns, unless it could not be
+        stored."""
         await self._batched.add(entry_of(call, self._now_ms()))
 
     def _report(self, entries: Sequence[AuditEntry], error: Exception) -> None:
@@ -121,8 +124,8 @@ class Auditor:
     async def page(
         self, caller: Caller, board: str | None, before: str | None, limit: int
     ) -> AuditPage:
-        """Return the entries that a caller may see; a caller limited to some boards sees those of
-        its boards, without the names and addresses of other callers."""
+        """Return the entries that a caller may see. A caller limited to some boards sees the
+        entries of these boards, without the names and addresses of other callers."""
         page = await asyncio.to_thread(
             page_of,
             self._store,
@@ -146,8 +149,8 @@ def _may_see(caller: Caller, entry: AuditEntry) -> bool:
 
 
 def _redacted(caller: Caller, entry: AuditEntry) -> AuditEntry:
-    """Return an entry as a caller limited to some boards sees it: what other keys did on its
-    boards, but not which key it was and from where."""
+    """Return an entry as a caller limited to some boards sees it: if another key made the call, the
+    entry does not show which key it was and from where."""
     if entry.by == caller.name or entry.by.startswith((f"{caller.name}.", f"{caller.name}/")):
         return entry
     return replace(entry, by=ANOTHER_KEY, client="", request_id="", trace_id=None)

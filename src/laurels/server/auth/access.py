@@ -91,7 +91,7 @@ class Keys:
         """A number that grows whenever a key or token that was accepted may no longer be."""
         self._take(store.read())
         if self._stored.keys:
-            with suppress(LaurelsError):  # recorded with the next change at the latest
+            with suppress(LaurelsError):  # otherwise recorded with the next change
                 store.set_needs_keys()
 
     # Callers
@@ -117,7 +117,7 @@ class Keys:
         self._by_id = {key.id: caller_of(key, key.expires_ms) for key in stored.keys}
         self._signing = {secret.id: secret for secret in stored.signing}
         self._stored = stored
-        # A new cache: a thread that is identifying a caller just now adds it to the old one.
+        # A new dictionary, since another thread may still be adding a caller to the old one.
         self._seen = {}
         self.version += 1
 
@@ -160,8 +160,8 @@ class Keys:
         return caller
 
     def _holder(self, claims: Claims) -> Caller:
-        """Return the caller that presents a token. The current permissions of its issuing key limit
-        it."""
+        """Return the caller that presents a token. It may do only what the issuing key currently
+        permits."""
         issuer = self._issuer(claims.iss)
         level = LEVEL["read" if claims.submission is None else "write"]
         if level > issuer.level or not covers_all(issuer.boards, claims.boards):
@@ -198,12 +198,12 @@ class Keys:
         return sorted(keys, key=lambda key: key.name)
 
     def last_used(self) -> Mapping[str, int]:
-        """Return when keys were last used, by key id, to about a minute."""
+        """Return when keys were last used, by key id, accurate to about a minute."""
         return {**self._store.last_used(), **dict.fromkeys(self._used, self.now_ms())}
 
     def store_last_used(self) -> None:
-        """Store the times of use since the last call. Times that cannot be stored are lost, since
-        they only inform."""
+        """Store the times of use since the last call. An error is ignored: the times are only
+        informative."""
         used, self._used = self._used, set()
         used_ms = dict.fromkeys(used & self._by_id.keys(), self.now_ms())
         if used_ms:
@@ -212,13 +212,13 @@ class Keys:
 
     def ensure_first_key(self) -> str | None:
         """Make an admin key if the store never had a key and LAURELS_ADMIN_KEY is not set, and
-        return its secret. Otherwise return None: a store that lost its keys does not get one
-        automatically."""
+        return its secret. Otherwise return None. A store that has lost its keys does not get a new
+        one here."""
         if self._admin is not None or self._stored.keys or self._store.needs_keys():
             return None
         try:
             return self.create(FIRST_KEY, "admin")[1]
-        except KeyExists:  # another process was faster
+        except KeyExists:  # made by another process
             return None
 
     def create(
@@ -275,7 +275,7 @@ class Keys:
             return stored.without(name)
 
         self._change(without)
-        with suppress(LaurelsError):  # the last use only informs
+        with suppress(LaurelsError):  # the time of the last use is only informative
             self._store.forget_last_used(revoked[0].id)
 
     def rotate(self, name: str, grace_seconds: object, by: Caller = OPERATOR) -> tuple[Key, str]:
@@ -314,7 +314,7 @@ class Keys:
                 self._store.set_needs_keys()
                 changed = self._store.change(edit)
             except LaurelsError:
-                with suppress(LaurelsError):  # the change may have been stored all the same
+                with suppress(LaurelsError):  # the change may have been stored despite the error
                     self.take(self._store.read())
                 raise
             self.take(changed)
@@ -364,8 +364,8 @@ class Keys:
         return self._random(8).hex() if submission is None else subject_of(submission.member)
 
     def rotate_signing(self) -> None:
-        """Sign new tokens with a new secret. Tokens signed with the previous secret stay valid,
-        those signed with the one before it become invalid."""
+        """Sign new tokens with a new secret. Tokens signed with the current secret stay valid, and
+        tokens signed with older secrets become invalid."""
         self._change(
             lambda stored: replace(stored, signing=(self._new_signing(), *stored.signing[:1]))
         )
@@ -386,8 +386,8 @@ class Keys:
 
 
 def _ensure_room(stored: KeySet, name: str) -> None:
-    """Raise InvalidKey if a key limited to some boards, directly or through other keys, would make
-    the key `name` beyond its maximum."""
+    """Raise InvalidKey if the key `name` would be one too many for the key that makes it, directly
+    or through other keys, and that is limited to some boards."""
     parts = name.split(".")
     for length in range(1, len(parts)):
         maker = stored.named(".".join(parts[:length]))

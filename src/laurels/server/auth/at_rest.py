@@ -13,10 +13,10 @@ from .access import Keys
 
 @contextmanager
 def keys_of(url: str, warned: Callable[[str], None]) -> Iterator[Keys]:
-    """Open the keys of a folder, holding its lock, or those on an index server. `warned` is called
-    with warnings for the operator.
+    """Open the keys of a folder, whose lock is held until the end of the block, or those on an
+    index server. `warned` is called with warnings for the operator.
 
-    Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked if a server holds the folder.
+    Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked if a server has the folder open.
     """
     with config.key_store_of(url, warned) as store:
         yield Keys(store, None, secrets.token_bytes, SystemClock().now_ms)

@@ -1,7 +1,7 @@
 """The caller of a request: what its key or token permits.
 
-Each rule of permission is stated here, and only here: the level (`read`, `write`, `admin`), the
-boards, and `is_unlimited` for what concerns the whole store.
+All rules of permission are in this module: the level (`read`, `write`, `admin`), the boards, and
+`is_unlimited` for operations on the whole store.
 """
 
 import hashlib
@@ -47,12 +47,12 @@ class Caller(Struct, frozen=True):
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether it may use all boards, and so what concerns the whole store."""
+        """Whether the caller may use all boards, and therefore operations on the whole store."""
         return self.boards is None or "*" in self.boards
 
     @property
     def identity(self) -> str:
-        """A name that no other key or token subject ever has."""
+        """A name that no other key or token subject will ever have."""
         return self.key_id if self.subject is None else f"{self.key_id}/{self.subject}"
 
     def own_id(self, id: str) -> str:
@@ -72,16 +72,17 @@ class Caller(Struct, frozen=True):
             raise Forbidden(f"{quoted(self.name)} lacks access to the board {quoted(board)}")
 
     def ensure_submits(self, board: str | None) -> None:
-        """Raise Forbidden unless the call submits to one of the caller's boards, as a token for one
-        member may; None stands for a call that does not submit."""
+        """Raise Forbidden unless the call submits to `board`, and this is one of the caller's
+        boards: a token for one member permits nothing else. `board` is None if the call does not
+        submit."""
         if board is None:
-            raise Forbidden(f"{quoted(self.name)} submits for one member, and does nothing else")
+            raise Forbidden(f"{quoted(self.name)} may only submit for one member")
         self.ensure(NO_LEVEL, board)
 
     def ensure_unlimited(self) -> None:
         """Raise Forbidden for a caller that is limited to some boards."""
         if not self.is_unlimited:
-            raise Forbidden(f"{quoted(self.name)} is limited to some boards, and this concerns all")
+            raise Forbidden(f"{quoted(self.name)} is limited to some boards, but this needs all")
 
     def sees(self, board: str) -> bool:
         """Return whether a board is one of the caller's boards."""
@@ -119,9 +120,9 @@ def _at_most(value: float | None, limit: float | None) -> bool:
 
 
 ANYBODY = Caller("anybody", LEVEL["admin"], buckets=(Bucket("anybody", None),))
-"""The caller without a key, on an open server."""
+"""The caller of an open server, who has no key."""
 OPERATOR = Caller("operator", LEVEL["admin"])
-"""The caller with access to the store itself, on its machine."""
+"""The caller that has access to the store itself, on its machine."""
 UNKNOWN = Caller("unknown", NO_LEVEL)
 RESERVED_NAMES = frozenset({"anybody", "operator", "unknown", "token", "laurels_admin_key"})
 """Names that no key may have, in lower case: they stand for other callers in logs."""

@@ -1,6 +1,6 @@
-"""The fields of a key or token to be made, as a caller sends them: their validation.
+"""Validates the fields that a caller sends to make a key or a token.
 
-Every function raises InvalidKey, whose message has what was expected and what came.
+Every function raises InvalidKey for an invalid value.
 """
 
 import hashlib
@@ -38,8 +38,9 @@ def parse_key_name(value: object) -> str:
 
 
 def parse_own_name(value: object, by: Caller) -> str:
-    """Return a valid name for a key that `by` makes. A caller that is limited to some boards makes
-    names below its own, `NAME.…`: otherwise a name that is taken would reveal a key of others."""
+    """Return a valid name for a key that `by` makes. If `by` is limited to some boards, the name
+    must begin with its own name and a dot: otherwise the error for a name that is in use would
+    reveal the keys of others."""
     name = parse_key_name(value)
     if not by.is_unlimited and not name.startswith(f"{by.name}."):
         raise InvalidKey(

@@ -33,7 +33,7 @@ class KeyReader:
         self._reading: asyncio.Task[None] | None = None
 
     async def read(self) -> None:
-        """Read what has changed; callers that wait at the same time share one read."""
+        """Read the keys if they have changed. Callers that wait at the same time share one read."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._read())
             self._reading.add_done_callback(_take_error)
@@ -62,7 +62,7 @@ class KeyReader:
         while True:
             before = self._keys.version
             version, stored = await self._store.load()
-            # This process has not stored a newer version meanwhile.
+            # Read again if this process changed the keys during the read.
             if before == self._keys.version:
                 self._keys.take(stored)
                 self._version = version
@@ -70,8 +70,9 @@ class KeyReader:
 
 
 def _take_error(reading: asyncio.Task[None]) -> None:
-    """Retrieve the error of a read that may have no waiter left: at the end of a server its
-    connection is closed during a read. A waiter, if there is one, gets the error all the same."""
+    """Mark the error of a read as retrieved, so that asyncio does not report it. At the end of a
+    server, its connection may be closed during a read that no task waits for. A task that does wait
+    still gets the error."""
     if not reading.cancelled():
         reading.exception()
 

@@ -3,10 +3,10 @@
 A server without keys listens on loopback, but a request on loopback need not come from the user of
 the machine. A web page of any origin can make the user's browser send requests; a name that
 resolves to 127.0.0.1 (DNS rebinding) makes such a page count as the same origin; and a reverse
-proxy forwards requests of a whole network. Each of them leaves a mark that the sender cannot
+proxy forwards requests of a whole network. Each of these leaves a mark that the sender cannot
 remove: browsers set Host, Origin and Sec-Fetch-Site themselves, and proxies add a header, keep the
-requested Host, or use HTTP/1.0. A proxy that rewrites Host and adds nothing cannot be recognized,
-so no proxy may stand in front of an open server.
+requested Host, or use HTTP/1.0. A proxy that rewrites Host and adds no header cannot be recognized,
+so an open server must not be run behind a proxy.
 """
 
 import re
@@ -88,8 +88,8 @@ def ensure_local(http_version: str, authority: str | None, headers: OriginHeader
     for origin in sent.get("origin", ()):
         if origin.lower() != f"http://{hosts[0].lower()}":
             raise NotLocal(f"the request comes from a page of another origin, {safe_repr(origin)}")
-    # A request without an Origin may be embedded, prefetched or a link. Only a link to the page is
-    # allowed from a page of another site.
+    # A request without an Origin may load an embedded resource, prefetch, or follow a link. From a
+    # page of another site, only following a link to the page is allowed.
     is_foreign = bool(_FOREIGN_SITES.intersection(sent.get("sec-fetch-site", ())))
     is_link = (sent.get("sec-fetch-mode"), sent.get("sec-fetch-dest")) == _LINK
     if is_foreign and not is_link:

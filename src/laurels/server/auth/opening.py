@@ -1,5 +1,5 @@
-"""The access that a server starts with: the holders of existing keys, of a first key, or everybody
-on this machine."""
+"""Decides who may use a server when it starts: the holders of existing keys, the holder of a first
+key, or everybody on this machine."""
 
 import ipaddress
 
@@ -29,14 +29,15 @@ def ensure_possible(settings: Settings, admin_key: str | None) -> None:
         )
     for name in ("cors_origins", "trusted_proxy"):
         if getattr(settings, name):
-            raise InvalidSettings(f"open is true, but {name} is set: that needs keys")
+            raise InvalidSettings(f"open is true, but {name} is set: that setting needs keys")
     if admin_key:
         raise KeysNeeded("open is true, but LAURELS_ADMIN_KEY is set")
 
 
 def settle_keys(settings: Settings, keys: Keys, store: KeyStore) -> str | None:
-    """Open the service to everybody on this machine if `open` is set. Otherwise make a first key if
-    the store never had one, and return its secret, or None. Blocks. Raises KeysNeeded."""
+    """Let everybody on this machine use the service if `open` is set. Otherwise make a first key if
+    the store never had one, and return its secret, or None. This function blocks. Raises
+    KeysNeeded."""
     if not settings.open:
         return keys.ensure_first_key()
     if keys.can_anyone_enter or store.needs_keys():

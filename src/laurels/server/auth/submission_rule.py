@@ -63,9 +63,10 @@ class SubmissionRule(Struct, frozen=True):
 
 
 def _bound_id(id: Any, own_id: Callable[[str], str]) -> Any:
-    """Return the id under which an event of a token counts once. A token that may choose any id
-    could use up the ids of events that others are about to send for its member. A long id
-    is replaced by its hash; an invalid one is left for the board to refuse."""
+    """Return the id of a token's event, made unique to the holder of the token. Otherwise the
+    holder could use the ids of events that others are about to send for its member, which would
+    then not count. A long id is replaced by its hash; an invalid id is returned unchanged, and the
+    board refuses it."""
     if not isinstance(id, str) or not id or len(id.encode(errors="replace")) > MAX_ID_BYTES:
         return id
     owned = own_id(id)

@@ -1,9 +1,9 @@
-"""Tokens: short-lived, signed statements of what their holder may do; none is stored.
+"""Tokens: signed, short-lived permissions, which are not stored.
 
 A token is a JSON Web Signature (HS256) after the prefix `lt_`. Its header has the random id of the
-signing secret, its claims the random id of the key that issued it (`iss`): a token is valid only as
-long as that key is. There are up to two signing secrets, so that a new one can take over without
-invalidating the tokens of the old one.
+signing secret. Its claims have the random id of the key that issued it (`iss`), and the token is
+valid only as long as that key exists. There are up to two signing secrets, so that a new one can be
+introduced without invalidating the tokens of the old one.
 """
 
 from collections.abc import Mapping

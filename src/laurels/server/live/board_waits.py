@@ -1,4 +1,4 @@
-"""Streams that wait for a board to change, all woken by one comparison per board."""
+"""Streams that wait for a board to change; one read of its change token serves all of them."""
 
 import asyncio
 from collections.abc import Callable, Collection

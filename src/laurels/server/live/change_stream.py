@@ -1,8 +1,8 @@
 """A stream of the changes of a board.
 
-Reading a page of changes is work that one subject could request a thousand times, so it is done in
-the queue of the live feed and charged to the subject of the stream. A stream that has read to the
-end waits for the board's change token to differ.
+One subject can open many streams, and reading pages of changes takes time. So pages are read in the
+queue of the live feed, and their cost is charged to the subject of the stream. A stream that has
+read all changes waits until the board's change token changes.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ STREAM_PAGE = 500
 CHANGE_COST = 3
 """The cost of a change, in entries of a list."""
 PAUSE_SECONDS = 0.05
-"""The time after a page in which changes are gathered for the next one."""
+"""The pause after a page, so that the next page has several changes."""
 POLL_SECONDS = 1.0
-"""How often an index server is asked for changes although the board's change token is the same."""
+"""How often an index server is asked for changes even if the board's change token is unchanged."""
 
 
 class ChangeStream:
@@ -73,14 +73,15 @@ class ChangeStream:
         yield END
 
     async def _wait(self) -> float:
-        """Wait until the board may have changed; return for how many seconds at most."""
+        """Wait until the board may have changed or a time has passed, and return that time in
+        seconds."""
         seconds = HEARTBEAT_SECONDS if self._store.is_exact else POLL_SECONDS
         await self._hub.changed(self._board, self._seen, seconds)
         return seconds
 
     async def _read_next(self) -> None:
-        """Read the page after the last one. A store with exact change tokens is read only if
-        something has changed."""
+        """Read the page after the last one. If the store's change tokens are exact, it is only read
+        if the token has changed."""
         is_unchanged = self._store.is_exact and self._token() == self._seen
         if self._has_more or not is_unchanged:
             cost = LIST_COST + CHANGE_COST * self._expected
@@ -97,7 +98,8 @@ class ChangeStream:
             self._hub.charge(self._payer, CHANGE_COST * (count - expected))
 
     def _token(self) -> object:
-        """Return the board's change token, None if the board is gone or not known yet."""
+        """Return the board's change token, or None if the board is gone or not known to this
+        process yet."""
         try:
             return self._store.change_token(self._board)
         except UnknownBoard:

@@ -38,7 +38,7 @@ class WatchedList(Struct, frozen=True):
 
 
 class FeedWatcher:
-    """One stream: a slot for a frame, and the task that sends it."""
+    """The receiving end of one stream: a slot for the next frame, and an event that reports it."""
 
     def __init__(self, payer: str) -> None:
         self.payer = payer
@@ -78,7 +78,7 @@ class FeedWatcher:
 
 
 class Channel:
-    """A watched list as it was last sent to its watchers."""
+    """A watched list as it was last sent to its watchers, with the frames that were sent."""
 
     def __init__(self, watched: WatchedList, epoch: str) -> None:
         self.watched = watched
@@ -107,7 +107,7 @@ class Channel:
         return {watcher.payer for watcher in self.watchers}
 
     def is_due(self, now: float) -> bool:
-        """Return whether its interval has passed since the list was sent."""
+        """Return whether the list's interval has passed since it was last sent."""
         return now - self.published_at >= self.watched.interval_ms / 1_000
 
     def whole(self) -> bytes:
@@ -168,7 +168,7 @@ class Channel:
 
 
 def _rank_and_score(standing: Standing | None) -> object:
-    """Return what a watcher of a member is shown of its standing."""
+    """Return the parts of a standing that a change of the feed reports."""
     if standing is None:
         return None
     return standing.rank_low, standing.rank_high, standing.score, standing.to_rank

@@ -1,5 +1,5 @@
-"""A queue of work for many payers, from which the payer with the least recent cost is served
-first."""
+"""A queue of jobs that many payers share. The payer that was charged least in the last seconds is
+served first."""
 
 from collections import deque
 from collections.abc import Callable, Collection
@@ -12,8 +12,8 @@ _FORGOTTEN = 1.0
 
 
 class FairQueue(Generic[T]):
-    """Jobs, each with a cost that one payer is charged when it is taken. Half of what a payer was
-    charged is forgotten every second."""
+    """Jobs, each with a cost that is charged to one payer when the job is taken. Charges decay to
+    half in every second."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -26,7 +26,8 @@ class FairQueue(Generic[T]):
         return bool(self._jobs)
 
     def put(self, payers: Collection[str], cost: int, job: T) -> None:
-        """Add a job that the one of its payers with the least recent cost pays for."""
+        """Add a job. It is charged to the one of its payers that was charged least in the last
+        seconds."""
         payer = min(payers, key=self._cost_of)
         self._jobs.setdefault(payer, deque()).append((cost, job))
 
@@ -35,8 +36,8 @@ class FairQueue(Generic[T]):
         self._charged[payer] = self._cost_of(payer) + cost
 
     def take(self, most: int) -> tuple[list[T], int]:
-        """Remove jobs of up to so much cost together, but at least one, if there is any. Return
-        them and their cost. O(payers + jobs taken * log(payers))."""
+        """Remove jobs with a total cost of up to `most`, but at least one job if there is any.
+        Return them and their cost. O(payers + jobs taken * log(payers))."""
         self._forget()
         cheapest = [(self._cost_of(payer), payer) for payer in self._jobs]
         heapify(cheapest)

@@ -22,7 +22,7 @@ class Moved(Struct, frozen=True):
 
 
 class FullList(Struct, frozen=True):
-    """The whole list; `certain` is that of a page."""
+    """The whole list; `certain` has the same meaning as in a page."""
 
     entries: list[Entry]
     total: int
@@ -32,8 +32,8 @@ class FullList(Struct, frozen=True):
 
 
 class ListChange(Struct, frozen=True):
-    """The changes since the previous frame; `order` is the list after them, by member, and
-    `certain` that of a page."""
+    """The changes since the previous frame. `order` has the members of the list after these
+    changes, and `certain` has the same meaning as in a page."""
 
     as_of: AsOf
     total: int
@@ -48,9 +48,9 @@ class ListChange(Struct, frozen=True):
 class MemberChange(Struct, frozen=True):
     """The current and the previous standing of a member.
 
-    `overtaken_by` is the member directly above it if it has lost a place. A member that is not
-    ranked has no rank. An estimated rank lies from `rank_low` to `rank_high`. `to_rank` is the gap
-    to the position that the feed names, `needed` the value of one event that reaches it.
+    If the member's rank has become worse, `overtaken_by` is the member directly above it. A member
+    that is not ranked has no rank. An estimated rank lies from `rank_low` to `rank_high`. `to_rank`
+    is the gap to the position that the feed names, `needed` the value of one event that reaches it.
     """
 
     member: str

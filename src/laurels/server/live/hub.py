@@ -5,12 +5,13 @@ watchers, one ticker checks every few milliseconds which of the watched boards h
 or have passed a boundary. It reads the list of each of their channels once, compares it with what
 was sent last, and puts the same bytes into the slot of every watcher. A slot holds one frame. If a
 watcher has not taken it when the next one comes, the watcher gets the whole list instead of the
-frames it missed, so nobody waits for a slow watcher and no frames pile up.
+frames it missed. So no stream waits for a slow watcher, and frames do not pile up.
 
-Reading and comparing lists is work that one subject could request a thousand times. So lists, the
-first ones of new streams as well as changed ones, are read in slices of `SLICE_COST`, from a queue
-that serves the subjects with the least recent cost first. A subject with many lists delays only its
-own. A board that does not change costs one comparison of its change token, however many watch it.
+One subject can watch many lists, and reading and comparing them takes time. So all lists, those of
+new streams as well as changed ones, are read from a queue, in slices of `SLICE_COST`. The queue
+first serves the subject that was charged least in the last seconds, so a subject with many lists
+delays only its own. A board that does not change costs one comparison of its change token, whatever
+the number of watchers.
 
 If other processes write to the boards, too, the watched boards are *followed*: their change tokens
 are read, all at once, every `FOLLOW_SECONDS` while there are watchers.
@@ -41,7 +42,7 @@ T = TypeVar("T")
 TICK_SECONDS = 0.01
 FOLLOW_SECONDS = 0.05
 SLICE_COST = 2_000
-"""The cost of the lists that are read before other tasks of the loop run, in entries; about 4
+"""The cost, in entries, of the lists that are read before other tasks of the loop run: about 4
 ms."""
 STREAM_COST = 250
 """The cost of beginning a stream, in entries."""
@@ -94,25 +95,24 @@ class Hub:
             await self._follow([watched.board])
         channel = self._channels.get(watched)
         if channel is None:
-            # A reopened channel counts from 0 again; its own epoch distinguishes its frames from
-            # earlier ones
+            # The numbers of a reopened channel begin at 0 again, so it gets a new epoch.
             channel = Channel(watched, f"{self._epoch}-{next(self._made)}")
             await self._read_first(channel, payer)
         elif self._change_token(watched.board) != channel.change_token:
-            # the first frame shows every write that was answered before
+            # the first frame must include every write that was answered before
             await self._read_first(channel, payer)
         return self._frames(channel, last, payer)
 
     async def _read_first(self, channel: Channel, payer: str) -> None:
-        """Read the list of a new stream, when its payer's turn comes."""
+        """Read the list of a new stream, when the queue permits it."""
         await self.work(payer, STREAM_COST + channel.cost, partial(self._read, channel))
 
     async def work(self, payer: str, cost: int, job: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of a job of a stream, whose cost is charged to `payer`. It runs now, if
-        nothing waits and the slice has room for it, and otherwise when the queue comes to it. Raise
-        Stopping."""
+        """Run a job of a stream and return its result; its cost is charged to `payer`. The job runs
+        at once if no other job waits and the current slice is not used up, otherwise it waits in
+        the queue. Raise Stopping."""
         if self._stopping:
-            raise Stopping("the server is ending")
+            raise Stopping("the server is shutting down")
         if not self._queue and self._fits(cost):
             self._queue.charge(payer, cost)
             return await job()
@@ -122,7 +122,7 @@ class Hub:
         return await done
 
     def charge(self, payer: str, cost: int) -> None:
-        """Charge a payer for work that cost more than was expected."""
+        """Charge a payer for the part of a job's cost that was not expected."""
         self._queue.charge(payer, cost)
 
     async def changed(self, board: str, seen: object, seconds: float) -> None:
@@ -132,8 +132,8 @@ class Hub:
         await self._waits.wait(board, seen, seconds)
 
     def _fits(self, cost: int) -> bool:
-        """Take the cost of a list from what is left of the current slice; return whether there was
-        any."""
+        """Charge a cost to the current slice, and return True. Return False if the slice is used
+        up."""
         now = self._clock()
         if now - self._slice_began >= SLICE_SECONDS:
             self._slice_began, self._slice_left = now, SLICE_COST
@@ -147,7 +147,7 @@ class Hub:
             return
         try:
             if self._stopping:
-                raise Stopping("the server is ending")
+                raise Stopping("the server is shutting down")
             result = await job()
         except Exception as error:
             if not done.done():
@@ -210,8 +210,8 @@ class Hub:
             await asyncio.gather(*(job() for job in self._queue.clear()))
 
     async def _read_slice(self) -> bool:
-        """Read a slice of the lists that wait, and send their changes; return whether there are
-        more."""
+        """Read the next slice of the waiting lists, and send their changes; return whether more
+        lists wait."""
         if self._follow is not None:
             await self._follow_due()
         self._waits.wake(self._change_token)
@@ -222,8 +222,8 @@ class Hub:
         return bool(self._queue)
 
     def _queue_changed(self) -> None:
-        """Put the lists into the queue that may have changed and are due. O(boards + lists that may
-        have changed)."""
+        """Queue the lists that may have changed and whose interval has passed. O(boards + lists
+        that may have changed)."""
         for board, channels in list(self._by_board.items()):
             try:
                 token = self._change_token(board)
@@ -250,7 +250,7 @@ class Hub:
         self._forget(channel)
 
     def _forget(self, channel: Channel) -> None:
-        """Remove a channel, unless another one has taken its place."""
+        """Remove a channel, unless another channel has replaced it."""
         watched = channel.watched
         if self._channels.get(watched) is not channel:
             return
@@ -263,8 +263,8 @@ class Hub:
             self._change_tokens.pop(watched.board, None)
 
     async def _follow_due(self) -> None:
-        """Update the change tokens of the boards with lists that are due, at most every
-        `FOLLOW_SECONDS`. While that fails, streams wait."""
+        """Update the change tokens of the boards whose lists are due or whose streams wait, at most
+        every `FOLLOW_SECONDS`. If that fails, the streams wait until it succeeds."""
         assert self._follow is not None
         now = self._clock()
         if now - self._followed_at < FOLLOW_SECONDS:
@@ -301,8 +301,8 @@ class Hub:
             self._drop(channel)
 
     async def _read(self, channel: Channel) -> None:
-        """Read a list and send its changes. Reads of a list are serialized, so none sends an older
-        state."""
+        """Read a list and send its changes. Reads of a list are serialized, so a later one never
+        sends an older state."""
         async with channel.reading:
             await self._read_alone(channel)
 
@@ -328,8 +328,8 @@ class Hub:
         channel.publish(page, standing, self._clock(), needed)
 
     async def _needed(self, watched: WatchedList) -> Needed | None:
-        """Return what a member that is not ranked needs; None in a ranking that events of the
-        member do not change at once."""
+        """Return what a member that is not ranked needs to reach the position of the feed. None if
+        the feed has no position, or if the effect of one event cannot be computed."""
         if watched.member is None or watched.to_rank is None or watched.by is not None:
             return None
         try:

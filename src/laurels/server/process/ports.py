@@ -26,15 +26,17 @@ class Order(Struct, frozen=True):
 
 
 class SharedPort(Granian):
-    """A server at a port that other processes may share. It reports whether it is listening itself.
+    """A server at a port that other processes may share. `listens` is whether it accepts
+    connections.
 
-    The kernel cuts off a client that does not read the answers it requested.
+    After `unread_seconds` the kernel closes the connection of a client that does not read its
+    answers.
     """
 
     _shd: Any = None
     unread_seconds = 0
-    """The seconds after which the connection of a client that does not read an answer is closed; 0
-    for never."""
+    """The seconds after which the connection of a client that does not read is closed; 0 for
+    never."""
 
     def _init_shared_socket(self) -> None:
         self._ssp = None

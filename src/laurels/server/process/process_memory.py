@@ -1,14 +1,14 @@
 """Memory of a server process: Python's garbage collector and the allocator of the C library.
 
-glibc gives each thread an arena of its own, up to eight per core, and an arena keeps what its
-thread freed. Bodies are decoded and snapshots taken by many threads in turn, so each arena came to
-hold the most that its thread ever needed at once: 91 of 149 MiB were free in a server that had run
-for 20 minutes. Two arenas are enough where one thread at a time runs Python.
+glibc gives each thread an arena of its own, up to eight per core, and an arena keeps the memory
+that its thread has freed. Many threads decode bodies and write snapshots in turn, so each arena
+grew to the most that its thread ever needed at once: 91 of 149 MiB were free in a server that had
+run for 20 minutes. Two arenas are enough, since only one thread at a time runs Python.
 
-By itself an arena only gives back the free memory at its end. On an overloaded machine a snapshot
-needed 35 MiB more than usual for a moment. Objects allocated above that memory at the same time
-stayed, so it was not given back, and the process grew by as much each time. So free memory in the
-middle is given back, too, once there is much of it.
+By itself, an arena only returns the free memory at its end to the system. On an overloaded machine,
+a snapshot once needed 35 MiB more than usual for a moment. Objects that were allocated above that
+memory at the same time stayed, so it was not returned, and the process grew by as much each time.
+So free memory below such objects is returned, too, once there is much of it.
 """
 
 import asyncio
@@ -31,11 +31,12 @@ _ARENAS = 2
 _CHECK_SECONDS = 60.0
 _LEAST_FREE = 24 << 20
 _FREE_SHARE = 4
-"""Memory is given back when more than `_LEAST_FREE` bytes are free, and more than the bytes in use
-divided by this. Giving back takes about 0.4 ms a MiB, during which threads that allocate wait."""
+"""Memory is returned when more than `_LEAST_FREE` bytes are free, and more than the bytes in use
+divided by `_FREE_SHARE`. Returning it takes about 0.4 ms a MiB, during which threads that allocate
+wait."""
 _GROWN = 12 << 20
-"""Memory is given back only if the process has also grown by this much since the last time, since
-memory that was given back still counts as free."""
+"""Memory is returned only if the process has also grown by this much since the last time. Memory
+that was returned still counts as free, so the free bytes alone would not show it."""
 
 
 class _Mallinfo(ctypes.Structure):
@@ -63,8 +64,8 @@ def share_arenas() -> None:
 def settle_collector() -> None:
     """Make Python's collector run less often and ignore the objects that exist now.
 
-    Requests leave hardly any cycles behind, and the objects of the store are many. Call it once the
-    store is open.
+    Requests leave few cycles behind, and the store has many objects. Call this once the store is
+    open.
     """
     gc.collect()
     gc.freeze()
@@ -91,7 +92,7 @@ def _resident() -> int:
 
 
 class _Returning:
-    """Gives back the memory that has become free since the last time."""
+    """Returns free memory to the system when much of it has become free since the last time."""
 
     def __init__(
         self,

@@ -100,8 +100,8 @@ def _warn(text: str) -> None:
 
 
 async def opened(settings: Settings, clock: str | Clock | None = None) -> Backing:
-    """Return the store to serve, with its key store and audit log. In this context, and in all that
-    is started from it, messages have values as JSON from now on."""
+    """Open the store to serve, with its key store and audit log. From now on, error messages show
+    values as JSON in this context and in tasks that are started from it."""
     notation.set(json_notation)
     if (folder := config.folder_of(settings.data)) is not None:
         hide_folder(folder)
@@ -305,7 +305,7 @@ class _Served:
         deadline = time.monotonic() + LET_FINISH_SECONDS
         while (self._admission.writes or self._admission.streams) and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
-        await asyncio.sleep(0.02)  # let the last answers leave
+        await asyncio.sleep(0.02)  # give the last answers time to be sent
 
 
 def _log_closed(address: str, count: int) -> None:

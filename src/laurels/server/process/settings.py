@@ -79,7 +79,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(
             pattern="^[0-9]{1,9}(s|m|h|d)$",
-            description="Longest leap of the clock followed at once; others must last 10 minutes.",
+            description="Longest clock leap followed at once; a longer one must last 10 minutes.",
         ),
     ] = "1h"
     log_format: Annotated[

@@ -35,7 +35,7 @@ from .serving import Announce, ServingAddress, opened, run, settle_log, warn_of
 from .settings import Settings
 
 END_SECONDS = 10.0
-"""How long a worker that was told to end may take before it is killed."""
+"""The time that a worker may take to end after SIGTERM before it is killed."""
 _READY, _FAILED = b"ready ", b"failed "
 _log = structlog.get_logger("laurels")
 
@@ -89,7 +89,7 @@ async def _oversee(settings: Settings, admin_key: str | None, announce: Announce
 
 @contextmanager
 def _reserved(ip: str, port: int) -> Iterator[tuple[str, int]]:
-    """Hold a port until the workers have taken it, so that no other process can."""
+    """Hold a port until the workers have taken it, so that no other process can take it."""
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -165,7 +165,7 @@ async def _work(order: Order) -> None:
     share_arenas()
     loop, ending = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ending.set)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent passes it on
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent sends SIGTERM instead
     parent = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(parent), sys.stdin)
     watching = asyncio.create_task(parent.read())

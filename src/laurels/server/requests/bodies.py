@@ -1,7 +1,7 @@
-"""Reading the body of a request, within limits of size, time, and the bytes of all bodies.
+"""Reads the body of a request, within limits on its size, its time, and the bytes of all bodies.
 
 A small body is read in one go. A larger one is read in parts, and only the bytes that have arrived
-are counted, so a client that announces a large body and sends little takes no room from others.
+are counted, so a client that announces a large body and sends little does not use up the limit.
 Every body has some seconds to arrive, and a large one gets another second for each `LEAST_RATE`
 bytes that have arrived.
 """
@@ -53,11 +53,11 @@ class Bodies:
                     return await self._read_small(caller, size, protocol)
             return await self._read_parts(caller, task, protocol, most)
         except ProtocolClosed as error:
-            raise InvalidBody("the body broke off") from error
+            raise InvalidBody("the client disconnected before the end of the body") from error
         except asyncio.CancelledError:
             if not self._deadlines.has_expired(task):
                 raise
-            raise BodyTimedOut("the body did not come within its time") from None
+            raise BodyTimedOut("the body did not arrive in time") from None
         finally:
             self._deadlines.remove(task)
 
@@ -76,7 +76,7 @@ class Bodies:
         mine = self._each.get(caller, 0)
         if self.nbytes + nbytes > self._most or mine + nbytes > self._most // 2:
             raise Overloaded(
-                f"the bodies under way have {self.nbytes:,} bytes, {mine:,} of them of "
+                f"the bodies in progress have {self.nbytes:,} bytes, {mine:,} of them of "
                 f"{quoted(caller)}"
             )
         self.nbytes += nbytes
@@ -99,7 +99,7 @@ class Bodies:
             async for part in protocol:
                 # If the client disconnects midway, an empty part comes before the last one.
                 if not is_whole:
-                    raise InvalidBody("the body broke off")
+                    raise InvalidBody("the client disconnected before the end of the body")
                 is_whole = bool(part)
                 requests.ensure_size(taken + len(part), most)
                 self._take(caller, len(part))

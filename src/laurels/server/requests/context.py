@@ -58,8 +58,8 @@ class RequestContext(Struct):
 
     @property
     def batch_key(self) -> str | None:
-        """The batch key of the request's events, by which they count once: the Idempotency-Key,
-        made different from those of other callers."""
+        """The batch key that makes the request's events count once: the Idempotency-Key, made
+        unique to the caller."""
         return None if self.key is None else self.caller.own_id(self.key)
 
     @property

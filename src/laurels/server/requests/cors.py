@@ -17,8 +17,8 @@ PREFLIGHT: Headers = [
 
 
 class Origins:
-    """The allowed origins; `*` allows all. The page itself sends the key, never the browser, so
-    credentials are not allowed."""
+    """The allowed origins; `*` allows all. A page sends its key in a header, so credentials, which
+    browsers add themselves, are not allowed."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
         self._allowed = frozenset(allowed)

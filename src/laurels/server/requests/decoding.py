@@ -1,15 +1,15 @@
-"""Decoding large bodies in pieces, off the event loop.
+"""Decodes large bodies in pieces, off the event loop.
 
-A decoder holds the interpreter lock for as long as it runs, in whichever thread, and can build many
-objects from few bytes. So a body of more than `bodies.SMALL` bytes is first scanned by
-`laurels.engine.batch.outline`, which needs neither the lock nor memory: a list that is too long, an
-element of too many values, or too many values in all, is refused before any object is built. Then a
-thread decodes the body piece by piece. Between two pieces, everything else can run, including the
-decoding of another body.
+A decoder holds the interpreter lock for as long as it runs, in whichever thread, and can create
+many objects from few bytes. So a body of more than `bodies.SMALL` bytes is first scanned by
+`laurels.engine.batch.outline`, which needs neither the lock nor memory. A list that is too long, an
+element with too many values, or too many values in all, is refused before any object is created.
+Then a thread decodes the body piece by piece. Between two pieces, everything else can run,
+including the decoding of another body.
 
-What a body became is also freed, and meanwhile visited by the garbage collector, in one go each,
-under the lock and wherever the last reference ends. No piece bounds that, only the number of values
-does: `BODY_VALUES`.
+The decoded objects are freed in one go, wherever the last reference to them ends, and the garbage
+collector visits them in one go. Both hold the interpreter lock. Decoding in pieces does not shorten
+this; it is bounded only by the number of values, `BODY_VALUES`.
 """
 
 import asyncio
@@ -39,8 +39,8 @@ PIECE_BYTES = 32 << 10
 EVENT_VALUES = 1_000
 """The most values that an event may have; one of four columns and all labels has about 50."""
 BODY_VALUES = 500_000
-"""The most values of all events of a body: 50 for each of 10,000. The worst are empty lists, of
-which 500,000 are freed in about 15 ms and visited by the collector in about 25 ms."""
+"""The most values of all events of a body: 50 for each of 10,000. The worst case is empty lists:
+500,000 of them are freed in about 15 ms and visited by the collector in about 25 ms."""
 _AT_BYTE = re.compile(r"\(byte (\d+)\)")
 
 P = ParamSpec("P")
@@ -52,7 +52,7 @@ class _Outline(NamedTuple):
     length: int
     pieces: list[tuple[int, int, int]]
     is_whole: bool
-    """Whether it is the outline of the whole body; else the body has too many values in all."""
+    """Whether the whole body was scanned; if not, it has too many values in all."""
 
     def ensure_whole(self, most: int) -> None:
         """Raise TooManyValues if the body has more than `most` values in all."""
@@ -98,7 +98,7 @@ class Decoder:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, do: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        context = copy_context()  # for the notation of values in messages
+        context = copy_context()  # error messages depend on it
         return await asyncio.get_running_loop().run_in_executor(
             self._thread, lambda: context.run(do, *args, **kwargs)
         )

@@ -1,9 +1,9 @@
-"""Requests with an Idempotency-Key: a repeated request gets the same answer, another one with the
-same key is refused.
+"""Requests with an Idempotency-Key. A repeated request gets the same answer, and a different
+request with the same key is refused.
 
 The board remembers the ids of the request's events durably, so a repeat is never counted twice,
-even after a restart. Only the answer is kept here, so that a caller who did not receive the first
-answer gets that one instead of a list of duplicates.
+even after a restart. Only the answer is stored here, in memory: a caller that did not receive the
+first answer gets it again instead of receipts of duplicates.
 """
 
 import asyncio
@@ -85,8 +85,8 @@ class Replays:
         return answered, False
 
     def _keep(self, kept: _Kept, nbytes: int) -> None:
-        """Keep an answer, unless it is large; a repeat of a large one gets receipts of
-        duplicates."""
+        """Keep an answer, unless it is large; a repeat of a request with a large answer gets
+        receipts of duplicates."""
         if nbytes > _LARGE:
             kept.answer, nbytes = None, 0
         kept.nbytes = nbytes
@@ -100,5 +100,5 @@ class Replays:
             self._nbytes -= gone.nbytes
 
 
-class _Refused(Exception):  # noqa: N818 (wakes the waiting repeats)
+class _Refused(Exception):  # noqa: N818 (tells waiting repeats)
     """The request that a repeat waited for has failed."""

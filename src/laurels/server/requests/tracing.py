@@ -43,7 +43,7 @@ def trace_of(traceparent: str | None, request_id: str) -> Trace | None:
 
 
 def trace_headers(traceparent: str | None, request_id: str) -> list[tuple[str, str]]:
-    """Return the headers that lead from an answer to its logs and traces."""
+    """Return the headers by which a client can find the logs and the trace of its request."""
     headers = [("x-request-id", request_id)]
     if traceparent is not None and (trace := trace_of(traceparent, request_id)) is not None:
         headers.append(("traceresponse", trace.traceresponse))

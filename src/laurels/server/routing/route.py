@@ -44,10 +44,10 @@ class Route(Struct, frozen=True):
     store_wide: bool
     """Whether it concerns the whole store, so that a key limited to some boards is refused."""
     takes_submissions: bool
-    """Whether it takes the event of a token that may submit for one member."""
+    """Whether a token that may only submit for one member can call it."""
     plain: bool
-    """Whether it is neither streamed nor cached: each request calls the handler and gets its
-    result."""
+    """Whether each request just calls the handler and gets its result, without a stream or a
+    cache."""
 
 
 class NoQuery(Struct, forbid_unknown_fields=True):

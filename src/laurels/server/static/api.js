@@ -121,7 +121,8 @@ export function follow(board, query, handlers, signal) {
   }
 
   /**
-   * An EventSource has no reason for a refusal; the answer to a query of the same board has one.
+   * Finds out why the server refused the feed, by a query of the same board: an EventSource does not
+   * have the reason.
    */
   async function findReason() {
     const own = attempt;

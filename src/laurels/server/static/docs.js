@@ -224,7 +224,7 @@ function draw(description) {
   );
 }
 
-/** The OpenAPI document arrives after the page, so the target of the fragment exists only now. */
+/** Scrolls to the target of the address, which exists only after the OpenAPI document was rendered. */
 function goToHash() {
   const target = document.getElementById(location.hash.slice(1));
   if (!target) return;

@@ -8,8 +8,9 @@ import { linkTo } from "./windows.js";
 const MOST_SUGGESTED = 5;
 
 /**
- * Creates the form. `query` has the window and the scope for addresses, `asked` the same for
- * queries. `listed` returns the members on the page; those similar to the text are suggested.
+ * Creates the form. `query` has the window and the scope as parameters of addresses, `asked` as
+ * parameters of API queries. `listed` returns the members on the page; if no member is found, those
+ * with similar ids are suggested.
  */
 export function findForm(board, query, asked, listed, signal) {
   const result = el("div", { class: "result", "aria-live": "polite" });
@@ -58,7 +59,7 @@ async function isAnywhere(board, scope, member, signal) {
   return Object.values(windows).some(Boolean);
 }
 
-/** Returns the text in the usual spellings of an id. */
+/** Returns spellings of a text that an id may have, such as in lower case. */
 function spellings(text) {
   const lower = text.toLowerCase();
   return [lower, text.toUpperCase(), lower.charAt(0).toUpperCase() + lower.slice(1)];

@@ -5,7 +5,7 @@ import { el } from "./dom.js";
 import { Ranking } from "./ranking.js";
 
 const PAGE = 500;
-const NOBODY = ""; // highlights no row and draws no bars, whose lengths would be relative to the first row here
+const NOBODY = ""; // no row is highlighted, and no bars are drawn: they would be relative to the first row here
 
 export class Further {
   /** `query` has the window and the scope; `live` is the number of live entries above. */

@@ -88,7 +88,7 @@ class MemberView {
     return Boolean(this.board.head) && Number(standing.rank_low) > Number(this.board.head);
   }
 
-  /** Adds to the standings below the head what it takes to enter the head. */
+  /** Adds, to the standings below the head of the board, what the member needs to enter the head. */
   async aimBelowHead(windows) {
     const { board, member, signal, query } = this;
     const below = Object.keys(windows).filter((name) => windows[name] && this.isBelowHead(windows[name]));
@@ -98,7 +98,8 @@ class MemberView {
   }
 
   /**
-   * The score that a member without one needs in the chosen window; null if it cannot be computed.
+   * Returns the value of an event that a member without a score needs in the chosen window; null if
+   * it cannot be computed.
    */
   async neededToEnter(standings) {
     const { board, member, window } = this;
@@ -120,7 +121,7 @@ class MemberView {
     if (focus) this.cards.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
   }
 
-  /** A member without a score is not shown as live, even if the page is connected. */
+  /** Shows the state of the connection, or that the member is not ranked. */
   showState() {
     if (this.state === null) return;
     const state = this.state === "live" && !this.isRanked ? "absent" : this.state;

@@ -17,8 +17,8 @@ const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 export class Ranking {
   /**
-   * `linkTo` makes the link of a member; the row of `own` is highlighted; `who` names what is
-   * ranked.
+   * `linkTo` returns the link of a member. The row of the member `own` is highlighted. `who` is the
+   * heading of the column with the members.
    */
   constructor(board, caption, linkTo, own = null, who = "Member") {
     this.board = board;
@@ -112,7 +112,7 @@ export class Ranking {
     return row;
   }
 
-  /** Returns a score's share of the leader's, for the length of its bar; approximate. */
+  /** Returns a score as a fraction of the leader's, approximately, for its bar; null without bars. */
   shareOf(entry) {
     const [column, second] = this.board.columns;
     if (second || column.order !== "desc" || this.own !== null) return null;

@@ -1,4 +1,5 @@
-"""The caller itself: what its key or token permits, so that programs can offer only that."""
+"""The caller itself: what its key or token permits, so that a page can offer only what is
+permitted."""
 
 from collections.abc import Sequence
 from typing import get_args

@@ -23,8 +23,7 @@ class ChangesQuery(Struct, forbid_unknown_fields=True):
 
 
 class ChangedBoardsQuery(Struct, forbid_unknown_fields=True):
-    """The cursor of the previous answer; without one it is not known which boards have
-    changed."""
+    """The cursor of the previous answer. Without one, the boards of the answer are null."""
 
     after: str | None = None
 
@@ -49,9 +48,9 @@ async def changes(context: RequestContext, query: ChangesQuery) -> object:
 
 @ROUTES.query("GET", "/v1/changes", query=ChangedBoardsQuery, returns=ChangedBoards)
 async def changed_boards(context: RequestContext, query: ChangedBoardsQuery) -> object:
-    """The boards with changes after a cursor that the key may see; null if that is not known, and
-    any board may have some. The answer may be incomplete: read all boards at long intervals,
-    too."""
+    """The boards with changes after a cursor that the key may see. They are null if the store
+    cannot tell which boards have changed: then read all of them. The answer may be incomplete, so
+    read all boards at long intervals, too."""
     found = await context.lb.changed_boards(query.after)
     if found.boards is None:
         return found

@@ -1,4 +1,5 @@
-"""Whole boards, read and written as `laurels copy` does; for an admin key of all boards."""
+"""Reading and writing whole boards, as `laurels copy` does. It needs an admin key for all
+boards."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -28,14 +29,15 @@ ROUTES = Routes()
 
 @ROUTES.row("GET", "/v1/copies", "admin", returns=CopyClock, store_wide=True)
 async def copies(context: RequestContext, _: NoQuery) -> object:
-    """The time of the store; the time of a board that is copied into it has to agree with it."""
+    """The time of the store. A board that is copied into the store needs a time that agrees with
+    it."""
     return await asyncio.to_thread(context.store.copies.clock)
 
 
 @ROUTES.row("GET", "/v1/boards/{board}/copy/origin", "admin", returns=Origin, store_wide=True)
 async def copy_origin(context: RequestContext, _: NoQuery) -> object:
-    """The state of a board outside of its rankings, after advancing all of them: what a copy begins
-    with, and is compared by."""
+    """The state of a board apart from its rankings, which are advanced to the current time first. A
+    copy begins with this state, and is compared by it."""
     return await asyncio.to_thread(context.store.copies.origin, context.board)
 
 
@@ -43,8 +45,8 @@ async def copy_origin(context: RequestContext, _: NoQuery) -> object:
 async def copy_pieces(context: RequestContext, _: NoQuery) -> object:
     """The rows of all rankings and steps of a board, its remembered event ids and the data of its
     members, one piece a line of JSON. The last line has the number of pieces, or is a problem
-    document if they could not all be read. They are as of the board's origin if that is the same
-    before and after."""
+    document if they could not all be read. The pieces are a consistent copy if the board's origin
+    is the same before and after this request."""
     pieces = iter(context.store.copies.pieces(context.board))
     first = await asyncio.to_thread(_next, pieces)
 

@@ -16,8 +16,8 @@ ROUTES = Routes()
 
 @ROUTES.query("GET", "/v1/sinks", returns=list[SinkReport])
 async def sinks(context: RequestContext, _: NoQuery) -> object:
-    """The sinks of the service's settings: what they have sent, and why one does not. For a key
-    that is not limited to some boards."""
+    """The sinks of the service's settings: what they have sent, and why a sink cannot send. For a
+    key that is not limited to some boards."""
     context.caller.ensure_unlimited()
     metrics = context.server.metrics
     return reports_of(context.server.settings, metrics.sinks, metrics.now_ms())
@@ -26,7 +26,8 @@ async def sinks(context: RequestContext, _: NoQuery) -> object:
 def reports_of(
     settings: Settings, running: Mapping[str, SinkFigures], now_ms: int
 ) -> list[SinkReport]:
-    """Return the state of each sink of the settings; this process may run none of them."""
+    """Return the state of each sink of the settings. The sinks that another process runs have
+    `elsewhere` set."""
     return [
         _report_without_paths(running[name].report(name, now_ms))
         if name in running
@@ -36,7 +37,7 @@ def reports_of(
 
 
 def _report_without_paths(report: SinkReport) -> SinkReport:
-    """Return a report without the folders of the server's files."""
+    """Return a report whose error messages do not contain the folders of the server's files."""
     boards = {board: _without_paths(wait) for board, wait in report.boards.items()}
     wait = None if report.wait is None else _without_paths(report.wait)
     return replace(report, wait=wait, boards=boards)

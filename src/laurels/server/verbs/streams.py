@@ -23,7 +23,8 @@ from laurels.wire.queries import LABELS, parameters_of, read_fields
 ROUTES = Routes()
 EXPORT_PAGE = 1_000
 EXPORT_COST = 250
-"""The cost of a page, in entries of a live feed: reading one is cheaper than comparing it."""
+"""The cost of reading a page, in entries of a live feed. It is less than the page's entries, since
+they are not compared with previous ones."""
 MOST_LIVE = 1_000
 LEAST_INTERVAL_MS, MOST_INTERVAL_MS = 20, 60_000
 

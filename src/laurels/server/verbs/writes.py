@@ -123,7 +123,8 @@ async def scores(context: RequestContext, query: ScoresQuery) -> object:
 
 
 def _position_of(query: ScoresQuery) -> SourcePosition | None:
-    """Return the position of a query. Raises InvalidQuery where only a part of it is there."""
+    """Return the position of a query, None if it has none. Raises InvalidQuery if a part of the
+    position is missing."""
     source, text, before = query.position_source, query.position, query.position_before
     if source is None and text is None and before is None and not query.position_behind:
         return None
@@ -300,7 +301,8 @@ async def remove(context: RequestContext, _: NoQuery) -> object:
 
 
 class MendFields(Struct, forbid_unknown_fields=True):
-    """Entries that replace those of rankings; `at_ms` is the board's time in event time."""
+    """Entries that replace those of rankings. In event time, the board's time becomes `at_ms` if
+    that is later."""
 
     rankings: list[RankingEntries]
     at_ms: int | None = None
@@ -322,9 +324,9 @@ class Mended(Struct, frozen=True):
     audited=True,
 )
 async def mend(context: RequestContext, _: NoQuery) -> object:
-    """Replace entries of rankings as a whole, with the times that decide between equal scores; with
-    `expected` only where the ranking has these entries. It is for entries that were read elsewhere,
-    such as in a ledger. Unlike an event, it changes no other window."""
+    """Replace whole entries of rankings, with the times that decide between equal scores. With
+    `expected`, an entry is replaced only if the current one is as expected. This is for entries
+    that were read elsewhere, such as in a ledger. Unlike an event, it changes no other window."""
     read = await context.server.decoder.document(context.raw, context.media_type, MEND_VALUES)
     found = requests.typed(read, MendFields)
     with context.server.admission.writing():
