@@ -42,7 +42,7 @@ class RawBoard(NamedTuple):
 
 
 class _Errors:
-    """The errors in a file, each with its place."""
+    """The errors in a file, each with the board or table in which it is."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
@@ -167,7 +167,7 @@ def _misplaced(name: str, value: object) -> str:
         return f"{name} belongs to a board: write it below [boards.NAME], or below [defaults]"
     if isinstance(value, dict):
         return f"unknown table {safe_repr(name)}: a board is written [boards.{_key(name)}]"
-    return f"unknown field {safe_repr(name)}: there are {' and '.join(_PARTS)}"
+    return f"unknown field {safe_repr(name)}: a file has {' and '.join(_PARTS)}"
 
 
 def _defaults(raw: object, errors: _Errors) -> Mapping[str, Any]:
@@ -177,7 +177,7 @@ def _defaults(raw: object, errors: _Errors) -> Mapping[str, Any]:
     for field in raw:
         if field not in _FIELDS:
             unknown = f"unknown field {safe_repr(field)}"
-            errors.add("defaults", "a name is one board's" if field == "name" else unknown)
+            errors.add("defaults", "a name is for one board" if field == "name" else unknown)
     return {field: value for field, value in raw.items() if field in _FIELDS}
 
 

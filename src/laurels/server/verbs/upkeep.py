@@ -194,8 +194,9 @@ async def revoke_key(context: RequestContext, _: NoQuery) -> None:
 
 @ROUTES.row("POST", "/v1/tokens", "read", body=TokenFields, returns=TokenMade, status=CREATED)
 async def create_token(context: RequestContext, _: NoQuery) -> object:
-    """Make a token for a browser or a game, for some boards and at most a day. It reads, or submits
-    for one member. It is sent as a Bearer token or, for streams, as `?token=`."""
+    """Make a token for a browser or a game, for some boards and at most a day. The token permits
+    reading, or submitting for one member. It is sent as a Bearer token or, for streams, as
+    `?token=`."""
     document = requests.document(context.raw, context.media_type)
     of_member = ("member", "labels", "min", "max")
     optional = ("seconds", "subject", "rate", *of_member)
