@@ -1,4 +1,4 @@
-"""The file descriptors of this process, used as sockets that other code owns."""
+"""Lists the file descriptors of this process, and uses those of sockets that other code owns."""
 
 import os
 import socket

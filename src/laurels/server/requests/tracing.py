@@ -11,7 +11,7 @@ _MOST = 512
 
 
 class Trace(Struct, frozen=True):
-    """The place of a request in a trace: `span_id` is that of the request, `parent_id` the
+    """The position of a request in a trace: `span_id` is that of the request, `parent_id` the
     caller's."""
 
     trace_id: str
