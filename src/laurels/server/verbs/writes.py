@@ -301,8 +301,7 @@ async def remove(context: RequestContext, _: NoQuery) -> object:
 
 
 class MendFields(Struct, forbid_unknown_fields=True):
-    """Entries that replace those of rankings. In event time, the board's time becomes `at_ms` if
-    that is later."""
+    """Entries that replace those of rankings; `at_ms` is the board's time in event time."""
 
     rankings: list[RankingEntries]
     at_ms: int | None = None
