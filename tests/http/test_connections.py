@@ -91,8 +91,8 @@ def test_silent_connections_leave_descriptors_for_others(tmp_path: Path) -> None
     with Process(tmp_path, descriptors=1_024) as server:
         assert "allows 768 connections" in server.said
         with silent(server.url, 1_100):
-            assert httpx.get(f"{server.url}/healthz", timeout=20).text == "alive\n"
-            made = httpx.put(f"{server.url}/v1/boards/b", json={}, timeout=20)
+            assert httpx.get(f"{server.url}/healthz", timeout=60).text == "alive\n"
+            made = httpx.put(f"{server.url}/v1/boards/b", json={}, timeout=60)
             assert made.status_code == 201
 
 
