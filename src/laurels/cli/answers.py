@@ -194,17 +194,17 @@ def needed(
       laurels needed millions alice
     """
     with laurels.open(at, create=False) as lb:
-        found = lb.needed(
+        need = lb.needed(
             board, member, rank, window=window, column=column, labels=parse_labels(label)
         )
     if json:
-        put_json(found)
-    elif found is None:
+        put_json(need)
+    elif need is None:
         place = "in the head" if rank is None else f"at rank {rank} or better"
         put_line(f"{escaped(member)} needs nothing: it is {place}")
     else:
-        put_line(f"{escaped(member)} needs {needed_words(found)}")
-    return UNREACHABLE if found is not None and found.unreachable else 0
+        put_line(f"{escaped(member)} needs {needed_words(need)}")
+    return UNREACHABLE if need is not None and need.unreachable else 0
 
 
 def around(

@@ -98,15 +98,15 @@ def program(first: str | None = None) -> typer.Typer:
     is_one = first in GROUPS or first in COMMANDS
     for name, module in GROUPS.items():
         if not is_one or name == first:
-            app.add_typer(_found(module, "app"), name=name)
+            app.add_typer(_load(module, "app"), name=name)
     for name, place in COMMANDS.items():
         if not is_one or name == first:
             module, _, function = place.partition(":")
-            command(app, name)(_found(module, function or name))
+            command(app, name)(_load(module, function or name))
     return app
 
 
-def _found(module: str, name: str) -> Any:
+def _load(module: str, name: str) -> Any:
     """Return the object of this name in a module of the command line."""
     return getattr(import_module(f"laurels.cli.{module}"), name)
 

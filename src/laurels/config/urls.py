@@ -26,8 +26,8 @@ def without_login(url: str) -> str:
     if "://" not in url:
         return url
     place, _, query = without_key(url).partition("?")
-    shown = [each for each in query.split("&") if each and not _is_password(each)]
-    return f"{place}?{'&'.join(shown)}" if shown else place
+    parameters = [each for each in query.split("&") if each and not _is_password(each)]
+    return f"{place}?{'&'.join(parameters)}" if parameters else place
 
 
 def _is_password(parameter: str) -> bool:

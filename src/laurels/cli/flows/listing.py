@@ -8,12 +8,12 @@ from laurels.flows.listing import ListedFlow
 BOARDS_SHOWN = 3
 
 
-def put_listed(found: Sequence[ListedFlow], kind: str, *, json: bool) -> None:
+def put_listed(flows: Sequence[ListedFlow], kind: str, *, json: bool) -> None:
     """Print sinks or sources with their boards, or all of them as JSON."""
     if json:
-        put_json(list(found))
+        put_json(list(flows))
         return
-    put_table([(kind, "left"), ("boards", "left")], [(each.name, _names(each)) for each in found])
+    put_table([(kind, "left"), ("boards", "left")], [(each.name, _names(each)) for each in flows])
 
 
 def _names(flow: ListedFlow) -> str:

@@ -260,12 +260,12 @@ def status(
                 failed = error
         return await statuses(lb, None, options, clock.now_ms())
 
-    found = with_waits(_with_boards(at, ask), _report_of(name, at))
+    board_statuses = with_waits(_with_boards(at, ask), _report_of(name, at))
     if json:
-        put_json(found)
+        put_json(board_statuses)
     else:
-        put_table(_COLUMNS, map(_row, found))
-    for each in found:
+        put_table(_COLUMNS, map(_row, board_statuses))
+    for each in board_statuses:
         if each.is_nearly_lost:
             complain(
                 f"{each.board}: changes that {name} has not sent take {each.used:.0%} of what the "
@@ -273,10 +273,10 @@ def status(
             )
         if each.code is not None:
             complain(f"{each.board}: {name} has lost changes ({each.code})")
-    _complain_of_waits(name, found, clock.now_ms())
+    _complain_of_waits(name, board_statuses, clock.now_ms())
     if failed is not None:
         raise failed
-    return NO if any(each.state == "lost" for each in found) else 0
+    return NO if any(each.state == "lost" for each in board_statuses) else 0
 
 
 @command(app, "list")
@@ -434,19 +434,19 @@ def _report_of(name: str, at: str) -> SinkReport | None:
         return None
     with closing(config.remote_wire(at)) as wire:
         try:
-            found = wire.answer(sinks())
+            reports = wire.answer(sinks())
         except (Forbidden, NoSuchPath):  # a limited key, or an old service
             return None
-    report = next((each for each in found if each.name == name), None)
+    report = next((each for each in reports if each.name == name), None)
     if report is not None and report.elsewhere:
         complain(f"another process of the service runs {name} and knows why it waits: ask again")
     return report
 
 
-def _complain_of_waits(name: str, found: Sequence[SinkBoardStatus], now_ms: int) -> None:
+def _complain_of_waits(name: str, board_statuses: Sequence[SinkBoardStatus], now_ms: int) -> None:
     """Print why boards wait, once for each reason."""
     reasons: dict[str, tuple[SinkWait, list[str]]] = {}
-    for each in found:
+    for each in board_statuses:
         if each.wait is not None:
             reasons.setdefault(each.wait.error, (each.wait, []))[1].append(each.board)
     for wait, names in reasons.values():

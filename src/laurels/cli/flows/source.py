@@ -208,8 +208,8 @@ def status(
             except ShardsDiffer as differ:
                 texts = {*differ.positions}
                 complain(f"{board.name}: [{differ.code}] {one_line(differ)}")
-            found = [decode_position(text) for text in texts if text]
-            for stored in sorted(found, key=lambda each: (each.position, each.passed_ms or 0)):
+            positions = [decode_position(text) for text in texts if text]
+            for stored in sorted(positions, key=lambda each: (each.position, each.passed_ms or 0)):
                 passed = "" if stored.passed_ms is None else _utc(stored.passed_ms)
                 rows.append(
                     {
