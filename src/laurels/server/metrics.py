@@ -41,11 +41,11 @@ class Histogram:
 
     def buckets(self) -> tuple[list[tuple[str, float]], float]:
         """Return the cumulative buckets that Prometheus expects, and the sum of values."""
-        total, found = 0, []
+        total, buckets = 0, []
         for bound, count in zip([*map(str, self._bounds), "+Inf"], self._counts, strict=True):
             total += count
-            found.append((bound, float(total)))
-        return found, self._sum
+            buckets.append((bound, float(total)))
+        return buckets, self._sum
 
 
 class Metrics:

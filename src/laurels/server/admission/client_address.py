@@ -64,8 +64,8 @@ class ClientAddresses:
 
     def is_proxy(self, address: str) -> bool:
         """Return whether connections from an address come from a trusted proxy."""
-        found = _address(address) if self._trusted else None
-        return found is not None and self._is_trusted(found)
+        parsed = _address(address) if self._trusted else None
+        return parsed is not None and self._is_trusted(parsed)
 
     def _is_trusted(self, address: Address) -> bool:
         return any(address in network for network in self._trusted)
@@ -82,10 +82,10 @@ def address_block(address: str) -> str:
     an IPv6 address."""
     if ":" not in address:
         return address
-    found = _address(address)
-    if not isinstance(found, IPv6Address):
-        return address if found is None else str(found)
-    prefix = found.packed[:_V6_PREFIX_BYTES]
+    parsed = _address(address)
+    if not isinstance(parsed, IPv6Address):
+        return address if parsed is None else str(parsed)
+    prefix = parsed.packed[:_V6_PREFIX_BYTES]
     return f"{IPv6Address(prefix + bytes(16 - len(prefix)))}/{8 * _V6_PREFIX_BYTES}"
 
 
@@ -110,11 +110,11 @@ def _address(text: str) -> Address | None:
     if "%" in text:  # an IPv6 zone may be any text
         return None
     try:
-        found = ip_address(text)
+        parsed = ip_address(text)
     except ValueError:
         return None
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return found if mapped is None else mapped
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return parsed if mapped is None else mapped
 
 
 def _hops_of_list(header: str) -> list[str]:

@@ -87,14 +87,14 @@ class ConnectionGuard:
 
 def _connections(descriptors: Iterable[int], port: int) -> list[Connection]:
     """Return the descriptors that are connections to a port."""
-    found = []
+    connections = []
     for descriptor in descriptors:
         with suppress(OSError), borrowed(descriptor) as connection:
             own = connection.getsockname()
             if isinstance(own, tuple) and len(own) > 1 and own[1] == port:
                 address, client_port = connection.getpeername()[:2]
-                found.append((descriptor, address, client_port))
-    return found
+                connections.append((descriptor, address, client_port))
+    return connections
 
 
 def _close_all(connections: Iterable[Connection]) -> None:

@@ -31,8 +31,8 @@ class AnswerCache:
         Also return None for a board in which a period has ended, since the board has to be advanced
         first, and for one with decay, since its scores change all the time.
         """
-        found = self._answers.get(request)
-        return None if found is None or found[0] != change_token or change_token[3] else found[1]
+        cached = self._answers.get(request)
+        return None if cached is None or cached[0] != change_token or change_token[3] else cached[1]
 
     def keep(
         self, request: RequestKey, change_token: ChangeToken, answer: Any, nbytes: int

@@ -26,16 +26,16 @@ class PeerDescriptors:
     """The descriptors of the connections of one server, by the client's address and port."""
 
     def __init__(self) -> None:
-        self._found: dict[Peer, int] = {}
+        self._descriptors: dict[Peer, int] = {}
         self._next: asyncio.Future[None] | None = None
         self._searching: asyncio.Task[None] | None = None
 
     async def find(self, peer: Peer) -> int | None:
         """Return the descriptor of the connection to a peer, or None if there is none."""
-        descriptor = self._found.get(peer)
+        descriptor = self._descriptors.get(peer)
         if descriptor is None or peer_of(descriptor) != peer:
             await self._next_search()
-            descriptor = self._found.get(peer)
+            descriptor = self._descriptors.get(peer)
         return descriptor
 
     def _next_search(self) -> "asyncio.Future[None]":
@@ -50,12 +50,12 @@ class PeerDescriptors:
         """Search repeatedly, while streams wait for a search."""
         while (waited_for := self._next) is not None:
             self._next = None
-            found: dict[Peer, int] = {}
+            by_peer: dict[Peer, int] = {}
             descriptors = open_descriptors()
             for start in range(0, len(descriptors), _AT_ONCE):
-                found.update(_by_peer(descriptors[start : start + _AT_ONCE]))
+                by_peer.update(_by_peer(descriptors[start : start + _AT_ONCE]))
                 await asyncio.sleep(0)
-            self._found = found
+            self._descriptors = by_peer
             waited_for.set_result(None)
             await asyncio.sleep(PAUSE_SECONDS)
 

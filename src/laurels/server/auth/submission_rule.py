@@ -44,12 +44,12 @@ class SubmissionRule(Struct, frozen=True):
             )
         for each in value if isinstance(value, (tuple, list)) else (value,):
             self._ensure_within(each)
-        found = {"member": member, "value": value}
+        bound_event = {"member": member, "value": value}
         if id is not None:
-            found["id"] = _bound_id(id, own_id)
+            bound_event["id"] = _bound_id(id, own_id)
         if self.labels:
-            found["labels"] = dict(self.labels)
-        return found
+            bound_event["labels"] = dict(self.labels)
+        return bound_event
 
     def _ensure_within(self, value: Any) -> None:
         number = _number(value)
@@ -81,12 +81,12 @@ def submission_rule(member: object, labels: object, least: object, most: object)
         raise InvalidKey(
             f"expected a member of 1 to {MAX_TEXT} characters, got {safe_repr(member)}"
         )
-    found = {} if labels is None else labels
-    if not isinstance(found, Mapping) or len(found) > MAX_LABELS:
+    required_labels = {} if labels is None else labels
+    if not isinstance(required_labels, Mapping) or len(required_labels) > MAX_LABELS:
         raise InvalidKey(
             f"expected at most {MAX_LABELS} labels as an object, got {safe_repr(labels)}"
         )
-    for name, text in found.items():
+    for name, text in required_labels.items():
         if not all(isinstance(each, str) and 1 <= len(each) <= MAX_TEXT for each in (name, text)):
             raise InvalidKey(
                 f"expected labels of 1 to {MAX_TEXT} characters, got {safe_repr(text)}"
@@ -99,7 +99,10 @@ def submission_rule(member: object, labels: object, least: object, most: object)
     if low is not None and high is not None and low > high:
         raise InvalidKey(f"expected min to be at most max, got {low} and {high}")
     return SubmissionRule(
-        member, dict(found), None if low is None else str(low), None if high is None else str(high)
+        member,
+        dict(required_labels),
+        None if low is None else str(low),
+        None if high is None else str(high),
     )
 
 

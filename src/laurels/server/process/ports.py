@@ -62,12 +62,12 @@ def free(settings: Settings) -> tuple[str, int]:
     Raise InvalidSettings, AddressInUse."""
     host, port = settings.host, settings.port
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise InvalidSettings(
             f"expected an address for host, got {safe_repr(host)} ({error})"
         ) from error
-    family, kind, _, _, address = found[0]
+    family, kind, _, _, address = addresses[0]
     try:
         with socket.socket(family, kind) as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

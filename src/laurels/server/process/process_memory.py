@@ -106,9 +106,9 @@ class _Returning:
         self._left = 0
 
     def check(self) -> None:
-        found, resident = self._info(), self._resident()
+        heap, resident = self._info(), self._resident()
         self._left = min(self._left, resident)
-        much = max(_LEAST_FREE, found.uordblks // _FREE_SHARE)
-        if found.fordblks > much and resident - self._left > _GROWN:
+        much = max(_LEAST_FREE, heap.uordblks // _FREE_SHARE)
+        if heap.fordblks > much and resident - self._left > _GROWN:
             self._trim(0)
             self._left = self._resident()

@@ -186,7 +186,7 @@ def table() -> Iterator[Setting]:
         default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
         kind, *metas = get_args(described)
         least, most = (
-            next((found for meta in metas if (found := getattr(meta, bound)) is not None), None)
+            next((limit for meta in metas if (limit := getattr(meta, bound)) is not None), None)
             for bound in ("ge", "le")
         )
         yield Setting(field.name, kind, default, metas[-1].description, least, most)
@@ -216,23 +216,23 @@ def admin_key_of(environment: Mapping[str, str]) -> str | None:
     if key:
         raise InvalidSettings(f"expected {ADMIN_KEY} or {ADMIN_KEY_FILE}, got both")
     try:
-        found = Path(file).read_text().strip()
+        secret = Path(file).read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidSettings(f"{ADMIN_KEY_FILE}: its file cannot be read ({error})") from error
-    if not found:
+    if not secret:
         raise InvalidSettings(f"{ADMIN_KEY_FILE} names an empty file")
-    return found
+    return secret
 
 
 def _of_file(file: Path) -> Mapping[str, Any]:
     try:
-        found = tomllib.loads(file.read_text())
+        values = tomllib.loads(file.read_text())
     except OSError as error:
         raise InvalidSettings(f"{file} cannot be read ({error.strerror or error})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidSettings(f"{file} is not TOML ({error})") from error
-    _judged(found, f"{file}: ")
-    return found
+    _judged(values, f"{file}: ")
+    return values
 
 
 def _ensure_known(environment: Mapping[str, str]) -> None:
@@ -251,15 +251,15 @@ def _ensure_known(environment: Mapping[str, str]) -> None:
 
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for setting in table():
         text = environment.get(setting.variable)
         if text is None:
             continue
         value: Any = text.split(",") if setting.kind == list[str] else text
         _judged({setting.name: value}, f"{setting.variable}: ")
-        found[setting.name] = value
-    return found
+        values[setting.name] = value
+    return values
 
 
 def _judged(values: Mapping[str, Any], where: str) -> Settings:

@@ -81,10 +81,10 @@ class Decoder:
         outline.ensure_whole(BODY_VALUES)
         if not outline.is_list:
             return await self._run(read, raw, kind)
-        found: list[T] = []
+        elements: list[T] = []
         for piece in outline.pieces:
-            found += await self._run(_read_piece, raw, kind, piece, read)
-        return found, False
+            elements += await self._run(_read_piece, raw, kind, piece, read)
+        return elements, False
 
     async def document(self, raw: bytes, kind: str, most_values: int) -> Any:
         """Return a document of at most `most_values` values. Raises TooManyValues, and the errors
@@ -152,12 +152,12 @@ def _read_piece(
     else:
         head, tail = (b"[", b"]") if kind == JSON else (b"", b"")
     try:
-        found, _ = read(b"".join((head, memoryview(raw)[start:end], tail)), kind)
+        elements, _ = read(b"".join((head, memoryview(raw)[start:end], tail)), kind)
     except (InvalidJson, InvalidMsgpack) as error:
         raise _moved(error, start - len(head)) from None
-    if kind != NDJSON and len(found) != count:
+    if kind != NDJSON and len(elements) != count:
         raise InvalidJson(f"JSON is malformed: expected a value (byte {end:,})")
-    return found
+    return elements
 
 
 def _moved(error: LaurelsError, nbytes: int) -> LaurelsError:

@@ -30,10 +30,10 @@ def trace_of(traceparent: str | None, request_id: str) -> Trace | None:
     of the request is derived from the request's id."""
     if traceparent is None or len(traceparent) > _MOST:
         return None
-    found = _TRACEPARENT.fullmatch(traceparent)
-    if found is None:
+    match = _TRACEPARENT.fullmatch(traceparent)
+    if match is None:
         return None
-    version, trace_id, parent_id, flags, rest = found.groups()
+    version, trace_id, parent_id, flags, rest = match.groups()
     if version == _NO_VERSION or (version == _FIRST_VERSION and rest):
         return None
     if not trace_id.strip("0") or not parent_id.strip("0"):

@@ -81,8 +81,8 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
 def _schema(kind: Any) -> dict[str, Any]:
     if isinstance(kind, tuple):
         return {"anyOf": list(map(_schema, kind))}
-    (found,), _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
-    return found
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
+    return schema
 
 
 def _operation(route: Route) -> dict[str, Any]:
@@ -165,5 +165,5 @@ def _query_parameters(route: Route) -> Iterator[dict[str, Any]]:
 def _without_none(kind: Any) -> Any:
     """Return a type without its `| None`: a parameter is present or absent, never null."""
     kinds: Iterable[Any] = [each for each in get_args(kind) if each is not type(None)]
-    found = list(kinds)
-    return found[0] if type(None) in get_args(kind) and len(found) == 1 else kind
+    alternatives = list(kinds)
+    return alternatives[0] if type(None) in get_args(kind) and len(alternatives) == 1 else kind

@@ -46,12 +46,12 @@ def _asset(name: str) -> Asset:
 
 def _pages() -> dict[str, Asset]:
     static = files("laurels.server").joinpath("static")
-    found = {
+    assets = {
         f"/static/{each.name}": _asset(each.name)
         for each in static.iterdir()
         if each.name.rpartition(".")[2] in _KINDS
     }
-    return found | {"/": _asset("index.html"), "/docs": _asset("docs.html")}
+    return assets | {"/": _asset("index.html"), "/docs": _asset("docs.html")}
 
 
 PAGES = _pages()

@@ -51,10 +51,10 @@ async def changed_boards(context: RequestContext, query: ChangedBoardsQuery) -> 
     """The boards with changes after a cursor that the key may see. They are null if the store
     cannot tell which boards have changed: then read all of them. The answer may be incomplete, so
     read all boards at long intervals, too."""
-    found = await context.lb.changed_boards(query.after)
-    if found.boards is None:
-        return found
-    return replace(found, boards=[name for name in found.boards if context.caller.sees(name)])
+    changed = await context.lb.changed_boards(query.after)
+    if changed.boards is None:
+        return changed
+    return replace(changed, boards=[name for name in changed.boards if context.caller.sees(name)])
 
 
 @ROUTES.row(

@@ -81,7 +81,7 @@ async def scores(context: RequestContext, query: ScoresQuery) -> object:
     """Report scores: one event, or up to 10,000 in one commit. A refused single event is 422. A
     batch is 200 with a receipt for each event; a refused event does not affect the others, except
     with `all_or_nothing` (409). The answer is sent when everything is on the disk."""
-    found, single = await context.server.decoder.elements(
+    events, single = await context.server.decoder.elements(
         context.raw, context.media_type, requests.events
     )
     position = _position_of(query)
@@ -89,18 +89,18 @@ async def scores(context: RequestContext, query: ScoresQuery) -> object:
     if context.caller.submission is not None:
         if not single or position is not None:
             raise Forbidden("the token submits one event at a time, and no position")
-        found = [context.caller.submission.bound(found[0], context.caller.own_id)]
+        events = [context.caller.submission.bound(events[0], context.caller.own_id)]
     if single and context.key is None and position is None and query.arrived_ms is None:
         with context.server.admission.writing():
             receipts, place = await context.store.submit_one(
-                context.board, found[0], query.window, scope
+                context.board, events[0], query.window, scope
             )
         return _counted(context, receipts, place)
     with context.server.admission.writing():
         try:
             batch = SubmitMany(
                 context.board,
-                found,
+                events,
                 query.window,
                 ranks=query.ranks or single,
                 all_or_nothing=query.all_or_nothing and not single,
@@ -117,7 +117,7 @@ async def scores(context: RequestContext, query: ScoresQuery) -> object:
     if single:
         return _counted(context, receipts, 0)
     context.server.metrics.submitted(receipts)
-    if len(found) > ON_LOOP:
+    if len(events) > ON_LOOP:
         return await asyncio.to_thread(batch_answer, receipts, query.receipts)
     return batch_answer(receipts, query.receipts)
 
@@ -191,9 +191,9 @@ async def scores_of_boards(context: RequestContext, _: NoQuery) -> object:
         await context.lb.get(name)
     answers: dict[str, BatchAnswer] = {}
     with context.server.admission.writing():
-        for name, found in by_board.items():
+        for name, events in by_board.items():
             receipts = await context.store.write_async(
-                SubmitMany(name, found, key=context.batch_key, is_large=len(context.raw) > SMALL)
+                SubmitMany(name, events, key=context.batch_key, is_large=len(context.raw) > SMALL)
             )
             context.server.metrics.submitted(receipts)
             answers[name] = await asyncio.to_thread(batch_answer, receipts, "all")
@@ -211,11 +211,11 @@ async def scores_of_boards(context: RequestContext, _: NoQuery) -> object:
 )
 async def set_(context: RequestContext, query: SetQuery) -> object:
     """Set a member's score; on `sum` columns, by an event of the difference."""
-    found, single = requests.events(context.raw, context.media_type)
-    if not single or not isinstance(found[0], (tuple, dict)):
-        came = safe_repr(found[0]) if single else "a list of events"
+    events, single = requests.events(context.raw, context.media_type)
+    if not single or not isinstance(events[0], (tuple, dict)):
+        came = safe_repr(events[0]) if single else "a list of events"
         raise InvalidBody(f"expected one event, got {came}")
-    member, value, at, id, labels = _parts(found[0])
+    member, value, at, id, labels = _parts(events[0])
     if id is None and context.key is not None:
         id = f"{context.batch_key}#0"
     with context.server.admission.writing():
@@ -327,9 +327,9 @@ async def mend(context: RequestContext, _: NoQuery) -> object:
     `expected`, an entry is replaced only if the current one is as expected. This is for entries
     that were read elsewhere, such as in a ledger. Unlike an event, it changes no other window."""
     read = await context.server.decoder.document(context.raw, context.media_type, MEND_VALUES)
-    found = requests.typed(read, MendFields)
+    fields = requests.typed(read, MendFields)
     with context.server.admission.writing():
-        return Mended(await context.lb.mend(context.board, found.rankings, at=found.at_ms))
+        return Mended(await context.lb.mend(context.board, fields.rankings, at=fields.at_ms))
 
 
 class SourceQuery(Struct, forbid_unknown_fields=True):
