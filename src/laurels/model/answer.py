@@ -51,8 +51,8 @@ class Plain:
         A Decimal becomes its text, a tuple a list. Optional parts of an entry that were not
         requested (`data`, `place`) are left out.
         """
-        found: dict[str, Any] = plain(self)
-        return found
+        fields: dict[str, Any] = plain(self)
+        return fields
 
     def keys(self) -> KeysView[str]:
         """Return the names in `to_dict()`."""

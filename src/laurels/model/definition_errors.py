@@ -14,19 +14,19 @@ class DefinitionErrors:
 
     def __init__(self, subject: str = "") -> None:
         self._prefix = f"{subject}: " if subject else ""
-        self._found: list[str] = []
+        self._errors: list[str] = []
         self._only_names = True
 
     def add(self, error: str) -> None:
         """Add an error."""
         self._only_names = False
-        self._found.append(self._prefix + error)
+        self._errors.append(self._prefix + error)
 
     def add_error(self, error: LaurelsError) -> None:
         """Add the message, or all the messages, of an exception."""
         errors = error.errors if isinstance(error, BoardInvalid) else [error.what]
         self._only_names &= isinstance(error, InvalidName)
-        self._found += [self._prefix + each for each in errors]
+        self._errors += [self._prefix + each for each in errors]
 
     def read(self, parse: Callable[[object], T], value: object, fallback: F) -> T | F:
         """Return `parse(value)`; if it raises, add the error and return `fallback`."""
@@ -39,9 +39,9 @@ class DefinitionErrors:
     @property
     def found(self) -> bool:
         """Whether there are any errors so far."""
-        return bool(self._found)
+        return bool(self._errors)
 
     def raise_any(self) -> None:
         """Raise the errors found: InvalidName if only names are wrong, otherwise BoardInvalid."""
-        if self._found:
-            raise (InvalidName if self._only_names else BoardInvalid)(*self._found)
+        if self._errors:
+            raise (InvalidName if self._only_names else BoardInvalid)(*self._errors)

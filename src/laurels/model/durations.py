@@ -21,8 +21,8 @@ def duration_ms(value: object) -> int:
 
     Raise BoardInvalid for anything else, a negative duration or one over a hundred years.
     """
-    if isinstance(value, str) and (found := _TEXT.fullmatch(value)):
-        length_ms = int(found[1]) * _UNITS_MS[found[2]]
+    if isinstance(value, str) and (match := _TEXT.fullmatch(value)):
+        length_ms = int(match[1]) * _UNITS_MS[match[2]]
     elif (whole_ms := integer_within(value, 0)) is not None:
         length_ms = whole_ms
     else:

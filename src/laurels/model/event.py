@@ -140,8 +140,8 @@ class Batch(Struct, frozen=True):
 
     def weighed(self, weighings: Iterable[Weighing]) -> "Batch":
         """Return the batch with the weights of its events."""
-        found = {weighing: self.weights_in(weighing) for weighing in weighings}
-        return replace(self, weights=found) if found else self
+        weights = {weighing: self.weights_in(weighing) for weighing in weighings}
+        return replace(self, weights=weights) if weights else self
 
     def split(self, ends: Sequence[int], nows: "array[int]") -> list["Batch"]:
         """Return parts of the batch that end at these positions and were accepted at these times;

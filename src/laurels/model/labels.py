@@ -125,16 +125,16 @@ def concatenate(labels: Sequence[tuple[Labels | None, int]]) -> Labels | None:
     if not names:
         return None
     groups: dict[Values, int] = {}
-    found = array("q")
+    indexes = array("q")
     nothing: Values = (None,) * len(names)
     for each, size in labels:
         if each is None:
-            found.extend([groups.setdefault(nothing, len(groups))] * size)
+            indexes.extend([groups.setdefault(nothing, len(groups))] * size)
         else:
             spread = zip(*map(each.values, names), strict=True)
             own = [groups.setdefault(group, len(groups)) for group in spread]
-            found.extend([own[i] for i in each.each])
-    return Labels(names, tuple(groups), found)
+            indexes.extend([own[i] for i in each.each])
+    return Labels(names, tuple(groups), indexes)
 
 
 def _part(label: str, value: str | None) -> str | None:
@@ -166,8 +166,8 @@ def is_by(scope: str) -> bool:
     return scope.startswith("@")
 
 
-def _quote(found: re.Match[str]) -> str:
-    return f"%{ord(found[0]):02X}"
+def _quote(match: re.Match[str]) -> str:
+    return f"%{ord(match[0]):02X}"
 
 
 def form_of(scope: str) -> str:

@@ -62,15 +62,15 @@ def units_of_measures(
     own name, and counts as 0 without one if it is a `sum`. Raises InvalidValue on a board without
     measures or for an event without any, UnknownMeasure, WrongColumns, and the errors of numbers.
     """
-    known = {name for column in columns for name in _names(column)}
+    board_measures = {name for column in columns for name in _names(column)}
     if not any(column.measures for column in columns):
         raise InvalidValue(f"expected a number, as no column has measures, got {safe_repr(value)}")
     if not value:
         raise InvalidValue("expected at least 1 measure, got none")
     for name in value:
-        if name not in known:
+        if name not in board_measures:
             raise UnknownMeasure(
-                f"expected a measure of the board ({', '.join(sorted(known))}), "
+                f"expected a measure of the board ({', '.join(sorted(board_measures))}), "
                 f"got {safe_repr(name)}"
             )
     return tuple([_units(value, column) for column in columns])
@@ -113,9 +113,9 @@ def _number(units: int, scale: int) -> Number:
 def any_measures(value: Mapping[object, object]) -> dict[str, Number | str]:
     """Return measures that may be those of some board. Raises InvalidValue for a name that is not
     text, and the errors of `any_number`."""
-    found: dict[str, Number | str] = {}
+    numbers: dict[str, Number | str] = {}
     for name, part in value.items():
         if not isinstance(name, str):
             raise InvalidValue(f"expected text for the name of a measure, got {safe_repr(name)}")
-        found[name] = any_number(part)
-    return found
+        numbers[name] = any_number(part)
+    return numbers

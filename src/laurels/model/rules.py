@@ -176,8 +176,8 @@ class Rules(Struct, frozen=True, dict=True):
 
     def weighing(self, window: str) -> Weighing | None:
         """Return the weights of events in a window; None if each event counts in full."""
-        found = self.windows.get(window)
-        return None if found is None else found.weighing
+        window_definition = self.windows.get(window)
+        return None if window_definition is None else window_definition.weighing
 
     @cached_property
     def rolling(self) -> tuple[str, ...]:
@@ -196,8 +196,8 @@ class Rules(Struct, frozen=True, dict=True):
     @cached_property
     def weighings(self) -> tuple[Weighing, ...]:
         """The distinct weighings of the windows with decay."""
-        found = [window.weighing for window in self.windows.values()]
-        return tuple(dict.fromkeys([weighing for weighing in found if weighing is not None]))
+        weighings = [window.weighing for window in self.windows.values()]
+        return tuple(dict.fromkeys([weighing for weighing in weighings if weighing is not None]))
 
     def score_words(self, window: str) -> int:
         """Return how many words of an entry are its score: one for each column, or those of a

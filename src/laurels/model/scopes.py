@@ -39,11 +39,11 @@ def judged_rank_by(value: object) -> tuple[str, ...]:
     if len(labels) > MAX_SCOPES:
         raise BoardInvalid(f"expected at most {MAX_SCOPES} labels in rank_by, got {len(labels)}")
     errors = DefinitionErrors()
-    found = [errors.read(_label, label, "") for label in labels]
-    for label in _twice(found):
+    names = [errors.read(_label, label, "") for label in labels]
+    for label in _twice(names):
         errors.add(f"expected distinct labels in rank_by, got {label} twice")
     errors.raise_any()
-    return tuple(found)
+    return tuple(names)
 
 
 def place_errors(windows: int, scopes: int, rank_by: int) -> Iterator[str]:

@@ -107,12 +107,12 @@ def _units_of_decimal(value: Decimal, scale: int, name: str, limit: int) -> int:
 
 
 def _units_of_text(value: str, scale: int, name: str, limit: int) -> int:
-    found = _TEXT.fullmatch(value) if len(value) <= MAX_TEXT else None
-    if found is None:
+    match = _TEXT.fullmatch(value) if len(value) <= MAX_TEXT else None
+    if match is None:
         if value.strip().lstrip("+-").lower() in {"nan", "inf", "infinity"}:
             raise NotFinite(f"expected a finite number for {quoted(name)}, got {safe_repr(value)}")
         raise InvalidValue(f"expected a decimal number for {quoted(name)}, got {safe_repr(value)}")
-    sign, whole, places, bare, exponent = found.groups()
+    sign, whole, places, bare, exponent = match.groups()
     places = places or bare or ""
     shift = int(exponent or 0) - len(places)
     units = _scaled((whole or "") + places, shift, scale, value, name, limit)

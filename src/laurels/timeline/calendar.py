@@ -171,9 +171,9 @@ class Months(Dates):
         return f"{first.year:04}-{first.month:02}"
 
     def date_of(self, label: str) -> date | None:
-        if (found := self._LABEL.fullmatch(label)) is None:
+        if (match := self._LABEL.fullmatch(label)) is None:
             return None
-        year, month, quarter = found.groups()
+        year, month, quarter = match.groups()
         return date(int(year), int(quarter) * 3 - 2 if quarter else int(month or 1), 1)
 
 
@@ -197,21 +197,21 @@ class Hours(Cut):
         return Period(_hour_label(begun_ms, offset_ms), start_ms, end_ms)
 
     def read(self, label: str) -> list[Period]:
-        if (found := self._LABEL.fullmatch(label)) is None:
+        if (match := self._LABEL.fullmatch(label)) is None:
             return []
-        on_clock = self._on_clock(datetime.fromisoformat(found[1]))
-        return [period for period in on_clock if found[2] is None or period.label == label]
+        on_clock = self._on_clock(datetime.fromisoformat(match[1]))
+        return [period for period in on_clock if match[2] is None or period.label == label]
 
     def _on_clock(self, local: datetime) -> list[Period]:
         """Return the periods in which the local clock shows the hour beginning at `local`."""
-        found: dict[int, Period] = {}
+        by_start: dict[int, Period] = {}
         for edge in (local, local + timedelta(minutes=59, seconds=59)):
             for offset_ms in self._zone.local_offsets(edge):
                 at_ms = local_ms(edge) - offset_ms
                 if self._zone.offset_ms(at_ms) == offset_ms:
                     period = self.find(at_ms)
-                    found[period.start_ms] = period
-        return [found[start_ms] for start_ms in sorted(found)]
+                    by_start[period.start_ms] = period
+        return [by_start[start_ms] for start_ms in sorted(by_start)]
 
 
 def _hour_label(begun_ms: int, offset_ms: int) -> str:

@@ -72,9 +72,9 @@ class FixedSteps(Steps):
         return Period(label, start_ms, start_ms + self._length_ms)
 
     def read(self, label: str) -> int:
-        if (found := _LABEL.fullmatch(label)) is None:
+        if (match := _LABEL.fullmatch(label)) is None:
             raise ValueError(label)
-        start = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+        start = datetime.fromisoformat(match[1]).replace(tzinfo=UTC)
         number = self.number((start - _EPOCH) // timedelta(milliseconds=1))
         if self.step(number).label != label:
             raise ValueError(label)

@@ -68,11 +68,11 @@ class Zone:
     def first_instant(self, local: datetime) -> int:
         """Return the first instant of a local time (naive); if it was skipped, that of the skip."""
         before_ms, after_ms = self.local_offsets(local)
-        shown_ms = local_ms(local)
-        first_ms = shown_ms - before_ms
+        local_time_ms = local_ms(local)
+        first_ms = local_time_ms - before_ms
         if before_ms == after_ms or self.offset_ms(first_ms) == before_ms:
             return first_ms
-        return self.change(shown_ms - after_ms, first_ms)
+        return self.change(local_time_ms - after_ms, first_ms)
 
     def change(self, before_ms: int, after_ms: int) -> int:
         """Return the instant in (before_ms, after_ms] at which the offset changes, if it does so

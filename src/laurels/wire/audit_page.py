@@ -52,16 +52,16 @@ def page_of(
         )
     if before is not None and not (isinstance(before, str) and _is_id(before)):
         raise InvalidCursor(f"expected the `next` of an answer for before, got {safe_repr(before)}")
-    found: list[AuditEntry] = []
+    entries: list[AuditEntry] = []
     while True:
         chunk = store.page(before, _CHUNK)
         for entry in chunk:
             if is_wanted(entry):
-                found.append(entry)
-                if len(found) > limit:
-                    return AuditPage(found[:limit], found[limit - 1].id)
+                entries.append(entry)
+                if len(entries) > limit:
+                    return AuditPage(entries[:limit], entries[limit - 1].id)
         if len(chunk) < _CHUNK:
-            return AuditPage(found, None)
+            return AuditPage(entries, None)
         before = chunk[-1].id
 
 

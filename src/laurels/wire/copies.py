@@ -63,5 +63,5 @@ def read_line(line: bytes) -> Piece | PiecesEnd:
     if it has no known form."""
     if line.startswith(b"{"):
         raise error_of(500, line)
-    found: Piece | PiecesEnd = _line(line)
-    return found
+    decoded: Piece | PiecesEnd = _line(line)
+    return decoded

@@ -64,7 +64,7 @@ def query_of(raw: str, form: type[Q]) -> Q:
         raise InvalidQuery(_message(str(error), parameters, form)) from error
 
 
-def _message(message: str, found: Mapping[str, str], form: type[Struct]) -> str:
+def _message(message: str, parameters: Mapping[str, str], form: type[Struct]) -> str:
     """Return a message about an invalid parameter, with the parameter's name."""
     if message.startswith(_UNKNOWN):
         name = message.removeprefix(_UNKNOWN).strip(" `")
@@ -74,8 +74,8 @@ def _message(message: str, found: Mapping[str, str], form: type[Struct]) -> str:
         return f"there is no parameter `{name}`{hint}"
     what, _, path = message.partition(" - at `$.")
     name = path.rstrip("`")
-    if name in found:
-        return expectation(what, name, found[name])
+    if name in parameters:
+        return expectation(what, name, parameters[name])
     return message.replace("Object missing required field", "the query lacks")
 
 
@@ -153,16 +153,16 @@ def events(raw: bytes, kind: str) -> tuple[list[Any], bool]:
             read = _one.decode_lines(raw)
         else:
             read = [_one.decode(raw)] if single else _many.decode(raw)
-        found: list[Any] = [
+        normalized: list[Any] = [
             (each.member, tuple(each.value) if type(each.value) is list else each.value)
             if each.at is None and each.id is None and each.labels is None
             else (each.member, _value(each.value), each.at, each.id, each.labels)
             for each in read
         ]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        found = _as_they_are(document(raw, kind), single=single)
-    ensure_count(len(found))
-    return found, single
+        normalized = _as_they_are(document(raw, kind), single=single)
+    ensure_count(len(normalized))
+    return normalized, single
 
 
 def ensure_count(count: int) -> None:

@@ -224,8 +224,8 @@ def stored_window(written: object) -> WindowForm:
     another name is written."""
     form = parse_window(written)
     if isinstance(written, str):
-        found = _TEXT.fullmatch(written)
-        named = found is not None and found["name"] is not None
+        match = _TEXT.fullmatch(written)
+        named = match is not None and match["name"] is not None
     else:
         named = isinstance(written, Mapping) and written.get("name") is not None
     return form if named else form.named_in_full()
@@ -276,20 +276,20 @@ def week_start_of(value: object) -> Weekday:
 
 
 def _fields_of_text(text: str) -> dict[str, object]:
-    found = _TEXT.fullmatch(text)
-    if found is None:
+    match = _TEXT.fullmatch(text)
+    if match is None:
         raise BoardInvalid(
             f"expected a window ({', '.join(TYPES)}, with options as in month:keep=12, with a name "
             f"of its own as in today=day), got {safe_repr(text)}"
         )
-    fields: dict[str, object] = {"name": found["name"], "type": found["type"]}
-    options = found["options"].split(",") if found["options"] else []
-    if found["type"] == "rolling":
+    fields: dict[str, object] = {"name": match["name"], "type": match["type"]}
+    options = match["options"].split(",") if match["options"] else []
+    if match["type"] == "rolling":
         options[:1] = _LENGTHS.sub(r"\1,", options[0], count=1).split(",") if options else []
         lengths = options.pop(0) if options and "=" not in options[0] else ""
         span, _, step = lengths.partition("/")
         fields |= {"span": span or None, "step": step or None}
-    elif found["type"] == "decay":
+    elif match["type"] == "decay":
         fields["half_life"] = options.pop(0) if options and "=" not in options[0] else None
     for option in options:
         key, _, value = option.partition("=")
@@ -357,11 +357,11 @@ def _refresh(value: object) -> tuple[int, int | None]:
     None if none was written."""
     if not isinstance(value, str) or not value.startswith(_DAILY):
         return duration_of("refresh", value), None
-    if (found := _LOCAL_TIME.fullmatch(value.removeprefix(_DAILY))) is None:
+    if (match := _LOCAL_TIME.fullmatch(value.removeprefix(_DAILY))) is None:
         raise BoardInvalid(
             f"expected a local time as in day@04:00 for refresh, got {safe_repr(value)}"
         )
-    return DAY_MS, 60 * int(found[1]) + int(found[2])
+    return DAY_MS, 60 * int(match[1]) + int(match[2])
 
 
 def _written(field: str, value: object) -> str:

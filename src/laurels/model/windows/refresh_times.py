@@ -50,10 +50,10 @@ class LocalTimes(RefreshTimes):
     def around(self, at_ms: int) -> tuple[int, int]:
         last = self._last
         if not last[0] <= at_ms < last[1]:
-            last = self._last = self._found(at_ms)
+            last = self._last = self._find(at_ms)
         return last
 
-    def _found(self, at_ms: int) -> tuple[int, int]:
+    def _find(self, at_ms: int) -> tuple[int, int]:
         number = (self._zone.date_at(at_ms).toordinal() - _EPOCH_DAY) // self._days + 1
         end_ms = self._time(number)
         while (start_ms := self._time(number - 1)) > at_ms or start_ms == end_ms:

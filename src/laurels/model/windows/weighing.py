@@ -100,11 +100,11 @@ def _power(rest: int, whole: int) -> int:
     """Return 2^(rest / whole) * 2^127, with an error of about 2^-90."""
     share = (rest << 96) // whole
     _, powers = _powers()
-    found = powers[share >> 88]
+    power = powers[share >> 88]
     for part in range(1, 4):
-        found = found * powers[256 * part + (share >> (88 - 8 * part) & 255)] >> _PRECISION
+        power = power * powers[256 * part + (share >> (88 - 8 * part) & 255)] >> _PRECISION
     linear = (share & (2**64 - 1)) * _LN2 >> 96
-    return found + (found * (linear + (linear * linear >> (_PRECISION + 1))) >> _PRECISION)
+    return power + (power * (linear + (linear * linear >> (_PRECISION + 1))) >> _PRECISION)
 
 
 @cache
@@ -120,11 +120,11 @@ def _powers() -> tuple["array[int]", list[int]]:
     powers = []
     for part in range(4):
         for i in range(256):
-            found = one
+            product = one
             for bit in range(8):
                 if i >> (7 - bit) & 1:
-                    found = found * roots[8 * part + bit] >> (_PRECISION + guard)
-            powers.append(found >> guard)
+                    product = product * roots[8 * part + bit] >> (_PRECISION + guard)
+            powers.append(product >> guard)
     halves = [(power + (1 << 63)) >> 64 for power in powers]
     return array("q", [half - 2**64 for half in halves]), powers
 
@@ -175,19 +175,19 @@ class DecayedTotals(Struct, frozen=True):
         """Return the units of many totals, as `units`."""
         exponent, divisor = weight(self.now_ms, self.half_life_ms)
         level = BIAS + exponent - BITS + 1
-        found = []
+        units = []
         for first, mantissa in totals:
             shift = abs(first) - level
             if mantissa == 0 or shift < -_GONE:
-                found.append(0)
+                units.append(0)
                 continue
             above, below = mantissa * _HALF_UNITS, divisor
             if shift >= 0:
                 above <<= shift
             else:
                 below <<= -shift
-            found.append((above + below) // (2 * below))
-        return found
+            units.append((above + below) // (2 * below))
+        return units
 
     def least(self, units: int) -> Words:
         """Return the words of the least total that is shown as at least this number of units."""
