@@ -65,7 +65,8 @@ def adopted_state(number: int, origin: Origin) -> BoardState:
     state.positions = origin.positions
     state.now_ms = origin.now_ms
     state.refreshed = {
-        window: Refreshed(0, shown.now_ms, shown.waiting) for window, shown in origin.shown.items()
+        window: Refreshed(0, refresh.now_ms, refresh.waiting)
+        for window, refresh in origin.shown.items()
     }
     if len(origin.ends) == 1:
         ((state.sequence, state.tag),) = origin.ends

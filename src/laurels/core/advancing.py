@@ -162,8 +162,10 @@ class AdvancedBoards(Boards):
         """Advance the scopes of a listing; limit and result as in `advance`. A scope that turns out
         to be empty is removed, and the next one takes its place in the listing."""
         while True:
-            found = self.index.scopes(state.number, listing.form, listing.after, listing.limit)
-            stale = [s for s in found if self.index.generation(state.number, s) != state.generation]
+            scopes = self.index.scopes(state.number, listing.form, listing.after, listing.limit)
+            stale = [
+                s for s in scopes if self.index.generation(state.number, s) != state.generation
+            ]
             if not stale:
                 return True
             if not self.advance_scopes(state, stale[:limit], limit) or len(stale) > limit:
@@ -184,14 +186,14 @@ class AdvancedBoards(Boards):
         """Advance the next stale scopes of a board until their cost reaches `limit`; return the
         cost."""
         count = max(1, limit // SCOPE_WORK)
-        found = self.index.next_scopes(state.number, self._stale_from[state.number], count)
-        for place in found:
+        places = self.index.next_scopes(state.number, self._stale_from[state.number], count)
+        for place in places:
             if not self.advance_scopes(state, [place[1]], max(limit, SCOPE_WORK)):
                 return limit
             self._stale_from[state.number] = place
-        if len(found) < count:
+        if len(places) < count:
             del self._stale_from[state.number]
-        return SCOPE_WORK * (1 + len(found))
+        return SCOPE_WORK * (1 + len(places))
 
     def work(self, limit: int) -> int:
         """Do about `limit` members of the due work: passes for the next boundary, and advancing

@@ -175,12 +175,12 @@ class Boards:
     def take_gone(self, now_ms: int) -> list[BoardState]:
         """Return the boards that are no longer retained at `now_ms`; each is returned once. O(1) if
         there are none. In event time no board is removed."""
-        found = []
+        gone = []
         while self._removals and self._removals[0][0] <= now_ms and not self.event_time:
             state = self._by_number.get(heapq.heappop(self._removals)[1])
-            if state is not None and state.rules.is_gone(now_ms) and state not in found:
-                found.append(state)
-        return found
+            if state is not None and state.rules.is_gone(now_ms) and state not in gone:
+                gone.append(state)
+        return gone
 
     @property
     def next_removal_ms(self) -> int:

@@ -113,8 +113,10 @@ def _ensure_rows(rows: RankingRows, rules: Rules) -> None:
     if has_steps and rows.running is not None:
         low[-1], high[-1] = rows.running - window.steps, rows.running
     for column, least, most in zip(rows.words(), low, high, strict=True):
-        found = bounds(column) if rows.size else (0, 0)
-        _ensure(least <= found[0] and found[1] <= most, "scores in the range of their columns")
+        extremes = bounds(column) if rows.size else (0, 0)
+        _ensure(
+            least <= extremes[0] and extremes[1] <= most, "scores in the range of their columns"
+        )
 
 
 def _ensure_scope(scope: str, rules: Rules) -> None:

@@ -48,11 +48,11 @@ def since_ms(rules: Rules, now_ms: int) -> int:
 def oldest_stored(rules: Rules, floors: Floors, now_ms: int) -> dict[str, int]:
     """Return, by window, the instance of the oldest period that is stored at `now_ms`: earlier ones
     are dropped. Rolling windows are left out: their steps are dropped as they rotate."""
-    found = {
+    instances = {
         name: window.oldest_stored(floors.get(name, MIN_MS), now_ms)
         for name, window in rules.windows.items()
     }
-    return {name: oldest for name, oldest in found.items() if oldest is not None}
+    return {name: oldest for name, oldest in instances.items() if oldest is not None}
 
 
 def expired(oldest: dict[str, int], keys: Iterable[RankingKey]) -> list[RankingKey]:
@@ -170,5 +170,5 @@ def of_shards(states: Sequence[RefreshState]) -> Refreshed:
     """Combine the states of a window in the shards of its board, which are refreshed separately;
     the time is that of the newest refresh."""
     offset = states[0].offset if len(states) == 1 else tuple([each.offset for each in states])
-    shown = [each.now_ms for each in states if each.now_ms is not None]
-    return Refreshed(offset, max(shown, default=None), any(each.waiting for each in states))
+    times = [each.now_ms for each in states if each.now_ms is not None]
+    return Refreshed(offset, max(times, default=None), any(each.waiting for each in states))

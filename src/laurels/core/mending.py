@@ -98,7 +98,7 @@ def _words_of(entry: StoredEntry, rules: Rules) -> tuple[int, ...]:
 
 
 def _time(value: object, name: str) -> int:
-    found = integer(value)
-    if found is None or not MIN_MS <= found <= MAX_MS:
+    time_ms = integer(value)
+    if time_ms is None or not MIN_MS <= time_ms <= MAX_MS:
         raise InvalidEntry(f"expected milliseconds since 1970 for {name}, got {safe_repr(value)}")
-    return found
+    return time_ms

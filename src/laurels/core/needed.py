@@ -243,8 +243,8 @@ class _Attempt(Struct, frozen=True):
         if self.plan.rules.columns[column].adds_up:
             return _nearest(least, most)
         words = [self.own, *[total.words for total in self.totals if total.bounds.of_member]]
-        known = [each[column] for each in words if each is not None]
-        return known[0] if known else _nearest(least, most)
+        values = [each[column] for each in words if each is not None]
+        return values[0] if values else _nearest(least, most)
 
     def _tie(self) -> Words:
         """Return the tie word of the member's entry after the event, if there are tie words."""

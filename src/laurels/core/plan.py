@@ -142,18 +142,18 @@ def plan_batch(
     they mostly do. `refreshed_steps` are the steps that refreshed windows show."""
     places, windows = rules.places, rules.windows
     targets: list[Target] = []
-    found: dict[str, tuple[int | array[int], list[Target]]] = {}
+    by_window: dict[str, tuple[int | array[int], list[Target]]] = {}
     routes: list[int | array[int]] = []
     scopes: dict[str, dict[int, str | None]] = {}
     for place in places:
-        if place.window not in found:
+        if place.window not in by_window:
             periods: list[Target] = []
             floor_ms = floors.get(place.window, MIN_MS)
-            found[place.window] = (
+            by_window[place.window] = (
                 _route(rules, windows[place.window], floor_ms, batch, periods),
                 periods,
             )
-        route, periods = found[place.window]
+        route, periods = by_window[place.window]
         if not place.name:
             routes.append(_shift_route(route, len(targets), len(periods)))
             targets += periods
@@ -307,18 +307,18 @@ def _route_each(ats: "array[int]", index_of: Callable[[int], tuple[int, Period]]
     """Return the route for instants in any order; each period is looked up once."""
     route = array("i")
     starts: list[int] = []
-    found: list[tuple[int, int]] = []  # the end of each period, and its index
+    spans: list[tuple[int, int]] = []  # the end of each period, and its index
     start_ms, end_ms, index = 0, 0, -1
     for at in ats:
         if not start_ms <= at < end_ms:
             place = bisect_right(starts, at) - 1
-            if place < 0 or at >= found[place][0]:
+            if place < 0 or at >= spans[place][0]:
                 index, period = index_of(at)
                 place += 1
                 starts.insert(place, period.start_ms)
-                found.insert(place, (period.end_ms, index))
+                spans.insert(place, (period.end_ms, index))
             start_ms = starts[place]
-            end_ms, index = found[place]
+            end_ms, index = spans[place]
         route.append(index)
     return route
 
@@ -335,9 +335,9 @@ def window_named(rules: Rules, name: str | None) -> Window:
     matches = [window for window in rules.windows.values() if is_text_of(window, name)]
     if len(matches) == 1:
         return matches[0]
-    known = ", ".join(rules.windows)
+    names = ", ".join(rules.windows)
     raise UnknownWindow(
-        f"expected a window of the board ({known}), got {safe_repr(name)}"
+        f"expected a window of the board ({names}), got {safe_repr(name)}"
     ) from None
 
 

@@ -217,9 +217,11 @@ class Card(ScopedQuery[dict[str, Standing | None]], frozen=True, kw_only=True):
         requests = tuple(dict.fromkeys(request for plan in plans for request in plan.requests))
 
         def finish(results: Sequence[ReadResult], offset: Offset) -> dict[str, Standing | None]:
-            found = dict(zip(requests, results, strict=True))
+            by_request = dict(zip(requests, results, strict=True))
             return {
-                window: final(plan.finish([found[request] for request in plan.requests], offset))
+                window: final(
+                    plan.finish([by_request[request] for request in plan.requests], offset)
+                )
                 for window, plan in zip(windows, plans, strict=True)
             }
 
@@ -330,7 +332,7 @@ class EntriesOf(RankingQuery[list[StoredEntry]], frozen=True, kw_only=True):
         def finish(results: Sequence[ReadResult], _: Offset) -> list[StoredEntry]:
             located = results[0].located
             assert located is not None
-            found = [
+            entries = [
                 StoredEntry(member)
                 if position < 0
                 else stored_entry(member, words_at(located.words, i), view.rules)
@@ -339,9 +341,9 @@ class EntriesOf(RankingQuery[list[StoredEntry]], frozen=True, kw_only=True):
                 )
             ]
             if results[0].data is None:
-                return found
+                return entries
             data = decode_data(results[0].data[-1])
-            return [replace(entry, data=each) for entry, each in zip(found, data, strict=True)]
+            return [replace(entry, data=each) for entry, each in zip(entries, data, strict=True)]
 
         return ReadPlan((request,), finish)
 

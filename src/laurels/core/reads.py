@@ -227,8 +227,8 @@ class RankingView:
         among themselves."""
 
         def finish(result: ReadResult, offset: Offset) -> Page:
-            found = among(members, result, self.rules, self._window, self._scale)
-            return Page(found, result.total, self._as_of(offset))
+            entries = among(members, result, self.rules, self._window, self._scale)
+            return Page(entries, result.total, self._as_of(offset))
 
         return self._plan(finish, members=tuple(members), data=data)
 
@@ -393,13 +393,13 @@ class RankingView:
         """Return the page of a result; the list ends at position `end`, by default that of the
         ranking, or of a head."""
         part, most = result.slices[0], listed(head, result)
-        shown = self._entries(result)
-        stop = part.start + len(shown)
+        entries = self._entries(result)
+        stop = part.start + len(entries)
         more = part.start > 0 if reverse else stop < (most if end is None else min(end, most))
-        after = self._cursor(part, 0 if reverse else -1, reverse) if more and shown else None
+        after = self._cursor(part, 0 if reverse else -1, reverse) if more and entries else None
         certain = most if most < result.total else None
         return Page(
-            shown[::-1] if reverse else shown, result.total, self._as_of(offset), after, certain
+            entries[::-1] if reverse else entries, result.total, self._as_of(offset), after, certain
         )
 
     def _entries(self, result: ReadResult) -> list[Entry]:

@@ -242,9 +242,9 @@ def decode(body: bytes) -> list[Record]:
     """Return the records of one log entry. Raises FormatTooNew for a format that this version does
     not know, LogDamaged for bytes that cannot be read."""
     try:
-        if (found := _format_decoder.decode(body).format) > FORMAT:
+        if (log_format := _format_decoder.decode(body).format) > FORMAT:
             raise FormatTooNew(
-                f"the log is written in format {found}, this version reads up to {FORMAT}"
+                f"the log is written in format {log_format}, this version reads up to {FORMAT}"
             )
         return _decoder.decode(body).records
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -300,22 +300,22 @@ def _labels(record: Events) -> Labels | None:
 def _encode_weights(weights: Mapping[Weighing, Weights]) -> dict[int, bytes]:
     encoded: dict[int, bytes] = {}
     for weighing, each in weights.items():
-        found = each.mantissas
-        column = array("q", [found]) if isinstance(found, int) else found
+        mantissas = each.mantissas
+        column = array("q", [mantissas]) if isinstance(mantissas, int) else mantissas
         encoded[weighing.half_life_ms] = pack(column)
     return encoded
 
 
 def _weights(record: Events, ats: "array[int] | None") -> dict[Weighing, Weights]:
     """Return the weights in a log record."""
-    found: dict[Weighing, Weights] = {}
+    weights: dict[Weighing, Weights] = {}
     for half_life_ms, packed in record.weights.items():
         weighing = Weighing(half_life_ms)
         if ats is None:
-            found[weighing] = weighing.restored(record.now_ms, unpack(packed, 1)[0])
+            weights[weighing] = weighing.restored(record.now_ms, unpack(packed, 1)[0])
         else:
-            found[weighing] = weighing.restored(ats, unpack(packed, record.size))
-    return found
+            weights[weighing] = weighing.restored(ats, unpack(packed, record.size))
+    return weights
 
 
 def batch_of(record: Events) -> Batch:

@@ -133,14 +133,14 @@ class Refreshes:
     def ready(self, now_ms: int) -> list[Due]:
         """Return the due refreshes that can be written now: those that are built, and small ones.
         Begin to build the other due ones. No board's time may be after `now_ms`."""
-        found: list[Due] = []
+        refreshes: list[Due] = []
         for number, window in self.builds:
             state = self._state(number)
-            if len(found) < MOST and self.is_built(state, window):
-                found.append((state, window))
+            if len(refreshes) < MOST and self.is_built(state, window):
+                refreshes.append((state, window))
         room = UNBUILT_CELLS
         kept: list[tuple[int, int, str]] = []
-        while self._due and self._due[0][0] <= now_ms and len(found) < MOST and room >= 0:
+        while self._due and self._due[0][0] <= now_ms and len(refreshes) < MOST and room >= 0:
             due = heapq.heappop(self._due)
             due_ms, number, window = due
             if self._is_stale(due) or (number, window) in self.builds:
@@ -154,11 +154,11 @@ class Refreshes:
                 continue
             kept.append(due)
             if cost <= room:
-                found.append((self._state(number), window))
+                refreshes.append((self._state(number), window))
             room -= cost
         for due in kept:
             heapq.heappush(self._due, due)
-        return found
+        return refreshes
 
     def _is_stale(self, due: tuple[int, int, str]) -> bool:
         due_ms, number, window = due
@@ -221,8 +221,8 @@ class Refreshes:
                 return limit
         while spent < limit and not build.complete:
             count = max(1, (limit - spent) // SCOPE_WORK)
-            found = self._index.next_scopes(state.number, build.place, count)
-            for place in found:
+            places = self._index.next_scopes(state.number, build.place, count)
+            for place in places:
                 cost, done = self._build_scope(state, window, place[1], max(1, limit - spent))
                 spent += cost + SCOPE_WORK
                 if not done:
@@ -230,7 +230,7 @@ class Refreshes:
                 build.place = place
                 if spent >= limit:
                     return spent
-            build.complete = len(found) < count
+            build.complete = len(places) < count
         return spent
 
     def _build_scope(

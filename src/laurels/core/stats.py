@@ -213,14 +213,20 @@ class StoreFigures(Struct, frozen=True):
 
 def figures_of(boards: Iterable[BoardStats]) -> StoreFigures:
     """Return the figures of some boards, without those of the whole store."""
-    shown = list(boards)
+    board_stats = list(boards)
     return StoreFigures(
         of_boards_only=True,
-        boards=[(stats.board, stats.nbytes) for stats in shown],
+        boards=[(stats.board, stats.nbytes) for stats in board_stats],
         scopes=[
-            (stats.board, form, count) for stats in shown for form, count in stats.scopes.items()
+            (stats.board, form, count)
+            for stats in board_stats
+            for form, count in stats.scopes.items()
         ],
-        scopes_memory=[(stats.board, stats.scopes_nbytes) for stats in shown if stats.scopes],
-        changes_lost=[(stats.board, stats.changes_lost) for stats in shown if stats.changes_lost],
-        changes_used=[(stats.board, stats.changes_used) for stats in shown if stats.changes_used],
+        scopes_memory=[(stats.board, stats.scopes_nbytes) for stats in board_stats if stats.scopes],
+        changes_lost=[
+            (stats.board, stats.changes_lost) for stats in board_stats if stats.changes_lost
+        ],
+        changes_used=[
+            (stats.board, stats.changes_used) for stats in board_stats if stats.changes_used
+        ],
     )

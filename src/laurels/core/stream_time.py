@@ -37,8 +37,8 @@ def passed_ms(position: str | None) -> int | None:
 
 def passed_times(positions: Mapping[str, str]) -> dict[str, int]:
     """Return the sources of a board whose positions have a stream time, with that time."""
-    found = {source: passed_ms(text) for source, text in positions.items()}
-    return {source: passed for source, passed in found.items() if passed is not None}
+    times = {source: passed_ms(text) for source, text in positions.items()}
+    return {source: passed for source, passed in times.items() if passed is not None}
 
 
 def judged_at(arrived_ms: int, before: str | None, now_ms: int, close_wait_ms: int) -> int:

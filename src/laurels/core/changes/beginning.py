@@ -69,39 +69,39 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
         page = view.top(self.limit, 0, False, True)
         labels = dict(self.labels) if rules.scoped else None
 
-        def entries(shown: Page, words: Words, kept: Sequence[int]) -> CurrentEntries:
+        def entries(finished: Page, words: Words, kept: Sequence[int]) -> CurrentEntries:
             """Return the entries at the positions `kept`."""
             rankings = [
                 ChangedRanking(
-                    shown.as_of.window,
-                    shown.as_of.period,
+                    finished.as_of.window,
+                    finished.as_of.period,
                     labels,
-                    shown.entries[i].score,
+                    finished.entries[i].score,
                     *times_of(words_at(words, i), rules),
                 )
                 for i in kept
             ]
-            members = [shown.entries[i].member for i in kept]
-            data = [shown.entries[i].data for i in kept]
-            return CurrentEntries(members, rankings, data, shown.next, now.now_ms)
+            members = [finished.entries[i].member for i in kept]
+            data = [finished.entries[i].data for i in kept]
+            return CurrentEntries(members, rankings, data, finished.next, now.now_ms)
 
         def finish(
             results: Sequence[ReadResult], offset: Offset
         ) -> CurrentEntries | ReadPlan[CurrentEntries]:
-            shown = page.finish(results, offset)
-            assert not isinstance(shown, ReadPlan)
+            finished = page.finish(results, offset)
+            assert not isinstance(finished, ReadPlan)
             words = results[0].slices[0].words
-            if not shown.entries or len(words) >= rules.entry_words:
-                return entries(shown, words, range(len(shown.entries)))
+            if not finished.entries or len(words) >= rules.entry_words:
+                return entries(finished, words, range(len(finished.entries)))
             # An index server lists only the words that decide the order; the others are read
             # afterwards. If a member is changed in between, that change follows later.
-            members = tuple([entry.member for entry in shown.entries])
+            members = tuple([entry.member for entry in finished.entries])
 
             def finish_whole(results: Sequence[ReadResult], _: Offset) -> CurrentEntries:
                 located = results[0].located
                 assert located is not None
                 kept = [i for i, position in enumerate(located.positions) if position >= 0]
-                return entries(shown, [*words, located.words[-1]], kept)
+                return entries(finished, [*words, located.words[-1]], kept)
 
             request = ReadRequest(page.requests[0].key, members=members, whole=True)
             return ReadPlan((request,), finish_whole)
@@ -206,13 +206,13 @@ def page(board: str, uid: str, rules: Rules, cursor: InitialCursor, limit: int) 
         except PeriodExpired:
             cursor = yield from _next_period(cursor, spec)
             continue
-        found = _changes_of(entries, board, uid)
+        changes = _changes_of(entries, board, uid)
         if entries.next is not None:
             cursor = replace(cursor, page=entries.next)
         else:
             cursor = yield from _next_period(cursor, spec)
-        if found:
-            return ChangePage(found, cursor.encode(), more=True)
+        if changes:
+            return ChangePage(changes, cursor.encode(), more=True)
     return ChangePage([], cursor.encode(), more=True)
 
 

@@ -30,9 +30,9 @@ def confirmed_sequences(position: str, uid: str) -> tuple[int, ...] | None:
 def least_confirmed(positions: Mapping[str, str], uid: str) -> int | None:
     """Return the newest block that all registered sinks of a board in one shard have confirmed;
     None without a sink."""
-    found = [
+    confirmed = [
         confirmed_sequences(text, uid)
         for source, text in positions.items()
         if source.startswith(SINK_PREFIX)
     ]
-    return min((each[0] for each in found if each is not None), default=None)
+    return min((each[0] for each in confirmed if each is not None), default=None)

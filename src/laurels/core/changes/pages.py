@@ -50,10 +50,10 @@ class ChangeContext(Struct, frozen=True):
             return [self._written(block)][start:stop]
         if isinstance(block, MendBlock):
             return self._mended(block, range(start, stop))
-        found = self._events(block, start, min(stop, block.size))
+        changes = self._events(block, start, min(stop, block.size))
         if block.position is not None and start < stop == block.count:
             source, position = block.position
-            found.append(
+            changes.append(
                 Change(
                     self._id(block, block.size),
                     self.board,
@@ -62,7 +62,7 @@ class ChangeContext(Struct, frozen=True):
                     data={"source": source, "position": position},
                 )
             )
-        return found
+        return changes
 
     def _id(self, block: Block, number: int) -> str:
         return f"{self.uid}/{self.shard}/{block.sequence}/{block.tag:x}/{number}"
@@ -82,7 +82,7 @@ class ChangeContext(Struct, frozen=True):
         members, rules = split_texts(block.members, block.lengths), self.rules
         columns = [unpack(column, block.count) for column in block.words]
         is_total = not scope and window == self._all_window
-        found: list[Change] = []
+        changes: list[Change] = []
         for i in rows:
             entry: dict[str, Any] = {}
             if block.present[i]:
@@ -90,7 +90,7 @@ class ChangeContext(Struct, frozen=True):
                 reached_ms, last_ms = times_of(words, rules)
                 score = score_of(units_of(words, rules), rules)
                 entry = {"score": score, "reached_ms": reached_ms, "last_ms": last_ms}
-            found.append(
+            changes.append(
                 Change(
                     self._id(block, i),
                     self.board,
@@ -101,7 +101,7 @@ class ChangeContext(Struct, frozen=True):
                     rankings=[self._ranking(block.target, **entry)],
                 )
             )
-        return found
+        return changes
 
     def _ranking(self, target: tuple[str, int, str], **entry: Any) -> ChangedRanking:
         name, instance, scope = target
@@ -162,7 +162,7 @@ class ChangeContext(Struct, frozen=True):
     ) -> tuple[list[list[ChangedRanking]], list[Score | None]]:
         """Return two lists with an item for each event of `rows`: its entries in the rankings where
         it counted, and the score in the window `all` over all events."""
-        found: list[list[ChangedRanking]] = [[] for _ in rows]
+        rankings: list[list[ChangedRanking]] = [[] for _ in rows]
         totals: list[Score | None] = [None] * len(rows)
         names = [self._ranking(target) for target in block.targets]
         rules, all_window = self.rules, self._all_window
@@ -179,7 +179,7 @@ class ChangeContext(Struct, frozen=True):
                 score = score_of(units_of(words, rules), rules)
                 reached_ms, last_ms = times_of(words, rules)
                 named = names[index]
-                found[row - rows.start].append(
+                rankings[row - rows.start].append(
                     ChangedRanking(
                         named.window, named.period, named.labels, score, reached_ms, last_ms
                     )
@@ -187,7 +187,7 @@ class ChangeContext(Struct, frozen=True):
                 window, _, scope = block.targets[index]
                 if not scope and window == all_window:
                     totals[row - rows.start] = score
-        return found, totals
+        return rankings, totals
 
 
 def times_of(words: Sequence[int], rules: Rules) -> tuple[int | None, int | None]:
@@ -233,9 +233,9 @@ def ensure_cursor(
             raise ChangesExpired(
                 f"the changes after the cursor are no longer kept; the oldest cursor is {oldest}"
             )
-        for known in (floor, end):
-            if place.sequence == known.sequence:
-                ensure_tag(name, place, known.tag)
+        for edge in (floor, end):
+            if place.sequence == edge.sequence:
+                ensure_tag(name, place, edge.tag)
 
 
 def ensure_tag(board: str, place: BlockPlace, tag: int) -> None:
@@ -260,7 +260,7 @@ def make_page(
     CursorDiverged if the block of a place has another tag."""
     board, uid = contexts[0].board, contexts[0].uid
     reached = list(places)
-    found: list[Change] = []
+    changes: list[Change] = []
     for shard, block in blocks:
         place, start = reached[shard], 0
         if block.sequence == place.sequence:
@@ -268,17 +268,17 @@ def make_page(
             start = start_of(block, place)
         elif block.sequence > place.sequence + 1:
             raise ChangesExpired("changes after the cursor were removed meanwhile")
-        some = contexts[shard].changes(block, start, limit - len(found))
-        found += some
+        some = contexts[shard].changes(block, start, limit - len(changes))
+        changes += some
         waiting -= sent_before(block, start + len(some)) - sent_before(block, start)
         reached[shard] = contexts[shard].place(block, start + len(some) - 1)
-        if len(found) >= limit:
+        if len(changes) >= limit:
             break
     more = any(
         place.sequence < end.sequence or place.number >= 0
         for place, end in zip(reached, newest, strict=True)
     )
-    return ChangePage(found, ChangeCursor(uid, tuple(reached)).encode(), more, waiting)
+    return ChangePage(changes, ChangeCursor(uid, tuple(reached)).encode(), more, waiting)
 
 
 def start_of(block: Block, place: BlockPlace) -> int:
