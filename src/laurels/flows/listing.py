@@ -21,7 +21,7 @@ def listed(
 ) -> list[ListedFlow]:
     """Return the sinks or sources whose positions have names with a prefix, sorted by name. One
     call for each board."""
-    found: dict[str, list[str]] = {}
+    boards_by_name: dict[str, list[str]] = {}
     for board in lb.boards():
         if not reaches(patterns, board.name):
             continue
@@ -31,5 +31,5 @@ def listed(
             continue
         for source in positions:
             if source.startswith(prefix):
-                found.setdefault(source.removeprefix(prefix), []).append(board.name)
-    return [ListedFlow(name, found[name]) for name in sorted(found)]
+                boards_by_name.setdefault(source.removeprefix(prefix), []).append(board.name)
+    return [ListedFlow(name, boards_by_name[name]) for name in sorted(boards_by_name)]

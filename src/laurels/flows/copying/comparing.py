@@ -40,20 +40,20 @@ class _Contents(Struct):
 def compare(source: BoardContents, target: BoardContents, board: str) -> CopyCheck:
     """Compare a board in two stores."""
     for _ in range(ATTEMPTS - 1):
-        found = _compared(_contents(source, board), _contents(target, board))
-        if not found.differences:
-            return found
+        check = _compared(_contents(source, board), _contents(target, board))
+        if not check.differences:
+            return check
     return _compared(_contents(source, board), _contents(target, board))
 
 
 def _contents(store: BoardContents, board: str) -> _Contents:
-    found = _Contents(store.origin(board), {}, {}, {})
+    contents = _Contents(store.origin(board), {}, {}, {})
     for piece in store.pieces(board):
-        _add(found, piece)
-    return found
+        _add(contents, piece)
+    return contents
 
 
-def _add(found: _Contents, piece: Piece) -> None:
+def _add(contents: _Contents, piece: Piece) -> None:
     match piece:
         case RankingRows():
             name = (
@@ -62,13 +62,13 @@ def _add(found: _Contents, piece: Piece) -> None:
                 piece.instance,
                 piece.scope,
             )
-            count, total = found.rows.get(name, (0, 0))
+            count, total = contents.rows.get(name, (0, 0))
             hashes = map(hash, zip(piece.names(), *piece.words(), strict=True))
-            found.rows[name] = count + piece.size, total + sum(hashes)
+            contents.rows[name] = count + piece.size, total + sum(hashes)
         case EventIds(groups):
-            found.ids |= {key: accepted_ms for accepted_ms, keys in groups for key in keys}
+            contents.ids |= {key: accepted_ms for accepted_ms, keys in groups for key in keys}
         case MemberValues(items):
-            found.data |= items
+            contents.data |= items
 
 
 def _compared(source: _Contents, target: _Contents) -> CopyCheck:

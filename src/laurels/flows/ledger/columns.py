@@ -35,10 +35,10 @@ def gathered(
 ) -> list[LedgerEntries]:
     """Return rows grouped by ranking, in columns; `score` converts a number to its written form.
     Raises InvalidEntry, and the errors of values."""
-    found: dict[RankingName, list[tuple[Any, ...]]] = {}
+    by_ranking: dict[RankingName, list[tuple[Any, ...]]] = {}
     for row in rows:
-        found.setdefault((row[1], row[2], row[3]), []).append(row)
-    return [_entries(name, some, scales, score) for name, some in found.items()]
+        by_ranking.setdefault((row[1], row[2], row[3]), []).append(row)
+    return [_entries(name, some, scales, score) for name, some in by_ranking.items()]
 
 
 def _entries(

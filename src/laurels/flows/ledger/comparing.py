@@ -94,15 +94,15 @@ class Comparing:
 
     async def _compare(self, buckets: set[int]) -> list[Key]:
         """Return the entries of some buckets that differ."""
-        held: dict[Key, Value] = {}
+        unmatched: dict[Key, Value] = {}
         async for key, value in self._ledger():
             if bucket_of(key[0]) in buckets:
-                held[key] = value
+                unmatched[key] = value
         differing: list[Key] = []
         async for key, value in self._store():
-            if bucket_of(key[0]) in buckets and held.pop(key, None) != value:
+            if bucket_of(key[0]) in buckets and unmatched.pop(key, None) != value:
                 differing.append(key)
-        return [*differing, *held]
+        return [*differing, *unmatched]
 
     async def _store(self) -> AsyncIterator[tuple[Key, Value]]:
         page = await self._lb.changes(self._board, limit=PAGE, initial=True)

@@ -70,33 +70,33 @@ class LedgerContents:
     def origin(self, board: str) -> Origin:
         """Return the state of a board outside of its rankings. Raises NoLedger,
         LedgerIncomplete."""
-        found = self._board(board)
+        ledger_board = self._board(board)
         clock = self._clock()
-        now_ms = found.time(clock)
-        rolls = [rolling_state(0, window, now_ms) for window in found.rules.windows.values()]
+        now_ms = ledger_board.time(clock)
+        rolls = [rolling_state(0, window, now_ms) for window in ledger_board.rules.windows.values()]
         return Origin(
-            definition=found.ledger.definition.to_json(),
-            uid=found.uid,
+            definition=ledger_board.ledger.definition.to_json(),
+            uid=ledger_board.uid,
             version=1,
-            created_ms=found.created_ms,
+            created_ms=ledger_board.created_ms,
             now_ms=now_ms,
             event_time=clock.event_time,
             floors={},
-            positions=found.positions,
+            positions=ledger_board.positions,
             running={roll.ranking.key.window: roll.running for roll in rolls if roll},
             shown={},
-            ends=found.ends,
+            ends=ledger_board.ends,
         )
 
     def pieces(self, board: str) -> Iterator[Piece]:
         """Yield the pieces of a board. Raises InvalidEntry for an entry that no ranking can
         have."""
-        found = self._board(board)
+        ledger_board = self._board(board)
         figures = self.figures[board] = LedgerFigures()
-        oldest_ms = oldest_stored(found.rules, {}, found.time(self._clock()))
-        reader = self._ledger.reader(found.ledger)
-        ranking = _Rankings(found.rules, reader)
-        for page in self._ledger.entries(found.ledger):
+        oldest_ms = oldest_stored(ledger_board.rules, {}, ledger_board.time(self._clock()))
+        reader = self._ledger.reader(ledger_board.ledger)
+        ranking = _Rankings(ledger_board.rules, reader)
+        for page in self._ledger.entries(ledger_board.ledger):
             for entries in page:
                 rows = ranking.rows(entries)
                 if rows is None:

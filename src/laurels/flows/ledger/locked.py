@@ -51,12 +51,12 @@ class LockedRows:
             self._execute(
                 f"UPDATE {sinks} SET updated_at = updated_at WHERE board = %s", self._board
             )
-            found = self._execute(
+            rows = self._execute(
                 f"SELECT sink, position, generation FROM {sinks} WHERE board = %s", self._board
             ).fetchall()
-            if not found:
+            if not rows:
                 raise NoLedger(f"the ledger has no board {self._board!r}")
-            sink, position, generation = found[0]
+            sink, position, generation = rows[0]
             if position is None or is_initial(position):
                 raise LedgerIncomplete(
                     f"the sink {sink!r} has not written every current entry of {self._board!r}"
@@ -102,12 +102,12 @@ class LockedRows:
         """Return the data of members in the ledger, as JSON."""
         places = ", ".join(["%s"] * len(members))
         with self._transaction():
-            found = self._execute(
+            rows = self._execute(
                 f"SELECT member, data FROM {self._tables.name('member_data')} "
                 f"WHERE board = %s AND member IN ({places})",
                 *(self._board, *map(escaped, members)),
             ).fetchall()
-        return {restored(member): text for member, text in found}
+        return {restored(member): text for member, text in rows}
 
     def write_data(self, data: Mapping[str, str | None], generation: int) -> None:
         """Replace the data of members in the ledger; None removes it."""
@@ -127,12 +127,12 @@ class LockedRows:
     def positions(self) -> dict[str, str]:
         """Return the positions of the board's sources in the ledger."""
         with self._transaction():
-            found = self._execute(
+            rows = self._execute(
                 f"SELECT source, position FROM {self._tables.name('source_positions')} "
                 "WHERE board = %s",
                 self._board,
             ).fetchall()
-        return {restored(source): restored(text) for source, text in found}
+        return {restored(source): restored(text) for source, text in rows}
 
     def write_positions(self, positions: Mapping[str, str | None], generation: int) -> None:
         """Replace positions of sources in the ledger; None removes one."""

@@ -73,8 +73,8 @@ class MariaDB:
                 client_flag=self._driver.constants.CLIENT.FOUND_ROWS,
             )
             self.execute(connection, "SET SESSION sql_mode = 'STRICT_ALL_TABLES'")
-            found = self.execute(connection, "SELECT @@max_allowed_packet").fetchone()[0]
-            self._most_bytes = max(1, int(found) - _ROOM_BYTES)
+            max_packet = self.execute(connection, "SELECT @@max_allowed_packet").fetchone()[0]
+            self._most_bytes = max(1, int(max_packet) - _ROOM_BYTES)
             return connection
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
@@ -136,8 +136,8 @@ class MariaDB:
     ) -> Iterator[list[Row]]:
         with connection.cursor(self._driver.cursors.SSCursor) as cursor:
             cursor.execute(statement, tuple(row))
-            while found := cursor.fetchmany(size):
-                yield list(found)
+            while rows := cursor.fetchmany(size):
+                yield list(rows)
 
     def entries(
         self, connection: Any, table: str, board: str, scales: Sequence[int], size: int

@@ -62,10 +62,10 @@ class DataReconciling:
 
     async def run(self, mend: str | None, sleep: Sleep) -> list[str]:
         """Compare and mend; return the members that could not be checked."""
-        found: dict[str, None] = {}
+        candidates: dict[str, None] = {}
         async for members in self._candidates():
-            found |= dict.fromkeys(members)
-        return await in_rounds(list(found), lambda some: self._check(some, mend), sleep)
+            candidates |= dict.fromkeys(members)
+        return await in_rounds(list(candidates), lambda some: self._check(some, mend), sleep)
 
     async def _candidates(self) -> AsyncIterator[list[str]]:
         """Yield members whose data seems to differ."""
@@ -150,10 +150,10 @@ class DataReconciling:
     async def _stored(self, members: Sequence[str]) -> dict[str, str]:
         """Return the data of members in the store, as JSON."""
         possible = [member for member in members if is_member(member)]
-        found = await self._lb.entries(
+        entries = await self._lb.entries(
             self._board, possible, window=self._window, labels=self._labels, with_data=True
         )
-        return {each.member: json_text(each.data) for each in found if each.data is not None}
+        return {each.member: json_text(each.data) for each in entries if each.data is not None}
 
 
 def json_text(data: Any) -> str:

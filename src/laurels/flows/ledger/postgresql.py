@@ -38,11 +38,11 @@ class PostgreSQL:
     def __init__(self, url: str, options: dict[str, str]) -> None:
         self._driver = driver("psycopg")
         try:
-            found = self._driver.conninfo.conninfo_to_dict(url)
+            parameters = self._driver.conninfo.conninfo_to_dict(url)
         except self._driver.ProgrammingError:  # its text may have the password
-            found = None
+            parameters = None
         # A password with an unescaped '/' leaves its beginning as the port.
-        if found is None or not all(map(_is_port, str(found.get("port", "")).split(","))):
+        if parameters is None or not all(map(_is_port, str(parameters.get("port", "")).split(","))):
             raise InvalidTarget(
                 "expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with '%' as %25 and other "
                 "special characters escaped like it"
@@ -122,8 +122,8 @@ class PostgreSQL:
     ) -> Iterator[list[Row]]:
         with connection.cursor(name="laurels") as cursor:
             cursor.execute(statement, row)
-            while found := cursor.fetchmany(size):
-                yield found
+            while rows := cursor.fetchmany(size):
+                yield rows
 
     def entries(
         self, connection: Any, table: str, board: str, scales: Sequence[int], size: int
@@ -134,12 +134,12 @@ class PostgreSQL:
         whole = _columns_of(table, scales)
         after, beyond = "", ">="
         while True:
-            found = connection.execute(
+            last_row = connection.execute(
                 f"SELECT member FROM {table} WHERE board = %s AND member {beyond} %s "
                 "ORDER BY board, member, window_name, period, scope OFFSET %s LIMIT 1",
                 [board, after, size - 1],
             ).fetchone()
-            until, upto = ([], "") if found is None else ([found[0]], " AND member <= %s")
+            until, upto = ([], "") if last_row is None else ([last_row[0]], " AND member <= %s")
             rows = connection.execute(
                 f"{whole} WHERE board = %s AND member {beyond} %s{upto} "
                 "GROUP BY window_name, period, scope",
@@ -147,9 +147,9 @@ class PostgreSQL:
                 binary=True,
             )
             yield [_entries(row, len(scales)) for row in rows]
-            if found is None:
+            if last_row is None:
                 return
-            after, beyond = found[0], ">"
+            after, beyond = last_row[0], ">"
 
     def score(self, value: Any, scale: int) -> Any:
         return int(value) if not scale else value
@@ -224,7 +224,7 @@ def _entries(row: Row, columns: int) -> LedgerEntries:
 
 def _numbers(kind: str, sent: bytes | None) -> "array[int]":
     """Return integers that the database has concatenated, the highest byte first."""
-    found = array(kind, sent or b"")
+    numbers = array(kind, sent or b"")
     if sys.byteorder == "little":
-        found.byteswap()
-    return found
+        numbers.byteswap()
+    return numbers

@@ -103,13 +103,13 @@ class LedgerReader:
     def boards(self) -> list[str]:
         """Return the names of the boards, sorted."""
         with self._dialect.errors():
-            found = self._execute(f"SELECT board FROM {self._name('boards')}").fetchall()
-        return sorted(name for (name,) in found)
+            rows = self._execute(f"SELECT board FROM {self._name('boards')}").fetchall()
+        return sorted(name for (name,) in rows)
 
     def board(self, name: str) -> LedgerBoard:
         """Return a board. Raises NoLedger if the ledger does not have it."""
         with self._dialect.errors():
-            found = self._execute(
+            definitions = self._execute(
                 f"SELECT definition FROM {self._name('boards')} WHERE board = %s", name
             ).fetchall()
             sinks = self._execute(
@@ -121,11 +121,11 @@ class LedgerReader:
                 f"FROM {self._name('scores')} WHERE board = %s",
                 name,
             )
-        if not found or not sinks:
+        if not definitions or not sinks:
             raise NoLedger(f"the ledger has no board {name!r}")
         sink, position, generation = sinks[0]
         times = [int(each) for each in newest if each is not None]
-        definition = Board.from_json(found[0][0].encode())
+        definition = Board.from_json(definitions[0][0].encode())
         return LedgerBoard(definition, sink, position, int(generation), max(times, default=None))
 
     def positions(self, board: str) -> dict[str, str]:
@@ -172,8 +172,8 @@ class LedgerReader:
             yield from self._dialect.stream(self._connection, statement, (board,), PAGE)
 
     def _one(self, statement: str, *row: Any) -> Row:
-        found: Row = self._execute(statement, *row).fetchone()
-        return found
+        first_row: Row = self._execute(statement, *row).fetchone()
+        return first_row
 
     def _execute(self, statement: str, *row: Any) -> Any:
         return self._dialect.execute(self._connection, statement, row)

@@ -58,10 +58,10 @@ class BoardSides:
         `unlock`."""
         place = await asyncio.to_thread(self._rows.lock)
         members = list(dict.fromkeys(member for member, _ in keys))
-        found = await asyncio.to_thread(self._rows.rows, members)
+        rows = await asyncio.to_thread(self._rows.rows, members)
         reader = EntryReader(self._dialect, self._rules, self._labels)
         ledger = {}
-        for row in found:
+        for row in rows:
             entry = reader.entry(row)
             ledger[entry.member, (row[1], row[2], row[3])] = entry
         store, gone = await self._stored(keys)
@@ -115,7 +115,7 @@ class BoardSides:
 
     async def _stored(self, keys: Sequence[Key]) -> tuple[dict[Key, StoredEntry], set[Key]]:
         """Return the entries of the store, and the keys of periods that it no longer keeps."""
-        found: dict[Key, StoredEntry] = {}
+        stored: dict[Key, StoredEntry] = {}
         gone: set[Key] = set()
         for name, of_ranking in _by_ranking(keys).items():
             window, period, scope = name
@@ -133,12 +133,12 @@ class BoardSides:
             except (UnknownWindow, UnknownPeriod, UnknownScope, PeriodFuture):
                 continue  # no ranking of the store has this name
             else:
-                found |= {(e.member, name): e for e in entries if e.score is not None}
-        return found, gone
+                stored |= {(e.member, name): e for e in entries if e.score is not None}
+        return stored, gone
 
 
 def _by_ranking(keys: Sequence[Key]) -> dict[RankingName, list[Key]]:
-    found: dict[RankingName, list[Key]] = {}
+    by_ranking: dict[RankingName, list[Key]] = {}
     for key in keys:
-        found.setdefault(key[1], []).append(key)
-    return found
+        by_ranking.setdefault(key[1], []).append(key)
+    return by_ranking

@@ -40,8 +40,8 @@ class PositionReconciling:
         ledger = await asyncio.to_thread(self._rows.positions)
         await asyncio.to_thread(self._rows.unlock)
         store = await self._stored()
-        found = [each for each in ledger | store if ledger.get(each) != store.get(each)]
-        return await in_rounds(found, lambda some: self._check(some, mend), sleep)
+        differing = [each for each in ledger | store if ledger.get(each) != store.get(each)]
+        return await in_rounds(differing, lambda some: self._check(some, mend), sleep)
 
     async def _check(self, sources: Sequence[str], mend: str | None) -> list[str]:
         try:
@@ -67,7 +67,9 @@ class PositionReconciling:
         return [source for source in sources if source in changed.sources]
 
     async def _stored(self) -> dict[str, str]:
-        found = await self._lb.positions(self._board)
+        positions = await self._lb.positions(self._board)
         return {
-            source: text for source, text in found.items() if not source.startswith(POSITION_PREFIX)
+            source: text
+            for source, text in positions.items()
+            if not source.startswith(POSITION_PREFIX)
         }

@@ -79,8 +79,8 @@ class SQLite:
         self, connection: Any, statement: str, row: Sequence[Any], size: int
     ) -> Iterator[list[Row]]:
         cursor = self.execute(connection, statement, row)
-        while found := cursor.fetchmany(size):
-            yield found
+        while rows := cursor.fetchmany(size):
+            yield rows
 
     def entries(
         self, connection: Any, table: str, board: str, scales: Sequence[int], size: int

@@ -63,14 +63,16 @@ class LedgerTarget:
         return (await self._in_thread(lambda: self._stored(board)))[0]
 
     async def deliver(self, page: SinkPage) -> None:
-        known = self._boards.get(page.board)
-        if known is None or any(change.kind in ("create", "change") for change in page.changes):
-            known = await self._know(page.board)
+        board_state = self._boards.get(page.board)
+        if board_state is None or any(
+            change.kind in ("create", "change") for change in page.changes
+        ):
+            board_state = await self._know(page.board)
         try:
-            await self._in_thread(lambda: self._deliver(page, known))
+            await self._in_thread(lambda: self._deliver(page, board_state))
         except BaseException:
-            # The transaction may have been rolled back. Then `known` is wrong about the definition
-            # and the deleted periods.
+            # The transaction may have been rolled back. Then `board_state` is wrong about the
+            # definition and the deleted periods.
             self._boards.pop(page.board, None)
             raise
 
@@ -85,8 +87,8 @@ class LedgerTarget:
 
     async def _know(self, board: str) -> "_KnownBoard":
         definition = await self._definition(board)
-        self._boards[board] = known = _KnownBoard(definition)
-        return known
+        self._boards[board] = board_state = _KnownBoard(definition)
+        return board_state
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
@@ -120,12 +122,12 @@ class LedgerTarget:
         for statement in self._tables.statements():
             self._execute(statement)
         name = self._tables.name("ledger")
-        found = self._execute(f"SELECT max(version) FROM {name}").fetchone()[0]
-        if found is None:
+        version = self._execute(f"SELECT max(version) FROM {name}").fetchone()[0]
+        if version is None:
             self._execute(f"INSERT INTO {name} (version) VALUES (%s)", VERSION)
-        elif found > VERSION:
-            raise LedgerTooNew(f"expected tables of version {VERSION} or earlier, got {found}")
-        elif found < VERSION:  # the tables were created just now
+        elif version > VERSION:
+            raise LedgerTooNew(f"expected tables of version {VERSION} or earlier, got {version}")
+        elif version < VERSION:  # the tables were created just now
             self._execute(f"UPDATE {name} SET version = %s", VERSION)
 
     def _stored(self, board: str) -> tuple[str | None, int]:
@@ -141,7 +143,7 @@ class LedgerTarget:
             raise LedgerTaken(f"the sink {rows[0][0]!r} writes the tables of the board {board!r}")
         return None, 0
 
-    def _deliver(self, page: SinkPage, known: "_KnownBoard") -> None:
+    def _deliver(self, page: SinkPage, board_state: "_KnownBoard") -> None:
         stored, generation = self._stored(page.board)
         if stored == page.after:  # the acknowledgement of this page was lost
             return
@@ -151,16 +153,18 @@ class LedgerTarget:
             )
         if page.restarts or not generation:
             generation += 1
-        flush = flush_of(page.changes, generation, known.start_of)
+        flush = flush_of(page.changes, generation, board_state.start_of)
         self._move_on(page, generation)
         self._write(page.board, flush, generation)
-        if flush.defines or not known.is_written:
-            self._define(page.board, known, generation)
+        if flush.defines or not board_state.is_written:
+            self._define(page.board, board_state, generation)
         if flush.ends_initial:
             self._drop_older(page.board, generation)
-        known.latest_ms = max(known.latest_ms, *[change.at_ms for change in page.changes])
-        self._retire(page.board, known)
-        known.is_written = True
+        board_state.latest_ms = max(
+            board_state.latest_ms, *[change.at_ms for change in page.changes]
+        )
+        self._retire(page.board, board_state)
+        board_state.is_written = True
 
     def _move_on(self, page: SinkPage, generation: int) -> None:
         """Move the position forward from the beginning of the page; the row is locked until the
@@ -236,8 +240,8 @@ class LedgerTarget:
             some = rows[start : start + ROWS_A_STATEMENT]
             self._dialect.upsert(self._connection, self._tables.name(table), types, key, some)
 
-    def _define(self, board: str, known: "_KnownBoard", generation: int) -> None:
-        definition = known.definition
+    def _define(self, board: str, board_state: "_KnownBoard", generation: int) -> None:
+        definition = board_state.definition
         row = (board, escaped(definition.title), definition.to_json().decode(), generation)
         self._upsert("boards", self._tables.boards, 1, [row])
 
@@ -249,17 +253,17 @@ class LedgerTarget:
                 *(board, generation << GENERATION_BITS),
             )
 
-    def _retire(self, board: str, known: "_KnownBoard") -> None:
+    def _retire(self, board: str, board_state: "_KnownBoard") -> None:
         """Delete the periods that the board no longer keeps; once each time a period ends."""
-        for window, oldest_ms in known.oldest().items():
-            if known.retired.get(window) == oldest_ms:
+        for window, oldest_ms in board_state.oldest().items():
+            if board_state.retired.get(window) == oldest_ms:
                 continue
             self._execute(
                 f"DELETE FROM {self._tables.name('scores')} "
                 f"WHERE board = %s AND window_name = %s AND period_start < %s",
                 *(board, window, oldest_ms),
             )
-            known.retired[window] = oldest_ms
+            board_state.retired[window] = oldest_ms
 
     def _reset(self, board: str, position: str | None) -> None:
         self._execute(
@@ -296,9 +300,9 @@ class _KnownBoard:
 
     def oldest(self) -> dict[str, int]:
         """Return the beginning of the oldest kept period of each calendar window."""
-        found = {
+        starts = {
             name: window.oldest_stored(MIN_MS, self.latest_ms)
             for name, window in self._rules.windows.items()
             if not window.holds_totals
         }
-        return {name: oldest for name, oldest in found.items() if oldest is not None}
+        return {name: oldest for name, oldest in starts.items() if oldest is not None}

@@ -106,8 +106,8 @@ class SinkFigures(SinkAttempts):
     def reason(self) -> SinkWait | None:
         """Why the sink or one of its boards sends nothing; the oldest reason, if there are
         several."""
-        found = [self.wait, *(board.wait for board in self.boards.values())]
-        return min((each for each in found if each), key=lambda wait: wait.since_ms, default=None)
+        waits = [self.wait, *(board.wait for board in self.boards.values())]
+        return min((each for each in waits if each), key=lambda wait: wait.since_ms, default=None)
 
     def failing_seconds(self, now_ms: int) -> float:
         """Return for how long all attempts of the sink, or those on one of its boards, have

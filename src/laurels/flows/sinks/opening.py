@@ -40,12 +40,12 @@ def webhook_secret(secret: str | None, file: Path | None) -> str | None:
     if secret is not None:
         raise InvalidTarget("expected the secret of a webhook or a file with it, got both")
     try:
-        found = file.read_text().strip()
+        key = file.read_text().strip()
     except (OSError, ValueError) as error:
         raise InvalidTarget(f"the file with the secret cannot be read ({error})") from error
-    if not found:
+    if not key:
         raise InvalidTarget(f"expected a secret in {file}, got an empty file")
-    return found
+    return key
 
 
 def open_target(

@@ -67,10 +67,10 @@ class RedisStreamTarget:
         connection = await self._connected()
         field = self._field(board)
         try:
-            found = await connection.command(b"HGET", self._positions, field, key=self._positions)
+            stored = await connection.command(b"HGET", self._positions, field, key=self._positions)
         except LaurelsError as error:
             raise _named(error) from error
-        return None if found is None else bytes(found).decode()
+        return None if stored is None else bytes(stored).decode()
 
     async def deliver(self, page: SinkPage) -> None:
         documents = [

@@ -132,7 +132,7 @@ class SinkRunner:
         try:
             await self._patiently(self._target.open, self.figures)
             if self._options.until_end:
-                self._begin(await self._found())
+                self._begin(await self._board_names())
                 await asyncio.gather(*self._tasks)
             else:
                 await self._go_on()
@@ -150,10 +150,10 @@ class SinkRunner:
         while True:
             names = self._wanted(changed.boards or ())
             if changed.boards is None or self._round.is_over:
-                found = await self._found()
-                self._begin(found)
-                self._round.begin(found)
-                names = found if changed.boards is None else names
+                all_names = await self._board_names()
+                self._begin(all_names)
+                self._round.begin(all_names)
+                names = all_names if changed.boards is None else names
             self._wake(names)
             self._unmeasured |= dict.fromkeys(names)
             await self._measure(seconds)
@@ -230,7 +230,7 @@ class SinkRunner:
             self._error = error
             self._stopped.set()
 
-    async def _found(self) -> list[str]:
+    async def _board_names(self) -> list[str]:
         """Return the names of all boards that the sink reads."""
         boards = await self._patiently(self._boards.boards, self.figures)
         kept = [
@@ -241,10 +241,10 @@ class SinkRunner:
 
     async def _retention(self, board: str) -> Retention:
         """Return the retention of a board as of the last search for boards."""
-        if (known := self._retentions.get(board)) is None:
-            known = retention_of(await self._boards.get(board))
-            self._retentions[board] = known
-        return known
+        if (retention := self._retentions.get(board)) is None:
+            retention = retention_of(await self._boards.get(board))
+            self._retentions[board] = retention
+        return retention
 
     def _wanted(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if reaches(self._options.boards, name)]
@@ -373,8 +373,8 @@ class _BoardReader:
         if changes[-1].kind not in ("initial", "initial_end"):
             figures.waiting_since_ms = changes[0].at_ms
         figures.retention = await self._call(lambda: self._sink._retention(self.board))
-        known = self._reported if self._target.keeps_positions else self._stored
-        figures.is_registered = known is not None
+        position = self._reported if self._target.keeps_positions else self._stored
+        figures.is_registered = position is not None
         self._delivering = page
         self._sink._delivering.add(self)
         self.warn()
@@ -394,8 +394,8 @@ class _BoardReader:
     def warn(self) -> None:
         """Report that the board will soon remove changes that the sink has not sent. It is reported
         once, and again only after the danger was over."""
-        known = self._sink._retentions.get(self.board)
-        self._figures.retention = known or self._figures.retention
+        retention = self._sink._retentions.get(self.board)
+        self._figures.retention = retention or self._figures.retention
         used = self._figures.used(self._sink._now_ms())
         if used >= WARNED_AT and not self._is_warned:
             self._sink._report(

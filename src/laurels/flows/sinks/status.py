@@ -65,13 +65,13 @@ def with_waits(
 ) -> list[SinkBoardStatus]:
     """Return the status of each board with the reason why its changes are not sent, from the report
     of the service that runs the sink."""
-    found = []
+    result = []
     for status in statuses:
         wait = None
         if report is not None and status.state != "done":
             wait = report.boards.get(status.board) or report.wait
-        found.append(replace(status, wait=wait))
-    return found
+        result.append(replace(status, wait=wait))
+    return result
 
 
 async def reset(
@@ -90,8 +90,8 @@ async def reset(
 
 
 async def _boards(boards: AsyncLeaderboards, options: SinkOptions) -> list[Board]:
-    found = await boards.boards()
-    return [each for each in found if each.changes and reaches(options.boards, each.name)]
+    all_boards = await boards.boards()
+    return [each for each in all_boards if each.changes and reaches(options.boards, each.name)]
 
 
 async def _status(

@@ -158,10 +158,10 @@ class WebhookTarget:
         matter if the name resolves to another address a moment later."""
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+            infos = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         except OSError as error:
             raise TargetUnavailable(f"{self._host} has no address: {error.strerror}") from error
-        addresses = [str(info[4][0]) for info in found]
+        addresses = [str(info[4][0]) for info in infos]
         if not self._options.allows_private and any(map(_is_private, addresses)):
             raise TargetRefused(f"{self._host} is in a private network; --allow-private allows it")
         return addresses[0]
@@ -169,13 +169,13 @@ class WebhookTarget:
 
 def _is_private(address: str) -> bool:
     """Whether an address is anything but one host of the public internet."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = _inner(found)
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = _inner(ip)
         if inner is None:
-            return found not in _UNICAST or not found.is_global
-        found = inner
-    return found.is_multicast or not found.is_global
+            return ip not in _UNICAST or not ip.is_global
+        ip = inner
+    return ip.is_multicast or not ip.is_global
 
 
 def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:

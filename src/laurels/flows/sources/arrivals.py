@@ -78,12 +78,12 @@ class EndingWindows:
 
     async def of(self, board: str) -> tuple[Window, ...]:
         """Return the windows of a board. Raises UnknownBoard."""
-        if (found := self._windows.get(board)) is None:
+        if (cached := self._windows.get(board)) is None:
             definition = self._boards.get(board) or await self._lb.get(board)
             windows = definition.rules().windows.values()
-            found = tuple([window for window in windows if window.next_refusal(0)[1] < MAX_MS])
-            self._windows[board] = found
-        return found
+            cached = tuple([window for window in windows if window.next_refusal(0)[1] < MAX_MS])
+            self._windows[board] = cached
+        return cached
 
     def forget(self, board: str) -> None:
         """Forget a board that was deleted, or may have been created again."""

@@ -96,13 +96,13 @@ class Leveling:
 
     def _ordered(self, differ: ShardsDiffer) -> list[ShardPosition]:
         """Return the different positions of the shards, the furthest behind first."""
-        found = [
+        positions = [
             ShardPosition(
                 text, self._reader.stored(ZERO) if text is None else decode_position(text)
             )
             for text in {*differ.positions}
         ]
-        return sorted(found, key=lambda each: each.order)
+        return sorted(positions, key=lambda each: each.order)
 
     async def _level_next(
         self,

@@ -54,12 +54,12 @@ class LineBuffer:
 
     def take(self, limit: int) -> list[Message]:
         """Return up to `limit` complete lines, without blank ones."""
-        found: list[Message] = []
-        while not found and b"\n" in self._bytes:
+        complete: list[Message] = []
+        while not complete and b"\n" in self._bytes:
             *lines, self._bytes = self._bytes.split(b"\n", limit)
             messages = [self._message(line, 1) for line in lines]
-            found = [message for message in messages if message is not None]
-        return found
+            complete = [message for message in messages if message is not None]
+        return complete
 
     def take_rest(self) -> list[Message]:
         """Return the last, unterminated line, if it is not blank."""
@@ -103,10 +103,10 @@ class FileReader:
         await self.close()
         try:
             self._descriptor = await asyncio.to_thread(os.open, self._path, os.O_RDONLY)
-            found = os.fstat(self._descriptor)
+            info = os.fstat(self._descriptor)
         except OSError as error:
             raise SourceUnreadable(f"{self.name}: {error.strerror or error}") from error
-        self._identity, self._size = _identity(found), found.st_size
+        self._identity, self._size = _identity(info), info.st_size
         return StreamState(self._identity, ZERO, StreamPosition(self._last_line_end()))
 
     def stored(self, position: StreamPosition) -> StoredPosition:
@@ -261,5 +261,5 @@ def is_pipe(path: Path) -> bool:
     return not stat.S_ISREG(kind)
 
 
-def _identity(found: os.stat_result) -> str:
-    return f"file:{found.st_dev}:{found.st_ino}"
+def _identity(info: os.stat_result) -> str:
+    return f"file:{info.st_dev}:{info.st_ino}"

@@ -68,12 +68,12 @@ class Field(Struct, frozen=True):
         whole = ".".join(self.path)
         if whole in fields:
             return fields[whole]
-        found: object = fields
+        value: object = fields
         for name in self.path:
-            if not isinstance(found, Mapping):
+            if not isinstance(value, Mapping):
                 return None
-            found = found.get(name)
-        return found
+            value = value.get(name)
+        return value
 
     def __str__(self) -> str:
         return ".".join(self.path)
@@ -92,13 +92,13 @@ class Expression(Struct, frozen=True):
         optional one is missing. Raises MissingField, Foreign."""
         if self.plain and (value := fields.get(self.plain)):
             return value
-        found = [_piece(piece, fields) for piece in self.pieces]
-        for piece, value in zip(self.pieces, found, strict=True):
+        values = [_piece(piece, fields) for piece in self.pieces]
+        for piece, value in zip(self.pieces, values, strict=True):
             if value is None or (value == "" and self.optional):
                 if self.optional:
                     return None
                 raise MissingField(f"the message has no {str(piece)!r}")
-        return found[0] if len(found) == 1 else "".join(map(_as_text, found))
+        return values[0] if len(values) == 1 else "".join(map(_as_text, values))
 
     @property
     def modifier(self) -> str:
@@ -153,11 +153,11 @@ class EventMapping(Struct, frozen=True):
         whole = None if self.labels is None else self.labels.evaluate(fields)
         if whole is not None and not isinstance(whole, Mapping):
             raise InvalidLabel(f"expected labels as an object, got {safe_repr(whole)}")
-        found = dict(whole or {})
-        found |= {name: each.evaluate(fields) for name, each in self.label}
+        labels = dict(whole or {})
+        labels |= {name: each.evaluate(fields) for name, each in self.label}
         return {
             name: _text(value, InvalidLabel)
-            for name, value in found.items()
+            for name, value in labels.items()
             if value is not None and value != ""
         }
 
@@ -172,12 +172,12 @@ def fields_of(message: Message) -> Fields:
         message.raw.decode()
     except UnicodeDecodeError as error:
         raise LineNotUtf8(f"byte {error.start + 1} of the message is not UTF-8") from error
-    found = decode_json(message.raw)
-    if not isinstance(found, dict):
-        raise InvalidEvent(f"expected a JSON object, got {safe_repr(found)}")
+    document = decode_json(message.raw)
+    if not isinstance(document, dict):
+        raise InvalidEvent(f"expected a JSON object, got {safe_repr(document)}")
     if message.subject is not None:  # such a field would be taken for the subject
-        found[SUBJECT] = message.subject
-    return found
+        document[SUBJECT] = message.subject
+    return document
 
 
 def parse_mapping(text: str) -> EventMapping:
@@ -211,9 +211,9 @@ def _listed_items(text: str) -> Iterator[tuple[str, Expression]]:
     """Yield the parts of `name=field,name=field`."""
     place = 0
     while place < len(text):
-        found = _ITEM.match(text, place)
-        name, equals, right = ("", "", "") if found is None else found[1].partition("=")
-        if found is None or not equals:
+        match = _ITEM.match(text, place)
+        name, equals, right = ("", "", "") if match is None else match[1].partition("=")
+        if match is None or not equals:
             raise InvalidTemplate(f"expected name=FIELD at {safe_repr(text[place : place + 40])}")
         right = right.strip()
         if right.startswith('"') and right.endswith('"') and len(right) > 1:
@@ -224,16 +224,16 @@ def _listed_items(text: str) -> Iterator[tuple[str, Expression]]:
             yield _item(name, (_field(right),))
         else:
             raise InvalidTemplate(f"expected a field for {safe_repr(name)}, got {safe_repr(right)}")
-        place = found.end()
+        place = match.end()
 
 
 def _json_items(text: str) -> Iterator[tuple[str, Expression]]:
     """Yield the parts of a JSON object."""
     try:
-        found = msgspec.json.decode(text, type=dict[str, Any])
+        items = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.MsgspecError as error:
         raise InvalidTemplate(f"the mapping is not a JSON object: {error}") from error
-    for name, value in found.items():
+    for name, value in items.items():
         if name == "value" and isinstance(value, list):
             yield from (_item(name, _json_pieces(name, each)) for each in value)
         elif name == "labels" and isinstance(value, dict):
@@ -297,11 +297,11 @@ def _ensure_units(at: Expression | None) -> None:
 def _piece(piece: str | Field, fields: Fields) -> object:
     if isinstance(piece, str):
         return piece
-    found = piece.read(fields)
-    if found is None or "*" not in piece.modifier:
-        return found
+    value = piece.read(fields)
+    if value is None or "*" not in piece.modifier:
+        return value
     before, _, after = piece.modifier.partition("*")
-    text = _as_text(found)
+    text = _as_text(value)
     if len(text) < len(before + after) or not (text.startswith(before) and text.endswith(after)):
         raise Foreign(f"{piece} is {safe_repr(text)} and not of the form {piece.modifier!r}")
     return text[len(before) : len(text) - len(after)]

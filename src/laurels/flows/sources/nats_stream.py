@@ -189,11 +189,11 @@ class NatsReader:
 
     async def time_ms(self) -> int | None:
         try:
-            found = await self._stream_info()
+            info = await self._stream_info()
             if (
-                at := found.ts
+                at := info.ts
             ) is None:  # before NATS 2.10 only the creation of a consumer shows it
-                at = (await self._made_consumer(found.state.last_seq, _SHORT_NS)).created
+                at = (await self._made_consumer(info.state.last_seq, _SHORT_NS)).created
         except SourceUnavailable:
             await self.close()
             raise
@@ -281,22 +281,22 @@ class NatsReader:
     # The state of the stream
 
     async def _stream_info(self) -> _StreamInfo:
-        found = await self._api(f"STREAM.INFO.{self._stream}", {}, _StreamInfo)
-        if found.error is None:
-            return found
-        if found.error.code == _NOT_FOUND:
+        answer = await self._api(f"STREAM.INFO.{self._stream}", {}, _StreamInfo)
+        if answer.error is None:
+            return answer
+        if answer.error.code == _NOT_FOUND:
             raise StreamMissing(f"there is no stream at {self.name}")
-        raise SourceUnavailable(f"{self.name} does not answer: {found.error.description}")
+        raise SourceUnavailable(f"{self.name} does not answer: {answer.error.description}")
 
     async def _ensure_same(self, after: int) -> None:
         """Raise SourceDiverged if the stream is not the one that was opened."""
         try:
-            found = await self._stream_info()
+            info = await self._stream_info()
         except StreamMissing as error:
             raise SourceDiverged(f"there is no stream at {self.name} any more") from error
-        if found.created != self._info.created or found.state.last_seq < after:
+        if info.created != self._info.created or info.state.last_seq < after:
             raise SourceDiverged(f"the stream at {self.name} was created again while it was read")
-        self._info = found
+        self._info = info
 
     async def _ensure_kept(self, after: int) -> None:
         """Raise SourceExpired if the messages after a position were removed from the beginning of

@@ -26,16 +26,16 @@ def open_reader(
     at most so many bytes, and anything without `://` a file. `run` distinguishes this run from
     others, for streams that can be read only once. Raises InvalidStream, SourceUnreadable.
     """
-    scheme, found, _ = address.partition("://")
+    scheme, separator, _ = address.partition("://")
     if is_redis(address):
         from .redis_stream import RedisStreamReader  # noqa: PLC0415 (the package is optional)
 
         return RedisStreamReader(address)
-    if found and scheme.lower() in NATS_SCHEMES:
+    if separator and scheme.lower() in NATS_SCHEMES:
         from .nats_stream import NatsReader  # noqa: PLC0415 (the package is optional)
 
         return NatsReader(address)
-    if found:
+    if separator:
         raise InvalidStream(f"expected a stream, got an address that begins with {scheme}://")
     if address == STDIN:
         return PipeReader("standard input", stdin, run)

@@ -80,15 +80,15 @@ class EventParser:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
 
-    def event(self, found: PlainMessage, taken_ms: int | None) -> MappedEvent:
+    def event(self, message: PlainMessage, taken_ms: int | None) -> MappedEvent:
         """Return the event of a message that the stream took at `taken_ms`. Raises InvalidAt."""
-        labels = found.labels
+        labels = message.labels
         if labels:
             labels = {name: text for name, text in labels.items() if text}
         return (
-            found.member,
-            found.value,
-            taken_ms if found.at is None else instant(found.at, self._unit),
-            found.id or (found.id if self._needs_id else None),
+            message.member,
+            message.value,
+            taken_ms if message.at is None else instant(message.at, self._unit),
+            message.id or (message.id if self._needs_id else None),
             labels or None,
         )

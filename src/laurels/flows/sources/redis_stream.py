@@ -174,15 +174,15 @@ class RedisStreamReader:
             return None
         if kind != "stream":
             raise StreamMissing(f"expected a stream at {self.name}, got a key of type {kind}")
-        found = _paired(await self._command(b"XINFO", b"STREAM", self._key))
-        first, added = found.get(b"first-entry"), int(found.get(b"entries-added", 0))
+        info = _paired(await self._command(b"XINFO", b"STREAM", self._key))
+        first, added = info.get(b"first-entry"), int(info.get(b"entries-added", 0))
         return StreamFigures(
-            newest=_position(found[b"last-generated-id"]),
+            newest=_position(info[b"last-generated-id"]),
             added=added,
-            gone=max(0, added - int(found[b"length"])),
+            gone=max(0, added - int(info[b"length"])),
             oldest=_before(_position(first[0]))
             if first
-            else _position(found[b"last-generated-id"]),
+            else _position(info[b"last-generated-id"]),
         )
 
     async def _ensure_same(self, after: StreamPosition) -> None:

@@ -85,17 +85,17 @@ def refusal(error: LaurelsError) -> tuple[str, str]:
 
 def _stored(path: Path) -> set[tuple[str, str, str]]:
     """Return what identifies each line of the file; terminate a line that was cut off by a kill."""
-    found: set[tuple[str, str, str]] = set()
+    keys: set[tuple[str, str, str]] = set()
     if not path.is_file():
-        return found
+        return keys
     with path.open("r+b") as file:
         last = b"\n"
         for last in file:
             with suppress(msgspec.MsgspecError):
-                found.add(_key(msgspec.json.decode(last, type=RejectedMessage)))
+                keys.add(_key(msgspec.json.decode(last, type=RejectedMessage)))
         if not last.endswith(b"\n"):
             file.write(b"\n")
-    return found
+    return keys
 
 
 def _key(each: RejectedMessage) -> tuple[str, str, str]:

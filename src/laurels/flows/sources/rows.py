@@ -68,7 +68,7 @@ class RowReader:
             else:
                 rows[board].append(Row(message, event, arrived_ms))
         outcomes.reject(malformed)
-        return {board: found for board, found in rows.items() if found}
+        return {board: board_rows for board, board_rows in rows.items() if board_rows}
 
     def rows_of(
         self, board: str, messages: Sequence[Message], positions: Mapping[str, StreamPosition]

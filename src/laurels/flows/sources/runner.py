@@ -237,10 +237,12 @@ class SourceRunner:
         divide = partial(self._rows.divided, messages, self._boards.positions, self._outcomes)
         boards = await asyncio.to_thread(divide) if len(messages) > ON_LOOP else divide()
         await self._know(boards)
-        known = [(board, rows) for board, rows in boards.items() if board in self._boards.positions]
+        board_rows = [
+            (board, rows) for board, rows in boards.items() if board in self._boards.positions
+        ]
         place = self._progress.place_after(end, _latest(messages))
-        for first in range(0, len(known), BOARDS_AT_ONCE):
-            share = known[first : first + BOARDS_AT_ONCE]
+        for first in range(0, len(board_rows), BOARDS_AT_ONCE):
+            share = board_rows[first : first + BOARDS_AT_ONCE]
             await _all(self._boards.feed(board, rows, place) for board, rows in share)
         self._move(place)
         if self.figures.batches % ADVANCE_EVERY == 0:
@@ -338,6 +340,6 @@ def _latest(messages: Sequence[Message]) -> int | None:
 
 async def _all(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Await all calls; then raise the first error, if any."""
-    for found in await asyncio.gather(*calls, return_exceptions=True):
-        if isinstance(found, BaseException):
-            raise found
+    for outcome in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
