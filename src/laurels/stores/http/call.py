@@ -34,12 +34,12 @@ class Call(Generic[T]):
     def headers(self, new_key: Callable[[], str]) -> dict[str, str]:
         """Return the headers of the request; `new_key` makes the Idempotency-Key if the request is
         `keyed`."""
-        found = {"Accept": "application/json", **self.also}
+        headers = {"Accept": "application/json", **self.also}
         if self.method != "GET":
-            found["Content-Type"] = "application/json"
+            headers["Content-Type"] = "application/json"
         if self.keyed:
-            found["Idempotency-Key"] = new_key()
-        return found
+            headers["Idempotency-Key"] = new_key()
+        return headers
 
     def answer(self, status: int, content: bytes) -> T:
         """Return the verb's result from a response. Raises the error in the response, or

@@ -23,8 +23,8 @@ class RemoteCopies:
 
     def clock(self) -> CopyClock:
         """Return the time of the service."""
-        found: CopyClock = self._wire.answer(Call("GET", "/v1/copies", _clock))
-        return found
+        clock: CopyClock = self._wire.answer(Call("GET", "/v1/copies", _clock))
+        return clock
 
     def origin(self, board: str) -> Origin:
         """Return the state of a board without its rankings, which are advanced first."""
@@ -38,14 +38,14 @@ class RemoteCopies:
         count = 0
         for line in self._wire.lines(call):
             try:
-                found = read_line(line)
+                piece = read_line(line)
             except ValueError as error:
                 raise UnknownAnswer(f"expected a piece of a board ({error})") from error
-            if isinstance(found, PiecesEnd):
-                if found.pieces != count:
-                    raise UnknownAnswer(f"expected {found.pieces} pieces, got {count}")
+            if isinstance(piece, PiecesEnd):
+                if piece.pieces != count:
+                    raise UnknownAnswer(f"expected {piece.pieces} pieces, got {count}")
                 return
-            yield found
+            yield piece
             count += 1
         raise ServerUnreachable(f"{self._wire.address.base} broke off after {count} pieces")
 

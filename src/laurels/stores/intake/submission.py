@@ -214,8 +214,8 @@ class Submission:
             if (target := plan.ranking(place, j)) is not None:
                 by_ranking.setdefault(target.key, []).append(j)
         for key, events in by_ranking.items():
-            found = fold.index.ranks(key, [members[j] for j in events])
-            for j, rank in zip(events, found, strict=True):
+            event_ranks = fold.index.ranks(key, [members[j] for j in events])
+            for j, rank in zip(events, event_ranks, strict=True):
                 ranks[j] = rank
         return ranks
 

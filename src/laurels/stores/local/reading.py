@@ -174,8 +174,8 @@ class LocalReads(LocalState):
             numbers = self._changes.latest.since(seen, fold.offset)
             if numbers is None:
                 return ChangedBoards(None, str(fold.offset))
-            found = map(fold.find_by_number, numbers)
-            names = [state.board.name for state in found if state is not None]
+            states = map(fold.find_by_number, numbers)
+            names = [state.board.name for state in states if state is not None]
             return ChangedBoards(names, str(fold.offset))
 
     def _end_of_changes(self, board: str) -> str:

@@ -77,10 +77,10 @@ class LocalState(Paced):
         self._on_close.append(self._changes.close)
         self.audit_log = MemoryAudit() if audit_log is None else audit_log
         self._on_close.append(self.audit_log.close)
-        found = recover(log, self._snapshots(), new_index, self._changes)
-        self._fold = found.fold
-        self._snapshot_scheduler = SnapshotScheduler(found)
-        for snapshot in found.damaged:
+        recovered = recover(log, self._snapshots(), new_index, self._changes)
+        self._fold = recovered.fold
+        self._snapshot_scheduler = SnapshotScheduler(recovered)
+        for snapshot in recovered.damaged:
             snapshot.set_aside()
         self._fold.event_time = self._event_time
         if isinstance(clock, EventClock):

@@ -278,8 +278,8 @@ class BoardCatalog:
         by = state.rules.has_label_replica and state.rules.shards in states
         for window in state.rules.refreshed:
             own = {shard: windows[window] for shard, windows in states.items()}
-            found, was = refreshed_of(state, own, by=by), before[by].get(window)
-            if was is None or (was.offset, was.now_ms) != (found.offset, found.now_ms):
+            current, was = refreshed_of(state, own, by=by), before[by].get(window)
+            if was is None or (was.offset, was.now_ms) != (current.offset, current.now_ms):
                 raise RefreshChanged
 
     async def refresh_due_windows(self, *, paced: bool) -> None:

@@ -52,10 +52,10 @@ class ChangeReader:
             sequences = [min(place.sequence, _BEYOND) for place in cursor.places]
 
         async def read(current: BoardState) -> list[ShardChanges]:
-            found: list[ShardChanges] = await self._catalog.index.read_changes(
+            shard_changes: list[ShardChanges] = await self._catalog.index.read_changes(
                 opened_as(current), sequences, limit
             )
-            return found
+            return shard_changes
 
         shards = await read_only(self._catalog.retry_outdated)(board, read)
         floors, newest = [each.floor for each in shards], [each.newest for each in shards]
@@ -79,8 +79,8 @@ class ChangeReader:
         boards = self._catalog.boards
         if any(boards.find_by_number(number) is None for number in numbers):
             await self._catalog.load()
-        found = map(boards.find_by_number, numbers)
-        names = [state.board.name for state in found if state is not None]
+        states = map(boards.find_by_number, numbers)
+        names = [state.board.name for state in states if state is not None]
         return ChangedBoards(names, str(newest))
 
 

@@ -78,8 +78,8 @@ class ServerCopies:
 
     def origin(self, board: str) -> Origin:
         """Return the state of a board without its rankings, which are advanced first."""
-        found: Origin = self._run(self._origin(board))
-        return found
+        origin: Origin = self._run(self._origin(board))
+        return origin
 
     def pieces(self, board: str) -> Iterator[Piece]:
         """Yield the pieces of a board, as of its origin."""
@@ -89,8 +89,12 @@ class ServerCopies:
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
         """Return the unfinished copy of that name, None without one."""
-        found: _Unfinished | None = self._run(self._unfinished(board))
-        return None if found is None else UnfinishedCopy(found.origin.uid, found.origin.definition)
+        unfinished: _Unfinished | None = self._run(self._unfinished(board))
+        return (
+            None
+            if unfinished is None
+            else UnfinishedCopy(unfinished.origin.uid, unfinished.origin.definition)
+        )
 
     def begin(self, origin: Origin) -> None:
         """Begin to copy a board into this store."""
@@ -184,23 +188,23 @@ class ServerCopies:
 
     async def _there(self, board: str) -> _Unfinished:
         """Return the unfinished copy of a board. Raises CopyLost if there is none."""
-        if (found := await self._unfinished(board)) is None:
+        if (unfinished := await self._unfinished(board)) is None:
             raise CopyLost(f"there is no unfinished copy of {quoted(board)}")
-        return found
+        return unfinished
 
     async def _put(self, board: str, pieces: Sequence[Piece]) -> None:
         with ends_in(inf, anew=True):
-            found = await self._there(board)
+            unfinished = await self._there(board)
             for piece in pieces:
-                await self._contents.restore(found.opened, piece, found.origin.now_ms)
+                await self._contents.restore(unfinished.opened, piece, unfinished.origin.now_ms)
 
     async def _finish(self, board: str) -> None:
         with ends_in(inf, anew=True):
-            found = await self._there(board)
-            origin = found.origin
-            await self._contents.restore_state(found.opened, origin)
+            unfinished = await self._there(board)
+            origin = unfinished.origin
+            await self._contents.restore_state(unfinished.opened, origin)
             record = BoardRecord(
-                number=found.number,
+                number=unfinished.number,
                 definition=origin.definition,
                 version=origin.version,
                 created_ms=origin.created_ms,
@@ -216,8 +220,8 @@ class ServerCopies:
 
     async def _give_up(self, board: str) -> None:
         with ends_in(inf, anew=True):
-            found = await self._there(board)
-            await self._catalog.index.close(found.opened)
+            unfinished = await self._there(board)
+            await self._catalog.index.close(unfinished.opened)
             await self._catalog.registry.clear_note(_key(board))
 
 

@@ -29,8 +29,8 @@ class ServerKeyStore:
         self._new_version = new_version
 
     def read(self) -> KeySet:
-        found: tuple[str | None, KeySet] = self._run(self.load())
-        return found[1]
+        loaded: tuple[str | None, KeySet] = self._run(self.load())
+        return loaded[1]
 
     async def load(self) -> tuple[str | None, KeySet]:
         """Return the stored keys, and their version."""

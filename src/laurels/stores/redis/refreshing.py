@@ -74,15 +74,15 @@ class Refreshing:
         """Return up to `most` windows to check now, ordered by the time since which they are due.
         They stay due until another refresh state is noted. `time_of` returns a board's time by its
         number; it is needed if that time may be less than `now_ms`."""
-        found: list[tuple[int, int, str]] = []
+        due: list[tuple[int, int, str]] = []
         early: list[tuple[int, int, str]] = []
-        while len(found) < most and self.next_ms() <= now_ms:
+        while len(due) < most and self.next_ms() <= now_ms:
             entry = heapq.heappop(self._queue)
             is_due = time_of is None or entry[0] <= time_of(entry[1])
-            (found if is_due else early).append(entry)
-        for entry in (*found, *early):
+            (due if is_due else early).append(entry)
+        for entry in (*due, *early):
             heapq.heappush(self._queue, entry)
-        return list(dict.fromkeys(entry[1:] for entry in found))
+        return list(dict.fromkeys(entry[1:] for entry in due))
 
     def is_due(self, place: Place, now_ms: int) -> bool:
         """Return whether a window is due according to the stored refresh states."""
@@ -92,12 +92,12 @@ class Refreshing:
         """Return the shortest refresh interval of the windows for which a write has begun a refresh
         but not completed it; MAX_MS if there are none."""
         states = [(boards.find_by_number(number), window) for number, window in self._large]
-        found = [
+        intervals = [
             state.rules.refreshed[window].interval_ms
             for state, window in states
             if state is not None and window in state.rules.refreshed
         ]
-        return min(found, default=MAX_MS)
+        return min(intervals, default=MAX_MS)
 
     def is_large(self, place: Place) -> bool:
         """Return whether a write has begun a refresh of the window but not completed it."""

@@ -73,12 +73,12 @@ class Registry:
     async def deleted(self) -> list[tuple[bytes, Opened]]:
         """Return the deleted boards whose rankings may still exist, each with its argument for
         `cleared`."""
-        found = []
+        deleted = []
         for body in await self._definitions.deleted():
             record = board_record(body)
             rules = Board.from_json(record.definition).rules()
-            found.append((body, Opened(record.number, record.version, rules)))
-        return found
+            deleted.append((body, Opened(record.number, record.version, rules)))
+        return deleted
 
     async def cleared(self, body: bytes) -> None:
         """Remove a deleted board from the list of `deleted`, as all its keys were removed."""
@@ -93,19 +93,19 @@ class Registry:
             self.gone[state.board.name] = state
 
     async def _load(self) -> bool:
-        found, next_number = await self._definitions.load()
-        changed = found != self._read
+        definitions, next_number = await self._definitions.load()
+        changed = definitions != self._read
         nows = {state.number: state.now_ms for state in self.boards.boards.values()}
-        for name in [name for name in self._read if self._read[name] != found.get(name)]:
+        for name in [name for name in self._read if self._read[name] != definitions.get(name)]:
             if self.gone.pop(name, None) is None:
                 number = self.boards.boards[name].number
                 self.boards.forget(number)
                 self.refreshing.forget(number)
             del self._read[name]
-        for name in found.keys() - self._read.keys():
-            state = self._open(found[name])
+        for name in definitions.keys() - self._read.keys():
+            state = self._open(definitions[name])
             state.now_ms = nows.get(state.number, MIN_MS)
-        self._read = found
+        self._read = definitions
         self.boards.next_number = next_number
         return changed
 

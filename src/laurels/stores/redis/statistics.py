@@ -67,11 +67,13 @@ class BoardStatistics:
             WindowStats(
                 window=name,
                 period=window.period_at(state.seen_ms(window, now_ms)).label or None,
-                members=found.total,
+                members=result.total,
                 rankings=sum(key.window == name for key in keys),
                 nbytes=sum(size for key, size in sizes.items() if key.window == name),
             )
-            for (name, window), found in zip(state.rules.windows.items(), read.results, strict=True)
+            for (name, window), result in zip(
+                state.rules.windows.items(), read.results, strict=True
+            )
         ]
         scopes, scopes_nbytes = await self._scopes(state, now_ms)
         unsent = await self._unsent(state) if state.rules.changes_ms else 0
@@ -142,11 +144,11 @@ class BoardStatistics:
             if self._catalog.boards.boards[name].rules.changes_ms
             and (is_visible is None or is_visible(name))
         ]
-        found = []
+        figures = []
         for first in range(0, min(len(names), BOARDS_SHOWN), AT_ONCE):
             share = names[first : min(first + AT_ONCE, BOARDS_SHOWN)]
-            found += await asyncio.gather(*map(self._retention, share))
-        return [each for each in found if each is not None]
+            figures += await asyncio.gather(*map(self._retention, share))
+        return [each for each in figures if each is not None]
 
     @read_only
     async def _retention(self, board: str) -> tuple[str, int, float] | None:

@@ -223,46 +223,46 @@ class RedisStore(Paced):
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
         """Return the boards with changes after a cursor, by one call."""
-        found: ChangedBoards = self.run(self._changes.changed_boards(after))
-        return found
+        changed: ChangedBoards = self.run(self._changes.changed_boards(after))
+        return changed
 
     def position(self, board: str, source: str) -> str | None:
         """Return the last committed position of a source."""
-        found: str | None = self.run(self._position(board, source))
-        return found
+        position: str | None = self.run(self._position(board, source))
+        return position
 
     @read_only
     async def _position(self, board: str, source: str) -> str | None:
         async def read(state: BoardState) -> str | None:
-            found: str | None = await self._catalog.index.position(opened_as(state), source)
+            position: str | None = await self._catalog.index.position(opened_as(state), source)
             await self._catalog.index.ensure_current(opened_as(state))
-            return found
+            return position
 
         return await self._catalog.retry_outdated(board, read)
 
     def positions(self, board: str) -> dict[str, str]:
         """Return the last committed positions of all sources."""
-        found: dict[str, str] = self.run(self._positions(board))
-        return {source: found[source] for source in sorted(found) if found[source]}
+        positions: dict[str, str] = self.run(self._positions(board))
+        return {source: positions[source] for source in sorted(positions) if positions[source]}
 
     @read_only
     async def _positions(self, board: str) -> dict[str, str]:
         async def read(state: BoardState) -> dict[str, str]:
-            found: dict[str, str] = await self._catalog.index.positions(opened_as(state))
+            positions: dict[str, str] = await self._catalog.index.positions(opened_as(state))
             await self._catalog.index.ensure_current(opened_as(state))
-            return found
+            return positions
 
         return await self._catalog.retry_outdated(board, read)
 
     def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
         """Return the statistics of a board."""
-        found: BoardStats = self.run(self._statistics.of_board(board))
-        return found
+        stats: BoardStats = self.run(self._statistics.of_board(board))
+        return stats
 
     def stats(self) -> Stats:
         """Return the statistics of all boards."""
-        found: Stats = self.run(self._statistics.of_all())
-        return found
+        stats: Stats = self.run(self._statistics.of_all())
+        return stats
 
     def check(self) -> CheckReport:
         """Check every ranking against the data it is derived from, in shares; writes continue."""

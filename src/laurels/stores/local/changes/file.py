@@ -83,11 +83,11 @@ class ChangeFile:
 
     def rows(self, board: int) -> list[StoredRow]:
         with self._plain_errors():
-            found = self._writer.execute(
+            rows = self._writer.execute(
                 "SELECT first, last, tag, count, at_ms FROM blocks WHERE board = ? ORDER BY first",
                 (board,),
             ).fetchall()
-        return [StoredRow(*row) for row in found]
+        return [StoredRow(*row) for row in rows]
 
     def read(self, board: int, first: int) -> Iterator[list[Block]]:
         with self._plain_errors(), closing(self._connect()) as reader:
@@ -142,8 +142,8 @@ class ChangeFile:
         if not self.exists:
             return []
         with self._plain_errors():
-            found = self._writer.execute("SELECT board FROM blocks UNION SELECT board FROM floor")
-            return [board for (board,) in found.fetchall()]
+            rows = self._writer.execute("SELECT board FROM blocks UNION SELECT board FROM floor")
+            return [board for (board,) in rows.fetchall()]
 
     def close(self) -> None:
         if self._opened is not None:

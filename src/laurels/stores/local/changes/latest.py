@@ -37,9 +37,9 @@ class LatestChanges:
             self._begun, self._offsets = offset, {}
         if after is None or not self._begun <= after <= offset:
             return None
-        found = []
+        changed = []
         for board in reversed(self._offsets):
             if self._offsets[board] <= after:
                 break
-            found.append(board)
-        return found
+            changed.append(board)
+        return changed

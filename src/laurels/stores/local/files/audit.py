@@ -96,9 +96,9 @@ class FolderAudit:
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
-        (found,) = connection.execute("PRAGMA user_version").fetchone()
-        if found > FORMAT:
-            raise FormatTooNew(f"{self._path} is in format {found}, this version reads {FORMAT}")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > FORMAT:
+            raise FormatTooNew(f"{self._path} is in format {version}, this version reads {FORMAT}")
         connection.execute(_SCHEMA)
         connection.execute(f"PRAGMA user_version={FORMAT}")
 

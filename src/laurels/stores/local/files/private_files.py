@@ -77,8 +77,8 @@ def tighten_folder(folder: Path) -> None:
 
 def _tighten_file(file: int) -> None:
     """Remove the rights of others from an open file. On a file system without modes, do nothing."""
-    found = os.fstat(file)
-    if found.st_uid == os.geteuid() and found.st_mode & _OF_OTHERS:
+    info = os.fstat(file)
+    if info.st_uid == os.geteuid() and info.st_mode & _OF_OTHERS:
         with suppress(OSError):
             os.fchmod(file, FILE_MODE)
 
@@ -86,9 +86,9 @@ def _tighten_file(file: int) -> None:
 def _tighten(path: Path, mode: int) -> bool:
     """Remove the rights of others from a path of this user; return whether it had any."""
     with suppress(OSError):
-        found = path.lstat()
-        regular = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
-        if regular and found.st_uid == os.geteuid() and found.st_mode & _OF_OTHERS:
-            path.chmod(stat.S_IMODE(found.st_mode) & mode)
+        info = path.lstat()
+        regular = stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)
+        if regular and info.st_uid == os.geteuid() and info.st_mode & _OF_OTHERS:
+            path.chmod(stat.S_IMODE(info.st_mode) & mode)
             return True
     return False

@@ -133,14 +133,14 @@ class BatchApplication:
 
     def _members_by_scope(self) -> dict[str, list[int]]:
         """Return the members whose entries may have changed, by scope."""
-        found: dict[str, list[int]] = {}
+        by_scope: dict[str, list[int]] = {}
         scopes = [target.key.scope for target in self._plan.targets]
         for place in range(len(self._plan.places)):
             members = self._counted[place] if self._board_store.rules.rank_by else self._members
             for event in range(self._batch.size):
                 if (index := self._plan.index_of(place, event)) >= 0:
-                    found.setdefault(scopes[index], []).append(members[event])
-        return found
+                    by_scope.setdefault(scopes[index], []).append(members[event])
+        return by_scope
 
     def settle(self) -> None:
         """Drop structures that the batch has left empty. For refreshed windows, record whether the

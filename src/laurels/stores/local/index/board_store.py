@@ -73,11 +73,11 @@ class ScopeStore(Struct, eq=False, gc=False):
 
     def structures(self) -> list[RankedSet | Tally]:
         """Return all rankings except prepared ones, and the tallies of the steps that count."""
-        found: list[RankedSet | Tally] = list(self.rankings.values())
+        structures: list[RankedSet | Tally] = list(self.rankings.values())
         for rolling in self.rolling.values():
-            found.append(rolling.live)
-            found += tallies_of(rolling)
-        return found
+            structures.append(rolling.live)
+            structures += tallies_of(rolling)
+        return structures
 
     def drop_empty(self) -> None:
         """Drop empty rankings and rolling windows."""
@@ -199,11 +199,13 @@ class BoardStore(Struct, eq=False):
             self._check_listed(window, listed)
 
     def _check_listed(self, window: str, listed: set[str]) -> None:
-        found = {scope: p.rolling[window] for scope, p in self.parts.items() if window in p.rolling}
-        if not listed <= {scope for scope, rolling in found.items() if rolling.cells}:
+        rolling_sets = {
+            scope: p.rolling[window] for scope, p in self.parts.items() if window in p.rolling
+        }
+        if not listed <= {scope for scope, rolling in rolling_sets.items() if rolling.cells}:
             raise CheckFailed(f"the next refresh of {window} has no members in some of {listed}")
-        following = {scope for scope in found if not self.stale_windows(self.parts[scope])}
-        if any(found[s].built and found[s].cells for s in following - listed):
+        following = {scope for scope in rolling_sets if not self.stale_windows(self.parts[scope])}
+        if any(rolling_sets[s].built and rolling_sets[s].cells for s in following - listed):
             raise CheckFailed(
                 f"the next refresh of {window} has members in scopes other than {listed}"
             )
@@ -226,8 +228,8 @@ def is_empty(rolling: RollingSet) -> bool:
 
 def tallies_of(rolling: RollingSet) -> list[Tally]:
     """Return the tallies of the steps that count, including empty ones."""
-    found = map(rolling.tally, range(rolling.leaving, rolling.running + 1))
-    return [tally for tally in found if tally is not None]
+    tallies = map(rolling.tally, range(rolling.leaving, rolling.running + 1))
+    return [tally for tally in tallies if tally is not None]
 
 
 def changed_structures(rolling: RollingSet, *, best: bool) -> list[RankedSet | Tally]:

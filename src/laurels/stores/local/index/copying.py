@@ -261,13 +261,13 @@ class Copying:
         for board in boards:
             place: tuple[str, str] | None = None
             while (store := self._store_of(board)) is not None:
-                found = store.scopes.next(place, _BOARDS)
-                if not found:
+                places = store.scopes.next(place, _BOARDS)
+                if not places:
                     break
-                place = found[-1]
+                place = places[-1]
                 yield from [
                     (board, scope)
-                    for _, scope in found
+                    for _, scope in places
                     if (board, scope) not in self._followed_units
                     or store.parts[scope].refreshes != store.refreshes
                 ]

@@ -58,10 +58,10 @@ class Directory:
         """Return up to `limit` scopes of all forms after `place`, each as (form, scope). The last
         one is the `place` for the next call. Scopes that are added before it meanwhile are not
         returned."""
-        found: list[tuple[str, str]] = []
+        places: list[tuple[str, str]] = []
         begun, behind = place or ("", "")
         for form in sorted(self._forms):
-            if form >= begun and len(found) < limit:
-                scopes = self.after(form, behind if form == begun else "", limit - len(found))
-                found += [(form, scope) for scope in scopes]
-        return found
+            if form >= begun and len(places) < limit:
+                scopes = self.after(form, behind if form == begun else "", limit - len(places))
+                places += [(form, scope) for scope in scopes]
+        return places

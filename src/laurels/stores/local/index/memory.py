@@ -82,7 +82,7 @@ class MemoryIndex(Deferred):
         if (id := self._roster.find(member)) < 0:
             return False
         one = array("I", [id])
-        found = 0
+        removed = 0
         for scope in self.scopes_with_member(board, member, (ALL, *scopes)):
             part = store.parts[scope]
             of_part = sum([ranking.discard(one) for ranking in part.rankings.values()])
@@ -91,9 +91,9 @@ class MemoryIndex(Deferred):
                 store.schedule(window, scope)
             if self._copying is not None:
                 self._copying.touch(board, scope, one, part.structures())
-            found += of_part
+            removed += of_part
             store.drop_empty(scope)
-        return found > 0
+        return removed > 0
 
     def mend(self, key: RankingKey, record: MendRanking) -> bytearray:
         size = len(record.lengths)
@@ -365,8 +365,8 @@ class MemoryIndex(Deferred):
         ids = self._roster.find_many(members)
         wanted = [i for i, position in enumerate(positions) if position >= 0]
         _, words = ranking.words(array("I", [ids[i] for i in wanted]))
-        for column, found in zip(columns, words, strict=False):
-            for i, word in zip(wanted, found, strict=True):
+        for column, values in zip(columns, words, strict=False):
+            for i, word in zip(wanted, values, strict=True):
                 column[i] = word
         return Located(positions, ranks, columns)
 
@@ -385,8 +385,8 @@ class MemoryIndex(Deferred):
             present, words = tally.words(array("I", [id]))
             if present[0]:
                 places[i] = 0
-                for column, found in zip(columns, words, strict=False):
-                    column[i] = found[0]
+                for column, values in zip(columns, words, strict=False):
+                    column[i] = values[0]
         return Located(places, places, columns)
 
     def slice(self, key: RankingKey, start: int, stop: int) -> Slice:
@@ -425,8 +425,8 @@ def _as_expected(ranking: RankedSet, ids: "array[int]", expected: EntryRows | No
     present, words = ranking.words(ids)
     columns = zip(words, [unpack(column, len(ids)) for column in expected.words], strict=True)
     done = bytearray(map(eq, present, expected.present))
-    for found, wanted in columns:
-        for i, (here, there) in enumerate(zip(found, wanted, strict=True)):
+    for actual, wanted in columns:
+        for i, (here, there) in enumerate(zip(actual, wanted, strict=True)):
             if present[i] and here != there:
                 done[i] = 0
     return done

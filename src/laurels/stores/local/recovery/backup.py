@@ -76,12 +76,12 @@ def back_up(
         raise BackupExists(f"{file} is there already")
     for _ in range(_ATTEMPTS):
         with ExitStack() as stack:
-            found = _newest_good(folder, stack)
+            snapshot = _newest_good(folder, stack)
             log = stack.enter_context(closing(LogView(folder / LOG_NAME)))
-            offset = 0 if found is None else found[0].offset
+            offset = 0 if snapshot is None else snapshot[0].offset
             if log.first > offset + 1:
                 continue  # the log was meanwhile trimmed to a newer snapshot
-            return _write(file, log, found, progress)
+            return _write(file, log, snapshot, progress)
     raise LogDamaged(f"the log in {folder} begins after its newest valid snapshot")
 
 
@@ -103,10 +103,10 @@ def _newest_good(folder: Path, stack: ExitStack) -> tuple[SnapshotFile, BinaryIO
 
 
 def _write(
-    file: Path, log: LogView, found: tuple[SnapshotFile, BinaryIO] | None, progress: Progress
+    file: Path, log: LogView, snapshot: tuple[SnapshotFile, BinaryIO] | None, progress: Progress
 ) -> Backup:
     """Write a backup to a temporary file, verify it and rename it."""
-    offset = None if found is None else found[0].offset
+    offset = None if snapshot is None else snapshot[0].offset
     start = max(log.first, offset or 1)
     if log.last < (offset or 0):
         raise LogDamaged(f"the log ends at entry {log.last}, before the snapshot of {offset}")
@@ -114,7 +114,7 @@ def _write(
     unfinished = file.with_name(f"{file.name}.unfinished")
     try:
         with written_file(unfinished, _PIECE) as written:
-            write_sections(written, _sections(contents, log, found, progress))
+            write_sections(written, _sections(contents, log, snapshot, progress))
             written.flush()
             os.fsync(written.fileno())
         verify(unfinished)
@@ -132,14 +132,14 @@ def _write(
 def _sections(
     contents: Backup,
     log: LogView,
-    found: tuple[SnapshotFile, BinaryIO] | None,
+    snapshot: tuple[SnapshotFile, BinaryIO] | None,
     progress: Progress,
 ) -> Iterator[Section]:
-    size = os.fstat(found[1].fileno()).st_size if found is not None else 0
+    size = os.fstat(snapshot[1].fileno()).st_size if snapshot is not None else 0
     entries = contents.offset - contents.log_from + 1
     done = 0
     yield CONTENTS, _encode(contents)
-    while found is not None and (piece := found[1].read(_PIECE)):
+    while snapshot is not None and (piece := snapshot[1].read(_PIECE)):
         yield SNAPSHOT, piece
         done += len(piece)
         progress(done, size + entries)

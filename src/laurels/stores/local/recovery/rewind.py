@@ -91,19 +91,19 @@ def _rewriting(until_ms: int) -> Callable[[bytes], bytes | None]:
     not change."""
 
     def rewritten(body: bytes) -> bytes | None:
-        found = records.decode(body)
-        if all(each.now_ms <= until_ms for each in found):
+        decoded = records.decode(body)
+        if all(each.now_ms <= until_ms for each in decoded):
             return None
-        earlier = _earlier(found, until_ms)
-        own_times = any(isinstance(each, records.Events) and each.waits for each in found)
+        earlier = _earlier(decoded, until_ms)
+        own_times = any(isinstance(each, records.Events) and each.waits for each in decoded)
         return records.encode([records.encode_one(each) for each in earlier], own_times=own_times)
 
     return rewritten
 
 
-def _earlier(found: list[records.Record], until_ms: int) -> Iterator[records.Record]:
+def _earlier(decoded: list[records.Record], until_ms: int) -> Iterator[records.Record]:
     """Yield the records as they would be if time had stopped at an instant."""
-    for each in found:
+    for each in decoded:
         if each.now_ms <= until_ms:
             yield each
         elif isinstance(each, records.Events):

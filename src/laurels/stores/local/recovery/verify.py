@@ -62,9 +62,9 @@ def _compare_ranking(live: Fold, rebuilt: Fold, key: RankingKey) -> int:
 def _scopes(fold: Fold, number: int) -> Iterator[str]:
     yield ALL
     place: tuple[str, str] | None = None
-    while found := fold.index.next_scopes(number, place, _CHUNK):
-        yield from [scope for _, scope in found]
-        place = found[-1]
+    while places := fold.index.next_scopes(number, place, _CHUNK):
+        yield from [scope for _, scope in places]
+        place = places[-1]
 
 
 def _compare_tallies(live: Fold, rebuilt: Fold, name: str, number: int, scope: str) -> None:

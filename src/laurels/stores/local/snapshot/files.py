@@ -52,12 +52,12 @@ class SnapshotFiles:
 
     def newest_first(self) -> list[SnapshotFile]:
         """Return all snapshots, valid or not, newest first."""
-        found = [
+        snapshots = [
             SnapshotFile(path, int(named[1]))
             for path in self._folder.iterdir()
             if (named := _NAME.fullmatch(path.name))
         ]
-        return sorted(found, key=lambda snapshot: snapshot.offset, reverse=True)
+        return sorted(snapshots, key=lambda snapshot: snapshot.offset, reverse=True)
 
     def clear_unfinished(self) -> None:
         """Remove files that a crash has left incomplete; one that cannot be removed is overwritten

@@ -133,10 +133,10 @@ def find_sections(file: int, name: str) -> list[FilePosition]:
     places: list[FilePosition] = []
     size = _HEAD.size + _CRC.size
     while True:
-        found = os.pread(file, size + _BEGINS, at)
-        if len(found) < size:
+        raw = os.pread(file, size + _BEGINS, at)
+        if len(raw) < size:
             raise _truncated(name)
-        place = FilePosition(at, found[:size], found[size:])
+        place = FilePosition(at, raw[:size], raw[size:])
         if place.length <= _BEGINS:
             read_at(
                 file, place, name

@@ -98,8 +98,8 @@ def opened(path: Path, index: Index) -> Fold:
     loading = index.load()
     try:
         with closing(Sections(path)) as sections:
-            found = _first_pass(sections, loading)
-            fold.restore(found, loading.described())
+            snapshot_head = _first_pass(sections, loading)
+            fold.restore(snapshot_head, loading.described())
             loading.open()
             _second_pass(sections, loading)
             loading.finish()
@@ -110,15 +110,15 @@ def opened(path: Path, index: Index) -> Fold:
 
 
 def _first_pass(sections: Sections, loading: Load) -> Head:
-    found: Head | None = None
+    snapshot_head: Head | None = None
     for place in sections.places:
         if place.kind == HEAD:
-            found = head(sections.body(place))
+            snapshot_head = head(sections.body(place))
         elif place.kind in loading.seen:
             loading.see(place.kind, sections.body(place))
-    if found is None:
+    if snapshot_head is None:
         raise SnapshotDamaged(f"{sections.path} lacks its offset and time")
-    return found
+    return snapshot_head
 
 
 def _second_pass(sections: Sections, loading: Load) -> None:

@@ -98,19 +98,19 @@ class Connection:
 
     async def infos(self) -> dict[str, ServerInfo]:
         """Return the INFO text of every primary, by its address. Raises the errors of `command`."""
-        found = await self._with_timeout(self._wire.send_to_primaries(b"INFO"))
-        return {place: server_info(text) for place, text in found.items()}
+        texts = await self._with_timeout(self._wire.send_to_primaries(b"INFO"))
+        return {place: server_info(text) for place, text in texts.items()}
 
     async def sync_policies(self) -> dict[str, str]:
         """Return the `appendfsync` policy of every primary that this user may query, by the
         primary's address. Raises the errors of `command`."""
         try:
-            found = await self._with_timeout(
+            answers = await self._with_timeout(
                 self._wire.send_to_primaries(b"CONFIG", b"GET", b"appendfsync")
             )
         except (IndexDenied, IndexFailed):
             return {}
-        return {place: sync_policy(answer) for place, answer in found.items()}
+        return {place: sync_policy(answer) for place, answer in answers.items()}
 
     async def close(self) -> None:
         """Disconnect from the server; calls in progress end with Closed."""

@@ -63,14 +63,14 @@ _NOT_CONNECTED = "connect failed"
 
 def word_of(message: str) -> str | None:
     """Return the word that names the kind of error, or None if the message has none."""
-    found = _WORD.match(_unwrapped(message))
-    return found[1] if found else None
+    match = _WORD.match(_unwrapped(message))
+    return match[1] if match else None
 
 
 def error_of(message: str, place: str) -> LaurelsError:
     """Return the error for a refusal by the server, or for a failure to reach it."""
-    found = _WORD.match(unwrapped := _unwrapped(message))
-    word, rest = (found[1].upper(), found[2]) if found else ("", message)
+    match = _WORD.match(unwrapped := _unwrapped(message))
+    word, rest = (match[1].upper(), match[2]) if match else ("", message)
     if word in _TEMPORARY:
         maybe = unwrapped is not message and word in _CHECKED_AT_EVERY_WRITE
         return IndexUnavailable(f"{place} refuses the call: {_TEMPORARY[word]}", maybe)
@@ -88,7 +88,7 @@ def error_of(message: str, place: str) -> LaurelsError:
         return IndexUnavailable(
             f"the script was ended by SCRIPT KILL on {place} before it wrote anything"
         )
-    if message.startswith(_SIGNALLED) or (found and found[1].isupper()):
+    if message.startswith(_SIGNALLED) or (match and match[1].isupper()):
         return IndexFailed(f"{place} answered with an error ({_line(message)})")
     if _NOT_CONNECTED in message or any(part in message for part in _NOT_SENT):
         return IndexUnavailable(f"no call was sent to {place} ({_line(message)})")
@@ -113,8 +113,8 @@ def unanswered(place: str, why: str) -> IndexUnavailable:
 
 def _unwrapped(message: str) -> str:
     """Return the message of an error inside a script, without the script's name and line."""
-    found = _IN_SCRIPT.search(message)
-    return f"{found[1]}: {found[2]}" if found else message
+    match = _IN_SCRIPT.search(message)
+    return f"{match[1]}: {match[2]}" if match else message
 
 
 def _line(text: str) -> str:

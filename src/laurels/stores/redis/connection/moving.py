@@ -35,8 +35,8 @@ def slot_of(key: bytes) -> int:
 
 def sibling_key(key: bytes) -> bytes:
     """Return a key that never exists, in the same slot as `key`."""
-    found = key + b"~"
-    return found if slot_of(found) == slot_of(key) else b"{%b}~" % key
+    sibling = key + b"~"
+    return sibling if slot_of(sibling) == slot_of(key) else b"{%b}~" % key
 
 
 @cache

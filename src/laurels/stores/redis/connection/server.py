@@ -78,5 +78,5 @@ def sync_policy(answer: Any) -> str:
 def _version(text: str) -> tuple[int, ...]:
     """Return the numbers at the beginning of a version: (6, 2, 0) for 6.2.0-rc1, () if there are
     none."""
-    found = re.match(r"\d+(?:\.\d+)*", text)
-    return tuple(map(int, found[0].split("."))) if found else ()
+    match = re.match(r"\d+(?:\.\d+)*", text)
+    return tuple(map(int, match[0].split("."))) if match else ()

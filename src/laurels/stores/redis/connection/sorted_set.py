@@ -36,8 +36,8 @@ class SortedSet:
 
     async def kind(self, key: bytes) -> str:
         """Return the type of a key: `zset`, `hash`, …, or `none`."""
-        found: bytes = await self._connection.command(b"TYPE", key, key=key)
-        return found.decode()
+        kind: bytes = await self._connection.command(b"TYPE", key, key=key)
+        return kind.decode()
 
     async def size(self) -> int:
         """Return the number of members. O(1)."""
@@ -60,14 +60,14 @@ class SortedSet:
         """Return the scores of members, None for members that are not in the set. O(members)."""
         if not members:
             return []
-        found = await self._connection.command(b"ZMSCORE", self.key, *members, key=self.key)
-        return [None if score is None else float(score) for score in found]
+        scores = await self._connection.command(b"ZMSCORE", self.key, *members, key=self.key)
+        return [None if score is None else float(score) for score in scores]
 
     async def fields(self, key: bytes, members: Sequence[bytes]) -> list[bytes | None]:
         """Return the values of members in the hash at `key`, None for members without a value.
         O(members)."""
-        found: list[bytes | None] = []
+        values: list[bytes | None] = []
         for first in range(0, len(members), _FIELDS_AT_ONCE):
             part = members[first : first + _FIELDS_AT_ONCE]
-            found += await self._connection.command(b"HMGET", key, *part, key=key)
-        return found
+            values += await self._connection.command(b"HMGET", key, *part, key=key)
+        return values

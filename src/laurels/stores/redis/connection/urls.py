@@ -96,13 +96,13 @@ def redis_address(url: str) -> RedisAddress:
 
 
 def _host(scheme: str, place: str) -> Host:
-    found = _HOST.fullmatch(place)
-    if found is None:
+    match = _HOST.fullmatch(place)
+    if match is None:
         _refuse(scheme, f"a host, or host:port, is missing or not of that form; {_ENCODED}")
-    port = int(found[3] or DEFAULT_PORT)
+    port = int(match[3] or DEFAULT_PORT)
     if not 0 < port < 65_536:
         _refuse(scheme, "the port is not one of 1 to 65535")
-    return Host(found[1] or found[2], port)
+    return Host(match[1] or match[2], port)
 
 
 def _database(scheme: str, path: str, *, cluster: bool) -> int:
@@ -116,10 +116,10 @@ def _database(scheme: str, path: str, *, cluster: bool) -> int:
 
 def _query(scheme: str, query: str) -> dict[str, str]:
     pairs = parse_qsl(query, keep_blank_values=True)
-    found = dict(pairs)
-    if len(found) < len(pairs) or not found.keys() <= {"prefix", "ca"}:
+    parameters = dict(pairs)
+    if len(parameters) < len(pairs) or not parameters.keys() <= {"prefix", "ca"}:
         _refuse(scheme, f"expected at most one prefix=… and one ca=… in the query; {_ENCODED}")
-    return found
+    return parameters
 
 
 def _prefix(scheme: str, prefix: str) -> str:

@@ -70,8 +70,8 @@ class ServerClient:
         """Return the answer of every primary, by its address."""
         if not self._address.cluster:
             return {str(self._address): await self._send(parts, None)}
-        found: dict[bytes, Any] = await self._send(parts, glide.AllPrimaries())
-        return {place.decode(): answer for place, answer in found.items()}
+        answers: dict[bytes, Any] = await self._send(parts, glide.AllPrimaries())
+        return {place.decode(): answer for place, answer in answers.items()}
 
     async def take_answers_over(self) -> None:
         """Make this loop the reader of answers, if no other loop is. Making a client has this
@@ -252,7 +252,7 @@ def _trusted(address: RedisAddress) -> glide.TlsAdvancedConfiguration | None:
     if address.authorities is None:
         return None
     try:
-        found = Path(address.authorities).read_bytes()
+        certificates = Path(address.authorities).read_bytes()
     except OSError as error:
         raise UnknownUrl(f"the certificates to trust cannot be read ({error.strerror})") from error
-    return glide.TlsAdvancedConfiguration(root_pem_cacerts=found or None)
+    return glide.TlsAdvancedConfiguration(root_pem_cacerts=certificates or None)

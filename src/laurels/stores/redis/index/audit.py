@@ -30,8 +30,8 @@ class RedisAudit:
 
     async def page(self, before: str | None, limit: int) -> list[AuditEntry]:
         end = b"+" if before is None else f"({before}".encode()
-        found: Any = await self._call(b"XREVRANGE", end, b"-", b"COUNT", str(limit).encode())
-        rows = found.items() if isinstance(found, dict) else found or ()
+        answer: Any = await self._call(b"XREVRANGE", end, b"-", b"COUNT", str(limit).encode())
+        rows = answer.items() if isinstance(answer, dict) else answer or ()
         return [_entry(bytes(number), fields) for number, fields in rows]
 
     async def _call(self, command: bytes, *rest: bytes) -> Any:
@@ -53,8 +53,8 @@ class ServerAudit:
         self._run(self._audit.add(entries))
 
     def page(self, before: str | None, limit: int) -> list[AuditEntry]:
-        found: list[AuditEntry] = self._run(self._audit.page(before, limit))
-        return found
+        entries: list[AuditEntry] = self._run(self._audit.page(before, limit))
+        return entries
 
     def close(self) -> None:
         """Do nothing: the connection belongs to the store."""

@@ -139,8 +139,8 @@ class BatchCounting(ShardCalls):
     async def followed(self, board: Opened) -> list[FeedPlace]:
         """Return for each feed the place of the last counted entry."""
         fields = [f"fed:{shard}".encode() for shard in range(board.feeds)]
-        found = await self._command(board, b"HMGET", b"m", *fields)
-        return [FEED_START if id is None else feed_place(bytes(id).decode()) for id in found]
+        ids = await self._command(board, b"HMGET", b"m", *fields)
+        return [FEED_START if id is None else feed_place(bytes(id).decode()) for id in ids]
 
     async def left_out(self, board: Opened) -> int:
         """Return the number of events from feeds that were left out because a total would have left

@@ -178,11 +178,11 @@ class _Scopes:
         each: array[int] = self._labels.each
         if place.by:
             values = self._labels.values(place.by)
-            found = {
+            by_group = {
                 group: 0 if own is None else own.setdefault(values[group], len(own) + 1)
                 for group, own in of_group.items()
             }
-            return [found[group] for group in each]
+            return [by_group[group] for group in each]
         places = []
         for group, slot in zip(each, self._event_members, strict=True):
             own = of_group[group]

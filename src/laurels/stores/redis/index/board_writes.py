@@ -27,18 +27,18 @@ class BoardWrites(Upkeep):
     ) -> bool:
         """Remove a member and its data from every ranking except those by a label, first in scopes,
         then in the rankings of all events. Return whether it was in any ranking."""
-        found, cursor = 0, BEGIN if board.rules.scoped else END
+        removed, cursor = 0, BEGIN if board.rules.scoped else END
         arguments = {**encode_due(due), "member": member.decode(), "limit": self.share}
         while cursor != END:
             more, cursor = await self._operate(
                 "remove_from_scopes", board, cursor=cursor, **arguments
             )
-            found += more
+            removed += more
         more = self._recording(board, recorded)
         in_all = await self._operate(
-            "remove_member", board, member=member.decode(), found=found, **more
+            "remove_member", board, member=member.decode(), found=removed, **more
         )
-        return bool(in_all + found)
+        return bool(in_all + removed)
 
     async def mend(self, board: Opened, record: MendRanking, due: Due) -> int:
         """Replace entries of a ranking; return how many were replaced."""
@@ -88,13 +88,13 @@ class BoardWrites(Upkeep):
             raise DefinitionOutdated
 
     async def position(self, board: Opened, source: str) -> str | None:
-        found = await self._command(board, b"HGET", b"p", source.encode())
-        return None if found is None else bytes(found).decode()
+        position = await self._command(board, b"HGET", b"p", source.encode())
+        return None if position is None else bytes(position).decode()
 
     async def positions(self, board: Opened) -> dict[str, str]:
         """Return the positions of all sources."""
-        found = await self._command(board, b"HGETALL", b"p")
-        return {bytes(source).decode(): bytes(text).decode() for source, text in found.items()}
+        positions = await self._command(board, b"HGETALL", b"p")
+        return {bytes(source).decode(): bytes(text).decode() for source, text in positions.items()}
 
     def _recording(self, board: Opened, recorded: WriteBlock | MendBlock | None) -> dict[str, Any]:
         """Return the arguments by which a script records a write, if the board keeps changes."""

@@ -133,13 +133,13 @@ def encode_rolling(
 ) -> list[dict[str, Any]]:
     """Encode the state of a board's rolling windows at an instant, and of the rolling windows in
     the scopes of `keys`."""
-    found = [encode_rolling_state(roll) for roll in rolling_states(encoding, board, now_ms)]
-    if encoding.rules.scoped and found:
-        running = {each["name"]: each for each in found}
+    encoded = [encode_rolling_state(roll) for roll in rolling_states(encoding, board, now_ms)]
+    if encoding.rules.scoped and encoded:
+        running = {each["name"]: each for each in encoded}
         for key in dict.fromkeys(keys):
             if key.scope and (roll := running.get(key.window)) is not None:
-                found.append({**roll, "name": scoped_name(key), "scope": key.scope})
-    return found
+                encoded.append({**roll, "name": scoped_name(key), "scope": key.scope})
+    return encoded
 
 
 def rolling_states(encoding: BoardEncoding, board: int, now_ms: int) -> list[RollingState]:
@@ -206,12 +206,12 @@ def decode_refresh_states(board: Opened, payload: Any) -> RefreshStates:
         board.shard: {
             window: RefreshState(
                 offset=int(moved),
-                now_ms=None if shown is False else int(shown),
+                now_ms=None if now is False else int(now),
                 waiting=waiting,
                 since_ms=None if since is False else int(since),
                 seen=int(seen),
             )
-            for window, (moved, shown, waiting, since, seen) in payload.items()
+            for window, (moved, now, waiting, since, seen) in payload.items()
         }
     }
 
@@ -391,22 +391,22 @@ def unpack_scores(layout: Layout, forms: Iterable[int]) -> list["array[int]"]:
     """Return the words in forms that are numbers, as columns."""
     if layout.name == "plain":
         return [array("q", forms)]
-    found = []
+    columns = []
     left = list(forms)
     for low, unit in zip(layout.lows[:-1], layout.units[:-1], strict=True):
-        found.append(array("q", [form // unit + low for form in left]))
+        columns.append(array("q", [form // unit + low for form in left]))
         left = [form % unit for form in left]
     low = layout.lows[-1]
-    found.append(array("q", [form + low for form in left]))
-    return found
+    columns.append(array("q", [form + low for form in left]))
+    return columns
 
 
 def unpack_rows(rows: Sequence[bytes], width: int) -> list["array[int]"]:
     """Return the words at the beginning of rows, as columns. Each word has 8 bytes; the first byte
     is 0 for a negative number, else 1."""
     size = 8 * width
-    found = unpack_numbers(f">{len(rows) * width}Q", b"".join([row[:size] for row in rows]))
+    numbers = unpack_numbers(f">{len(rows) * width}Q", b"".join([row[:size] for row in rows]))
     return [
-        array("q", [each - (_ABOVE if each >= _ABOVE else _BIAS) for each in found[place::width]])
+        array("q", [each - (_ABOVE if each >= _ABOVE else _BIAS) for each in numbers[place::width]])
         for place in range(width)
     ]

@@ -55,26 +55,26 @@ class ShardContents(ShardCalls):
     async def _all_keys(self, board: Opened) -> list[RankingKey]:
         """Return the keys of all rankings. A rolling window has one key, that of the running
         step."""
-        found: dict[str, None] = {}
+        all_names: dict[str, None] = {}
         for op in ("keys", "keys_of_scopes"):
             cursor = BEGIN
             while cursor != END:
                 names, cursor = await self._operate(op, board, empty=True, cursor=cursor)
-                found |= dict.fromkeys(names)
-        keys = [key_of(board.number, name) for name in found]
+                all_names |= dict.fromkeys(names)
+        keys = [key_of(board.number, name) for name in all_names]
         return sorted(keys, key=lambda key: (key.scope, key.window, key.instance))
 
     async def _ids(self, board: Opened) -> AsyncIterator[Piece]:
         start = 0
-        while found := await self._range(board, b"q", start, PIECE_ROWS):
+        while rows := await self._range(board, b"q", start, PIECE_ROWS):
             groups: list[tuple[int, list[bytes]]] = []
-            for id, score in found:
+            for id, score in rows:
                 accepted_ms = int(score)
                 if not groups or groups[-1][0] != accepted_ms:
                     groups.append((accepted_ms, []))
                 groups[-1][1].append(id)
             yield EventIds(groups)
-            start += len(found)
+            start += len(rows)
 
     async def _cells(self, board: Opened, key: RankingKey, step: int) -> AsyncIterator[RankingRows]:
         name = scoped_name(key)
@@ -106,18 +106,18 @@ class ShardContents(ShardCalls):
         name = name_of(key._replace(instance=instance)).encode()
         has_steps = window.steps > 0 and not refreshed
         start = 0
-        while found := await self._range(board, b"r:" + name, start, PIECE_ROWS):
-            start += len(found)
+        while entries := await self._range(board, b"r:" + name, start, PIECE_ROWS):
+            start += len(entries)
             if self._encoding(board).layout.scored:
-                members = [member for member, _ in found]
-                words = self._words(board, key, [score for _, score in found])
+                members = [member for member, _ in entries]
+                words = self._words(board, key, [score for _, score in entries])
                 if has_steps:
                     newest = f"e:{scoped_name(key)}".encode()
                     steps = await self._command(board, b"HMGET", newest, *members)
                     words.append(array("q", map(int, steps)))
             else:
                 before = 8 * board.rules.order_words(key.window)
-                members = [entry[before:] for entry, _ in found]
+                members = [entry[before:] for entry, _ in entries]
                 forms = await self._command(board, b"HMGET", b"k:" + name, *members)
                 words = self._words(board, key, forms, has_steps=has_steps)
             running = key.instance if window.steps else None
@@ -159,8 +159,8 @@ class ShardContents(ShardCalls):
     ) -> list[tuple[bytes, Any]]:
         """Return the entries of a sorted set from a position on, with their scores."""
         span = (b"%d" % start, b"%d" % (start + count - 1))
-        found = await self._command(board, b"ZRANGE", name, *span, b"WITHSCORES")
-        return _pairs(found)
+        answer = await self._command(board, b"ZRANGE", name, *span, b"WITHSCORES")
+        return _pairs(answer)
 
     async def _scan(
         self, board: Opened, name: bytes
@@ -252,11 +252,11 @@ def _candidate(packed: bytes, step: int, width: int) -> bytes:
     return rows[steps.index(step)][8:]
 
 
-def _pairs(found: Any) -> list[tuple[bytes, Any]]:
+def _pairs(answer: Any) -> list[tuple[bytes, Any]]:
     """Return an answer of the server as pairs. It may be a map, a flat list, or a list of pairs."""
-    if isinstance(found, dict):
-        return list(found.items())
-    items: Iterable[Any] = iter(found or ())
-    if found and isinstance(found[0], list):
+    if isinstance(answer, dict):
+        return list(answer.items())
+    items: Iterable[Any] = iter(answer or ())
+    if answer and isinstance(answer[0], list):
         return [(field, value) for field, value in items]
-    return list(zip(found[::2], found[1::2], strict=True)) if found else []
+    return list(zip(answer[::2], answer[1::2], strict=True)) if answer else []

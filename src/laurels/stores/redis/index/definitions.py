@@ -34,9 +34,9 @@ class RedisDefinitions:
 
     async def load(self) -> tuple[dict[str, bytes], int]:
         """Return all definitions, and the number of the next board."""
-        found: Any = await self._call(b"HGETALL", b"d")
+        definitions: Any = await self._call(b"HGETALL", b"d")
         number: Any = await self._call(b"GET", b"n")
-        return {name.decode(): body for name, body in found.items()}, int(number or 1)
+        return {name.decode(): body for name, body in definitions.items()}, int(number or 1)
 
     async def put(
         self, name: str, old: bytes | None, new: bytes | None, number: int | None
@@ -48,8 +48,8 @@ class RedisDefinitions:
 
     async def deleted(self) -> list[bytes]:
         """Return the definitions of deleted boards whose rankings may still exist."""
-        found: list[bytes] = await self._call(b"HKEYS", b"g")
-        return found
+        definitions: list[bytes] = await self._call(b"HKEYS", b"g")
+        return definitions
 
     async def cleared(self, body: bytes) -> None:
         """Remove a deleted board from the list of `deleted`, as all its keys were removed."""
@@ -68,8 +68,8 @@ class RedisDefinitions:
 
     async def note(self, key: str) -> str | None:
         """Return the note stored under `key`, or None."""
-        found = await self._call(b"HGET", b"f", key.encode())
-        return None if found is None else bytes(found).decode()
+        text = await self._call(b"HGET", b"f", key.encode())
+        return None if text is None else bytes(text).decode()
 
     async def set_note(self, key: str, value: str) -> None:
         """Store a note under `key`, replacing any earlier one."""

@@ -45,8 +45,8 @@ class RedisIndex(
 
     async def time(self, board: Opened) -> int | None:
         """Return the time of the board's latest write, None if there was no write."""
-        found = await self._command(board, b"HGET", b"m", b"now")
-        return None if found is None else int(found)
+        now_ms = await self._command(board, b"HGET", b"m", b"now")
+        return None if now_ms is None else int(now_ms)
 
     async def remembered(self, board: Opened, now_ms: int) -> int:
         """Return how many event ids the board remembers at `now_ms`."""

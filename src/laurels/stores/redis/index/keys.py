@@ -31,8 +31,8 @@ class RedisKeys:
         )
 
     async def version(self) -> str | None:
-        found = await self._call(b"GET", b"kv")
-        return None if found is None else bytes(found).decode()
+        version = await self._call(b"GET", b"kv")
+        return None if version is None else bytes(version).decode()
 
     async def replace(
         self,
@@ -53,8 +53,8 @@ class RedisKeys:
         )
 
     async def last_used(self) -> Mapping[str, int]:
-        found: Any = await self._call(b"HGETALL", b"ku")
-        return {bytes(id).decode(): int(used_ms) for id, used_ms in found.items()}
+        times: Any = await self._call(b"HGETALL", b"ku")
+        return {bytes(id).decode(): int(used_ms) for id, used_ms in times.items()}
 
     async def store_last_used(self, used_ms: Mapping[str, int]) -> None:
         fields = [part for id, ms in used_ms.items() for part in (id.encode(), b"%d" % ms)]

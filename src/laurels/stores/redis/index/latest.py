@@ -64,7 +64,7 @@ class LatestOnServer:
         """Return the newest sequence, and the numbers of the boards with changes after the sequence
         `after`, None if these are not known."""
         argument = b"" if after is None else b"%d" % after
-        newest, *found = await self._connection.script(_READ, self._key, argument)
-        if found == [None]:
+        newest, *numbers = await self._connection.script(_READ, self._key, argument)
+        if numbers == [None]:
             return int(newest), None
-        return int(newest), [int(board) for board in found]
+        return int(newest), [int(board) for board in numbers]

@@ -121,24 +121,24 @@ def unverified(rules: Rules) -> list[str]:
     """Return sentences about those data of a board that a check cannot verify, because they are
     stored only once."""
     layout, rolling = layout_of(rules), any(w.steps for w in rules.windows.values())
-    found = []
+    sentences = []
     if layout.scored and not all(w.steps for w in rules.windows.values()):
-        found.append(
+        sentences.append(
             f"scores in the window all and in calendar windows are stored once ({layout.name} "
             "layout): one that was changed to another possible score, and a member that is "
             "missing, cannot be detected"
         )
     if rules.is_stamped:
-        found.append(
+        sentences.append(
             "the exact time by which a column of op last goes is stored once (prefixed layout): "
             "one that was changed cannot be detected"
         )
     if rolling:
-        found.append(
+        sentences.append(
             "what members did in each step of a rolling window is stored once: its ranking is "
             "compared with that and, where they differ, rebuilt from it"
         )
-    return found
+    return sentences
 
 
 def _cheaper(rules: Rules) -> str:

@@ -30,12 +30,12 @@ class PeriodExpiry(ShardCalls):
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
         """Return the keys of the rankings with members, or with `empty` of all registered rankings.
         A rolling window has one key, that of the running step."""
-        found: dict[str, None] = {}
+        all_names: dict[str, None] = {}
         cursor = BEGIN
         while cursor != END:
             names, cursor = await self._operate("keys", board, empty=empty, cursor=cursor)
-            found |= dict.fromkeys(names)
-        return [key_of(board.number, name) for name in found]
+            all_names |= dict.fromkeys(names)
+        return [key_of(board.number, name) for name in all_names]
 
     async def nbytes(self, board: Opened, key: RankingKey) -> int:
         """Return about how many bytes of the server's memory a ranking takes. In a refreshed window
@@ -56,10 +56,10 @@ class PeriodExpiry(ShardCalls):
         """Return about how many bytes the buckets and the grid of a ranking take, estimated from a
         sample of its buckets; 0 for a ranking without a head."""
         name = name_of(key).encode()
-        found = await self._command(board, b"HGET", b"g:" + name, b"buckets")
-        if found is None:
+        stored = await self._command(board, b"HGET", b"g:" + name, b"buckets")
+        if stored is None:
             return 0
-        buckets = int(found)
+        buckets = int(stored)
         level = 1 << max(0, buckets.bit_length() - 1)
         first = buckets - level
         ids = range(level + first, 2 * level, max(1, (level - first) // _BUCKETS))

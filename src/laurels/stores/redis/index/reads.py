@@ -127,8 +127,8 @@ class Reads:
         else:
             for each in group.reads:
                 if not each.reading.done():
-                    found = [read.results[group.requests[request]] for request in each.requests]
-                    each.reading.set_result(Reading(found, read.offset, read.refresh_states))
+                    results = [read.results[group.requests[request]] for request in each.requests]
+                    each.reading.set_result(Reading(results, read.offset, read.refresh_states))
         finally:
             queue.in_progress -= 1
             self._schedule(place, queue, asyncio.get_running_loop())

@@ -65,9 +65,9 @@ class RequestReading(ShardCalls):
         packed, *texts = await self._run(_READ, board, arguments)
         _, seq, parts, refresh_states, has_heads = decode_answer(packed)
         reader = AnswerReader(parts, texts)
-        found = decode_results(encoding, requests, reader, has_heads or ())
+        results = decode_results(encoding, requests, reader, has_heads or ())
         offset = tuple(seq) if board.feeds else seq
-        return Reading(found, offset, decode_refresh_states(board, refresh_states))
+        return Reading(results, offset, decode_refresh_states(board, refresh_states))
 
     async def scope_count(self, board: Opened, form: str) -> int:
         """Return the number of scopes of a form."""
@@ -77,8 +77,8 @@ class RequestReading(ShardCalls):
         """Return up to `limit` scopes of a form that follow the scope `after`."""
         first = b"(" + after.encode() if after else b"-"
         span = (first, b"+", b"LIMIT", b"0", b"%d" % limit)
-        found = await self._command(board, b"ZRANGEBYLEX", f"l:{form}".encode(), *span)
-        return [bytes(scope).decode() for scope in found]
+        scopes = await self._command(board, b"ZRANGEBYLEX", f"l:{form}".encode(), *span)
+        return [bytes(scope).decode() for scope in scopes]
 
     async def read_changes(self, board: Opened, after: int, limit: int) -> ShardChanges:
         """Return the block with the sequence number `after`, if it is kept, and the blocks after it

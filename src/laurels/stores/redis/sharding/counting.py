@@ -355,8 +355,8 @@ class Counting:
                 offsets[share.shard] = changes(share.applied.offset)
         rest = [shard for shard in self._shards if not offsets[shard.shard]]
         calls = [self._index.offset(shard) for shard in rest]
-        found = await asyncio.gather(*calls, return_exceptions=True)
-        for shard, offset in zip(rest, found, strict=True):
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        for shard, offset in zip(rest, answers, strict=True):
             if not isinstance(offset, BaseException):
                 offsets[shard.shard] = changes(offset)
         return tuple(offsets)
@@ -374,9 +374,9 @@ def _no_scores(size: int, width: int) -> Scores:
     return Scores(bytearray(size), [array("q", bytes(8 * size)) for _ in range(width)])
 
 
-def _store_scores(scores: Scores, places: Sequence[int], found: Scores) -> None:
-    for i, present in zip(places, found.present, strict=True):
+def _store_scores(scores: Scores, places: Sequence[int], shard_scores: Scores) -> None:
+    for i, present in zip(places, shard_scores.present, strict=True):
         scores.present[i] = present
-    for column, words in zip(scores.words, found.words, strict=True):
+    for column, words in zip(scores.words, shard_scores.words, strict=True):
         for i, word in zip(places, words, strict=True):
             column[i] = word

@@ -103,15 +103,15 @@ def encode_feed_payload(
 
 def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int | None] | None:
     """Return the periods or steps in which a window counts these events in rankings by a label."""
-    found: list[int | None] = [None] * len(events)
+    instances: list[int | None] = [None] * len(events)
     for place, route in zip(plan.places, plan.routes, strict=True):
         if not place.by or place.window != window:
             continue
         for i, event in enumerate(events):
             index = route if isinstance(route, int) else route[event]
             if index >= 0:
-                found[i] = plan.targets[index].key.instance
-    return found[0] if len({*found}) == 1 else found
+                instances[i] = plan.targets[index].key.instance
+    return instances[0] if len({*instances}) == 1 else instances
 
 
 def decode_entry(place: FeedPlace, batch: bytes, but: bytes) -> FeedEntry:

@@ -65,11 +65,11 @@ class LabelReplicator:
     async def _feed(self, board: Opened, now_ms: int) -> bool:
         goal: list[FeedPlace] | None = None
         for _ in range(ROUNDS):
-            found = await self._pending(board)
-            goal = goal or [each.last for each in found]
+            pending = await self._pending(board)
+            goal = goal or [each.last for each in pending]
             if self._has_reached(board, goal):
                 return True
-            await self._count(board, found, now_ms)
+            await self._count(board, pending, now_ms)
             if self._has_reached(board, goal):
                 return True
         return False

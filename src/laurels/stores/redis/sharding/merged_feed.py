@@ -81,7 +81,7 @@ def merge_feeds(
     its entries."""
     entries = [entry for run in runs for _, entry in run]
     events = sorted(_events(runs))
-    found = [(entries[event.entry], event.row) for event in events]
+    entry_rows = [(entries[event.entry], event.row) for event in events]
     firsts, size = [], 0
     for entry in entries:
         firsts.append(size)
@@ -96,18 +96,18 @@ def merge_feeds(
         lengths=b"\1" * len(events),
         values=tuple(
             [
-                array("q", [entry.payload.values[column][row] for entry, row in found])
+                array("q", [entry.payload.values[column][row] for entry, row in entry_rows])
                 for column in range(len(home.rules.columns))
             ]
         ),
-        ats=array("q", [_at(entry, row) for entry, row in found]),
+        ats=array("q", [_at(entry, row) for entry, row in entry_rows]),
         labels=labels.take([firsts[event.entry] + event.row for event in events]),
     )
     return MergedFeed(
         batch.weighed(home.rules.weighings),
-        _plan(home, batch, found),
+        _plan(home, batch, entry_rows),
         _spans(runs, after),
-        _baselines(found),
+        _baselines(entry_rows),
     )
 
 
@@ -139,19 +139,19 @@ def _spans(
     return [(shard, after[shard], last) for shard, last in lasts.items()]
 
 
-def _baselines(found: Sequence[tuple[FeedEntry, int]]) -> list[Sequence[int] | bool] | None:
-    if not any(entry.baselines for entry, _ in found):
+def _baselines(entry_rows: Sequence[tuple[FeedEntry, int]]) -> list[Sequence[int] | bool] | None:
+    if not any(entry.baselines for entry, _ in entry_rows):
         return None
     return [
         entry.baselines[entry.payload.events[row]] if entry.baselines else False
-        for entry, row in found
+        for entry, row in entry_rows
     ]
 
 
 # The plan of a batch
 
 
-def _plan(home: Opened, batch: Batch, found: Sequence[tuple[FeedEntry, int]]) -> Plan:
+def _plan(home: Opened, batch: Batch, entry_rows: Sequence[tuple[FeedEntry, int]]) -> Plan:
     """Plan where the events count: in the periods and steps that the feeds contain, unless these
     have expired since."""
     rules, labels = home.rules, batch.labels
@@ -159,7 +159,7 @@ def _plan(home: Opened, batch: Batch, found: Sequence[tuple[FeedEntry, int]]) ->
     targets: list[Target] = []
     routes = []
     instances = {
-        name: _instances(window, batch.now_ms, found) for name, window in rules.windows.items()
+        name: _instances(window, batch.now_ms, entry_rows) for name, window in rules.windows.items()
     }
     for place in rules.places:
         scopes = labels.scopes(place)
@@ -186,12 +186,12 @@ def _plan(home: Opened, batch: Batch, found: Sequence[tuple[FeedEntry, int]]) ->
 
 
 def _instances(
-    window: Window, now_ms: int, found: Sequence[tuple[FeedEntry, int]]
+    window: Window, now_ms: int, entry_rows: Sequence[tuple[FeedEntry, int]]
 ) -> list[int | None]:
     """Return the period or step of each event in a window, None if the event was too late or the
     period is no longer kept."""
     oldest = window.oldest_counted(MIN_MS, now_ms)
-    payload = [(entry.payload.windows.get(window.name), row) for entry, row in found]
+    payload = [(entry.payload.windows.get(window.name), row) for entry, row in entry_rows]
     each = [where[row] if isinstance(where, list) else where for where, row in payload]
     return [None if instance is None or instance < oldest else instance for instance in each]
 

@@ -83,10 +83,10 @@ def merged(request: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> 
     return Merging(request, rules, count, lenient=lenient)
 
 
-def next_of(found: Iterable[Sequence[str]], limit: int) -> list[str]:
+def next_of(parts: Iterable[Sequence[str]], limit: int) -> list[str]:
     """Merge the next scopes of each shard into the next `limit` scopes of the board, without
     repetitions."""
-    return sorted({scope for part in found for scope in part})[:limit]
+    return sorted({scope for part in parts for scope in part})[:limit]
 
 
 class _Listed:
@@ -120,8 +120,8 @@ class _Cells:
         return self.request
 
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult:
-        found = [parts[shard].located for shard in self._homes]
-        rows = [(i, located) for i, located in enumerate(found) if located is not None]
+        of_members = [parts[shard].located for shard in self._homes]
+        rows = [(i, located) for i, located in enumerate(of_members) if located is not None]
         positions = [located.positions[i] for i, located in rows]
         width = max([len(located.words) for _, located in rows], default=0)
         words = [
@@ -194,10 +194,10 @@ class Merging:
 
     def _bounds(self, member: bytes) -> list[Anchor]:
         words = self._words_of[member]
-        found: list[Anchor] = [AtBound(words, member, False)]
+        bounds: list[Anchor] = [AtBound(words, member, False)]
         if self._shares_ranks:
-            found.append(AtBound(words[: self._columns], None, False))
-        return found
+            bounds.append(AtBound(words[: self._columns], None, False))
+        return bounds
 
     def _first_pivot(self, span: Span) -> Pivot | None:
         """Return a span's anchor as its first pivot; None if its entries are far from the anchor,
@@ -233,10 +233,10 @@ class Merging:
         positions = [self._position(place, parts) for place in range(len(self.request.anchors))]
         located = self._locate(parts) if self.request.members else None
         data_of_members = self._data_of_members(parts) if self.request.data else []
-        found = self._slices(parts, positions, total)
-        if self._update_words(parts) or any(part is None for part in found):
+        by_span = self._slices(parts, positions, total)
+        if self._update_words(parts) or any(part is None for part in by_span):
             return None
-        slices = [part for part in found if part is not None]
+        slices = [part for part in by_span if part is not None]
         data = [*(each for _, each in slices), data_of_members] if self.request.data else None
         return ReadResult(total, positions, [part for part, _ in slices], located, data)
 
@@ -314,12 +314,12 @@ class Merging:
     def _data_of_members(self, parts: Sequence[ReadResult]) -> list[bytes | None]:
         """Return the data of the requested members."""
         rows = self._rows(parts)
-        found = []
+        data = []
         for member in self.request.members:
             part = parts[self._homes[member.encode()]]
             assert part.data is not None
-            found.append(part.data[-1][rows[member.encode()][1]])
-        return found
+            data.append(part.data[-1][rows[member.encode()][1]])
+        return data
 
     # Spans
 
@@ -328,7 +328,7 @@ class Merging:
     ) -> list[tuple[Slice, list[bytes | None]] | None]:
         """Return the entries of each span. For a span that was not read completely, return None and
         set its pivot for the next round."""
-        found: list[tuple[Slice, list[bytes | None]] | None] = []
+        slices: list[tuple[Slice, list[bytes | None]] | None] = []
         places: list[tuple[Anchor, int]] = [(Start(), 0), (End(), total)]
         for anchor, position in zip(self.request.anchors, positions, strict=True):
             place = self._resolved(anchor)
@@ -342,19 +342,19 @@ class Merging:
                 region = Region(parts, len(positions) + read, read, self._width)
                 read += 1
             if low >= high:
-                found.append((empty_slice(low, self._width), []))
+                slices.append((empty_slice(low, self._width), []))
                 continue
             chosen = None if region is None else region.cut(low, high)
             if chosen is not None and region is not None:
                 first = low if not self._shares_ranks else region.rank(chosen[0], self._columns)
                 if first is not None:
-                    found.append(self._slice(low, chosen, first, parts, read - 1))
+                    slices.append(self._slice(low, chosen, first, parts, read - 1))
                     continue
             if pivot is not None and region is not None:
                 places.insert(0, (pivot.place, region.position))
             self._set_pivot(span, low, high, places)
-            found.append(None)
-        return found
+            slices.append(None)
+        return slices
 
     def _set_pivot(
         self, span: int, low: int, high: int, places: Sequence[tuple[Anchor, int]]

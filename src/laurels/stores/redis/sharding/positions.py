@@ -91,12 +91,12 @@ class StoredPositions(Struct):
     def ensure_level(self) -> None:
         """Raise ShardsDiffer if a shard lost writes."""
         if self.differ:
-            found = [self.at(shard) for shard in range(len(self.texts))]
-            different = len(set(found))
+            positions = [self.at(shard) for shard in range(len(self.texts))]
+            different = len(set(positions))
             raise ShardsDiffer(
-                f"the {len(found)} shards of the board have counted {quoted(self.source)} up to "
-                f"{different} different positions",
-                found,
+                f"the {len(positions)} shards of the board have counted {quoted(self.source)} up "
+                f"to {different} different positions",
+                positions,
             )
 
     def ensure_none_in_part(self, text: str, follows: str | None) -> None:
@@ -119,13 +119,13 @@ class StoredPositions(Struct):
         claim = CLAIM + self.source
         if follows is None:
             pair = encode_pair((self.before, text))
-            found = [PositionWrite({self.source: pair}) for _ in self.texts]
-            found[self.keeper] = PositionWrite({self.source: text, claim: ""})
-            return found
+            writes = [PositionWrite({self.source: pair}) for _ in self.texts]
+            writes[self.keeper] = PositionWrite({self.source: text, claim: ""})
+            return writes
         pair = encode_pair((follows or None, text))
-        found = [PositionWrite({self.source: pair}, {self.source: t or ""}) for t in self.texts]
-        found[self.keeper] = PositionWrite({self.source: text, claim: ""}, {self.source: follows})
-        return found
+        writes = [PositionWrite({self.source: pair}, {self.source: t or ""}) for t in self.texts]
+        writes[self.keeper] = PositionWrite({self.source: text, claim: ""}, {self.source: follows})
+        return writes
 
     def lagging_writes(self, text: str, follows: str) -> dict[int, PositionWrite]:
         """Return, by shard, the positions to store together with the shares of a batch up to `text`
@@ -133,14 +133,14 @@ class StoredPositions(Struct):
         included; the other shards have already counted their shares."""
         shards = [i for i in range(len(self.texts)) if (self.at(i) or "") == follows]
         pair = encode_pair((follows or None, text))
-        found = {
+        writes = {
             i: PositionWrite({self.source: pair}, {self.source: self.texts[i] or ""})
             for i in shards
         }
-        if self.keeper in found:
+        if self.keeper in writes:
             stores = {self.source: text, CLAIM + self.source: ""}
-            found[self.keeper] = PositionWrite(stores, {self.source: follows})
-        return found
+            writes[self.keeper] = PositionWrite(stores, {self.source: follows})
+        return writes
 
     async def take_claim(
         self, index: ShardIndex, shards: Sequence[Opened], text: str, follows: str
@@ -177,13 +177,13 @@ async def stored_positions(
     """Return the positions of a source that the shards of a board store. As the shards are not read
     at one instant, positions that differ are read again until two reads agree. Raises NotReady if
     they keep changing."""
-    found = await _read(index, shards, source)
+    positions = await _read(index, shards, source)
     for _ in range(READS):
-        if not found.differ:
-            return found
-        before, found = found, await _read(index, shards, source)
-        if found == before:
-            return found
+        if not positions.differ:
+            return positions
+        before, positions = positions, await _read(index, shards, source)
+        if positions == before:
+            return positions
     raise _busy(source)
 
 

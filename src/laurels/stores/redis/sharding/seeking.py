@@ -34,9 +34,9 @@ async def seek(
     read: Read, key: RankingKey, width: int, shards: int, wanted: int, near: int
 ) -> tuple[Anchor, int]:
     """Return a place within `near` of the wanted position, and its position as of the last read."""
-    found = await read([[ReadRequest(key)] for _ in range(shards)])
+    results = await read([[ReadRequest(key)] for _ in range(shards)])
     low = _Mark(Start(), [0] * shards)
-    high = _Mark(End(), [each[0].total for each in found])
+    high = _Mark(End(), [each[0].total for each in results])
     for round in range(ROUNDS):
         for mark in (low, high):
             if abs(mark.position - wanted) <= near:

@@ -171,14 +171,14 @@ class ShardedIndex:
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
     ) -> tuple[int, RefreshStates]:
         """Continue the refresh of a window in every shard in which it is due."""
-        found = await gather(
+        results = await gather(
             self._index.refresh(part, window, now_ms=now_ms, due_ms=due_ms)
             for part in parts_of(board)
         )
         refresh_states: RefreshStates = {}
-        for _, of_shard in found:
+        for _, of_shard in results:
             refresh_states |= of_shard
-        return sum(left for left, _ in found), refresh_states
+        return sum(left for left, _ in results), refresh_states
 
     async def scope_count(self, board: Opened, form: str) -> int:
         """Return the number of scopes of a form. They are listed and counted, since a scope may be
@@ -193,17 +193,17 @@ class ShardedIndex:
 
     async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
         """Return up to `limit` scopes of a form, in any shard, that follow the scope `after`."""
-        found = await gather(
+        scopes = await gather(
             self._index.scopes(shard, form, after, limit) for shard in shards(board)
         )
-        return next_of(found, limit)
+        return next_of(scopes, limit)
 
     async def audit_scopes(self, board: Opened, *, repair: bool) -> tuple[int, int]:
         """Audit every ranking of every scope in every shard."""
-        found = await gather(
+        counts = await gather(
             self._index.audit_scopes(part, repair=repair) for part in parts_of(board)
         )
-        return sum(rankings for rankings, _ in found), sum(entries for _, entries in found)
+        return sum(rankings for rankings, _ in counts), sum(entries for _, entries in counts)
 
     async def remove(
         self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
@@ -294,8 +294,8 @@ class ShardedIndex:
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
         """Store up to which block of each shard a registered sink has confirmed the changes."""
         parts = shards(board)
-        known = confirmed if confirmed is not None and len(confirmed) == len(parts) else None
-        await gather(self._index.confirm(shard, sink, known) for shard in parts)
+        blocks = confirmed if confirmed is not None and len(confirmed) == len(parts) else None
+        await gather(self._index.confirm(shard, sink, blocks) for shard in parts)
 
     async def changes_lost(self, board: Opened) -> int:
         """Return how many changes were removed before a registered sink had confirmed them."""
@@ -316,18 +316,18 @@ class ShardedIndex:
 
     async def positions(self, board: Opened) -> dict[str, str]:
         """Return the positions of all sources, each from the shard that stores it."""
-        found = await gather(self._index.positions(shard) for shard in shards(board))
+        by_shard = await gather(self._index.positions(shard) for shard in shards(board))
         return {
             source: text
-            for shard, positions in enumerate(found)
+            for shard, positions in enumerate(by_shard)
             for source, text in positions.items()
-            if position_shard(source, len(found)) == shard and not source.startswith(CLAIM)
+            if position_shard(source, len(by_shard)) == shard and not source.startswith(CLAIM)
         }
 
     async def time(self, board: Opened) -> int | None:
         """Return the time of the latest write to any shard, None if there was no write."""
-        found = await gather(self._index.time(shard) for shard in shards(board))
-        return max((now_ms for now_ms in found if now_ms is not None), default=None)
+        times = await gather(self._index.time(shard) for shard in shards(board))
+        return max((now_ms for now_ms in times if now_ms is not None), default=None)
 
     async def forget(self, board: Opened, now_ms: int) -> None:
         """Forget a share of the ids that are no longer remembered at `now_ms`."""
@@ -336,8 +336,8 @@ class ShardedIndex:
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
         """Return the keys of the rankings with members in any shard, or with `empty` of all
         registered rankings."""
-        found = await gather(self._index.keys(shard, empty=empty) for shard in shards(board))
-        return list(dict.fromkeys(key for keys in found for key in keys))
+        by_shard = await gather(self._index.keys(shard, empty=empty) for shard in shards(board))
+        return list(dict.fromkeys(key for keys in by_shard for key in keys))
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
         """Set the expiry of the rankings of periods, if the server's clock is used."""
@@ -449,9 +449,11 @@ class ShardedIndex:
             return [reading.results for reading in readings]
 
         for _ in range(ROUNDS):
-            found = await read([[each.of_shard(i) for each in merging] for i in range(len(parts))])
+            results = await read(
+                [[each.of_shard(i) for each in merging] for i in range(len(parts))]
+            )
             answers = [
-                each.answer([part[place] for part in found]) for place, each in enumerate(merging)
+                each.answer([part[place] for part in results]) for place, each in enumerate(merging)
             ]
             whole = [answer for answer in answers if answer is not None]
             if len(whole) == len(requests):
@@ -481,11 +483,11 @@ class ShardedIndex:
         requests = [ReadRequest(key, members=tuple(named)) for key, named in ranks.items()]
         requests += [ReadRequest(key) for key in _rolling(plan) - ranks.keys()]
         read = await self._merged(board, requests, batch.now_ms, due_ms, lenient=True)
-        for request, found in zip(requests, read.results, strict=True):
+        for request, result in zip(requests, read.results, strict=True):
             if not request.members:
                 continue
-            assert found.located is not None
-            ranks[request.key] = dict(zip(request.members, found.located.ranks, strict=True))
+            assert result.located is not None
+            ranks[request.key] = dict(zip(request.members, result.located.ranks, strict=True))
         targets = [plan.ranking(watch, event) for event in range(batch.size)]
         return array(
             "q",

@@ -95,10 +95,10 @@ def worst(errors: Iterable[BaseException]) -> BaseException:
     """Return the error to raise if several calls failed. The first choice is an error after which
     events may have been counted, then one that certainly prevented counting, then one after which
     the caller tries again. The stale scopes of several errors are combined."""
-    found = list(errors)
-    error = max(found, key=_badness)
+    all_errors = list(errors)
+    error = max(all_errors, key=_badness)
     if isinstance(error, StepNotReady):
-        stale = [each for each in found if isinstance(each, StepNotReady)]
+        stale = [each for each in all_errors if isinstance(each, StepNotReady)]
         kind = (
             ScopesNotReady
             if any(isinstance(each, ScopesNotReady) for each in stale)
