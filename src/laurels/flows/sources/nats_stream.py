@@ -190,9 +190,7 @@ class NatsReader:
     async def time_ms(self) -> int | None:
         try:
             info = await self._stream_info()
-            if (
-                at := info.ts
-            ) is None:  # before NATS 2.10 only the creation of a consumer shows it
+            if (at := info.ts) is None:  # before NATS 2.10 only the creation of a consumer shows it
                 at = (await self._made_consumer(info.state.last_seq, _SHORT_NS)).created
         except SourceUnavailable:
             await self.close()

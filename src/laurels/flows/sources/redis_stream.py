@@ -180,9 +180,7 @@ class RedisStreamReader:
             newest=_position(info[b"last-generated-id"]),
             added=added,
             gone=max(0, added - int(info[b"length"])),
-            oldest=_before(_position(first[0]))
-            if first
-            else _position(info[b"last-generated-id"]),
+            oldest=_before(_position(first[0])) if first else _position(info[b"last-generated-id"]),
         )
 
     async def _ensure_same(self, after: StreamPosition) -> None:
