@@ -493,6 +493,84 @@ def test_the_command_ends_with_1_where_differences_remain(
     assert main(command) == 0
 
 
+def mends(lb: laurels.AsyncLeaderboards) -> int:
+    """Return how many calls of `mend` the audit log has."""
+    return sum(entry.verb == "mend" for entry in lb.sync.audit(limit=1_000).entries)
+
+
+def test_a_store_is_mended_in_batches(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.db"
+
+    async def play() -> None:
+        async with laurels.open_async(str(tmp_path / "boards")) as lb:
+            await lb.create(board(windows=["all"]))
+            members = [f"m{i}" for i in range(500)]
+            await lb.submit_many("b", [(member, 1) for member in members])
+            await sent(lb, url)
+            corrupt_rows(url, members)
+            done = await reconciled(lb, url, "store")
+            assert (done.differing, done.mended, done.waiting) == (500, 500, 0)
+            assert {e.score for e in lb.sync.export("b")} == {99}
+            assert mends(lb) == 3
+
+    asyncio.run(play())
+
+
+class MovedBefore:
+    """The verbs of a store in which members get events right before entries are replaced."""
+
+    def __init__(self, lb: laurels.AsyncLeaderboards, members: list[str]) -> None:
+        self._lb = lb
+        self._members = members
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lb, name)
+
+    async def mend(self, *args: Any, **more: Any) -> Any:
+        members, self._members = self._members, []
+        await self._lb.submit_many("b", [(member, 1) for member in members])
+        return await self._lb.mend(*args, **more)
+
+
+def test_an_entry_that_moved_is_left_and_the_others_of_its_batch_are_mended(url: str) -> None:
+    async def pause(_seconds: float) -> None:
+        pass
+
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(board(windows=["all", "day"]))
+            members = [f"m{i}" for i in range(50)]
+            await lb.submit_many("b", [(member, 1) for member in members])
+            await sent(lb, url)
+            corrupt_rows(url, members)
+            moved: Any = MovedBefore(lb, ["m7", "m8"])
+            done = await reconciled(moved, url, "store", sleep=pause)
+            assert (done.differing, done.mended) == (100, 96)
+            scores = {e.member: e.score for e in lb.sync.export("b")}
+            assert scores == dict.fromkeys(members, 99) | {"m7": 2, "m8": 2}
+            assert mends(lb) == 1
+
+    asyncio.run(play())
+
+
+def test_an_entry_that_no_ranking_can_have_is_left(url: str) -> None:
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(board(columns=[laurels.Column("score", max=200)], windows=["all"]))
+            members = [f"m{i}" for i in range(60)]
+            await lb.submit_many("b", [(member, 1) for member in members])
+            await sent(lb, url)
+            corrupt_rows(url, members)
+            for member in ("m7", "m41"):
+                run_in(url, "UPDATE {}scores SET score_1 = 201 WHERE member = %s", member)
+            done = await reconciled(lb, url, "store")
+            assert (done.differing, done.mended, done.waiting) == (60, 58, 0)
+            scores = {e.member: e.score for e in lb.sync.export("b")}
+            assert scores == dict.fromkeys(members, 99) | {"m7": 1, "m41": 1}
+
+    asyncio.run(play())
+
+
 def corrupt_rows(url: str, members: list[str]) -> None:
     """Change the scores of members in every ranking of the ledger."""
     dialect, prefix = dialect_of(url)

@@ -95,23 +95,36 @@ class BoardSides:
             await asyncio.to_thread(self._rows.write, name, entries, read.place.generation)
 
     async def mend_store(self, read: EntriesRead, wrong: Sequence[Key]) -> set[Key]:
-        """Write the entries of the ledger into the store, unless the store's have changed since
-        they were read; return the entries that were written."""
-        done: set[Key] = set()
-        for name, keys in _by_ranking(wrong).items():
-            window, period, scope = name
-            labels = self._labels.get(scope, {})
-            for key in keys:
-                wanted = read.ledger.get(key) or StoredEntry(key[0])
-                expected = read.store.get(key) or StoredEntry(key[0])
-                ranking = RankingEntries(window, period or None, labels, [wanted], [expected])
-                try:
-                    if await self._lb.mend(self._name, [ranking]):
-                        done.add(key)
-                except LaurelsError as error:
-                    if error.status not in (400, 404):
-                        raise  # otherwise no ranking could have this entry
-        return done
+        """Write the entries of the ledger into the store in one call, except those that the store
+        has changed since they were read; return the entries that were written. If the call is
+        refused because of an entry that no ranking can have, the others are written without it."""
+        rankings = [self._replacing(read, name, keys) for name, keys in _by_ranking(wrong).items()]
+        try:
+            done = await self._lb.mend(self._name, rankings)
+        except LaurelsError as error:
+            if error.status not in (400, 404):
+                raise
+            half = len(wrong) // 2
+            if not half:
+                return set()
+            first = await self.mend_store(read, wrong[:half])
+            return first | await self.mend_store(read, wrong[half:])
+        if done == len(wrong):
+            return set(wrong)
+        store, _ = await self._stored(wrong)
+        return {
+            key for key in wrong if self._value(store.get(key)) == self._value(read.ledger.get(key))
+        }
+
+    def _replacing(
+        self, read: EntriesRead, name: RankingName, keys: Sequence[Key]
+    ) -> RankingEntries:
+        """Return the entries that the ledger has of a ranking, to replace those that were read."""
+        window, period, scope = name
+        wanted = [read.ledger.get(key) or StoredEntry(key[0]) for key in keys]
+        expected = [read.store.get(key) or StoredEntry(key[0]) for key in keys]
+        labels = self._labels.get(scope, {})
+        return RankingEntries(window, period or None, labels, wanted, expected)
 
     async def _stored(self, keys: Sequence[Key]) -> tuple[dict[Key, StoredEntry], set[Key]]:
         """Return the entries of the store, and the keys of periods that it no longer keeps."""
