@@ -68,8 +68,8 @@ def _measure(options: argparse.Namespace, started: str, file: Path) -> Report:
         progress.print(machine.line())
         plan = Plan(time.time_ns() // 1_000_000, options.only, effort, Path(folder), say)
         report = Report(started=started, machine=machine, samples=[], effort=effort)
-        for found in _sections(options, plan):
-            report = report.with_more(found)
+        for findings in _sections(options, plan):
+            report = report.with_more(findings)
             report.write(file)
     say("done")
     return report

@@ -72,10 +72,10 @@ def traffic(population: Population, kind: Traffic, rounds: int, *, timed: bool) 
     """Return the batches of events. With `timed`, each event has an `at` within the time of its
     batch."""
     random = Random(2)
-    given = population.traffic(kind, rounds * BATCH)
+    drawn = population.traffic(kind, rounds * BATCH)
     batches: list[Events] = []
     for i in range(rounds):
-        events = given[i * BATCH : (i + 1) * BATCH]
+        events = drawn[i * BATCH : (i + 1) * BATCH]
         now_ms = NOW_MS + STEP_MS * (i + 1)
         batches.append(
             [(*event, now_ms - random.randrange(STEP_MS)) for event in events]
@@ -121,8 +121,8 @@ def error_after(events: int) -> Fraction:
             exact += value * power
             size += abs(value) * power
     first, mantissa = words
-    shown = Fraction(mantissa) * Fraction(2) ** (abs(first) - BIAS - moved + EXACT_BITS)
-    return abs(shown - exact) / size
+    total = Fraction(mantissa) * Fraction(2) ** (abs(first) - BIAS - moved + EXACT_BITS)
+    return abs(total - exact) / size
 
 
 def main() -> None:
@@ -130,20 +130,20 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--events", type=int, default=1_000_000)
-    given = parser.parse_args()
-    population = Population(given.members, NOW_MS)
+    options = parser.parse_args()
+    population = Population(options.members, NOW_MS)
     for name, to in (("store in memory", to_a_store), ("index", to_an_index)):
         for timed in (False, True):
-            batches = traffic(population, "zipf", given.rounds, timed=timed)
+            batches = traffic(population, "zipf", options.rounds, timed=timed)
             of_all, of_decay = cost(to, population, batches)
-            told = "each at its own time" if timed else "accepted at now"
+            timing = "each at its own time" if timed else "accepted at now"
             print(
-                f"{name}, {given.members:,} members, batches of {BATCH:,} {told}: all "
+                f"{name}, {options.members:,} members, batches of {BATCH:,} {timing}: all "
                 f"{of_all:,.0f} ns an event, decay {of_decay:,.0f}, {of_decay / of_all:.2f} times"
             )
-    error = error_after(given.events)
+    error = error_after(options.events)
     print(
-        f"{given.events:,} events over {HALF_LIVES:,} half-lives: "
+        f"{options.events:,} events over {HALF_LIVES:,} half-lives: "
         f"error {float(error):.1e} of the sum of |v|"
     )
 

@@ -35,7 +35,7 @@ class ProcessMemory:
         """Load a board with this many members in another process; return by how many bytes that
         process grew."""
         board = ["rolling"] if rolling else []
-        shown = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-m", __name__, str(members), str(folder), *board],
             cwd=Path(__file__).parent.parent,
             stdout=subprocess.PIPE,
@@ -43,7 +43,7 @@ class ProcessMemory:
             check=True,
             timeout=_TIMEOUT_SECONDS,
         )
-        return int(shown.stdout)
+        return int(completed.stdout)
 
 
 def main(members: int, folder: str, board: str = "all") -> None:

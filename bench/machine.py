@@ -83,6 +83,6 @@ def _redis() -> str:
     program = on_path(REDIS.program)
     if program is None:
         return "no redis-server"
-    shown = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
-    version = next(word for word in shown.stdout.split() if word.startswith("v="))
+    completed = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    version = next(word for word in completed.stdout.split() if word.startswith("v="))
     return f"Redis {version[2:]}"

@@ -116,17 +116,17 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--scopes", type=int, default=10_000)
-    given = parser.parse_args()
-    population = Population(given.members, NOW_MS)
+    options = parser.parse_args()
+    population = Population(options.members, NOW_MS)
     gc.collect()
     gc.freeze()
     boards = [Folded(window) for window in WINDOWS]
     fill(boards, population, Random(1))
     now_ms = NOW_MS + (DAYS - 1) * DAY_MS + 2 * HOUR_MS
-    traffic = population.traffic("zipf", given.rounds * BATCH)
+    traffic = population.traffic("zipf", options.rounds * BATCH)
     batches = [
         [tuple(event) for event in traffic[i * BATCH : (i + 1) * BATCH]]
-        for i in range(given.rounds)
+        for i in range(options.rounds)
     ]
     took: list[list[float]] = [[] for _ in boards]
     for i, events in enumerate(batches):
@@ -136,21 +136,23 @@ def main() -> None:
     costs = ", ".join(
         f"{window} {1e9 * median(each):,.0f} ns" for window, each in zip(WINDOWS, took, strict=True)
     )
-    print(f"{given.members:,} members, batches of {BATCH:,}: an event in {costs}")
+    print(f"{options.members:,} members, batches of {BATCH:,}: an event in {costs}")
     for board in boards[1:]:
         [key] = board.fold.index.keys(1) or board.fold.index.tallies(1)[:1]
-        print(f"{board.window}: {board.fold.index.nbytes(key) / given.members:.1f} bytes a member")
+        print(
+            f"{board.window}: {board.fold.index.nbytes(key) / options.members:.1f} bytes a member"
+        )
     nobody: list[Events] = []
     print(f"a refresh without other work: {quickest(boards[2], now_ms + HOUR_MS, nobody)}")
     now_ms += (REFRESHES + 1) * HOUR_MS
     print(f"a refresh with a batch between shares: {quickest(boards[2], now_ms, batches)}")
     scoped = Folded(WINDOWS[2], scopes=[[], ["room"]])
     labelled = [
-        laurels.Event(f"m{i}", 1, labels={"room": f"r{i % given.scopes}"})
-        for i in range(2 * given.scopes)
+        laurels.Event(f"m{i}", 1, labels={"room": f"r{i % options.scopes}"})
+        for i in range(2 * options.scopes)
     ]
     scoped.count(now_ms, labelled)
-    print(f"{given.scopes:,} scopes: {quickest(scoped, now_ms + HOUR_MS, nobody)}")
+    print(f"{options.scopes:,} scopes: {quickest(scoped, now_ms + HOUR_MS, nobody)}")
 
 
 if __name__ == "__main__":

@@ -35,13 +35,13 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
         """Return a line about the machine and the software."""
         return f"{self.machine.line()}{self.software and f', {self.software}'}"
 
-    def with_more(self, found: Findings) -> Self:
+    def with_more(self, findings: Findings) -> Self:
         """Return the report with the findings of another section added."""
         return replace(
             self,
-            samples=[*self.samples, *found.samples],
-            outcomes=[*self.outcomes, *found.outcomes],
-            software=_together(self.software, found.software),
+            samples=[*self.samples, *findings.samples],
+            outcomes=[*self.outcomes, *findings.outcomes],
+            software=_together(self.software, findings.software),
         )
 
     def write(self, file: Path) -> None:
@@ -83,8 +83,8 @@ def _together(*named: str) -> str:
 
 
 def _figures(row: Sequence[Sample], cases: Sequence[str]) -> list[str]:
-    shown = {s.question.case: _figure(s) for s in row}
-    return [row[0].contender, row[0].settings, *(shown.get(case, "") for case in cases)]
+    figures = {s.question.case: _figure(s) for s in row}
+    return [row[0].contender, row[0].settings, *(figures.get(case, "") for case in cases)]
 
 
 def _by_contender(samples: Iterable[Sample]) -> list[list[Sample]]:
@@ -101,10 +101,10 @@ def _ratios(samples: Sequence[Sample], cases: Sequence[str]) -> Iterator[list[st
     for row in _by_contender(s for s in samples if s.ours):
         ours = {s.question.case: s for s in row}
         for rival in dict.fromkeys(map(_rival, others)):
-            shown = [_ratio(ours.get(case), _best(others, rival, case)) for case in cases]
+            ratios = [_ratio(ours.get(case), _best(others, rival, case)) for case in cases]
             label = f"{row[0].contender}, {row[0].settings}"
-            if any(shown):
-                yield [label, f"against {rival}", *shown]
+            if any(ratios):
+                yield [label, f"against {rival}", *ratios]
 
 
 def _rival(sample: Sample) -> str:

@@ -52,8 +52,8 @@ def batches(events: int, members: int) -> list[list[Event]]:
     """Return the batches of events, the same for all boards. The labels are the last field of an
     event."""
     random = Random(4)
-    given = Population(members, NOW_MS).traffic("zipf", events)
-    carried = [(*event[:2], None, None, labels(random, ROOMS)) for event in given]
+    traffic = Population(members, NOW_MS).traffic("zipf", events)
+    carried = [(*event[:2], None, None, labels(random, ROOMS)) for event in traffic]
     return [carried[first : first + BATCH] for first in range(0, events, BATCH)]
 
 
@@ -65,18 +65,18 @@ def cost_of_scopes(events: int, members: int) -> None:
         stores[name].create(laurels.Board("gifts", windows=WINDOWS, scopes=scopes))
     took: dict[str, list[float]] = {name: [] for name in stores}
     for batch in batches(events, members):
-        known = {label for labels in SCOPES["5 scopes"] for label in labels}
+        all_labels = {label for labels in SCOPES["5 scopes"] for label in labels}
         for name, store in stores.items():
             named = {label for labels in SCOPES[name] for label in labels}
-            gone = known - named
-            given = [
+            gone = all_labels - named
+            labelled = [
                 (*event[:4], {k: v for k, v in event[4].items() if k not in gone})
                 if named
                 else event[:2]
                 for event in batch
             ]
             began = perf_counter()
-            store.submit_many("gifts", given)
+            store.submit_many("gifts", labelled)
             took[name].append((perf_counter() - began) / len(batch))
     alone = median(took["no labels"])
     print(f"{events:,} events, {members:,} members, {ROOMS:,} rooms, windows {', '.join(WINDOWS)}:")
@@ -107,9 +107,9 @@ def cost_of_rooms(rooms: int) -> None:
         began = perf_counter()
         store.submit_many("rooms", batch)
         took.append((perf_counter() - began) / len(batch))
-    held = (resident_bytes() - before) / rooms
+    bytes_each = (resident_bytes() - before) / rooms
     print(f"{rooms:,} rooms of {ROOM_MEMBERS} members, windows {', '.join(windows)}:")
-    print(f"  {held:,.0f} bytes a room, {1 / median(took):,.0f} events/s by the middle batch")
+    print(f"  {bytes_each:,.0f} bytes a room, {1 / median(took):,.0f} events/s by the middle batch")
     print(f"  longest batch {1e3 * BATCH * max(took):.1f} ms")
     clock.advance(DAY_MS)
     shares, reads = [], []
@@ -137,9 +137,9 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--members", type=int, default=100_000)
     parser.add_argument("--rooms", type=int, default=1_000_000)
-    given = parser.parse_args()
-    cost_of_scopes(given.events, given.members)
-    cost_of_rooms(given.rooms)
+    options = parser.parse_args()
+    cost_of_scopes(options.events, options.members)
+    cost_of_rooms(options.rooms)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ async def top(lb: Boards, limit: int = 10, window: str | None = None) -> laurels
 
 @app.get("/members/{member}")
 async def standing(lb: Boards, member: str) -> dict[str, Any]:
-    found = await lb.standing("gifts", member)
-    if found is None:
+    entry = await lb.standing("gifts", member)
+    if entry is None:
         raise HTTPException(404, f"{member} is not ranked")
-    return {**found.to_dict(), "is_first": found.rank == 1}
+    return {**entry.to_dict(), "is_first": entry.rank == 1}

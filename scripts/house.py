@@ -130,14 +130,14 @@ def _python_lines(source: str) -> int:
 
 
 def _docstring_lines(tree: ast.Module) -> set[int]:
-    found: set[int] = set()
+    lines: set[int] = set()
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         for statement in body if isinstance(body, list) else []:
             value = statement.value if isinstance(statement, ast.Expr) else None
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                found.update(range(statement.lineno, (statement.end_lineno or 0) + 1))
-    return found
+                lines.update(range(statement.lineno, (statement.end_lineno or 0) + 1))
+    return lines
 
 
 def _plain_lines(source: str, suffix: str) -> int:
@@ -368,12 +368,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", action="store_true", help="also measure calls by running them")
     parser.add_argument("--list", action="store_true", help="also list what was counted")
-    asked: Any = parser.parse_args()
+    options: Any = parser.parse_args()
     for label, figure, counted in source_figures():
         print(f"{label:<48} {figure!s:>10}   {WANTED.get(label, '')}")
-        for each in counted if asked.list else ():
+        for each in counted if options.list else ():
             print(f"    {each}")
-    for label, figure in run_figures() if asked.run else ():
+    for label, figure in run_figures() if options.run else ():
         print(f"{label:<48} {figure!s:>10}   {WANTED.get(label, '')}")
     return 0
 

@@ -149,11 +149,11 @@ class Load:
             events = [self._event(board) for _ in range(self._options.batch)]
             total = sum(event["value"] for event in events) if board == "orders" else 0
             self.tally.doubtful += total
-            told = await connection.expect("POST", f"/v1/boards/{board}/scores", events)
+            answer = await connection.expect("POST", f"/v1/boards/{board}/scores", events)
             self.tally.doubtful -= total
             self.tally.events += len(events)
-            if told["applied"] != len(events):
-                raise UnexpectedError(f"{board}: {told['applied']} of {len(events)} were counted")
+            if answer["applied"] != len(events):
+                raise UnexpectedError(f"{board}: {answer['applied']} of {len(events)} were counted")
             self.tally.total += total
 
         return send
@@ -255,19 +255,19 @@ async def _compare(connection: Connection, tally: Tally) -> None:
     values. Record a failure if either finds a difference."""
     try:
         await connection.expect("POST", "/v1/check")
-        found, after = 0, ""
+        total, after = 0, ""
         while True:
             path = f"/v1/boards/orders/top?limit=1000{after}"
             page = await connection.expect("GET", path)
-            found += sum(int(entry["score"]) for entry in page["entries"])
+            total += sum(int(entry["score"]) for entry in page["entries"])
             if not page.get("next"):
                 break
             after = f"&after={page['next']}"
     except FAILURES as error:
         tally.failures[f"at the end: {error}"] += 1
         return
-    if not tally.total <= found <= tally.total + tally.doubtful:
-        tally.failures[f"orders: the total is {found}, but {tally.total} was acknowledged"] += 1
+    if not tally.total <= total <= tally.total + tally.doubtful:
+        tally.failures[f"orders: the total is {total}, but {tally.total} was acknowledged"] += 1
 
 
 def main() -> int:

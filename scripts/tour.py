@@ -36,7 +36,7 @@ PAGES = (
 )
 
 _BLOCK = re.compile(
-    r"^```(?P<kind>python|pycon|console)\n(?P<body>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?",
+    r"^```(?P<kind>python|pycon|console)\n(?P<body>.*?)^```\n(?:\n```text\n(?P<expected>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
 _EXAMPLE = ROOT / "examples" / "cdnow.py"
@@ -55,9 +55,9 @@ class Tour:
             return _BLOCK.sub(self._true_block, text)
 
     def _true_block(self, block: re.Match[str]) -> str:
-        kind, body, shown = block["kind"], block["body"], block["shown"]
+        kind, body, expected = block["kind"], block["body"], block["expected"]
         if kind == "python":
-            return self._true_program(body, shown or "")
+            return self._true_program(body, expected or "")
         if kind == "pycon":
             return f"```pycon\n{_true_transcript(body, '>>> ', '... ', self._answer)}```\n"
         if body.startswith("$ make run\n"):
@@ -65,8 +65,8 @@ class Tour:
             return block[0]
         return f"```console\n{_true_transcript(body, '$ ', '> ', self._command)}```\n"
 
-    def _true_program(self, program: str, shown: str) -> str:
-        printed = _agreed(shown, self._run(program, "exec"))
+    def _true_program(self, program: str, expected: str) -> str:
+        printed = _agreed(expected, self._run(program, "exec"))
         return f"```python\n{program}```\n" + (f"\n```text\n{printed}```\n" if printed else "")
 
     def _answer(self, statement: str) -> str:
@@ -109,40 +109,40 @@ def _example_output() -> str:
         return _printed([sys.executable, str(_EXAMPLE), "--at", folder], ROOT)
 
 
-def _check_excerpt(shown: str) -> None:
-    if _agreed(shown, printed := _example_output()) != shown:
+def _check_excerpt(expected: str) -> None:
+    if _agreed(expected, printed := _example_output()) != expected:
         raise ValueError(f"the page does not match the output of `make run`, which is\n{printed}")
 
 
 def _true_transcript(body: str, prompt: str, more: str, run: Callable[[str], str]) -> str:
     """Return a block of prompts with the actual output of each."""
     lines = []
-    for source, shown in _prompts(body, prompt, more):
+    for source, expected in _prompts(body, prompt, more):
         statement = "".join(line[len(prompt) :] for line in source)
-        lines += [*source, _agreed(shown, run(statement))]
+        lines += [*source, _agreed(expected, run(statement))]
     return "".join(lines)
 
 
 def _prompts(body: str, prompt: str, more: str) -> Iterator[tuple[list[str], str]]:
     """Yield each statement of a block as its lines, with the output that the page shows for it."""
     source: list[str] = []
-    shown = ""
+    expected = ""
     for line in body.splitlines(keepends=True):
         if line.startswith(prompt):
             if source:
-                yield source, shown
-            source, shown = [line], ""
-        elif source and not shown and line.startswith((more, more.rstrip() + "\n")):
+                yield source, expected
+            source, expected = [line], ""
+        elif source and not expected and line.startswith((more, more.rstrip() + "\n")):
             source.append(line)
         else:
-            shown += line
+            expected += line
     if source:
-        yield source, shown
+        yield source, expected
 
 
-def _agreed(shown: str, printed: str) -> str:
+def _agreed(expected: str, printed: str) -> str:
     """Return the output in the page if it matches the actual one, otherwise the actual one."""
-    return shown if OutputChecker().check_output(shown, printed, ELLIPSIS) else printed
+    return expected if OutputChecker().check_output(expected, printed, ELLIPSIS) else printed
 
 
 def true_page(text: str, folder: Path) -> str:

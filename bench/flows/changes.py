@@ -56,9 +56,9 @@ def measure(
     kept, none, read = list[float](), list[float](), list[float]()
     for run in range(runs):
         none.append(rates.of(f"without-{run}")[0])
-        written, shown = rates.of(f"with-{run}", changes="1d")
+        written, reading = rates.of(f"with-{run}", changes="1d")
         kept.append(written)
-        read.append(shown)
+        read.append(reading)
     return kept, none, read
 
 

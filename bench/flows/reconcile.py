@@ -109,8 +109,8 @@ class Run:
 
     async def wrong(self) -> int:
         """The number of members whose total is not the sum of their events."""
-        found = {e.member: e.score async for e in self._lb.export("b", window="all")}
-        return sum(found.get(name) != total for name, total in self._totals.items())
+        scores = {e.member: e.score async for e in self._lb.export("b", window="all")}
+        return sum(scores.get(name) != total for name, total in self._totals.items())
 
 
 async def measured(url: str, side: Side, members: int, rate: int, corruptions: int) -> Outcome:
@@ -158,13 +158,13 @@ def main() -> None:
         name = dialect_of(url)[0].name
         for side in get_args(Side):
             drop(url)
-            found = asyncio.run(
+            result = asyncio.run(
                 measured(url, side, parsed.members, parsed.rate, parsed.corruptions)
             )
             runs = -(-parsed.corruptions // 100)
             print(
-                f"| {name} | {side} | {found.events:,.0f} | {found.corrupted:,} | "
-                f"{found.mended:,} | {found.wrong:,} | {found.seconds / runs:.1f} |",
+                f"| {name} | {side} | {result.events:,.0f} | {result.corrupted:,} | "
+                f"{result.mended:,} | {result.wrong:,} | {result.seconds / runs:.1f} |",
                 flush=True,
             )
         drop(url)

@@ -97,8 +97,8 @@ def _rulers(plane: Plane, footprints: Mapping[int, float]) -> Iterator[str]:
         yield _rule(x, _TOP, x, foot)
         yield _text(x, foot + 20, size_name(size), anchor="middle")
         if size in footprints:
-            told = _room(footprints[size])
-            yield _text(x, foot + 37, told, anchor="middle", colour=_FAINT, size=11)
+            footprint = _room(footprints[size])
+            yield _text(x, foot + 37, footprint, anchor="middle", colour=_FAINT, size=11)
     middle = (_LEFT + right) / 2
     label = "members of the board, and the bytes of its ranking and ids"
     yield _text(middle, foot + 66, label, anchor="middle")
@@ -153,7 +153,7 @@ def _rule(x1: float, y1: float, x2: float, y2: float) -> str:
 def _text(
     x: float,
     y: float,
-    told: str,
+    text: str,
     *,
     anchor: str = "start",
     colour: str = _INK,
@@ -163,5 +163,5 @@ def _text(
 ) -> str:
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}" '
-        f'font-size="{size}" font-weight="{weight}" {more}>{escape(told)}</text>'
+        f'font-size="{size}" font-weight="{weight}" {more}>{escape(text)}</text>'
     )

@@ -45,7 +45,7 @@ def measure_points(
             spent[READ] = ring.nanoseconds(_READS)
             for name, kept in figures.items() if run else ():
                 kept.append(spent[name])
-    samples = [_sample(name, population.count, found) for name, found in figures.items()]
+    samples = [_sample(name, population.count, durations) for name, durations in figures.items()]
     return [*samples, _footprint(population.count, board.nbytes())]
 
 

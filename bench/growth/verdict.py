@@ -52,15 +52,15 @@ def _work(costs: Costs) -> dict[int, float]:
 
 
 def _judged(name: str, costs: Costs, reads: Costs) -> Iterator[Outcome]:
-    found = shares(costs, reads)
-    if not found:
+    ratios = shares(costs, reads)
+    if not ratios:
         return
     largest = max(costs)
     cold = (costs[largest] - _work(costs)[largest]) / reads[largest]
     smallest = min(costs)
     yield Outcome(
         target=f"growth of {name}, of what logarithm and memory allow, the worst size",
-        measured=max(found.values()),
+        measured=max(ratios.values()),
         measure="of it",
         most=1.0,
         basis=f"{short(costs[smallest])} ns at {size_name(smallest)} members, "

@@ -73,9 +73,9 @@ def _measure(options: argparse.Namespace, cores: Cores, started: str) -> HttpRep
 
 
 def _parser() -> argparse.ArgumentParser:
-    says, _, example = (__doc__ or "").partition("\n\nexample: ")
+    description, _, example = (__doc__ or "").partition("\n\nexample: ")
     parser = argparse.ArgumentParser(
-        prog="python -m bench.http", description=says, epilog=f"example: {example}"
+        prog="python -m bench.http", description=description, epilog=f"example: {example}"
     )
     parser.add_argument("--quick", action="store_true", help="100k members, 3 minutes, less exact")
     parser.add_argument(

@@ -1,6 +1,6 @@
 """Writers at a steady pace and the readers of a live feed, in one process of their own.
 
-`python -m bench.http.crowd` reads its task from the standard input (`Asked`, a line of JSON), and
+`python -m bench.http.crowd` reads its task from the standard input (`CrowdTask`, a line of JSON), and
 prints `ready` when all streams have their list. After the next line of input it writes at a steady
 pace, until its time is over or its input ends. Then it prints the result (`Heard`).
 
@@ -35,7 +35,7 @@ _FILES = 8_192
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
-class Asked(msgspec.Struct, frozen=True):
+class CrowdTask(msgspec.Struct, frozen=True):
     """The task of a crowd. `streams` streams read the feed at the path `live`. With streams there
     is only one writer, so that batches are applied in the order of sending."""
 
@@ -76,8 +76,8 @@ class _Frame(msgspec.Struct, frozen=True):
     scored: list[_Scored] = []
 
     def score_of(self, member: str) -> int | None:
-        shown = chain(self.entries, self.entered, self.scored)
-        return next((entry.score for entry in shown if entry.member == member), None)
+        entries = chain(self.entries, self.entered, self.scored)
+        return next((entry.score for entry in entries if entry.member == member), None)
 
 
 _read_frame = msgspec.json.Decoder(_Frame).decode
@@ -101,30 +101,30 @@ class Stream(asyncio.Protocol):
     """One reader of the feed. All readers add their delays to the same `waits`."""
 
     def __init__(
-        self, asked: Asked, marker: Marker, sent: "array[float]", waits: "array[float]"
+        self, task: CrowdTask, marker: Marker, sent: "array[float]", waits: "array[float]"
     ) -> None:
-        self._asked = asked
+        self._task = task
         self._marker = marker
         self._sent = sent
         self._waits = waits
         self._buffer = b""
         self.first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the marker is at the top of the list."""
-        self.shown = 0
+        self.received = 0
         """The number of the newest batch that this stream has received."""
         self.frames = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        asked = f"GET {self._asked.live} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"
-        cast(asyncio.WriteTransport, transport).write(asked.encode())
+        request = f"GET {self._task.live} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"
+        cast(asyncio.WriteTransport, transport).write(request.encode())
 
     def data_received(self, data: bytes) -> None:
         now = time.perf_counter()
         # Each frame is a chunk. The line with its length comes before `event:` and is skipped.
         *frames, self._buffer = (self._buffer + data).split(b"\n\n")
         for frame in frames:
-            _, found, document = frame.partition(b"\ndata: ")
-            if found:
+            _, separator, document = frame.partition(b"\ndata: ")
+            if separator:
                 self._take(_read_frame(document), now)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -138,17 +138,17 @@ class Stream(asyncio.Protocol):
             return
         if not self.first.done():
             self.first.set_result(None)
-        shown = score - self._marker.score
-        for batch in range(self.shown, shown):
+        received = score - self._marker.score
+        for batch in range(self.received, received):
             self._waits.append(now - self._sent[batch])
-        self.shown = shown
+        self.received = received
 
 
 class Writer(asyncio.Protocol):
     """One connection, which sends a body after the previous one is answered."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._head = f"POST {asked.path} HTTP/1.1\r\nHost: {HOST}\r\n"
+    def __init__(self, task: CrowdTask) -> None:
+        self._head = f"POST {task.path} HTTP/1.1\r\nHost: {HOST}\r\n"
         self._head += "Content-Type: application/json\r\nContent-Length: "
         self._buffer = b""
 
@@ -181,36 +181,36 @@ class Writer(asyncio.Protocol):
 class Crowd:
     """All writers and streams."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, task: CrowdTask) -> None:
+        self._task = task
         self._sent = array("d")
         self._waits = array("d")
         self._streams: list[Stream] = []
         self._writers: list[Writer] = []
         self._marker = Marker.of_now()
-        self._bodies = _bodies(asked, self._marker)
+        self._bodies = _bodies(task, self._marker)
 
     async def gather(self) -> None:
         """Open the writers, submit the marker, and open the streams. Return when each stream has
         its list."""
-        loop, asked = asyncio.get_running_loop(), self._asked
-        for _ in range(asked.writers):
-            _, writer = await loop.create_connection(lambda: Writer(asked), HOST, asked.port)
+        loop, task = asyncio.get_running_loop(), self._task
+        for _ in range(task.writers):
+            _, writer = await loop.create_connection(lambda: Writer(task), HOST, task.port)
             self._writers.append(writer)
-        if not asked.streams:
+        if not task.streams:
             return
         await self._writers[0].send(msgspec.json.encode(written([self._marker])))
         async with asyncio.timeout(_OPEN_SECONDS):
-            while len(self._streams) < asked.streams:
-                missing = min(_OPENED_AT_ONCE, asked.streams - len(self._streams))
+            while len(self._streams) < task.streams:
+                missing = min(_OPENED_AT_ONCE, task.streams - len(self._streams))
                 opened = [await self._open(loop) for _ in range(missing)]
                 await asyncio.gather(*(stream.first for stream in opened))
                 self._streams += opened
 
     async def _open(self, loop: asyncio.AbstractEventLoop) -> Stream:
-        asked = self._asked
+        task = self._task
         _, stream = await loop.create_connection(
-            lambda: Stream(asked, self._marker, self._sent, self._waits), HOST, asked.port
+            lambda: Stream(task, self._marker, self._sent, self._waits), HOST, task.port
         )
         return stream
 
@@ -221,7 +221,7 @@ class Crowd:
         due = self._due(began)
         await asyncio.gather(*(self._share(writer, due, over) for writer in self._writers))
         elapsed = time.perf_counter() - began
-        await self._all_shown()
+        await self._all_received()
         return Heard(
             len(self._sent),
             elapsed,
@@ -231,7 +231,7 @@ class Crowd:
         )
 
     def _due(self, began: float) -> Iterator[tuple[float, bytes]]:
-        pause = self._asked.batch / self._asked.events_a_second
+        pause = self._task.batch / self._task.events_a_second
         for number, body in enumerate(self._bodies):
             yield began + number * pause, body
 
@@ -246,9 +246,9 @@ class Crowd:
             self._sent.append(time.perf_counter())
             await writer.send(body)
 
-    async def _all_shown(self) -> None:
+    async def _all_received(self) -> None:
         deadline = time.perf_counter() + _LAST_SECONDS
-        while any(stream.shown < len(self._sent) for stream in self._streams):
+        while any(stream.received < len(self._sent) for stream in self._streams):
             if time.perf_counter() > deadline:
                 raise TimeoutError("not every stream has received the last batch")
             await asyncio.sleep(_POLL_SECONDS)
@@ -261,13 +261,13 @@ def percentile_ms(waits: Sequence[float], percent: int) -> float:
     return 1e3 * sorted(waits)[-(-len(waits) * percent // 100) - 1]
 
 
-def _bodies(asked: Asked, marker: Marker) -> list[bytes]:
+def _bodies(task: CrowdTask, marker: Marker) -> list[bytes]:
     """Return the encoded batches for the whole time. With streams, each batch has an event of the
     marker."""
-    count = int(asked.seconds * asked.events_a_second / asked.batch)
-    point = [(marker.name, 1)] if asked.streams else []
-    traffic = Population(asked.members, 0).traffic("zipf", count * (asked.batch - len(point)))
-    batches = in_batches(traffic, asked.batch - len(point))
+    count = int(task.seconds * task.events_a_second / task.batch)
+    point = [(marker.name, 1)] if task.streams else []
+    traffic = Population(task.members, 0).traffic("zipf", count * (task.batch - len(point)))
+    batches = in_batches(traffic, task.batch - len(point))
     return [msgspec.json.encode(written([*batch, *point])) for batch in batches]
 
 
@@ -281,8 +281,8 @@ async def _until(due: float, over: asyncio.Event) -> None:
             return
 
 
-async def _run(asked: Asked) -> None:
-    crowd, over = Crowd(asked), asyncio.Event()
+async def _run(task: CrowdTask) -> None:
+    crowd, over = Crowd(task), asyncio.Event()
     await crowd.gather()
     print("ready", flush=True)
     loop = asyncio.get_running_loop()
@@ -302,4 +302,4 @@ if __name__ == "__main__":
 
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(_FILES, allowed), allowed))
-    uvloop.run(_run(msgspec.json.decode(sys.stdin.readline(), type=Asked)))
+    uvloop.run(_run(msgspec.json.decode(sys.stdin.readline(), type=CrowdTask)))

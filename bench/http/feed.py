@@ -10,7 +10,7 @@ from typing import Self
 
 import msgspec
 
-from bench.http.crowd import Asked, Heard
+from bench.http.crowd import CrowdTask, Heard
 from bench.http.effort import HttpEffort
 from bench.http.peers import HttpPeer, Laurels
 from bench.http.process import cpu_seconds, on_core
@@ -54,7 +54,7 @@ def paces(effort: HttpEffort) -> list[Pace]:
 class Assembled:
     """A process of `bench.http.crowd` that is ready to begin."""
 
-    def __init__(self, asked: Asked, core: int) -> None:
+    def __init__(self, task: CrowdTask, core: int) -> None:
         with on_core(core):
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "bench.http.crowd"],
@@ -63,7 +63,7 @@ class Assembled:
                 text=True,
             )
         try:
-            self._say(msgspec.json.encode(asked).decode())
+            self._say(msgspec.json.encode(task).decode())
             assert self._child.stdout is not None
             if self._child.stdout.readline() != "ready\n":
                 raise RuntimeError("the crowd could not open its connections")
@@ -81,11 +81,11 @@ class Assembled:
         assert self._child.stdout is not None
         if at_once:
             self._child.stdin.close()
-        said = self._child.stdout.readline()
+        line = self._child.stdout.readline()
         self._child.wait(_GRACE_SECONDS)
-        if not said:
+        if not line:
             raise RuntimeError("the process of the crowd has failed")
-        return msgspec.json.decode(said, type=Heard)
+        return msgspec.json.decode(line, type=Heard)
 
     def close(self) -> None:
         """End the process of the crowd."""
@@ -119,7 +119,7 @@ def writing_beside(effort: HttpEffort, core: int, say: Callable[[str], None]) ->
 
     @contextmanager
     def beside(peer: HttpPeer) -> Iterator[None]:
-        asked = Asked(
+        task = CrowdTask(
             peer.port,
             peer.paths.batch,
             effort.members,
@@ -128,7 +128,7 @@ def writing_beside(effort: HttpEffort, core: int, say: Callable[[str], None]) ->
             2 * effort.seconds + _BESIDE_SPARE_SECONDS,
             writers=_BESIDE_WRITERS,
         )
-        with Assembled(asked, core) as crowd:
+        with Assembled(task, core) as crowd:
             crowd.begin()
             yield
             heard = crowd.heard(at_once=True)
@@ -154,7 +154,7 @@ def measure_feed(
 
 
 def _round(laurels: Laurels, effort: HttpEffort, pace: Pace, core: int) -> list[Figure]:
-    asked = Asked(
+    task = CrowdTask(
         laurels.port,
         laurels.paths.batch,
         effort.members,
@@ -164,7 +164,7 @@ def _round(laurels: Laurels, effort: HttpEffort, pace: Pace, core: int) -> list[
         pace.streams,
         f"/v1/boards/{BOARD}/live?limit={_LIMIT}&interval={pace.interval_ms}",
     )
-    with Assembled(asked, core) as crowd:
+    with Assembled(task, core) as crowd:
         before = sum(map(cpu_seconds, laurels.pids))
         crowd.begin()
         heard = crowd.heard()

@@ -62,13 +62,13 @@ def end_watched(laurels: Laurels, streams: int) -> float:
 
 @contextmanager
 def _watching(laurels: Laurels, streams: int) -> Iterator[list[socket.socket]]:
-    asked = f"GET /v1/boards/{BOARD}/live HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
+    request = f"GET /v1/boards/{BOARD}/live HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
     with ExitStack() as stack:
         sockets = []
         for _ in range(streams):
             opened = socket.create_connection((HOST, laurels.port), _TIMEOUT_SECONDS)
             sockets.append(stack.enter_context(opened))
-            opened.sendall(asked)
+            opened.sendall(request)
         for opened in sockets:
             _until_top(opened)
         yield sockets

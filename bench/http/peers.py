@@ -116,12 +116,12 @@ class Laurels:
             raise AssertionError(f"{answer['applied']} of {len(events)} events were applied")
 
     def scores(self, members: Sequence[str]) -> list[int]:
-        found: dict[str, int] = {}
+        scores: dict[str, int] = {}
         for first in range(0, len(members), _MEMBERS_AT_ONCE):
             some = list(members[first : first + _MEMBERS_AT_ONCE])
             answer = self._ask("POST", f"/v1/boards/{BOARD}/standings", {"members": some})
-            found |= {entry["member"]: entry["score"] for entry in answer["entries"]}
-        return [found.get(member, 0) for member in members]
+            scores |= {entry["member"]: entry["score"] for entry in answer["entries"]}
+        return [scores.get(member, 0) for member in members]
 
     def _ask(self, method: str, path: str, body: object) -> Any:
         return ask(self.port, method, path, body)
@@ -217,8 +217,8 @@ class RedisPeer:
         self._store.redis.use(self._fsync)
 
     def scores(self, members: Sequence[str]) -> list[int]:
-        found: Iterable[float | None] = self._store.redis.client.zmscore(BOARD, list(members))
-        return [int(score or 0) for score in found]
+        scores: Iterable[float | None] = self._store.redis.client.zmscore(BOARD, list(members))
+        return [int(score or 0) for score in scores]
 
 
 def ask(port: int, method: str, path: str, body: object = None) -> Any:

@@ -87,12 +87,12 @@ class Serving:
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(_OWN_SETTINGS)
         }
-        with log.open("ab") as said, on_core(core):
+        with log.open("ab") as output, on_core(core):
             self._child = subprocess.Popen(
                 [*command, str(self.port)],
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 env=environment,
             )
         self._log = log

@@ -66,10 +66,10 @@ def application(socket: str) -> FastAPI:
     @app.get("/boards/{board}/top")
     async def top(board: str, limit: Annotated[int, Query(ge=1, le=1_000)] = 10) -> list[Standing]:
         answer = await store.zrevrange(board, 0, limit - 1, withscores=True)
-        found = cast(list[tuple[str, float]], answer)
+        pairs = cast(list[tuple[str, float]], answer)
         return [
             Standing(member=member, score=total, rank=rank)
-            for rank, (member, total) in enumerate(found, 1)
+            for rank, (member, total) in enumerate(pairs, 1)
         ]
 
     return app

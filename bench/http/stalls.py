@@ -209,7 +209,7 @@ async def beside_feeds(port: int, caller: Caller, reader_key: str) -> Iterator[t
 
 async def revocations(port: int, caller: Caller, rounds: int) -> list[float]:
     """Return the ms from the answer to a revocation until the key's open stream has ended."""
-    found = []
+    delays = []
     for number in range(rounds):
         made = await asyncio.to_thread(caller.made, "POST", "/v1/keys", {"name": f"r{number}"})
         feed = Feed(port, "/v1/boards/b/live", made["key"])
@@ -220,9 +220,9 @@ async def revocations(port: int, caller: Caller, rounds: int) -> list[float]:
         began = time.perf_counter()
         await asyncio.to_thread(caller.ask, "DELETE", f"/v1/keys/r{number}")
         await asyncio.wait_for(feed.ended.wait(), 30)
-        found.append((time.perf_counter() - began) * 1_000)
+        delays.append((time.perf_counter() - began) * 1_000)
         feed.close()
-    return found
+    return delays
 
 
 @contextmanager
@@ -246,8 +246,8 @@ def serving(folder: Path, core: int) -> Iterator[tuple[int, str]]:
         server.end()
 
 
-def line(name: str, found: list[float]) -> str:
-    return f"| {name} | {median(found):.1f} | {max(found):.1f} |"
+def line(name: str, delays: list[float]) -> str:
+    return f"| {name} | {median(delays):.1f} | {max(delays):.1f} |"
 
 
 def main() -> None:

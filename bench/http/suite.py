@@ -151,8 +151,8 @@ class _Load:
 
     def standings(self) -> list[Sample]:
         effort = self._plan.effort
-        asked = traffic.members_of(self._population, effort.lines, self._plan.folder)
-        case = Case("GET of a standing", asked, lambda paths: paths.standing, effort.connections)
+        members = traffic.members_of(self._population, effort.lines, self._plan.folder)
+        case = Case("GET of a standing", members, lambda paths: paths.standing, effort.connections)
         return self._rounds.measure(case, self._peers.reading())
 
     def tops(self) -> list[Sample]:

@@ -38,8 +38,8 @@ def installed() -> bool:
 
 def version() -> str:
     """Return the version that wrk prints."""
-    shown = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False)
-    return " ".join(shown.stdout.split()[:2])
+    completed = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False)
+    return " ".join(completed.stdout.split()[:2])
 
 
 class NothingAnswered(RuntimeError):  # noqa: N818 (says what happened)
@@ -74,26 +74,26 @@ def send(
         )
     try:
         try:
-            said, _ = child.communicate(timeout=seconds)
+            output, _ = child.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             child.send_signal(signal.SIGINT)
-            said, _ = child.communicate(timeout=_GRACE_SECONDS)
+            output, _ = child.communicate(timeout=_GRACE_SECONDS)
     finally:
         if child.poll() is None:
             child.kill()
             child.wait()
     if child.returncode == -signal.SIGINT:
         raise NothingAnswered("wrk was stopped before it had begun")
-    return _read(said)
+    return _read(output)
 
 
-def _read(said: str) -> Load:
-    last = said.rstrip().rpartition("\n")[2]
+def _read(output: str) -> Load:
+    last = output.rstrip().rpartition("\n")[2]
     if not last.startswith("{"):
-        raise RuntimeError(f"wrk failed:\n{said}")
+        raise RuntimeError(f"wrk failed:\n{output}")
     load = msgspec.json.decode(last, type=Load)
     if load.failed:
-        raise RuntimeError(f"{load.failed} of {load.sent} requests failed:\n{said}")
+        raise RuntimeError(f"{load.failed} of {load.sent} requests failed:\n{output}")
     if not load.answered:
-        raise NothingAnswered(f"none of {load.sent} requests was answered in time:\n{said}")
+        raise NothingAnswered(f"none of {load.sent} requests was answered in time:\n{output}")
     return load

@@ -37,8 +37,8 @@ class ApiBoard:
 
     def scores(self, members: Sequence[str]) -> list[int]:
         page = self.boards.standings(BOARD, members)
-        found = {entry.member: entry.score for entry in page.entries}
-        return [int(str(found.get(member, 0))) for member in members]
+        scores = {entry.member: entry.score for entry in page.entries}
+        return [int(str(scores.get(member, 0))) for member in members]
 
     def rank(self, members: Sequence[str]) -> Task:
         standing = self.boards.standing

@@ -129,11 +129,11 @@ class RawRedis:
 
         return self._server.placing(run, self._setting)
 
-    def _around_in_two(self, asked: Sequence[bytes], last_first: int) -> Task:
+    def _around_in_two(self, rank_requests: Sequence[bytes], last_first: int) -> Task:
         connection = self._connections[0]
 
         def run() -> None:
-            for sent in asked:
+            for sent in rank_requests:
                 first = max(0, min(connection.integer(sent) - RADIUS, last_first))
                 stop = first + _SPAN - 1
                 words = (b"ZREVRANGE", KEY, b"%d" % first, b"%d" % stop, b"WITHSCORES")

@@ -117,8 +117,8 @@ class RedisServer:
         self._end()
         self._start(_LOAD_SECONDS)
         self.client = redis.Redis(unix_socket_path=self.socket)
-        told = _LOADED.findall((self._folder / _LOG).read_text())
-        return max(float(told[-1]), _TOLD_SECONDS)
+        durations = _LOADED.findall((self._folder / _LOG).read_text())
+        return max(float(durations[-1]), _TOLD_SECONDS)
 
     def placing(self, task: Task, setting: Setting) -> Task:
         """Return a task that runs another one with the server's cores as in the setting. The

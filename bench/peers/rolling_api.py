@@ -42,7 +42,7 @@ class RollingApi:
         self.settings = "memory:" if place is None else "SQLite WAL, synchronous=FULL"
         self.safety: Safety = "memory" if place is None else "each commit"
         self.open()
-        self.shape, self._asked = shape(windows), windows[-1]
+        self.shape, self._window = shape(windows), windows[-1]
         forms = [steps.window if window == "rolling" else window for window in windows]
         self.boards.create(laurels.Board(BOARD, windows=forms, dedupe="100d"), exist_ok=True)
 
@@ -69,9 +69,9 @@ class RollingApi:
         return lambda: [submit_many(BOARD, batch) for batch in batches]
 
     def scores(self, members: Sequence[str]) -> list[int]:
-        page = self.boards.standings(BOARD, members, window=self._asked)
-        found = {entry.member: entry.score for entry in page.entries}
-        return [int(str(found.get(member, 0))) for member in members]
+        page = self.boards.standings(BOARD, members, window=self._window)
+        scores = {entry.member: entry.score for entry in page.entries}
+        return [int(str(scores.get(member, 0))) for member in members]
 
     @property
     def index(self) -> MemoryIndex:
@@ -80,7 +80,7 @@ class RollingApi:
         return index
 
     @property
-    def held(self) -> BoardStore:
+    def board_store(self) -> BoardStore:
         """Return the board's part of the index."""
         return next(iter(self.index._boards.values()))
 

@@ -36,7 +36,7 @@ class RollingStore:
         self._server, self.steps = server, steps
         self._bytes_before = server.used_bytes()
         self._connection = Counting(server.socket)
-        self._said: list[str] = []
+        self._pipeline: list[str] = []
         self._due = 0
 
     def tally_key(self, ago: int) -> str:
@@ -123,17 +123,17 @@ class RollingStore:
 
     def _say(self, text: str) -> None:
         """Append a command to the pipeline, and send the pipeline when it is long."""
-        self._said.append(text)
-        if len(self._said) >= _AT_ONCE:
+        self._pipeline.append(text)
+        if len(self._pipeline) >= _AT_ONCE:
             self._send()
 
     def _send(self) -> None:
         """Send the pipeline after the previous one has been answered. Its commands were encoded
         meanwhile."""
         self._connection.wait(self._due)
-        self._connection.send("".join(self._said).encode())
-        self._due = len(self._said)
-        self._said.clear()
+        self._connection.send("".join(self._pipeline).encode())
+        self._due = len(self._pipeline)
+        self._pipeline.clear()
 
     def _finish(self) -> None:
         """Send the pipeline, and wait for all replies."""

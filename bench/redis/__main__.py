@@ -87,9 +87,9 @@ def _measure(options: argparse.Namespace, cores: Cores, started: str, file: Path
 
 
 def _parser() -> argparse.ArgumentParser:
-    says, _, example = (__doc__ or "").partition("\n\nexample: ")
+    description, _, example = (__doc__ or "").partition("\n\nexample: ")
     parser = argparse.ArgumentParser(
-        prog="python -m bench.redis", description=says, epilog=f"example: {example}"
+        prog="python -m bench.redis", description=description, epilog=f"example: {example}"
     )
     parser.add_argument("--quick", action="store_true", help="30k members, 2 minutes, less exact")
     parser.add_argument(

@@ -60,8 +60,8 @@ def owner_of(layout: LayoutName, more: str = "") -> Owner:
     """Return the owner of figures: laurels, with the layout that the definition is made for and, if
     it differs, the layout in use."""
     kept = kept_as(board_of(layout, ["all"]))
-    shown = layout if kept == layout else f"{layout} (kept {kept})"
-    return Owner("laurels", f"{shown}{more and f', {more}'}")
+    label = layout if kept == layout else f"{layout} (kept {kept})"
+    return Owner("laurels", f"{label}{more and f', {more}'}")
 
 
 def kept_as(board: Board) -> str:
@@ -155,8 +155,8 @@ class Deployment:
 
     async def scores(self, board: str, members: Iterable[str], window: str) -> list[int]:
         """Return the current scores, 0 for absent members."""
-        found = [await self.boards.standing(board, member, window=window) for member in members]
-        return [0 if standing is None else cast(int, standing.score) for standing in found]
+        standings = [await self.boards.standing(board, member, window=window) for member in members]
+        return [0 if standing is None else cast(int, standing.score) for standing in standings]
 
 
 @asynccontextmanager

@@ -58,7 +58,7 @@ for i = 1, #events, 2 do
 }
 
 
-def _said(form: Form, batch: Batch) -> list[Word]:
+def _arguments(form: Form, batch: Batch) -> list[Word]:
     """Return a batch as the arguments of the script."""
     if form == "a word each":
         return list(chain.from_iterable((str(value), member) for member, value in batch))
@@ -76,7 +76,7 @@ class ByHand:
         self._head: list[Word] = ["EVALSHA", sha, "6", *keys.of_event()]
 
     async def submit(self, batch: Batch) -> None:
-        await self._send([*self._head, *_said(self._form, batch)])
+        await self._send([*self._head, *_arguments(self._form, batch)])
 
     async def scores(self, members: Sequence[str]) -> list[int]:
         """Return the current scores in the rolling window, 0 for absent members."""
@@ -117,12 +117,12 @@ class Keys:
 def load(server: Server, keys: Keys, batches: Iterable[Sequence[Entry]]) -> None:
     """Fill all sorted sets with the first events, one for each member."""
     for batch in batches:
-        held: dict[str, dict[str, int]] = defaultdict(dict)
+        scores_by_key: dict[str, dict[str, int]] = defaultdict(dict)
         for member, value, at_ms in batch:
             for key in keys.of_past(at_ms):
-                held[key][member] = value
+                scores_by_key[key][member] = value
         pipeline = server.client.pipeline(transaction=False)
-        for key, scores in held.items():
+        for key, scores in scores_by_key.items():
             members = list(scores)
             for first in range(0, len(members), _PAIRS):
                 part = {member: scores[member] for member in members[first : first + _PAIRS]}

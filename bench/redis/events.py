@@ -7,7 +7,7 @@ from typing import Protocol, get_args
 from bench.redis.boards import BATCH, Deployment, LayoutName, in_flight, owner_of, traffic_of
 from bench.redis.book import Book, Owner
 from bench.redis.effort import RedisEffort
-from bench.redis.serving import Server, cost_of, held_ms
+from bench.redis.serving import Server, blocked_ms, cost_of
 from bench.timing import Unit
 from bench.workload import Batch, Population, Steep, Traffic, in_batches
 
@@ -113,13 +113,13 @@ async def measure_holds(
     group = f"How long a batch of {BATCH:,} holds the server, ms"
     for kind in get_args(Traffic) if effort.hold_batches else ():
         events = traffic_of(population, kind, effort.hold_batches * BATCH)
-        held: list[list[float]] = [[] for _ in writers]
+        durations: list[list[float]] = [[] for _ in writers]
         for batch in in_batches(events, BATCH):
-            for writer, kept in zip(writers, held, strict=True):
-                with held_ms(server) as found:
+            for writer, kept in zip(writers, durations, strict=True):
+                with blocked_ms(server) as blocked:
                     await writer.submit(batch)
-                kept.append(found[-1])
-        for writer, kept in zip(writers, held, strict=True):
+                kept.append(blocked[-1])
+        for writer, kept in zip(writers, durations, strict=True):
             kept.sort()
             book.keep(group, writer.owner, f"{kind}, median", "ms", kept[len(kept) // 2])
             book.keep(group, writer.owner, f"{kind}, longest", "ms", kept[-1])

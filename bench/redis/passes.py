@@ -16,7 +16,7 @@ from bench.redis.boards import (
     owner_of,
 )
 from bench.redis.book import Book, Owner
-from bench.redis.serving import Server, cost_of, held_ms, serving, without_file
+from bench.redis.serving import Server, blocked_ms, cost_of, serving, without_file
 from bench.workload import Entry, Population
 from laurels import Board, Column
 
@@ -92,17 +92,17 @@ class _Boundary:
         """Measure the boundary at which the filled step leaves the window: once with its work done
         ahead, and once without."""
         await self._pass_boundary()
-        with held_ms(self._server) as chunks:
+        with blocked_ms(self._server) as chunks:
             cost = await cost_of([self._server], self._deployment.settle)
         self._keep("chunk, processor time", 1e3 * cost.server_seconds / len(chunks))
         self._keep("chunk, median", chunks[len(chunks) // 2])
         self._keep("chunk, 99 %", chunks[len(chunks) * 99 // 100])
         self._keep("chunk, longest", chunks[-1])
         self._keep("whole pass", 1e3 * cost.seconds)
-        with held_ms(self._server) as turn:
+        with blocked_ms(self._server) as turn:
             await self._pass_boundary()
         self._keep("step rotation", turn[-1])
-        with held_ms(self._server) as unprepared:
+        with blocked_ms(self._server) as unprepared:
             begun = time.perf_counter()
             await self._pass_boundary()
             first = time.perf_counter() - begun

@@ -43,8 +43,8 @@ def of_laurels(deployment: Deployment, board: str, owner: Owner) -> Iterator[Rea
     boards = deployment.boards
 
     async def standing(member: str) -> None:
-        found = await boards.standing(board, member, window="all")
-        assert found is not None, "the member is missing"
+        entry = await boards.standing(board, member, window="all")
+        assert entry is not None, "the member is missing"
 
     async def top(_: str) -> None:
         page = await boards.top(board, window="all", limit=TOP)
@@ -53,8 +53,8 @@ def of_laurels(deployment: Deployment, board: str, owner: Owner) -> Iterator[Rea
     places = cycle(_PLACES)
 
     async def page(_: str) -> None:
-        found = await boards.top(board, window="all", offset=next(places), limit=TOP)
-        assert len(found.entries) == TOP, "entries are missing"
+        answer = await boards.top(board, window="all", offset=next(places), limit=TOP)
+        assert len(answer.entries) == TOP, "entries are missing"
 
     yield Reading(owner, "Standings", standing)
     yield Reading(owner, f"The top {TOP}", top)
@@ -116,13 +116,13 @@ async def measure_reads(
     members = population.sample(_MEMBERS)
     for number in range(effort.read_rounds + 1):
         for reading in readings:
-            asked = _Asked(reading, members, effort)
-            cost = await cost_of(servers, asked.run)
+            read_run = _ReadRun(reading, members, effort)
+            cost = await cost_of(servers, read_run.run)
             if number:
-                asked.keep(book, where, cost)
+                read_run.keep(book, where, cost)
 
 
-class _Asked:
+class _ReadRun:
     """Readers that each send a query as soon as the previous one is answered, for a number of
     seconds, but at least one each."""
 

@@ -17,7 +17,7 @@ from bench.redis.boards import (
 )
 from bench.redis.book import Book, Owner
 from bench.redis.effort import RedisEffort
-from bench.redis.serving import Server, cost_of, held_ms, serving, without_file
+from bench.redis.serving import Server, blocked_ms, cost_of, serving, without_file
 from bench.workload import Batch, Entry, Population, in_batches
 
 _MONTH = Steps(30, 24)
@@ -84,7 +84,7 @@ class _Run:
         """Run two refreshes. The second one begins by removing an older list."""
         for case in ("first", "next"):
             self._deployment.clock.advance(HOUR_MS)
-            with held_ms(self._server) as shares:
+            with blocked_ms(self._server) as shares:
                 cost = await cost_of([self._server], self._deployment.settle)
             self._keep(f"{case}, median", shares[len(shares) // 2])
             self._keep(f"{case}, 99 %", shares[len(shares) * 99 // 100])

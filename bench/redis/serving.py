@@ -11,7 +11,7 @@ from tests.redis.servers import Cluster, Server, until
 
 from bench.http.process import on_core
 
-__all__ = ["Cluster", "Cost", "Server", "cost_of", "held_ms", "serving", "serving_cluster"]
+__all__ = ["Cluster", "Cost", "Server", "blocked_ms", "cost_of", "serving", "serving_cluster"]
 
 _REWRITE_SECONDS = 300
 _MOST_CALLS = 1_000_000
@@ -50,9 +50,9 @@ def without_file(servers: Sequence[Server]) -> Iterator[None]:
 
 
 def _is_appending(server: Server) -> bool:
-    said = server.info("persistence")
+    info = server.info("persistence")
     busy = ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "aof_pending_rewrite")
-    return said["aof_enabled"] == "1" and all(said.get(field, "0") == "0" for field in busy)
+    return info["aof_enabled"] == "1" and all(info.get(field, "0") == "0" for field in busy)
 
 
 def cpu_seconds(servers: Sequence[Server]) -> float:
@@ -61,9 +61,9 @@ def cpu_seconds(servers: Sequence[Server]) -> float:
     return sum(sum(_cpu_fields(server.info("cpu"))) for server in servers)
 
 
-def _cpu_fields(said: dict[str, str]) -> list[float]:
-    names = _IN_MAIN_THREAD if _IN_MAIN_THREAD[0] in said else ("used_cpu_user", "used_cpu_sys")
-    return [float(said[name]) for name in names]
+def _cpu_fields(info: dict[str, str]) -> list[float]:
+    names = _IN_MAIN_THREAD if _IN_MAIN_THREAD[0] in info else ("used_cpu_user", "used_cpu_sys")
+    return [float(info[name]) for name in names]
 
 
 def dataset_bytes(server: Server) -> int:
@@ -90,20 +90,20 @@ async def cost_of(servers: Sequence[Server], work: Callable[[], Awaitable[object
 
 
 @contextmanager
-def held_ms(server: Server) -> Iterator[list[float]]:
+def blocked_ms(server: Server) -> Iterator[list[float]]:
     """Return a context manager with a list. At its end, the list gets the duration of each script
     in ms, in ascending order; a script blocks the server.
 
     The server measures the durations (SLOWLOG) as elapsed time, so they include interruptions of
     the server by the machine.
     """
-    found: list[float] = []
+    durations: list[float] = []
     server.call("CONFIG", "SET", "slowlog-max-len", _MOST_CALLS, "slowlog-log-slower-than", 0)
     server.call("SLOWLOG", "RESET")
-    yield found
+    yield durations
     server.call("CONFIG", "SET", "slowlog-log-slower-than", -1)
     for _, _, took_us, words, *_ in server.call("SLOWLOG", "GET", _MOST_CALLS):
         if bytes(words[0]).upper().startswith(b"EVAL"):
-            found.append(took_us / 1e3)
-    found.sort()
+            durations.append(took_us / 1e3)
+    durations.sort()
     server.call("SLOWLOG", "RESET")

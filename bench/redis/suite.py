@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
 import uvloop
-from tests.redis.programs import found_server
+from tests.redis.programs import find_server
 
 from bench.history import WEEK, evening
 from bench.http.process import Cores, on_core
@@ -56,7 +56,7 @@ class RedisPlan(msgspec.Struct, frozen=True):
 
 def missing() -> list[str]:
     """Return a sentence for each requirement that is missing."""
-    if found_server() is None:
+    if find_server() is None:
         return ["redis-server is not installed: apt install redis-server"]
     return []
 
@@ -65,7 +65,7 @@ def software() -> str:
     """Return the software that takes part, with versions."""
     named = [f"{name} {version(name)}" for name in _PACKAGES]
     shards = "" if SHARDED else "; boards have no shards yet"
-    return f"{Path(found_server() or '').name}, {', '.join(named)}{shards}"
+    return f"{Path(find_server() or '').name}, {', '.join(named)}{shards}"
 
 
 def run(plan: RedisPlan) -> None:

@@ -87,7 +87,7 @@ class _Boundaries:
     def __init__(self, api: RollingApi, table: Table, waits: Waits, watched_seconds: float) -> None:
         self._api, self._table, self._waits = api, table, waits
         self._watched_seconds = watched_seconds
-        self._window = api.held.whole.rolling["rolling"]
+        self._window = api.board_store.whole.rolling["rolling"]
 
     def measure(self) -> None:
         alone = Owner("laurels engine", "nobody else")
@@ -150,7 +150,7 @@ def _owner(how: str) -> Owner:
 def fill(api: RollingApi, population: Population) -> None:
     """Fill the windows as a history would, through the functions for restoring a snapshot."""
     api.boards.submit(BOARD, "first", 1)
-    window, roster = api.held.whole.rolling["rolling"], api.index._roster
+    window, roster = api.board_store.whole.rolling["rolling"], api.index._roster
     for fallen in falling(population, window.running):
         for cells in fallen.cells:
             ids = roster.intern(*packed(cells.members))

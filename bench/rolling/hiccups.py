@@ -56,17 +56,17 @@ def _child(*args: str) -> "subprocess.Popen[str]":
 
 
 def _overslept() -> float:
-    asked = time.perf_counter()
+    began = time.perf_counter()
     time.sleep(_PAUSE_SECONDS)
-    return time.perf_counter() - asked - _PAUSE_SECONDS
+    return time.perf_counter() - began - _PAUSE_SECONDS
 
 
 def _flushed(file: int) -> float:
     time.sleep(_BETWEEN_FLUSHES)
-    asked = time.perf_counter()
+    began = time.perf_counter()
     os.pwrite(file, _WRITTEN, 0)
     os.fdatasync(file)
-    return time.perf_counter() - asked
+    return time.perf_counter() - began
 
 
 def main(path: str | None = None) -> None:

@@ -76,9 +76,9 @@ class Waits:
 
 def waited(task: Task) -> float:
     """Return the seconds that one call takes."""
-    asked = time.perf_counter()
+    began = time.perf_counter()
     task()
-    return time.perf_counter() - asked
+    return time.perf_counter() - began
 
 
 def in_turn(tasks: Sequence[Task]) -> Task:

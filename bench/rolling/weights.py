@@ -14,9 +14,9 @@ def weigh_ours(api: RollingApi, population: Population) -> list[Sample]:
     """Record the memory of our index; the figures of day, live and prepared are per member of
     each."""
     table, owner = Table(_GROUP, population), Owner("laurels engine", "tie first")
-    held = api.held
-    window = held.whole.rolling["rolling"]
-    rankings = {name: ranking for (name, _), ranking in held.whole.rankings.items()}
+    board = api.board_store
+    window = board.whole.rolling["rolling"]
+    rankings = {name: ranking for (name, _), ranking in board.whole.rankings.items()}
     for case, ranking in {**rankings, "live": window.live, "prepared": window.prepared}.items():
         table.keep(owner, case, "bytes", ranking.nbytes / len(ranking))
     tallies = [window.tally(number) for number in window.numbers()]

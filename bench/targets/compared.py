@@ -19,7 +19,7 @@ def against_best(
     ratio = mine.middle / other.middle
     if mine.question.unit in TIMES:
         ratio = 1 / ratio
-    basis = f"{told(mine)} against {told(other)}"
+    basis = f"{describe(mine)} against {describe(other)}"
     return [Outcome(target=target, measured=ratio, measure="x", least=least, basis=basis)]
 
 
@@ -29,7 +29,7 @@ def best(samples: Sequence[Sample]) -> Sample:
     return choose(samples, key=lambda sample: sample.middle)
 
 
-def told(sample: Sample) -> str:
+def describe(sample: Sample) -> str:
     """Return a figure as text, with its owner."""
     unit = sample.question.unit
     return f"{short(sample.middle)} {unit} ({sample.contender}, {sample.settings})"

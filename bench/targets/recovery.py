@@ -118,7 +118,7 @@ def _served_outcomes(samples: Sequence[Sample], population: Population) -> Itera
 
 def _figure(samples: Sequence[Sample], case: str, settings: str | None = None) -> float:
     """Return the figure of a case that has only one."""
-    [found] = [
+    [figure] = [
         s.middle for s in samples if s.question.case == case and settings in (None, s.settings)
     ]
-    return found
+    return figure

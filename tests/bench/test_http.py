@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from bench.http import traffic, wrk
 from bench.http.__main__ import HttpReport, main
-from bench.http.crowd import Asked, percentile_ms
+from bench.http.crowd import CrowdTask, percentile_ms
 from bench.http.effort import HttpEffort
 from bench.http.feed import Assembled, measure_feed
 from bench.http.lifetimes import measure_lifetimes
@@ -79,14 +79,14 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisPeer]:
 
 @pytest.fixture(params=["laurels", "redis"])
 def peer(request: pytest.FixtureRequest) -> HttpPeer:
-    found: HttpPeer = request.getfixturevalue(request.param)
-    return found
+    fixture: HttpPeer = request.getfixturevalue(request.param)
+    return fixture
 
 
 def scores(peer: HttpPeer) -> list[int]:
-    found = peer.scores(MEMBERS)
-    assert found is not None
-    return found
+    scores = peer.scores(MEMBERS)
+    assert scores is not None
+    return scores
 
 
 def gained(peer: HttpPeer, work: Callable[[], object]) -> list[int]:
@@ -140,10 +140,10 @@ def test_a_handler_that_does_nothing_answers(interface: str, tmp_path: Path) -> 
 
 
 def test_a_steady_writer_tells_what_it_sent(peer: HttpPeer) -> None:
-    asked = Asked(peer.port, peer.paths.batch, TINY.members, 2_000, 10, 0.3, writers=4)
+    task = CrowdTask(peer.port, peer.paths.batch, TINY.members, 2_000, 10, 0.3, writers=4)
 
     def write() -> None:
-        with Assembled(asked, CORE) as crowd:
+        with Assembled(task, CORE) as crowd:
             crowd.begin()
             assert crowd.heard().batches == 60
 
@@ -202,13 +202,13 @@ def test_everything_is_measured_and_reported(
     assert main(["--quick", "--json", str(file), "--folder", str(tmp_path)]) == 0
     report = msgspec.json.decode(file.read_bytes(), type=HttpReport)
     assert all(min(s.figures) > 0 for s in report.samples if not s.question.case.startswith("CPU"))
-    shown = markdown(report)
+    table = markdown(report)
     for line in (
         "every commit on the disk",
         "against FastAPI and Redis, AOF always",
         "granian, RSGI",
     ):
-        assert line in shown
+        assert line in table
     assert "wrk" in report.line()
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
 

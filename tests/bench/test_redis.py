@@ -28,7 +28,7 @@ from bench.redis.book import Book, Owner
 from bench.redis.by_hand import NEXT, ROLLING, Keys, by_hand, load
 from bench.redis.effort import RedisEffort
 from bench.redis.reads import of_laurels, of_redis_py
-from bench.redis.serving import Server, cost_of, held_ms, serving, without_file
+from bench.redis.serving import Server, blocked_ms, cost_of, serving, without_file
 from bench.tables import markdown
 from bench.workload import Population, in_batches, member_name
 
@@ -60,8 +60,8 @@ def ran(work: Coroutine[Any, Any, None]) -> None:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serving(CORE) as found:
-        yield found
+    with serving(CORE) as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def week() -> list[list[tuple[str, int, int]]]:
     return first_events(POPULATION, WEEK.begins_ms(NOW_MS), NOW_MS)
 
 
-def held(server: Server, key: str) -> list[int]:
+def scores_of(server: Server, key: str) -> list[int]:
     return [int(score or 0) for score in server.call("ZMSCORE", key, *MEMBERS)]
 
 
@@ -91,7 +91,7 @@ def test_the_scheme_by_hand_and_laurels_begin_with_the_same_scores(server: Serve
                     strict=True,
                 ):
                     scores = await deployment.scores(board.name, MEMBERS, window)
-                    assert scores == held(server, key), (layout, window)
+                    assert scores == scores_of(server, key), (layout, window)
                 assert all(await deployment.scores(board.name, MEMBERS, "all"))
 
     ran(compare())
@@ -115,10 +115,10 @@ def test_every_client_and_form_by_hand_counts_the_same(server: Server) -> None:
                 assert gained == [due[member] for member in MEMBERS]
 
     ran(count())
-    expiring = held(server, Keys(NOW_MS).of_event()[4])
+    expiring = scores_of(server, Keys(NOW_MS).of_event()[4])
     assert any(expiring)
-    left = [score - gone for score, gone in zip(held(server, ROLLING), expiring, strict=True)]
-    assert held(server, NEXT) == left
+    left = [score - gone for score, gone in zip(scores_of(server, ROLLING), expiring, strict=True)]
+    assert scores_of(server, NEXT) == left
 
 
 def test_readers_are_answered(server: Server) -> None:
@@ -149,13 +149,13 @@ def test_costs_and_holds_are_of_the_work(server: Server) -> None:
         assert cost.server_seconds > 0.001
 
     ran(measure())
-    with held_ms(server) as found:
+    with blocked_ms(server) as durations:
         server.call("EVAL", "for i = 1, 3000000 do end return 1", "0")
         server.call("SET", "a", "b")
         server.call("EVAL", "return 1", "0")
-    assert found == sorted(found)
-    assert len(found) == 2
-    assert found[-1] > 1
+    assert durations == sorted(durations)
+    assert len(durations) == 2
+    assert durations[-1] > 1
 
 
 def test_a_file_is_written_again_after_a_load_without_one(server: Server) -> None:
@@ -197,8 +197,8 @@ def test_everything_is_measured_and_reported(
     file = tmp_path / "report.json"
     assert main(["--quick", "--json", str(file), "--markdown"]) == 0
     report = msgspec.json.decode(file.read_bytes(), type=RedisReport)
-    shown = markdown(report)
-    assert capsys.readouterr().out == shown
+    tables = markdown(report)
+    assert capsys.readouterr().out == tables
     for line in (
         "Events/s, zipf",
         "Events/s, uniform",
@@ -209,7 +209,7 @@ def test_everything_is_measured_and_reported(
         "700 by 7",
         "chunk, longest",
     ):
-        assert line in shown
+        assert line in tables
     # With so few members, the memory that they take is less than the fluctuation of the server's
     # memory.
     below = [s for s in report.samples if min(s.figures) < 0 and s.question.unit != "bytes"]
@@ -247,6 +247,6 @@ def test_first_events_come_in_the_order_of_time() -> None:
 def test_what_is_missing_is_said(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.redis.suite.found_server", lambda: None)
+    monkeypatch.setattr("bench.redis.suite.find_server", lambda: None)
     assert main(["--quick"]) == 2
     assert "redis-server" in capsys.readouterr().out

@@ -50,10 +50,10 @@ def test_redis_and_laurels_begin_with_the_same_members_and_scores(
             theirs = redis_server.client.zmscore(key, [entry.member for entry in entries])
             assert [entry.score for entry in entries] == theirs
             assert len(entries) == store.size(key) == 1_000
-        held = api.held.whole.rolling["rolling"]
-        assert held.advance(10_000)
-        assert len(held.prepared) == store.size(PREPARED)
-        tallies = [len(tally) for n in held.numbers() if (tally := held.tally(n)) is not None]
+        rolling = api.board_store.whole.rolling["rolling"]
+        assert rolling.advance(10_000)
+        assert len(rolling.prepared) == store.size(PREPARED)
+        tallies = [len(tally) for n in rolling.numbers() if (tally := rolling.tally(n)) is not None]
         assert (len(tallies), sum(tallies)) == (WEEK.many, store.tallies()[1])
         assert api.scores(members) == store.scores(members)
 
@@ -72,7 +72,7 @@ def test_every_way_of_redis_leaves_the_same_scores(redis_server: RedisServer) ->
         client = redis_server.client
         sets: list[list[Any]] = [client.zmscore(key, members) for key in keys]
         sets.append(client.hmget(store.tally_key(0), members))
-        return [int(score or 0) for held in sets for score in held]
+        return [int(score or 0) for values in sets for score in values]
 
     for way in get_args(Way):
         before = scores()
@@ -126,7 +126,7 @@ def test_few_and_many_steps_count_the_same_events() -> None:
 def test_the_hardest_boundary_is_a_sound_window_with_everybody_in_its_passes() -> None:
     with closing(RollingApi(None, NOW_MS, windows=["rolling"])) as api:
         fill(api, Population(400, NOW_MS))
-        window = api.held.whole.rolling["rolling"]
+        window = api.board_store.whole.rolling["rolling"]
         window.check()
         for visited in (100, 500, 500, 100):
             assert window.pass_remaining == visited

@@ -172,9 +172,9 @@ def test_a_picture_has_every_line_and_size() -> None:
         sample(size, True, 37 * size_of(size), "bytes", FOOTPRINT) for size in ("10k", "1M")
     ]
     drawn = ElementTree.fromstring(picture(samples, "a <machine>"))
-    told = {text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")}
-    assert {"10k", "1M", "370 kB", "37 MB", "1 ns", "10 µs", "a <machine>"} <= told
-    assert {"a rank, one call", "8.1 µs at 1M", "45 ns at 1M"} <= told
+    texts = {text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"10k", "1M", "370 kB", "37 MB", "1 ns", "10 µs", "a <machine>"} <= texts
+    assert {"a rank, one call", "8.1 µs at 1M", "45 ns at 1M"} <= texts
     lines = list(drawn.iter("{http://www.w3.org/2000/svg}polyline"))
     assert len(lines) == len(names)
     for drawn_line in lines:
