@@ -165,8 +165,8 @@ def span_named(calendar: Calendar, label: str) -> Span | None:
 
 
 def _hour_named(calendar: Calendar, label: str) -> Span | None:
-    found = re.fullmatch(LABELS["hour"], label)
-    day = _iso_date(found[1]) if found else None
+    match = re.fullmatch(LABELS["hour"], label)
+    day = _iso_date(match[1]) if match else None
     if day is None:
         return None
     start = day_start(day - ONE_DAY, calendar.tz)
@@ -178,13 +178,13 @@ def _hour_named(calendar: Calendar, label: str) -> Span | None:
 def _date_named(calendar: Calendar, label: str) -> date | None:
     if calendar.unit == "week" and calendar.week_start == "monday":
         return _iso_date(label) if re.fullmatch(r"\d{4}-W\d\d", label) else None
-    found = re.fullmatch(LABELS["day" if calendar.unit == "week" else calendar.unit], label)
-    if not found:
+    match = re.fullmatch(LABELS["day" if calendar.unit == "week" else calendar.unit], label)
+    if not match:
         return None
     if calendar.unit == "month":
         return _iso_date(label + "-01")
     if calendar.unit == "quarter":
-        return date(int(found[1]), int(found[2]) * 3 - 2, 1)
+        return date(int(match[1]), int(match[2]) * 3 - 2, 1)
     return _iso_date(label + "-01-01" if calendar.unit == "year" else label)
 
 

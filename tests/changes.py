@@ -58,7 +58,7 @@ def expected(changed: Changed, definition: Definition) -> dict[str, Any]:
     }
 
 
-def told(change: Change) -> dict[str, Any]:
+def as_dict(change: Change) -> dict[str, Any]:
     rankings = {
         (each.window, each.period, tuple(sorted((each.labels or {}).items()))): (
             each.score,
@@ -83,10 +83,10 @@ def told(change: Change) -> dict[str, Any]:
 def by_member(changes: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
     """Return the changes of each member, in their order. Changes of different members have no
     common order if the board has several shards."""
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    grouped: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for member, change in changes:
-        found[member].append(change)
-    return dict(found)
+        grouped[member].append(change)
+    return dict(grouped)
 
 
 def all_changes(
@@ -106,9 +106,9 @@ def assert_changes(
     lb: laurels.Leaderboards, oracle: Oracle, board: str, limit: int = 7
 ) -> list[Change]:
     """Assert that the changes of a board's members equal the oracle's; return them."""
-    found = [c for c in all_changes(lb, board, limit) if c.kind not in ("create", "change")]
+    events = [c for c in all_changes(lb, board, limit) if c.kind not in ("create", "change")]
     listed = oracle.boards[board]
     wanted = [(each.member, expected(each, listed.definition)) for each in listed.changes]
-    shown = [(str(change.member), told(change)) for change in found]
-    assert by_member(shown) == by_member(wanted)
-    return found
+    actual = [(str(change.member), as_dict(change)) for change in events]
+    assert by_member(actual) == by_member(wanted)
+    return events

@@ -31,7 +31,7 @@ def board_of(definition: Definition) -> laurels.Board:
     return laurels.Board(definition.name, columns=columns, windows=windows, **fields)
 
 
-def shown(score: Score | None, definition: Definition) -> Any:
+def public_score(score: Score | None, definition: Definition) -> Any:
     """Return a score as laurels returns it: an int at scale 0, else a Decimal, and a tuple of these
     for several columns."""
     if score is None:
@@ -55,11 +55,11 @@ def assert_entries(
     entries: Iterable[laurels.Entry], places: Sequence[Place], definition: Definition
 ) -> None:
     """Assert that a list of entries equals a list of the oracle's places."""
-    found = [(entry.member, entry.rank, typed(entry.score)) for entry in entries]
+    actual = [(entry.member, entry.rank, typed(entry.score)) for entry in entries]
     expected = [
-        (place.member, place.rank, typed(shown(place.score, definition))) for place in places
+        (place.member, place.rank, typed(public_score(place.score, definition))) for place in places
     ]
-    assert found == expected
+    assert actual == expected
 
 
 def assert_standing(
@@ -70,10 +70,10 @@ def assert_standing(
         assert standing is None
         assert card is None
         return
-    found = (standing.member, standing.rank, typed(standing.score), standing.total)
+    actual = (standing.member, standing.rank, typed(standing.score), standing.total)
     place = card.place
-    score = typed(shown(place.score, definition))
-    assert found == (place.member, place.rank, score, card.total)
+    score = typed(public_score(place.score, definition))
+    assert actual == (place.member, place.rank, score, card.total)
     assert abs(Fraction(standing.percent) - card.percent) < Fraction(1, 10**9)
     assert_neighbour(standing.above, card.above, definition)
     assert_neighbour(standing.below, card.below, definition)
@@ -90,9 +90,9 @@ def assert_neighbour(
         assert expected is None
         return
     place, gap = expected
-    found = (neighbour.member, neighbour.rank, typed(neighbour.score), typed(neighbour.gap))
-    score = typed(shown(place.score, definition))
-    assert found == (place.member, place.rank, score, typed(shown(gap, definition)))
+    actual = (neighbour.member, neighbour.rank, typed(neighbour.score), typed(neighbour.gap))
+    score = typed(public_score(place.score, definition))
+    assert actual == (place.member, place.rank, score, typed(public_score(gap, definition)))
 
 
 def assert_receipt(
@@ -102,7 +102,7 @@ def assert_receipt(
     assert (receipt.status, receipt.reason) == (verdict.status, verdict.reason)
     assert receipt.window == window
     assert (receipt.message is None) == (verdict.reason is None)
-    found = {
+    actual = {
         "member": receipt.member,
         "period": receipt.period,
         "previous_score": receipt.previous_score,
@@ -112,11 +112,11 @@ def assert_receipt(
         "refused_windows": receipt.refused_windows,
         "labels": receipt.labels,
     }
-    assert found == {
+    assert actual == {
         "member": verdict.member,
         "period": verdict.period,
-        "previous_score": shown(verdict.previous_score, definition),
-        "score": shown(verdict.score, definition),
+        "previous_score": public_score(verdict.previous_score, definition),
+        "score": public_score(verdict.score, definition),
         "previous_rank": verdict.previous_rank,
         "rank": verdict.rank,
         "refused_windows": verdict.refused_windows,
@@ -150,11 +150,11 @@ def _words(scope: dict[str, Any]) -> tuple[str, ...]:
 def scopes_of(lb: laurels.Leaderboards, board: laurels.Board) -> list[dict[str, Any]]:
     """Return the scope arguments of a query for every ranking of a board: the scopes that have
     members, all events together, and the labels whose values are ranked."""
-    found: list[dict[str, Any]] = [{"by": by} for by in board.rank_by]
+    scopes: list[dict[str, Any]] = [{"by": by} for by in board.rank_by]
     for labels in board.scopes:
-        found.extend({"labels": each} for each in lb.scopes(board.name, *labels) if labels)
-        found.extend([] if labels else [{}])
-    return found
+        scopes.extend({"labels": each} for each in lb.scopes(board.name, *labels) if labels)
+        scopes.extend([] if labels else [{}])
+    return scopes
 
 
 def attempt(ask: Callable[[], object]) -> object:
@@ -165,7 +165,7 @@ def attempt(ask: Callable[[], object]) -> object:
         return error
 
 
-def told(ask: Callable[[], T]) -> T | Refusal:
+def attempt_oracle(ask: Callable[[], T]) -> T | Refusal:
     """Return the answer of the oracle, or the error that it raised."""
     try:
         return ask()
@@ -173,7 +173,7 @@ def told(ask: Callable[[], T]) -> T | Refusal:
         return refusal
 
 
-def assert_refused(found: object, refusal: Refusal) -> None:
+def assert_refused(answer: object, refusal: Refusal) -> None:
     """Assert that a deployment refused with the error code of the oracle."""
-    assert isinstance(found, LaurelsError), f"expected {refusal.code}, got {found!r}"
-    assert found.code == refusal.code
+    assert isinstance(answer, LaurelsError), f"expected {refusal.code}, got {answer!r}"
+    assert answer.code == refusal.code

@@ -71,14 +71,14 @@ class WindowDef:
         """Return the text form of the window without its own name."""
         if self.half_life:
             return self._kind
-        given = [
+        settings = [
             ("keep", self.keep),
             ("tz", self.tz),
             ("week_start", self.week_start),
             ("grace", self.grace),
             ("refresh", self.refresh),
         ]
-        options = ",".join(f"{key}={value}" for key, value in given if value is not None)
+        options = ",".join(f"{key}={value}" for key, value in settings if value is not None)
         return f"{self._kind}{',' if self.span else ':'}{options}" if options else self._kind
 
     @property
@@ -133,12 +133,12 @@ class Definition:
     def scopes_of(self, labels: Sequence[tuple[str, str]]) -> tuple[Scope, ...]:
         """Return the scopes in which events with these labels count."""
         carried = dict(labels)
-        found = [
+        scopes = [
             Scope(tuple((name, carried[name]) for name in names))
             for names in self.scopes
             if all(name in carried for name in names)
         ]
-        return (*found, *(Scope(by=by) for by in self.rank_by if by in carried))
+        return (*scopes, *(Scope(by=by) for by in self.rank_by if by in carried))
 
     def misses(self, at_ms: int) -> str | None:
         """Return the error code for an event of that time, None if the board takes it."""
@@ -178,7 +178,7 @@ class Scope(Unchanging):
     by: str | None = None
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return the arguments by which a query names this scope."""
         return {"labels": dict(self.labels)} if self.by is None else {"by": self.by}
 

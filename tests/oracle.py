@@ -114,9 +114,9 @@ class Oracle:
         anywhere."""
         board = self.board(name)
         self.latest_ms = self.now_ms()
-        found = board.remove(member, self.time(board))
+        ranked = board.remove(member, self.time(board))
         self.refresh()
-        return found
+        return ranked
 
     def set_data(self, name: str, member: str, profile: object) -> None:
         board = self.board(name)
@@ -160,11 +160,13 @@ class Oracle:
         watched = board.definition.scopes[0] if scope is None else tuple(sorted(scope))
         if watched not in board.definition.scopes:
             raise Refusal("unknown_scope")
-        asked = board.window(window), watched
+        requested = board.window(window), watched
         if len(reports) > MAX_BATCH:
             raise Refusal("batch_too_large")
         saved = copy.deepcopy(board) if all_or_nothing else board
-        verdicts = self._judge(board, reports, asked, ranks or len(reports) == 1, all_or_nothing)
+        verdicts = self._judge(
+            board, reports, requested, ranks or len(reports) == 1, all_or_nothing
+        )
         refused = all_or_nothing and any(verdict.status == "refused" for verdict in verdicts)
         if refused:
             saved.latest_ms = board.latest_ms
@@ -179,7 +181,7 @@ class Oracle:
         self,
         board: OracleBoard,
         reports: Sequence[Report],
-        asked: WindowScope,
+        requested: WindowScope,
         ranks: bool,
         whole: bool,
     ) -> list[Verdict]:
@@ -196,7 +198,7 @@ class Oracle:
             accepted = {}
         self.written = bool(accepted)
         for record in self.records(board, accepted, whole):
-            verdicts.update(self.commit(board, record, asked, ranks))
+            verdicts.update(self.commit(board, record, requested, ranks))
         return [verdicts[i] for i in range(len(reports))]
 
     def accept(self, definition: Definition, report: Report, now_ms: int) -> Accepted:
@@ -259,7 +261,7 @@ class Oracle:
         self,
         board: OracleBoard,
         timed: dict[int, tuple[int, Accepted]],
-        asked: WindowScope,
+        requested: WindowScope,
         ranks: bool,
     ) -> dict[int, Verdict]:
         """Fold one record and return its verdicts. The scores of a verdict are those before and
@@ -270,7 +272,7 @@ class Oracle:
         """
         record = {i: event for i, (_, event) in timed.items()}
         nows = {i: now_ms for i, (now_ms, _) in timed.items()}
-        window, names = asked
+        window, names = requested
         scopes = {i: labelled(names, event.labels) for i, event in record.items()}
         taken = {
             i: scope
@@ -319,8 +321,8 @@ class Oracle:
         """Return a whole ranking in its order."""
         board = self.board(name)
         board.scope(dict(scope.labels), scope.by)
-        asked, now_ms = board.window(window), self.time(board)
-        counted = asked.events(asked.asked(period, now_ms), now_ms)
+        queried, now_ms = board.window(window), self.time(board)
+        counted = queried.events(queried.resolve(period, now_ms), now_ms)
         return board.ranking(board.within(counted, scope))
 
     def attains(
@@ -336,8 +338,8 @@ class Oracle:
             return False
         if board.fold(event, now_ms).status == "refused":
             return False
-        asked = board.window(window)
-        counted = board.within(asked.events(asked.asked(None, now_ms), now_ms), scope)
+        queried = board.window(window)
+        counted = board.within(queried.events(queried.resolve(None, now_ms), now_ms), scope)
         return any(
             place.member == event.member and place.position <= rank
             for place in board.ranking(counted)

@@ -50,11 +50,11 @@ class OracleBoard:
         self.definition = definition
         for window in definition.windows:
             fresh = window_of(window, definition)
-            known = self.windows.setdefault(window.called, fresh)
-            if known is fresh:
-                known.begin(now_ms)
+            current = self.windows.setdefault(window.called, fresh)
+            if current is fresh:
+                current.begin(now_ms)
             else:
-                known.change(fresh, now_ms)
+                current.change(fresh, now_ms)
 
     def window(self, name: str | None) -> OracleWindow:
         """Return a window by its name, by default the first window."""
@@ -72,32 +72,32 @@ class OracleBoard:
             if labels or by not in self.definition.rank_by:
                 raise Refusal("unknown_scope")
             return Scope(by=by)
-        found = Scope(tuple(sorted(labels.items())))
-        if found.names not in self.definition.scopes:
+        scope = Scope(tuple(sorted(labels.items())))
+        if scope.names not in self.definition.scopes:
             raise Refusal("unknown_scope")
-        return found
+        return scope
 
     def known_scopes(self) -> list[Scope]:
         """Return all scopes in which an event was ever counted, and those that exist without any
         event."""
-        found = dict.fromkeys(Scope(by=by) for by in self.definition.rank_by)
+        scopes = dict.fromkeys(Scope(by=by) for by in self.definition.rank_by)
         if () in self.definition.scopes:
-            found[ALL] = None
+            scopes[ALL] = None
         for window in self.windows.values():
             for counted in window.counted.values():
-                found.update(dict.fromkeys(scope for event in counted for scope in event.scopes))
-        return list(found)
+                scopes.update(dict.fromkeys(scope for event in counted for scope in event.scopes))
+        return list(scopes)
 
     def holding(self, names: Sequence[str], now_ms: int) -> list[Scope]:
         """Return the scopes with these label names that have a member in a readable ranking."""
-        found = {
+        scopes = {
             scope
             for window in self.windows.values()
-            for event in window.held(now_ms)
+            for event in window.readable(now_ms)
             for scope in event.scopes
             if scope.names == tuple(names) and scope.by is None
         }
-        return sorted(found, key=lambda scope: scope_text(scope.labels))
+        return sorted(scopes, key=lambda scope: scope_text(scope.labels))
 
     def within(self, counted: Iterable[Counted], scope: Scope) -> list[Counted]:
         """Return the events that count in a scope, each with the member that the scope ranks."""
@@ -153,7 +153,7 @@ class OracleBoard:
         if own[-1].decay is not None:
             half_life_ms, now_ms = own[-1].decay
             total = oracle_decay.total(own, half_life_ms)
-            score: Score = DecayedScore([oracle_decay.shown(total, half_life_ms, now_ms)])
+            score: Score = DecayedScore([oracle_decay.value_at(total, half_life_ms, now_ms)])
             reached_ms, place = own[-1].at_ms, oracle_decay.place(total)
         elif self.definition.best:
             score = min((event.values for event in own), key=self.direct)
@@ -222,9 +222,9 @@ class OracleBoard:
     def friends(self, places: Sequence[Place], members: Iterable[str]) -> list[tuple[Place, Place]]:
         """Return the given members that are ranked, in order, each with its place in the ranking
         and its place among these members."""
-        asked = set(members)
-        found = [place for place in places if place.member in asked]
-        return list(zip(found, self.placed(place.row for place in found), strict=True))
+        requested = set(members)
+        ranked = [place for place in places if place.member in requested]
+        return list(zip(ranked, self.placed(place.row for place in ranked), strict=True))
 
     def between(
         self, places: Sequence[Place], low: Score | None, high: Score | None

@@ -53,13 +53,13 @@ def weight(at_ms: int, half_life_ms: int) -> Number:
 
 def total(events: Iterable[Counted], half_life_ms: int) -> Number:
     """Return the sum of weighted events, added in the order of the log."""
-    found = ZERO
+    total = ZERO
     for event in sorted(events, key=lambda event: event.order):
         m, e = weight(event.at_ms, half_life_ms)
-        found = plus(
-            found, rounded(rounded(event.values[0], 0)[0] * m, e + _shift(event.values[0]))
+        total = plus(
+            total, rounded(rounded(event.values[0], 0)[0] * m, e + _shift(event.values[0]))
         )
-    return found
+    return total
 
 
 def _shift(value: int) -> int:
@@ -73,7 +73,7 @@ def place(number: Number) -> tuple[int, int]:
     return (high, mantissa) if mantissa > 0 else (-high, mantissa) if mantissa else (0, 0)
 
 
-def shown(number: Number, half_life_ms: int, now_ms: int) -> int:
+def value_at(number: Number, half_life_ms: int, now_ms: int) -> int:
     """Return the decayed value of a total at `now_ms`, in units with PLACES more decimal places."""
     mantissa, exponent = number
     m, e = weight(now_ms, half_life_ms)

@@ -31,10 +31,10 @@ def text_of(text: object, what: str) -> str:
     return text
 
 
-def ensure_label_texts(given: object) -> None:
+def ensure_label_texts(labels: object) -> None:
     """Refuse labels of a wrong type or with invalid Unicode; other errors in labels depend on the
     board."""
-    for part in [*given, *given.values()] if isinstance(given, Mapping) else [given]:
+    for part in [*labels, *labels.values()] if isinstance(labels, Mapping) else [labels]:
         if isinstance(part, str):
             try:
                 part.encode()
@@ -44,16 +44,16 @@ def ensure_label_texts(given: object) -> None:
             raise Refusal("invalid_label")
 
 
-def labels_of(given: object, known: Collection[str]) -> tuple[tuple[str, str], ...]:
+def labels_of(labels: object, board_labels: Collection[str]) -> tuple[tuple[str, str], ...]:
     """Return the labels of an event as pairs, sorted by name, without those whose value is None."""
-    if given is None:
+    if labels is None:
         return ()
-    if not isinstance(given, Mapping):
+    if not isinstance(labels, Mapping):
         raise Refusal("invalid_label")
-    if any(label not in known for label in given):
+    if any(label not in board_labels for label in labels):
         raise Refusal("unknown_label")
     return tuple(
-        (label, value_of(given[label])) for label in sorted(given) if given[label] is not None
+        (label, value_of(labels[label])) for label in sorted(labels) if labels[label] is not None
     )
 
 
@@ -93,15 +93,15 @@ def weighed(
     """Return the value for each column of an event with measures: their weighted sums."""
     if not value or not any(column.measures for column in columns):
         raise Refusal("invalid_value")
-    known = {name for column in columns for name in column.measures or (column.name,)}
-    if not known.issuperset(value):
+    names = {name for column in columns for name in column.measures or (column.name,)}
+    if not names.issuperset(value):
         raise Refusal("unknown_measure")
-    found: list[tuple[object, ColumnDef]] = []
+    sums: list[tuple[object, ColumnDef]] = []
     for column in columns:
         if not column.measures:
             if column.name not in value and column.op != "sum":
                 raise Refusal("wrong_columns")
-            found.append((value.get(column.name, 0), column))
+            sums.append((value.get(column.name, 0), column))
             continue
         total = Fraction(0)
         for name, weight in column.measures.items():
@@ -114,8 +114,8 @@ def weighed(
         low, high = (-LIMIT, LIMIT) if column.op == "sum" else (column.low, column.high)
         if not low <= units <= high:
             raise Refusal("value_out_of_range")
-        found.append((Decimal(int(units)).scaleb(-column.scale), column))
-    return found
+        sums.append((Decimal(int(units)).scaleb(-column.scale), column))
+    return sums
 
 
 def ensure_numbers(value: object) -> None:

@@ -118,13 +118,13 @@ class OracleWindow:
 
     def remove(self, member: str, now_ms: int) -> bool:
         """Remove a member. Return whether it was in a readable ranking."""
-        found = False
+        ranked = False
         for instance, counted in self.counted.items():
-            found = found or (ranks(counted, member) and self.shows(instance, now_ms))
+            ranked = ranked or (ranks(counted, member) and self.shows(instance, now_ms))
             self.counted[instance] = without(counted, member)
-        return found
+        return ranked
 
-    def held(self, now_ms: int) -> list[Counted]:
+    def readable(self, now_ms: int) -> list[Counted]:
         """Return the events of all rankings that are readable now or will be later."""
         return [
             event
@@ -154,7 +154,7 @@ class OracleWindow:
         """Return the period or step `by` before the running one."""
         return self.kept(now_ms)[by]
 
-    def asked(self, period: str | None, now_ms: int) -> str | None:
+    def resolve(self, period: str | None, now_ms: int) -> str | None:
         """Return the label of the requested period, by default the current one; raise if it is not
         readable."""
         if period is not None:
@@ -178,8 +178,8 @@ class DecayWindow(OracleWindow):
         self.half_life_ms = duration_ms(window.half_life)
 
     def seen(self, event: Counted, now_ms: int) -> Counted:
-        shown_ms = now_ms if self.ends_ms is None else min(now_ms, self.ends_ms)
-        return replace(event, decay=(self.half_life_ms, shown_ms))
+        as_of_ms = now_ms if self.ends_ms is None else min(now_ms, self.ends_ms)
+        return replace(event, decay=(self.half_life_ms, as_of_ms))
 
     def events(self, label: str | None, now_ms: int) -> list[Counted]:
         return [self.seen(event, now_ms) for event in super().events(label, now_ms)]
@@ -224,7 +224,7 @@ class CalendarWindow(OracleWindow):
             spans.append(span_at(self.calendar, spans[-1].start_ms - 1))
         return [span for span in spans if span.start_ms >= self.floor_ms]
 
-    def asked(self, period: str | None, now_ms: int) -> str | None:
+    def resolve(self, period: str | None, now_ms: int) -> str | None:
         kept = self.kept(now_ms)
         if period is None:
             return kept[0].label
@@ -301,7 +301,7 @@ class RollingWindow(OracleWindow):
         one."""
         return step_span(self.cut, self.instance(now_ms) - by)
 
-    def asked(self, period: str | None, now_ms: int) -> str | None:
+    def resolve(self, period: str | None, now_ms: int) -> str | None:
         running = self.numbers(now_ms)[-1]
         number = running if period is None else number_named(self.cut, period)
         if number is None:
@@ -326,39 +326,39 @@ class RefreshedWindow(RollingWindow):
         super().__init__(window, board)
         self.every_ms = duration_ms(window.refresh or "")
         self.tz = window.tz or board.tz
-        self.shown: list[Counted] = []
-        self.shown_ms: int | None = None
+        self.published: list[Counted] = []
+        self.refreshed_ms: int | None = None
         self.waiting = False
 
     def _as_of(self, now_ms: int) -> int:
-        return now_ms if self.shown_ms is None else self.shown_ms
+        return now_ms if self.refreshed_ms is None else self.refreshed_ms
 
     def events(self, label: str | None, now_ms: int) -> list[Counted]:
-        return self.shown
+        return self.published
 
     def judged(self, at_ms: int, now_ms: int) -> list[Counted]:
         return self.counted.get(self.instance(at_ms), [])
 
-    def held(self, now_ms: int) -> list[Counted]:
-        return [*super().held(now_ms), *self.shown]
+    def readable(self, now_ms: int) -> list[Counted]:
+        return [*super().readable(now_ms), *self.published]
 
     def count(self, event: Counted) -> None:
         super().count(event)
         self.waiting = True
 
     def remove(self, member: str, now_ms: int) -> bool:
-        found = ranks(self.shown, member)
+        ranked = ranks(self.published, member)
         super().remove(member, now_ms)
-        self.shown = without(self.shown, member)
-        return found
+        self.published = without(self.published, member)
+        return ranked
 
     def refresh(self, now_ms: int) -> bool:
-        last_ms = self.shown_ms
+        last_ms = self.refreshed_ms
         due = last_ms is None or self._interval(now_ms) > self._interval(last_ms)
         if self.waiting and due:
-            self.shown = super().events(None, now_ms)
-            self.shown_ms = now_ms
-            self.waiting = any(event.scopes for event in self.shown)
+            self.published = super().events(None, now_ms)
+            self.refreshed_ms = now_ms
+            self.waiting = any(event.scopes for event in self.published)
             return True
         return False
 
@@ -372,5 +372,5 @@ class RefreshedWindow(RollingWindow):
     def kept(self, now_ms: int) -> list[Span]:
         return super().kept(self._as_of(now_ms))
 
-    def asked(self, period: str | None, now_ms: int) -> str | None:
-        return super().asked(period, self._as_of(now_ms))
+    def resolve(self, period: str | None, now_ms: int) -> str | None:
+        return super().resolve(period, self._as_of(now_ms))

@@ -69,8 +69,8 @@ def _label(steps: Steps, number: int) -> str:
     if steps.days:
         return _first_date(steps, number).isoformat()
     start_ms = _start(steps, number)
-    shown = EPOCH + timedelta(milliseconds=start_ms)
-    return shown.strftime("%Y-%m-%dT%H:%MZ" if start_ms % MINUTE == 0 else "%Y-%m-%dT%H:%M:%SZ")
+    start = EPOCH + timedelta(milliseconds=start_ms)
+    return start.strftime("%Y-%m-%dT%H:%MZ" if start_ms % MINUTE == 0 else "%Y-%m-%dT%H:%M:%SZ")
 
 
 def _instant(label: str) -> int:

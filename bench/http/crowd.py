@@ -1,8 +1,8 @@
 """Writers at a steady pace and the readers of a live feed, in one process of their own.
 
-`python -m bench.http.crowd` reads its task from the standard input (`CrowdTask`, a line of JSON), and
-prints `ready` when all streams have their list. After the next line of input it writes at a steady
-pace, until its time is over or its input ends. Then it prints the result (`Heard`).
+`python -m bench.http.crowd` reads its task from the standard input (`CrowdTask`, a line of JSON),
+and prints `ready` when all streams have their list. After the next line of input it writes at a
+steady pace, until its time is over or its input ends. Then it prints the result (`Heard`).
 
 A new member for every crowd, the *marker*, is at the top of the board. It gets a point with every
 batch, so that its score is the number of the batch. The delay of a batch at a stream is the time

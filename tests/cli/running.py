@@ -56,9 +56,9 @@ class Shell:
 
     def __call__(self, *arguments: str | Path, stdin: bytes = b"") -> Ran:
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-        given = io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin)))
+        standard_input = io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin)))
         with self._monkeypatch.context() as patched:
-            patched.setattr(sys, "stdin", given)
+            patched.setattr(sys, "stdin", standard_input)
             patched.setattr(sys, "stdout", out)
             patched.setattr(sys, "stderr", err)
             code = main([str(argument) for argument in arguments])
@@ -95,8 +95,8 @@ class Shell:
             if answer:
                 os.write(keyboard, f"{answer}\n".encode())
             try:
-                shown = _shown(keyboard, within_s=60)
-                return process.wait(60), shown
+                output = _output(keyboard, within_s=60)
+                return process.wait(60), output
             finally:
                 process.kill()
                 os.close(keyboard)
@@ -123,17 +123,17 @@ class Shell:
         return {entry["member"]: entry["score"] for entry in entries}
 
 
-def _shown(terminal: int, within_s: float) -> str:
+def _output(terminal: int, within_s: float) -> str:
     """Return everything that is written to a terminal until it is closed."""
-    shown = bytearray()
+    output = bytearray()
     end = time.monotonic() + within_s
     while time.monotonic() < end:
         if select.select([terminal], [], [], 1)[0]:
             try:
-                shown += os.read(terminal, 65_536)
+                output += os.read(terminal, 65_536)
             except OSError:
                 break
-    return shown.decode(errors="replace")
+    return output.decode(errors="replace")
 
 
 def _text(stream: io.TextIOWrapper) -> str:

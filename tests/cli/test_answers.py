@@ -159,7 +159,7 @@ def test_nothing_in_an_id_acts(shell: Shell) -> None:
     ids = ["\x1b[31mred\x1b[0m", "[bold]b[/bold]", "\u202eabc", "a\\x1b", ":smile:", "é漢", "a\rb"]
     with laurels.open(str(shell.directory / "boards")) as lb:
         lb.submit_many("g", [(member, 1) for member in ids])
-    shown = [r"\x1b[31mred\x1b[0m", "[bold]b[/bold]", r"\u202eabc", r"a\\x1b", ":smile:", "é漢"]
+    escaped = [r"\x1b[31mred\x1b[0m", "[bold]b[/bold]", r"\u202eabc", r"a\\x1b", ":smile:", "é漢"]
     for command in (
         ["top", "g"],
         ["rank", "g", *ids],
@@ -170,7 +170,7 @@ def test_nothing_in_an_id_acts(shell: Shell) -> None:
         assert "\x1b" not in out
         assert "\u202e" not in out
         assert "\r" not in out
-    for text in shown:
+    for text in escaped:
         assert text in shell.ok("top", "g").out
     error = shell("rank", "g", "a", "--window", "\x1b[31m").err
     assert "\x1b" not in error

@@ -66,22 +66,22 @@ EXPECTED: list[tuple[str, str | None, str | None]] = [
 
 def audited(shell: Shell, *arguments: str) -> list[AuditEntry]:
     """Return the entries of the audit log, oldest first."""
-    found: list[dict[str, Any]] = shell.json("audit", *arguments)
-    return msgspec.convert(found[::-1], list[AuditEntry])
+    entries: list[dict[str, Any]] = shell.json("audit", *arguments)
+    return msgspec.convert(entries[::-1], list[AuditEntry])
 
 
-def brief(found: list[AuditEntry]) -> list[tuple[str, str | None, str | None]]:
-    return [(entry.verb, entry.board, entry.target) for entry in found]
+def brief(entries: list[AuditEntry]) -> list[tuple[str, str | None, str | None]]:
+    return [(entry.verb, entry.board, entry.target) for entry in entries]
 
 
 def test_each_administrative_command_on_a_folder_is_one_entry(shell: Shell) -> None:
     administer(shell)
-    found = audited(shell)
-    assert brief(found) == EXPECTED
-    assert {entry.by for entry in found} == {WHO}
-    assert {entry.status for entry in found} == {200}
-    assert found[1].request == {"title": "Gifts"}
-    assert found[2].request["windows"] == ["all", "day"], "the entry has the whole definition"
+    entries = audited(shell)
+    assert brief(entries) == EXPECTED
+    assert {entry.by for entry in entries} == {WHO}
+    assert {entry.status for entry in entries} == {200}
+    assert entries[1].request == {"title": "Gifts"}
+    assert entries[2].request["windows"] == ["all", "day"], "the entry has the whole definition"
     assert brief(audited(shell, "gifts")) == EXPECTED[:3]
     assert brief(audited(shell, "--limit", "1")) == EXPECTED[-1:]
     assert (shell.directory / "boards" / NAME).stat().st_mode & 0o777 == 0o600
@@ -107,14 +107,14 @@ def test_a_server_writes_the_entries_of_commands_at_it(
         monkeypatch.setenv("LAURELS_URL", served.url)
         monkeypatch.setenv("LAURELS_KEY", ADMIN_KEY)
         administer(shell)
-        found = audited(shell)
-        assert [verb for verb, *_ in brief(found)] == [verb for verb, *_ in EXPECTED]
-        assert {entry.by for entry in found} == {"LAURELS_ADMIN_KEY"}
+        entries = audited(shell)
+        assert [verb for verb, *_ in brief(entries)] == [verb for verb, *_ in EXPECTED]
+        assert {entry.by for entry in entries} == {"LAURELS_ADMIN_KEY"}
         assert brief(audited(shell, "--limit", "1")) == EXPECTED[-1:]
         monkeypatch.setenv("LAURELS_KEY", "lk_unknown")
         assert shell("audit").err.startswith("error [unauthorized]")
         monkeypatch.setenv("LAURELS_URL", str(folder))
-        assert audited(shell) == found, "the audit log can be read while the folder is served"
+        assert audited(shell) == entries, "the audit log can be read while the folder is served"
 
 
 def test_more_entries_than_a_page_are_read_from_a_server(

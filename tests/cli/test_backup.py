@@ -94,11 +94,11 @@ def test_what_is_restored_is_what_was_there(shell: Shell) -> None:
 
 def test_json_says_what_is_in_it(shell: Shell) -> None:
     filled(shell.directory / "boards")
-    told = {"offset": 15, "log_from": 10, "snapshot_offset": 10}
+    expected = {"offset": 15, "log_from": 10, "snapshot_offset": 10}
     for arguments in (["backup", "it"], ["restore", "it", "--at", "again"]):
-        found = shell.json(*arguments)
-        assert found.pop("notes")["format"] == "1"
-        assert found == told
+        description = shell.json(*arguments)
+        assert description.pop("notes")["format"] == "1"
+        assert description == expected
 
 
 def test_a_folder_without_snapshots_is_its_log(tmp_path: Path) -> None:
@@ -269,8 +269,8 @@ def test_a_backup_beside_a_process_that_writes_holds_all_it_had_acknowledged(
             batches = lb.stats().offset - 1
             assert batches >= 9 * (number + 1)
             assert lb.stats("gifts").remembered == 5 * batches
-            found = [(entry.member, entry.score) for entry in lb.export("gifts")]
-            assert sorted(found) == sorted(
+            entries = [(entry.member, entry.score) for entry in lb.export("gifts")]
+            assert sorted(entries) == sorted(
                 (f"m{batch}-{i}", batch) for batch in range(batches) for i in range(5)
             )
             lb.check()

@@ -165,9 +165,9 @@ between stores."""
 
 
 @pytest.mark.parametrize("at", ["http", "redis"], indirect=True)
-@pytest.mark.parametrize(("what", "said"), MEANWHILE)
+@pytest.mark.parametrize(("what", "message"), MEANWHILE)
 def test_somebody_writes_a_board_meanwhile(
-    shell: Shell, at: str, monkeypatch: pytest.MonkeyPatch, what: str, said: str
+    shell: Shell, at: str, monkeypatch: pytest.MonkeyPatch, what: str, message: str
 ) -> None:
     to = ("--at", at)
     shell.ok("board", "create", "b", *to)
@@ -189,7 +189,7 @@ def test_somebody_writes_a_board_meanwhile(
     done = ["a", "b"] if what == "create" else ["a"]
     assert ran.code == 2
     assert ran.err.startswith("error [changed_meanwhile]: somebody else has written board ")
-    assert re.search(said, ran.err), ran.err
+    assert re.search(message, ran.err), ran.err
     document = ran.json()
     assert document["error"] == "changed_meanwhile"
     assert [board["name"] for board in document["boards"] if board["done"]] == done
@@ -247,11 +247,11 @@ def test_many_boards(shell: Shell, scaled: Scaled) -> None:
 
 def test_a_bar_is_drawn_on_a_terminal(shell: Shell) -> None:
     content = "".join(f"[boards.b{i:03}]\n" for i in range(400))
-    code, shown = shell.on_a_terminal("board", "apply", str(shell.file("b.toml", content)))
+    code, output = shell.on_a_terminal("board", "apply", str(shell.file("b.toml", content)))
     assert code == 0
-    assert "400 created" in shown
-    assert "boards" in shown
-    assert "/s" in shown
+    assert "400 created" in output
+    assert "boards" in output
+    assert "/s" in output
 
 
 def test_one_reading_and_a_write_for_each_board_that_changes(

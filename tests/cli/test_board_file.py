@@ -50,8 +50,8 @@ def test_what_is_shown_can_be_applied_elsewhere(shell: Shell) -> None:
     assert set(actions(copied).values()) == {"create"}
     assert shell.ok("board", "list", "--json", "--at", "copy").out == listed
     for name in ("race", "season.2026"):
-        shown = shell.file("one.json", shell.ok("board", "show", name, "--json").out)
-        assert actions(shell.json("board", "apply", shown)) == {name: "unchanged"}
+        definition = shell.file("one.json", shell.ok("board", "show", name, "--json").out)
+        assert actions(shell.json("board", "apply", definition)) == {name: "unchanged"}
 
 
 def test_one_file_in_all_its_forms(shell: Shell) -> None:
@@ -124,8 +124,8 @@ def test_every_fault_of_every_board_is_named(shell: Shell) -> None:
     *faults, error = ran.err.splitlines()
     where = str(shell.directory / "boards.toml")
     assert all(fault.startswith(f"{where}: ") for fault in faults)
-    found = [fault.removeprefix(f"{where}: ") for fault in faults]
-    for place, said in (
+    errors = [fault.removeprefix(f"{where}: ") for fault in faults]
+    for place, message in (
         ("defaults", "unknown field 'colour'"),
         ("defaults", "expected an integer from 1 to 10,000 for keep, got 0"),
         ("defaults", "expected dedupe to be at least the longest grace, 2h"),
@@ -138,18 +138,18 @@ def test_every_fault_of_every_board_is_named(shell: Shell) -> None:
         ("board 'bad name'", "expected a name for a board, got 'bad name'"),
         ("board d", "unknown field 'e': for a board called d.e write [boards.\"d.e\"]"),
     ):
-        assert [f for f in found if f.startswith(f"{place}: {said}")], (place, said, found)
-    assert not [fault for fault in found if fault.startswith(("board a: dedupe", "board b: keep"))]
-    assert len(set(found)) == len(found)
+        assert [f for f in errors if f.startswith(f"{place}: {message}")], (place, message, errors)
+    assert not [fault for fault in errors if fault.startswith(("board a: dedupe", "board b: keep"))]
+    assert len(set(errors)) == len(errors)
     assert error == (
-        f"error [invalid_board]: {len(found)} errors, and nothing was done; "
+        f"error [invalid_board]: {len(errors)} errors, and nothing was done; "
         "correct the errors that the message names, and define the board again"
     )
     assert not (shell.directory / "boards").exists()
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("", "no board is defined: write a table [boards.NAME]"),
         ("[boards]", "no board is defined"),
@@ -178,16 +178,16 @@ def test_every_fault_of_every_board_is_named(shell: Shell) -> None:
         ),
     ],
 )
-def test_files_that_define_no_boards(shell: Shell, content: str, said: str) -> None:
+def test_files_that_define_no_boards(shell: Shell, content: str, message: str) -> None:
     ran = apply(shell, content)
     assert (ran.code, ran.out) == (2, "")
     where = shell.directory / "boards.toml"
-    assert ran.err.startswith(f"error [invalid_board]: {where}: {said}")
+    assert ran.err.startswith(f"error [invalid_board]: {where}: {message}")
     assert ran.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "code", "said"),
+    ("name", "content", "code", "message"),
     [
         ("b.toml", b"[boards.a]\nkeep = \n", "invalid_toml", "line 2, column 8"),
         ("b.toml", b"[boards.a]\n[boards.a]\n", "invalid_toml", "line 2"),
@@ -215,12 +215,12 @@ def test_files_that_define_no_boards(shell: Shell, content: str, said: str) -> N
     ],
 )
 def test_files_that_cannot_be_read(
-    shell: Shell, name: str, content: bytes, code: str, said: str
+    shell: Shell, name: str, content: bytes, code: str, message: str
 ) -> None:
     ran = shell("board", "apply", shell.file(name, content))
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"error [{code}]: {shell.directory / name}")
-    assert said in ran.err
+    assert message in ran.err
     assert ran.err.count("\n") == 1
 
 

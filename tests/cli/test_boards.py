@@ -72,9 +72,9 @@ def test_show_and_list_for_people(shell: Shell) -> None:
     shell.ok("import", "b", "-", stdin=b"member,score\na,1\n")
     listed = shell.ok("board", "list").out.splitlines()[2]
     assert listed.split() == ["b", "The", "board", "score", "all,", "day"]
-    shown = shell.ok("board", "show", "b").out
+    output = shell.ok("board", "show", "b").out
     for text in ("The board", "sum, desc, scale 0", "ordinal", "UTC", "current"):
-        assert text in shown
+        assert text in output
 
 
 def test_change(shell: Shell) -> None:
@@ -93,9 +93,9 @@ def test_start_and_end(shell: Shell) -> None:
     limits = ("--tz", "Asia/Shanghai", "--starts", "2026-12-01", "--ends", "2999-12-24T20:00Z")
     made = shell.json("board", "create", "b", *limits)
     assert (made["starts"], made["ends"]) == ("2026-11-30T16:00:00Z", "2999-12-24T20:00:00Z")
-    shown = shell.ok("board", "show", "b").out
-    assert made["starts"] in shown
-    assert made["ends"] in shown
+    output = shell.ok("board", "show", "b").out
+    assert made["starts"] in output
+    assert made["ends"] in output
     assert "ends" not in shell.json("board", "change", "b", "--ends", "")
     ran = shell("board", "change", "b", "--ends", "2001-01-01")
     assert ran.code != 0
@@ -110,20 +110,20 @@ def test_start_and_end(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "given", "hint"),
+    ("there", "window", "hint"),
     [
         ("d=day", "day:tz=Asia/Shanghai", "d=day:keep=5"),
     ],
 )
-def test_a_second_window_by_mistake(shell: Shell, there: str, given: str, hint: str) -> None:
+def test_a_second_window_by_mistake(shell: Shell, there: str, window: str, hint: str) -> None:
     shell.ok("board", "create", "b", "--window", there)
-    ran = shell("board", "change", "b", "--window", given)
+    ran = shell("board", "change", "b", "--window", window)
     assert (ran.code, ran.err.split(":")[0]) == (2, "error [usage]")
     assert f"--window {hint}" in ran.err
     changed = shell.json("board", "change", "b", "--window", hint)
     assert len(changed["windows"]) == 1
-    added = shell.json("board", "change", "b", "--window", f"other={given}")
-    assert added["windows"][1] == f"other={given}"
+    added = shell.json("board", "change", "b", "--window", f"other={window}")
+    assert added["windows"][1] == f"other={window}"
 
 
 def test_the_options_of_a_window_change_under_its_short_name(shell: Shell) -> None:

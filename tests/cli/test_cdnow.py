@@ -183,9 +183,9 @@ def test_every_period_as_recomputed(
         periods.setdefault(purchase.day.strftime(label_form), []).append(purchase)
     with laurels.open(str(folder), create=False) as lb:
         assert sorted(kept.label for kept in lb.periods("spent", window)) == sorted(periods)
-        for label, found in periods.items():
+        for label, totals in periods.items():
             entries = lb.export("spent", window=window, period=label)
-            assert [(entry.member, _cents(entry.score)) for entry in entries] == _ranked(found)
+            assert [(entry.member, _cents(entry.score)) for entry in entries] == _ranked(totals)
 
 
 def test_current_periods_are_those_of_the_last_purchase(spent: Shell) -> None:

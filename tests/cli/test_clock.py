@@ -51,9 +51,9 @@ def _iso(at_ms: int) -> str:
 
 def test_a_folder_in_order(shell: Shell) -> None:
     laurels.open(shell.directory / "boards").close()
-    shown = shell("clock", "show")
-    assert shown.code == 0
-    assert shown.out.startswith("the time of the boards is 2")
+    ran = shell("clock", "show")
+    assert ran.code == 0
+    assert ran.out.startswith("the time of the boards is 2")
     assert shell("clock", "accept").code == 0
     assert shell("clock", "rewind").out.startswith("nothing is later than")
 
@@ -63,9 +63,9 @@ def test_a_folder_ahead_of_the_clock_is_told_and_brought_back(shell: Shell) -> N
     with laurels.open(shell.directory / "boards", clock=ManualClock(now_ms + 3 * DAY)) as lb:
         lb.create(laurels.Board("b", windows=["day"]))
         lb.submit("b", "a", 1)
-    shown = shell("clock", "show")
-    assert shown.code == 1
-    assert "laurels clock rewind" in shown.out
+    ran = shell("clock", "show")
+    assert ran.code == 1
+    assert "laurels clock rewind" in ran.out
     would = shell("clock", "rewind")
     assert (would.code, "--yes" in would.out) == (1, True)
     assert shell("clock", "show").code == 1, "the folder must be unchanged"

@@ -63,10 +63,10 @@ def test_a_file_is_not_written_in_part(crowd: Shell) -> None:
 
 
 def test_an_estimate_is_shown_as_one(crowd: Shell) -> None:
-    found = ABOUT.fullmatch(_row(crowd, "rank", "rank", "crowd", "m007"))
-    while found is None:  # both bounds of an estimate may happen to be equal
-        found = ABOUT.fullmatch(_row(crowd, "rank", "rank", "crowd", "m007"))
-    middle, low, high = map(int, found.groups())
+    match = ABOUT.fullmatch(_row(crowd, "rank", "rank", "crowd", "m007"))
+    while match is None:  # both bounds of an estimate may happen to be equal
+        match = ABOUT.fullmatch(_row(crowd, "rank", "rank", "crowd", "m007"))
+    middle, low, high = map(int, match.groups())
     assert low <= 294 <= high
     assert middle == (low + high) // 2
     assert _row(crowd, "needs", "rank", "crowd", "m007") == "194 for rank 100, in one event"

@@ -75,17 +75,17 @@ def test_scores_are_taken_over(gifts: Shell, server: Server) -> None:
 
 def test_what_is_said(gifts: Shell, server: Server) -> None:
     fill(server, {"ann": 5, "bob": 7})
-    said = gifts.ok(*importing(server)).out
-    assert "2 members: 2 set, 0 unchanged, 0 rejected" in said
-    assert "2 members compared: they agree in score and position" in said
+    output = gifts.ok(*importing(server)).out
+    assert "2 members: 2 set, 0 unchanged, 0 rejected" in output
+    assert "2 members compared: they agree in score and position" in output
 
 
 def test_ties_in_another_order_are_named(gifts: Shell, server: Server) -> None:
     fill(server, {"ann": 5, "bob": 5, "cid": 5, "dan": 7})
-    said = gifts.ok(*importing(server)).out
-    assert "in position except for equal scores: 2 of them are in another order" in said
-    assert "in the set (bob, cid)" in said
-    assert "in score and position" not in said
+    output = gifts.ok(*importing(server)).out
+    assert "in position except for equal scores: 2 of them are in another order" in output
+    assert "in the set (bob, cid)" in output
+    assert "in score and position" not in output
 
 
 def test_the_source_is_only_read(gifts: Shell, server: Server) -> None:
@@ -366,7 +366,7 @@ def test_the_help_has_an_example(shell: Shell) -> None:
 
 def test_progress_is_drawn(gifts: Shell, server: Server) -> None:
     fill(server, many(20_000))
-    code, shown = gifts.on_a_terminal(*importing(server))
-    assert code == 0, shown[-2000:]
-    assert "members" in shown
-    assert os.linesep.strip("\r") in shown
+    code, output = gifts.on_a_terminal(*importing(server))
+    assert code == 0, output[-2000:]
+    assert "members" in output
+    assert os.linesep.strip("\r") in output

@@ -81,7 +81,7 @@ def test_members_that_were_not_set_are_told(gifts: Shell, server: Server) -> Non
     compared = Ran(1, ran.stdout.decode(), "").json()["compared"]
     assert compared["differ"] == sum(score % 2 for score in many(100).values())
     assert compared["changed"] == 0
-    assert all(found["board"] is None for found in compared["first_differing"])
+    assert all(difference["board"] is None for difference in compared["first_differing"])
 
 
 def test_members_in_the_wrong_order_are_told(gifts: Shell, server: Server) -> None:

@@ -20,12 +20,12 @@ def test_keys_of_a_folder_at_rest(shell: Shell) -> None:
     made = shell.json("key", "create", "game", "--scope", "write", "--board", "room-*")
     assert (made["name"], made["scope"], made["boards"]) == ("game", "write", ["room-*"])
     assert made["key"].startswith("lk_")
-    shown = shell.ok("key", "create", "page", "--rate", "50").out.strip()
-    assert shown.startswith("lk_")
+    key = shell.ok("key", "create", "page", "--rate", "50").out.strip()
+    assert key.startswith("lk_")
     assert keys_of(shell) == ["game", "page"]
     listed = shell.ok("key", "list").out
     assert "room-*" in listed
-    assert shown not in listed
+    assert key not in listed
     shell.ok("key", "revoke", "game")
     assert keys_of(shell) == ["page"]
     assert shell.json("key", "revoke", "page") == {"revoked": "page"}

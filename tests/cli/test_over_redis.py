@@ -162,5 +162,5 @@ def test_what_counts_for_no_label_is_told(shell: Shell, url: str) -> None:
         columns = [laurels.Column(max=10)]
         lb.create(laurels.Board("b", columns=columns, shards=2, rank_by="room"))
         lb.submit_many("b", [(f"m{i}", 6, None, None, {"room": "1"}) for i in range(4)])
-    shown = shell.ok("board", "show", "b", "--at", url).out
-    assert "3 events would have taken a total out of the range" in shown
+    output = shell.ok("board", "show", "b", "--at", url).out
+    assert "3 events would have taken a total out of the range" in output

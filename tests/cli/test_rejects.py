@@ -52,8 +52,8 @@ def test_two_boards_have_two_files(shell_of_two: Shell) -> None:
 def test_pipes_are_numbered(shell_of_two: Shell) -> None:
     for content in (b"a,x\n", b"c,y\n"):
         assert shell_of_two("import", "one", "-", "--no-header", stdin=content).code == 1
-    found = [_rejects(shell_of_two.directory / f"stdin{n}.one.rejects.csv") for n in ("", "-2")]
-    assert found == [[("one", "1", "a,x")], [("one", "1", "c,y")]]
+    rejects = [_rejects(shell_of_two.directory / f"stdin{n}.one.rejects.csv") for n in ("", "-2")]
+    assert rejects == [[("one", "1", "a,x")], [("one", "1", "c,y")]]
 
 
 def test_imports_that_share_a_file_keep_each_other_s_lines(shell_of_two: Shell) -> None:

@@ -29,9 +29,9 @@ def _mapping(
     values: tuple[str, ...] = ("score",),
     at: str = "at",
     id: str = "id",
-    given: frozenset[str] = frozenset(),
+    explicit: frozenset[str] = frozenset(),
 ) -> Mapping:
-    return Mapping(member, values, at, id, time_reader("iso", UTC), given)
+    return Mapping(member, values, at, id, time_reader("iso", UTC), explicit)
 
 
 def _csv(
@@ -51,11 +51,11 @@ def _json(content: str | bytes, mapping: Mapping | None = None) -> list[SourceRo
     return list(JsonRows(_lines(raw), mapping or _mapping()))
 
 
-def _events(found: list[SourceRow | Reject]) -> list[object]:
-    return [row.event if isinstance(row, SourceRow) else row.code for row in found]
+def _events(rows: list[SourceRow | Reject]) -> list[object]:
+    return [row.event if isinstance(row, SourceRow) else row.code for row in rows]
 
 
-def _given(*names: str) -> frozenset[str]:
+def _names(*names: str) -> frozenset[str]:
     return frozenset(names)
 
 
@@ -63,9 +63,9 @@ def _given(*names: str) -> frozenset[str]:
 
 
 def test_csv_by_names_of_the_header() -> None:
-    found = _csv("id,score,note,member,at\ne1,5,x,alice,1970-01-01T00:00:01\n,1.50,,bob,\n")
-    assert _events(found) == [("alice", 5, 1000, "e1"), ("bob", "1.50", None, None)]
-    assert [row.line for row in found] == [2, 3]
+    rows = _csv("id,score,note,member,at\ne1,5,x,alice,1970-01-01T00:00:01\n,1.50,,bob,\n")
+    assert _events(rows) == [("alice", 5, 1000, "e1"), ("bob", "1.50", None, None)]
+    assert [row.line for row in rows] == [2, 3]
 
 
 def test_csv_value_column_is_taken_for_the_only_column() -> None:
@@ -74,19 +74,19 @@ def test_csv_value_column_is_taken_for_the_only_column() -> None:
 
 def test_csv_columns_named_by_the_user() -> None:
     mapping = _mapping(
-        member="user", values=("level", "wins"), at="day", given=_given("user", "day")
+        member="user", values=("level", "wins"), at="day", explicit=_names("user", "day")
     )
-    found = _csv("day,wins,level,user\n2021-01-02,7,3,a\n", mapping)
-    assert _events(found) == [("a", (3, 7), 1_609_545_600_000, None)]
+    rows = _csv("day,wins,level,user\n2021-01-02,7,3,a\n", mapping)
+    assert _events(rows) == [("a", (3, 7), 1_609_545_600_000, None)]
 
 
 def test_csv_without_a_header() -> None:
-    found = _csv("a,1\nb,2,ignored\nc\n", header=False)
-    assert _events(found) == [("a", 1, None, None), ("b", 2, None, None), "missing_field"]
+    rows = _csv("a,1\nb,2,ignored\nc\n", header=False)
+    assert _events(rows) == [("a", 1, None, None), ("b", 2, None, None), "missing_field"]
 
 
 def test_csv_without_a_header_by_numbers() -> None:
-    mapping = _mapping(member="3", values=("1",), at="2", given=_given("1", "2", "3"))
+    mapping = _mapping(member="3", values=("1",), at="2", explicit=_names("1", "2", "3"))
     assert _events(_csv("5,1970-01-02,a\n", mapping, header=False)) == [("a", 5, 86_400_000, None)]
 
 
@@ -98,9 +98,9 @@ def test_csv_without_a_header_by_numbers() -> None:
         ("\xef\xbb\xbf\n \n", _mapping(), True),
         ("name,score\na,1\n", _mapping(), True),
         ("member,score,score\na,1,2\n", _mapping(), True),
-        ("member,score\na,1\n", _mapping(at="day", given=_given("day")), True),
-        ("a,1\n", _mapping(member="user", given=_given("user")), False),
-        ("a,1\n", _mapping(member="0", given=_given("0")), False),
+        ("member,score\na,1\n", _mapping(at="day", explicit=_names("day")), True),
+        ("a,1\n", _mapping(member="user", explicit=_names("user")), False),
+        ("a,1\n", _mapping(member="0", explicit=_names("0")), False),
     ],
 )
 def test_csv_columns_that_are_not_there(content: str, mapping: Mapping, header: bool) -> None:
@@ -109,15 +109,15 @@ def test_csv_columns_that_are_not_there(content: str, mapping: Mapping, header: 
 
 
 def test_csv_byte_order_mark_line_ends_and_blank_lines() -> None:
-    found = _csv(b"\xef\xbb\xbfmember,score\r\na,1\r\n\r\n  \nb,2")
-    assert _events(found) == [("a", 1, None, None), ("b", 2, None, None)]
-    assert [row.line for row in found] == [2, 5]
+    rows = _csv(b"\xef\xbb\xbfmember,score\r\na,1\r\n\r\n  \nb,2")
+    assert _events(rows) == [("a", 1, None, None), ("b", 2, None, None)]
+    assert [row.line for row in rows] == [2, 5]
 
 
 def test_csv_blank_lines_before_the_header() -> None:
-    found = _csv(b"\xef\xbb\xbf\r\n  \nmember,score\na,1\n")
-    assert _events(found) == [("a", 1, None, None)]
-    assert found[0].line == 4
+    rows = _csv(b"\xef\xbb\xbf\r\n  \nmember,score\na,1\n")
+    assert _events(rows) == [("a", 1, None, None)]
+    assert rows[0].line == 4
 
 
 def test_csv_a_column_of_the_board_named_like_the_time_is_its_value() -> None:
@@ -129,28 +129,28 @@ def test_csv_other_delimiters() -> None:
 
 
 def test_csv_quoted_fields() -> None:
-    found = _csv('member,score\n"a,""b""",1\n"two\nlines",2\nc,3\n')
-    assert _events(found) == [
+    rows = _csv('member,score\n"a,""b""",1\n"two\nlines",2\nc,3\n')
+    assert _events(rows) == [
         ('a,"b"', 1, None, None),
         ("two\nlines", 2, None, None),
         ("c", 3, None, None),
     ]
-    assert [row.line for row in found] == [2, 3, 5]
-    assert found[1].raw == b'"two\nlines",2\n'
+    assert [row.line for row in rows] == [2, 3, 5]
+    assert rows[1].raw == b'"two\nlines",2\n'
 
 
 def test_csv_a_stray_quote_costs_one_line() -> None:
     lines = "".join(f"m{i},{i}\n" for i in range(1000))
-    found = _csv(f'member,score\n"oops,1\n{lines}')
-    assert _events(found)[:2] == ["invalid_csv", ("m0", 0, None, None)]
-    assert len(found) == 1001
-    assert found[0].line == 2
-    assert found[0].raw == b'"oops,1\n'
+    rows = _csv(f'member,score\n"oops,1\n{lines}')
+    assert _events(rows)[:2] == ["invalid_csv", ("m0", 0, None, None)]
+    assert len(rows) == 1001
+    assert rows[0].line == 2
+    assert rows[0].raw == b'"oops,1\n'
 
 
 def test_csv_faults_of_lines() -> None:
-    found = _csv(b'member,score\na,1,2\nb\n\xff,1\n"x"y,1\n,3\nok,4\n')
-    assert _events(found) == [
+    rows = _csv(b'member,score\na,1,2\nb\n\xff,1\n"x"y,1\n,3\nok,4\n')
+    assert _events(rows) == [
         "wrong_field_count",
         "wrong_field_count",
         "line_not_utf8",
@@ -163,38 +163,38 @@ def test_csv_faults_of_lines() -> None:
 def test_csv_values_are_left_as_written() -> None:
     values = ["007", " 5 ", "-5", "+5", "1e3", "1,5", "9" * 15, "9" * 16, "٣", "", "nan"]
     content = "member;score\n" + "".join(f"a;{value}\n" for value in values)
-    found = [row.event[1] for row in _csv(content, delimiter=";") if isinstance(row, SourceRow)]
-    assert found == [
+    written = [row.event[1] for row in _csv(content, delimiter=";") if isinstance(row, SourceRow)]
+    assert written == [
         *(7, 5, "-5", "+5", "1e3", "1,5"),
         *(999_999_999_999_999, "9" * 16, "٣", "", "nan"),
     ]
 
 
 def test_csv_times_that_must_be_there() -> None:
-    mapping = _mapping(given=_given("at"))
-    found = _csv("member,score,at\na,1,\nb,1,yesterday\n", mapping)
-    assert _events(found) == ["invalid_at", "invalid_at"]
+    mapping = _mapping(explicit=_names("at"))
+    rows = _csv("member,score,at\na,1,\nb,1,yesterday\n", mapping)
+    assert _events(rows) == ["invalid_at", "invalid_at"]
 
 
 # JSON Lines
 
 
 def test_json_numbers_are_exact() -> None:
-    found = _json('{"member":"a","score":0.1}\n{"member":"a","score":12345678901234567890}\n')
-    assert [str(row.event[1]) for row in found if isinstance(row, SourceRow)] == [
+    rows = _json('{"member":"a","score":0.1}\n{"member":"a","score":12345678901234567890}\n')
+    assert [str(row.event[1]) for row in rows if isinstance(row, SourceRow)] == [
         "0.1",
         "12345678901234567890",
     ]
-    assert not any(isinstance(row, SourceRow) and isinstance(row.event[1], float) for row in found)
+    assert not any(isinstance(row, SourceRow) and isinstance(row.event[1], float) for row in rows)
 
 
 def test_json_fields() -> None:
-    found = _json(
+    rows = _json(
         '{"member":7,"value":"1.5","at":1600000000000,"id":8,"more":{"x":[1]}}\n'
         '{"member":"b","score":1,"at":"1970-01-01T00:00:02Z","id":null}\n'
         '{"member":"c","value":[1,2]}\n'
     )
-    assert _events(found) == [
+    assert _events(rows) == [
         ("7", "1.5", 1_600_000_000_000, "8"),
         ("b", 1, 2000, None),
         ("c", [1, 2], None, None),
@@ -212,7 +212,7 @@ def test_json_scores_as_they_are_exported() -> None:
     assert _events(_json('{"member":"a","score":5}', _mapping(values=("amount",)))) == [
         ("a", 5, None, None)
     ]
-    named = _mapping(values=("amount",), given=_given("amount"))
+    named = _mapping(values=("amount",), explicit=_names("amount"))
     assert _events(_json('{"member":"a","score":5}', named)) == ["missing_field"]
 
 
@@ -247,9 +247,9 @@ def test_json_several_columns() -> None:
     ],
 )
 def test_json_faults_of_lines(line: bytes, code: str) -> None:
-    found = _json(line + b'\n{"member":"ok","score":1}\n')
-    assert _events(found) == [code, ("ok", 1, None, None)]
-    assert found[0].raw == line + b"\n"
+    rows = _json(line + b'\n{"member":"ok","score":1}\n')
+    assert _events(rows) == [code, ("ok", 1, None, None)]
+    assert rows[0].raw == line + b"\n"
 
 
 @pytest.mark.parametrize("number", ["1e1000000", "-1e1000000", "1e99999999999999999999"])
@@ -263,9 +263,9 @@ def test_json_numbers_beyond_all_ranges_are_left_to_the_board(number: str) -> No
 
 def test_a_line_over_the_limit_is_one_reject() -> None:
     raw = b"member,score\n" + b"x" * (5 * LINE_LIMIT) + b"\na,1\n"
-    found = _csv(raw)
-    assert _events(found) == ["line_too_long", ("a", 1, None, None)]
-    assert [row.line for row in found] == [2, 3]
+    rows = _csv(raw)
+    assert _events(rows) == ["line_too_long", ("a", 1, None, None)]
+    assert [row.line for row in rows] == [2, 3]
 
 
 def test_a_line_over_the_limit_after_an_open_quote() -> None:

@@ -82,8 +82,8 @@ def test_scopes_are_listed(gifts: Shell) -> None:
 
 
 def test_a_board_shows_its_scopes(gifts: Shell) -> None:
-    shown = gifts.ok("board", "show", "gifts").out
-    rows = [line.split() for line in shown.splitlines()]
+    output = gifts.ok("board", "show", "gifts").out
+    rows = [line.split() for line in output.splitlines()]
     assert ["scopes", "all;", "room;", "gender,", "zone"] in rows
     assert ["ranked", "by", "room"] in rows
     assert ["room", "2"] in rows
@@ -151,8 +151,8 @@ def test_lines_of_json_carry_labels(shell: Shell) -> None:
     )
     ran = shell("import", "gifts", "-", "--json", stdin=lines)
     assert ran.code == 1
-    (told,) = ran.json()["files"]
-    assert told["reasons"] == {"unknown_label": 1, "invalid_label": 2}
+    (report,) = ran.json()["files"]
+    assert report["reasons"] == {"unknown_label": 1, "invalid_label": 2}
     assert shell.scores("gifts", "--label", "room=7") == {"ann": 1, "bob": 2}
     assert shell.scores("gifts", "--label", "room=8") == {"cid": 3}
 
@@ -253,22 +253,22 @@ def test_figures_tell_the_memory_of_scopes(monkeypatch: pytest.MonkeyPatch) -> N
         for count in (40, 300):
             events = [(f"m{i}", 1, None, None, {"room": str(i % count)}) for i in range(4 * count)]
             lb.submit_many("b", events)
-            found = lb.stats("b")
-            assert found.nbytes == found.scopes_nbytes + sum(w.nbytes for w in found.windows)
-            assert lb.stats().nbytes > found.nbytes
+            stats = lb.stats("b")
+            assert stats.nbytes == stats.scopes_nbytes + sum(w.nbytes for w in stats.windows)
+            assert lb.stats().nbytes > stats.nbytes
             if count == 40:
-                assert found.scopes_nbytes == whole(lb)
-        assert found.scopes_nbytes == pytest.approx(whole(lb), rel=0.1)
+                assert stats.scopes_nbytes == whole(lb)
+        assert stats.scopes_nbytes == pytest.approx(whole(lb), rel=0.1)
         for i in range(1_200):
             lb.remove("b", f"m{i}")
-        assert lb.stats("b").scopes_nbytes == whole(lb) < found.scopes_nbytes / 5
+        assert lb.stats("b").scopes_nbytes == whole(lb) < stats.scopes_nbytes / 5
 
 
 def test_show_tells_the_memory_of_scopes(shell: Shell) -> None:
     shell.ok(*CREATE)
     assert "bytes in" not in shell.ok("board", "show", "gifts", "--json").out
-    shown = shell.ok("board", "show", "gifts").out
-    assert "about 0 bytes in" in shown
+    output = shell.ok("board", "show", "gifts").out
+    assert "about 0 bytes in" in output
 
 
 FILE = """

@@ -15,14 +15,14 @@ def test_the_bar(shell: Shell, order: list[str], packed: bool) -> None:
     shell.ok("board", "create", "g", "--clock", "event")
     content = gzip.compress(CONTENT.encode()) if packed else CONTENT
     path = shell.file("in.csv", content)
-    code, shown = shell.on_a_terminal("import", "g", path, "--batch", "20", *order)
-    assert code == 0, shown
-    assert "Traceback" not in shown
-    assert "300" in shown
+    code, output = shell.on_a_terminal("import", "g", path, "--batch", "20", *order)
+    assert code == 0, output
+    assert "Traceback" not in output
+    assert "300" in output
     assert sum(shell.scores("g").values()) == 300
 
 
 def test_no_bar_with_json(shell: Shell) -> None:
     shell.ok("board", "create", "g")
-    code, shown = shell.on_a_terminal("import", "g", shell.file("in.csv", CONTENT), "--json")
-    assert (code, shown.count("\n")) == (0, 1)
+    code, output = shell.on_a_terminal("import", "g", shell.file("in.csv", CONTENT), "--json")
+    assert (code, output.count("\n")) == (0, 1)

@@ -205,10 +205,10 @@ def test_output_that_is_full_and_streams_that_are_closed(
     board: Shell, command: str, code: str
 ) -> None:
     board.ok("import", "g", "in.csv")
-    ended, said = _in_a_shell(board, command)
+    ended, output = _in_a_shell(board, command)
     assert ended == 2
-    assert said.startswith(f"error [{code}]: ")
-    assert said.count("\n") == 1
+    assert output.startswith(f"error [{code}]: ")
+    assert output.count("\n") == 1
 
 
 def test_errors_without_a_place_for_them(board: Shell) -> None:

@@ -61,13 +61,13 @@ def test_a_change_makes_the_next_list() -> None:
         scored=[],
     )
     ranking.take(event("change", change))
-    found = [(entry.rank, entry.member, entry.score) for entry in ranking.entries]
-    assert found == [(1, "bob", 20), (2, "dan", 15), (3, "ann", 9)]
+    rows = [(entry.rank, entry.member, entry.score) for entry in ranking.entries]
+    assert rows == [(1, "bob", 20), (2, "dan", 15), (3, "ann", 9)]
     assert [ranking.mark(member) for member in ("bob", "dan", "ann")] == ["▲1", "new", "▼2"]
-    shown = drawn(ranking)
-    assert "Gifts, all" in shown
-    assert "4 members" in shown
-    assert shown.index("bob") < shown.index("dan") < shown.index("ann")
+    text = drawn(ranking)
+    assert "Gifts, all" in text
+    assert "4 members" in text
+    assert text.index("bob") < text.index("dan") < text.index("ann")
 
 
 def test_a_member_cannot_write_to_the_terminal() -> None:
@@ -140,11 +140,11 @@ def test_a_terminal_shows_the_board(shell: Shell) -> None:
         lb.create(BOARD)
         lb.submit("gifts", "ann", 5)
         with running("watch", "gifts", "--at", served.url, out=terminal) as process:
-            shown = b""
-            while b"1 members" not in shown:
-                assert select.select([keyboard], [], [], 60)[0], shown
-                shown += os.read(keyboard, 65_536)
-            assert b"ann" in shown
+            output = b""
+            while b"1 members" not in output:
+                assert select.select([keyboard], [], [], 60)[0], output
+                output += os.read(keyboard, 65_536)
+            assert b"ann" in output
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 130
     os.close(terminal)

@@ -18,11 +18,11 @@ class Script:
 
     def __init__(self, *answers: Answer) -> None:
         self._answers = iter(answers)
-        self.asked: list[httpx.Request] = []
+        self.requests: list[httpx.Request] = []
         self.slept: list[float] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append(request)
+        self.requests.append(request)
         answer = next(self._answers)
         if isinstance(answer, Exception):
             raise answer

@@ -59,8 +59,8 @@ def counted() -> httpx.Response:
 
 def batch_answer(size: int, offset: int = 1) -> httpx.Response:
     counts = {"applied": size, "unchanged": 0, "duplicates": 0, "refused": 0, "late": {}}
-    told = {"offset": offset, "window": "all", "receipts": [RECEIPT | {"offset": offset}] * size}
-    return httpx.Response(200, json=counts | told)
+    answer = {"offset": offset, "window": "all", "receipts": [RECEIPT | {"offset": offset}] * size}
+    return httpx.Response(200, json=counts | answer)
 
 
 def events_of(request: httpx.Request) -> Any:
@@ -102,7 +102,7 @@ def test_a_question_is_asked_three_times_at_most() -> None:
     script = Script(*[httpx.ConnectError("refused")] * 4)
     with pytest.raises(ServerUnreachable, match="http://boards does not answer") as error:
         script.open().count("b")
-    assert len(script.asked) == 3
+    assert len(script.requests) == 3
     assert error.value.retryable
 
 
@@ -124,7 +124,7 @@ def test_a_rest_that_is_long_or_not_told_is_left_to_the_caller(headers: dict[str
 def test_an_event_with_an_id_is_sent_again_under_the_same_key() -> None:
     script = Script(httpx.ReadError("gone"), httpx.Response(200, json=RECEIPT))
     assert script.open().submit("b", "ann", 1, id="x").status == "applied"
-    first, again = script.asked
+    first, again = script.requests
     assert first.headers["idempotency-key"] == again.headers["idempotency-key"] == "key-0"
     assert first.content == again.content
 
@@ -133,7 +133,7 @@ def test_an_event_that_may_have_counted_is_not_sent_again() -> None:
     script = Script(httpx.ReadError("gone"))
     with pytest.raises(ServerUnreachable, match="may have counted"):
         script.open().submit("b", "ann", 1)
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -158,13 +158,13 @@ def test_an_event_is_not_sent_again_where_the_disk_failed() -> None:
     with pytest.raises(LaurelsError) as error:
         script.open().submit("b", "ann", 1)
     assert error.value.code == "storage_failed"
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1
 
 
 def test_a_batch_is_sent_again_when_all_its_events_have_ids() -> None:
     script = Script(httpx.ReadError("gone"), batch_answer(2))
     assert script.open().submit_many("b", [("ann", 1), ("bob", 1)], key="k").applied == 2
-    assert [event["id"] for event in events_of(script.asked[1])] == ["k#0", "k#1"]
+    assert [event["id"] for event in events_of(script.requests[1])] == ["k#0", "k#1"]
     mixed = Script(httpx.ReadError("gone"))
     with pytest.raises(ServerUnreachable):
         mixed.open().submit_many("b", [("ann", 1, None, "x"), ("bob", 1)])
@@ -195,9 +195,9 @@ def test_a_long_batch_goes_in_several_requests() -> None:
     receipts = script.open().submit_many("b", [("ann", 1)] * 20_005, key="k")
     assert (len(receipts), receipts.applied, receipts.offset) == (20_005, 20_005, 3)
     assert receipts[10_000].offset == 2
-    assert [len(events_of(request)) for request in script.asked] == [10_000, 10_000, 5]
-    assert events_of(script.asked[2])[4]["id"] == "k#20004"
-    keys = {request.headers["idempotency-key"] for request in script.asked}
+    assert [len(events_of(request)) for request in script.requests] == [10_000, 10_000, 5]
+    assert events_of(script.requests[2])[4]["id"] == "k#20004"
+    keys = {request.headers["idempotency-key"] for request in script.requests}
     assert len(keys) == 3
 
 
@@ -206,16 +206,16 @@ def test_a_long_batch_that_has_to_be_one_commit_is_refused(whole: dict[str, Any]
     script = Script()
     with pytest.raises(BatchTooLong):
         script.open().submit_many("b", [("ann", 1)] * 10_001, **whole)
-    assert script.asked == []
+    assert script.requests == []
 
 
 def test_an_event_refused_here_keeps_its_place() -> None:
     refused = {"member": None, "status": "refused", "window": "all", "offset": 1}
     counts = {"applied": 1, "unchanged": 0, "duplicates": 0, "refused": 1, "late": {}}
-    told = {"offset": 1, "window": "all", "receipts": [refused, RECEIPT]}
-    script = Script(httpx.Response(200, json=counts | told))
+    answer = {"offset": 1, "window": "all", "receipts": [refused, RECEIPT]}
+    script = Script(httpx.Response(200, json=counts | answer))
     receipts = script.open().submit_many("b", [("bob", 1.5), ("ann", 1)])
-    assert events_of(script.asked[0]) == [None, {"member": "ann", "value": 1}]
+    assert events_of(script.requests[0]) == [None, {"member": "ann", "value": 1}]
     assert (receipts[0].member, receipts[0].reason) == ("bob", "invalid_value")
     error = receipts.error(0)
     assert error is not None
@@ -267,7 +267,7 @@ def test_errors_of_the_service_are_raised_as_they_are() -> None:
 def test_the_key_goes_with_every_request() -> None:
     script = Script(counted())
     script.open(key="lk_x").count("b")
-    assert script.asked[0].headers["authorization"] == "Bearer lk_x"
+    assert script.requests[0].headers["authorization"] == "Bearer lk_x"
 
 
 @pytest.mark.parametrize(
@@ -302,10 +302,10 @@ def test_a_refused_url_does_not_tell_its_key() -> None:
     assert "lk_secret" not in str(error.value)
 
 
-@pytest.mark.parametrize("told", [{"clock": "event"}, {"log_keep": True}])
-def test_a_server_has_its_own_clock_and_log(told: dict[str, Any]) -> None:
+@pytest.mark.parametrize("settings", [{"clock": "event"}, {"log_keep": True}])
+def test_a_server_has_its_own_clock_and_log(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidClock, match="server"):
-        laurels.open("http://boards", **told)
+        laurels.open("http://boards", **settings)
 
 
 def test_what_cannot_be_a_name_is_not_looked_for() -> None:

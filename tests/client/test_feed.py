@@ -35,16 +35,16 @@ class Streams:
 
     def __init__(self, *connections: list[bytes | LaurelsError] | LaurelsError) -> None:
         self._connections = iter(connections)
-        self.asked: list[str | None] = []
+        self.last_ids: list[str | None] = []
 
     def lines(self, call: Call[None]) -> Iterator[bytes]:
-        self.asked.append(call.also.get("Last-Event-ID"))
+        self.last_ids.append(call.also.get("Last-Event-ID"))
         connection = next(self._connections)
         if isinstance(connection, LaurelsError):
             raise connection
-        return self._given(connection)
+        return self._sent(connection)
 
-    def _given(self, lines: list[bytes | LaurelsError]) -> Iterator[bytes]:
+    def _sent(self, lines: list[bytes | LaurelsError]) -> Iterator[bytes]:
         for line in lines:
             if isinstance(line, LaurelsError):
                 raise line
@@ -65,7 +65,7 @@ def test_a_feed_goes_on_where_it_broke() -> None:
         streams, lambda last: feed.live("b", after=last), slept.append, lost.append
     )
     assert [each.id for each in islice(events, 4)] == ["e.1", "e.2", "e.3", "e.4"]
-    assert streams.asked == [None, "e.2", "e.2", "e.3"]
+    assert streams.last_ids == [None, "e.2", "e.2", "e.3"]
     assert slept == [2, 2, 2]
     assert lost == [gone, gone]
 

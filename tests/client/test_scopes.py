@@ -158,8 +158,8 @@ def test_questions_have_the_same_answers(embedded: laurels.Leaderboards, remote:
 
 def test_receipts_tell_the_same(embedded: laurels.Leaderboards, remote: Any) -> None:
     for name, ask in WRITES.items():
-        found = ask(embedded)
-        expected = list(found) if isinstance(found, laurels.Receipts) else found
+        answer = ask(embedded)
+        expected = list(answer) if isinstance(answer, laurels.Receipts) else answer
         assert outcome(ask, remote) == expected, name
 
 
@@ -174,10 +174,10 @@ def test_every_scope_is_listed_once_page_by_page(remote: Any) -> None:
     rooms = [{"room": f"r{i:03}{ODD}"} for i in range(25)]
     events = [("ann", 1, None, None, room) for room in rooms]
     remote.submit_many("rooms", events)
-    found: list[dict[str, str]] = []
-    while page := remote.scopes("rooms", "room", limit=10, after=found[-1] if found else None):
-        found += page
-    assert found == rooms
+    listed: list[dict[str, str]] = []
+    while page := remote.scopes("rooms", "room", limit=10, after=listed[-1] if listed else None):
+        listed += page
+    assert listed == rooms
 
 
 def test_a_scope_is_exported(embedded: laurels.Leaderboards) -> None:

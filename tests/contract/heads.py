@@ -13,7 +13,7 @@ import pytest
 
 import laurels
 from laurels.errors import BeyondHead
-from tests.comparison import assert_entries, board_of, shown, typed
+from tests.comparison import assert_entries, board_of, public_score, typed
 from tests.definitions import Definition, Place, Report
 from tests.oracle import Oracle
 from tests.oracle_board import OracleBoard
@@ -124,7 +124,7 @@ class Pair:
         lb, member, total = self.lb, place.member, len(places)
         found = lb.standing(self.name, member, **asked)
         assert found is not None
-        assert typed(found.score) == typed(shown(place.score, self.definition))
+        assert typed(found.score) == typed(public_score(place.score, self.definition))
         assert found.total == total
         self._within(found.rank_low, found.rank_high, found.grid_age, place)
         assert found.rank == (found.rank_low + found.rank_high) // 2
@@ -143,7 +143,7 @@ class Pair:
         assert_beyond(lambda: lb.around(self.name, member, **asked))
         if certain == self.head:
             last = places[self.head - 1]
-            gap = shown(self.board.gap(last.score, place.score), self.definition)
+            gap = public_score(self.board.gap(last.score, place.score), self.definition)
             assert found.to_rank == laurels.Gap(self.head, gap)
         if self.head < total:
             assert_beyond(lambda: lb.standing(self.name, member, to_rank=self.head + 1, **asked))

@@ -244,7 +244,7 @@ def test_replays_agree_with_the_oracle(
                     spans: list[str | None] = [span.label for span in oracle.periods("b", window)]
                     for label in spans or [None]:
                         places = oracle.places("b", window, label, scope)
-                        found = lb.export("b", window=window, period=label, **scope.asked)
+                        found = lb.export("b", window=window, period=label, **scope.arguments)
                         assert_entries(found, places, definition)
             for names in definition.scopes:
                 if names:

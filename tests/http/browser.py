@@ -40,10 +40,10 @@ Element.prototype.animate = function (frames, options) {
 
 
 def need_chromium() -> str:
-    found = shutil.which("chromium")
-    if found is None:
+    path = shutil.which("chromium")
+    if path is None:
         skip_or_fail(f"chromium is not installed: {_INSTALL}")
-    return found
+    return path
 
 
 @contextmanager
@@ -110,16 +110,21 @@ KEYS: dict[str, str] = {}
 class Boards:
     """The boards of a server. Each test creates its own boards.
 
-    Pages are opened at `url`. Writes are sent to `told`: the same address, or that of another
+    Pages are opened at `url`. Writes are sent to `writes_to`: the same address, or that of another
     process of the same service. Pages are opened with the key in their address or, if `signs_in` is
     false, without it, so that they ask for it.
     """
 
     def __init__(
-        self, url: str, key: str | None = None, *, told: str | None = None, signs_in: bool = True
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        writes_to: str | None = None,
+        signs_in: bool = True,
     ) -> None:
         self.url = url
-        self._told = told or url
+        self._writes_to = writes_to or url
         self._key = key
         if key is not None and signs_in:
             KEYS[url] = key
@@ -130,7 +135,7 @@ class Boards:
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         content = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self._told + path, content, headers, method=method)
+        request = urllib.request.Request(self._writes_to + path, content, headers, method=method)
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read() or b"null")
 

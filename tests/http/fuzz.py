@@ -123,7 +123,9 @@ class Fuzz:
                 self._stock()
             _name_scope(case, operation.definition.raw["parameters"], known["room"])
             for place in _places(case):
-                place.update({name: said for name, said in known.items() if said and name in place})
+                place.update(
+                    {name: value for name, value in known.items() if value and name in place}
+                )
             answer = case.call(headers=HEADERS)
             self.statuses[operation.label, answer.status_code] += 1
             case.validate_response(answer, checks=CHECKS)
@@ -138,8 +140,8 @@ def _name_scope(case: Any, described: list[dict[str, Any]], room: str | None) ->
         return
     if any(each["name"] == "labels" and "explode" in each for each in described):
         names = {each["name"] for each in described}
-        said = {name: value for name, value in (case.query or {}).items() if name in names}
-        case.query = {**said, "room": room}
+        others = {name: value for name, value in (case.query or {}).items() if name in names}
+        case.query = {**others, "room": room}
     for event in case.body if isinstance(case.body, list) else [case.body]:
         if isinstance(event, dict) and isinstance(event.get("labels"), dict):
             event["labels"] = {"room": room}

@@ -33,9 +33,9 @@ class Feed:
         """Yield the events of the stream until the server ends it."""
         fields: dict[str, str] = {}
         while line := await self._reader.readline():
-            name, is_field, said = line.decode().rstrip("\r\n").partition(": ")
+            name, is_field, value = line.decode().rstrip("\r\n").partition(": ")
             if is_field:
-                fields[name] = said
+                fields[name] = value
             elif "data" in fields:
                 number = fields.get("id", "")
                 yield Frame(fields["event"], number, decode_json(fields["data"].encode()))
@@ -101,8 +101,8 @@ class Known:
         for member in document["left"]:
             del self._entries[member]
         for entry in (*document["entered"], *document["moved"], *document["scored"]):
-            said = {name: entry[name] for name in ("member", "rank", "score")}
-            self._entries[entry["member"]] = said
+            row = {name: entry[name] for name in ("member", "rank", "score")}
+            self._entries[entry["member"]] = row
         self._entries = {member: self._entries[member] for member in document["order"]}
 
     @property

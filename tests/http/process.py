@@ -52,12 +52,12 @@ class Process:
             env={**os.environ, **environment},
         )
         assert self._process.stderr is not None
-        self.said = ""
+        self.output = ""
         for line in self._process.stderr:
-            self.said += line
+            self.output += line
             if line.startswith("serving "):
                 break
-        _, _, address = self.said.strip().rpartition(" on ")
+        _, _, address = self.output.strip().rpartition(" on ")
         self.url = address
 
     def lines(self, count: int | None = None) -> Iterator[str]:
@@ -87,7 +87,7 @@ class Process:
         rest = self._process.stderr.read()
         code = self._process.wait(WITHIN_SECONDS)
         self._close()
-        return code, self.said + rest
+        return code, self.output + rest
 
     def _close(self) -> None:
         if self._process.stderr is not None:

@@ -74,8 +74,8 @@ def test_a_key_reaches_the_boards_its_patterns_name(server: Served) -> None:
         url = f"{server.url}/v1/boards/{board}/scores"
         event = {"member": "a", "value": 1}
         assert httpx.post(url, json=event, headers=bearer(key)).status_code == status
-    shown = httpx.get(f"{server.url}/v1/boards", headers=bearer(key)).json()
-    assert [board["name"] for board in shown] == ["gifts", "room-1"]
+    listed = httpx.get(f"{server.url}/v1/boards", headers=bearer(key)).json()
+    assert [board["name"] for board in listed] == ["gifts", "room-1"]
     events = [{"board": "gifts", "member": "a", "value": 1}]
     events.append({"board": "other", "member": "a", "value": 1})
     many = httpx.post(f"{server.url}/v1/scores", json=events, headers=bearer(key))

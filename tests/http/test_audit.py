@@ -20,8 +20,8 @@ ADMIN = {"Authorization": f"Bearer {ADMIN_KEY}", **JSON}
 
 def entries(url: str, headers: dict[str, str] = ADMIN, **query: str) -> list[dict[str, Any]]:
     answer = httpx.get(f"{url}/v1/audit", headers=headers, params=query, timeout=60)
-    found: list[dict[str, Any]] = answer.raise_for_status().json()["entries"]
-    return found
+    page: list[dict[str, Any]] = answer.raise_for_status().json()["entries"]
+    return page
 
 
 def administer(url: str) -> None:
@@ -55,10 +55,10 @@ EXPECTED = [
 ]
 
 
-def brief(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+def brief(newest_first: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [
         (entry["verb"], entry["board"], entry["target"], entry["reason"])
-        for entry in reversed(found)
+        for entry in reversed(newest_first)
     ]
 
 
@@ -67,11 +67,11 @@ def test_each_administrative_call_is_one_entry_that_outlives_the_server(tmp_path
         administer(served.url)
         assert brief(entries(served.url)) == EXPECTED
     with Served(tmp_path, admin_key=ADMIN_KEY) as again:
-        found = entries(again.url)
-    assert brief(found) == EXPECTED
-    assert {entry["by"] for entry in found} == {"LAURELS_ADMIN_KEY"}
-    assert {entry["client"] for entry in found} == {"127.0.0.1"}
-    assert found[-3]["request"] == {"member": "ann", "value": 5}
+        listed = entries(again.url)
+    assert brief(listed) == EXPECTED
+    assert {entry["by"] for entry in listed} == {"LAURELS_ADMIN_KEY"}
+    assert {entry["client"] for entry in listed} == {"127.0.0.1"}
+    assert listed[-3]["request"] == {"member": "ann", "value": 5}
     assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
 
 
@@ -115,15 +115,15 @@ def test_entries_come_by_pages() -> None:
     with Served("memory:", admin_key=ADMIN_KEY) as served:
         for number in range(5):
             httpx.put(f"{served.url}/v1/boards/b{number}", json={}, headers=ADMIN)
-        found, before = [], None
+        boards, before = [], None
         while True:
             query = {"limit": "2"} | ({} if before is None else {"before": before})
             answer = httpx.get(f"{served.url}/v1/audit", headers=ADMIN, params=query).json()
-            found += [entry["board"] for entry in answer["entries"]]
+            boards += [entry["board"] for entry in answer["entries"]]
             before = answer["next"]
             if before is None:
                 break
-        assert found == ["b4", "b3", "b2", "b1", "b0"]
+        assert boards == ["b4", "b3", "b2", "b1", "b0"]
         for wrong, code in (
             ({"limit": "0"}, "invalid_limit"),
             ({"limit": "1001"}, "invalid_limit"),

@@ -51,8 +51,8 @@ class Reading:
         self, length: int | None, caller: str = "a", most: int = MOST
     ) -> tuple[Sender, asyncio.Task[bytes]]:
         sender: Any = Sender()
-        said = None if length is None else str(length)
-        reading: Coroutine[Any, Any, bytes] = self.bodies.read(caller, said, sender, most)
+        header = None if length is None else str(length)
+        reading: Coroutine[Any, Any, bytes] = self.bodies.read(caller, header, sender, most)
         return sender, asyncio.ensure_future(reading)
 
     async def pass_time(self, seconds: float) -> None:
@@ -195,7 +195,7 @@ def test_a_half_sent_body_is_answered_and_its_connection_closed(tmp_path: Any, l
             json = b"Content-Type: application/json\r\n"
             head = request("POST", b"/v1/boards/b/scores", b"x" * length, json)
             wire.send(head[: -length + 3])
-            answer = wire.said("POST")
+            answer = wire.answer("POST")
             assert (answer.status, answer.code) == (408, "body_timed_out")
             assert wire.rest() == b""
 

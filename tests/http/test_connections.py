@@ -89,7 +89,7 @@ def test_silent_connections_leave_descriptors_for_others(tmp_path: Path) -> None
     """A client opens more silent connections than the server has descriptors, and the server cannot
     raise that limit. Other clients still get answers."""
     with Process(tmp_path, descriptors=1_024) as server:
-        assert "allows 768 connections" in server.said
+        assert "allows 768 connections" in server.output
         with silent(server.url, 1_100):
             assert httpx.get(f"{server.url}/healthz", timeout=60).text == "alive\n"
             made = httpx.put(f"{server.url}/v1/boards/b", json={}, timeout=60)
@@ -119,15 +119,17 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(tmp_path: Path) -> No
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             client.connect((parts.hostname, parts.port))
             port = client.getsockname()[1]
-            asked = f"GET /v1/boards/b/top?limit=10000 HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n"
-            client.sendall(asked.encode())
+            request_head = (
+                f"GET /v1/boards/b/top?limit=10000 HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n"
+            )
+            client.sendall(request_head.encode())
 
-            def is_held() -> bool:
+            def is_open() -> bool:
                 return any(port == each for *_, each in connections_to(parts.port or 0))
 
             assert client.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 200"
-            assert is_held()
-            wait_until(lambda: not is_held())
+            assert is_open()
+            wait_until(lambda: not is_open())
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,13 @@ def test_every_answer_is_explained_by_an_order_of_commits(tmp_path: Path) -> Non
         httpx.put(f"{server.url}/v1/boards/b", json={}).raise_for_status()
         answers = asyncio.run(main(server.url))
         end = httpx.get(f"{server.url}/v1/boards/b/standing", params={"member": "all"}).json()
-    told = sorted((answer for each in answers for answer in each), key=lambda each: each["score"])
-    assert end["score"] == sum(answer["value"] for answer in told)
+    ordered = sorted(
+        (answer for each in answers for answer in each), key=lambda each: each["score"]
+    )
+    assert end["score"] == sum(answer["value"] for answer in ordered)
     before: int | None = None
     offset = 0
-    for answer in told:
+    for answer in ordered:
         assert answer["previous_score"] == before
         assert answer["score"] == (before or 0) + answer["value"]
         assert (answer["rank"], answer["offset"] >= offset) == (1, True)

@@ -133,12 +133,12 @@ def example(folder: Path, port: int, share: int) -> Iterator[IO[str]]:
 
 def test_lines_of_the_example_work(tmp_path: Path, scaled: Scaled) -> None:
     with example(tmp_path, free_port(), scaled(40, 1)) as printed:
-        said = ""
+        output = ""
         for line in printed:
-            said += line
+            output += line
             if line.startswith("serving "):
                 break
-        lines = LINE.findall(said)
+        lines = LINE.findall(output)
         top, standing, event = map(ensure_works, lines)
     assert top["entries"][0]["member"] == f"{BEST:05}"
     assert standing["windows"]["all"]["rank"] == 1

@@ -54,8 +54,8 @@ def test_an_idempotency_key_belongs_to_the_key_that_used_it(server: Served) -> N
     third = made(server, "third")
     answer = ask(server, "POST", "scores", third, listed, "order-1").raise_for_status()
     assert answer.json()["boards"]["b"]["receipts"][0]["status"] == "applied"
-    shown = ask(server, "GET", "boards/b/standing?member=ann", ADMIN_KEY).json()
-    assert shown["score"] == 14
+    standing = ask(server, "GET", "boards/b/standing?member=ann", ADMIN_KEY).json()
+    assert standing["score"] == 14
 
 
 def test_a_rotated_key_keeps_its_idempotency_keys(server: Served) -> None:
@@ -64,8 +64,8 @@ def test_a_rotated_key_keeps_its_idempotency_keys(server: Served) -> None:
     assert sent(server, key, event, "order-2") == "applied"
     answer = ask(server, "POST", "keys/rotated/rotate", ADMIN_KEY, {"grace_seconds": 0})
     assert sent(server, answer.json()["key"], event, "order-2") == "applied"
-    shown = ask(server, "GET", "boards/b/standing?member=eve", ADMIN_KEY).json()
-    assert shown["score"] == 5
+    standing = ask(server, "GET", "boards/b/standing?member=eve", ADMIN_KEY).json()
+    assert standing["score"] == 5
 
 
 @pytest.mark.parametrize("id", ["penalty-1", "x" * 128, "é" * 60])

@@ -76,12 +76,12 @@ class Watched:
         self, last: str | None = None, **what: Any
     ) -> tuple[AsyncGenerator[bytes, None], ReceivedList]:
         """Open a stream. Return its frames, and a list that has taken the first one."""
-        asked = WatchedList(
+        watched = WatchedList(
             "b", what.get("window"), LIMIT, 20, what.get("member"), to_rank=what.get("to_rank")
         )
-        frames, told = await self.hub.watch(asked, last), ReceivedList()
-        told.take(await anext(frames))
-        return frames, told
+        frames, received = await self.hub.watch(watched, last), ReceivedList()
+        received.take(await anext(frames))
+        return frames, received
 
     async def turn(self) -> None:
         """Let more time pass than any interval, and make the hub read a slice of due lists."""
@@ -125,8 +125,8 @@ def test_changes_put_on_the_first_list_give_the_list(seed: int, window: str) -> 
     async def scenario(watched: Watched) -> None:
         lb = watched.lb
         await lb.submit_many("b", [(f"m{i}", random.randrange(9)) for i in range(7)])
-        frames, told = await watched.watch(window=window)
-        told.take(await anext(frames))
+        frames, received = await watched.watch(window=window)
+        received.take(await anext(frames))
         for _ in range(60):
             for _ in range(random.randrange(3)):
                 member = f"m{random.randrange(10)}"
@@ -139,10 +139,10 @@ def test_changes_put_on_the_first_list_give_the_list(seed: int, window: str) -> 
             await watched.turn()
             channel = next(iter(watched.hub._channels.values()))
             if next(iter(channel.watchers)).holds:
-                told.take(await anext(frames))
+                received.take(await anext(frames))
             page = await lb.top("b", window=window, limit=LIMIT)
-            assert told.listed() == [(e.member, e.rank, e.score) for e in page.entries]
-        assert {"top", "change"} <= set(told.kinds)
+            assert received.listed() == [(e.member, e.rank, e.score) for e in page.entries]
+        assert {"top", "change"} <= set(received.kinds)
         await frames.aclose()
 
     run(scenario)
@@ -151,8 +151,8 @@ def test_changes_put_on_the_first_list_give_the_list(seed: int, window: str) -> 
 def test_nothing_is_said_where_nothing_changed() -> None:
     async def scenario(watched: Watched) -> None:
         await watched.lb.submit_many("b", [(f"m{i}", 10 - i) for i in range(9)])
-        frames, told = await watched.watch()
-        told.take(await anext(frames))
+        frames, received = await watched.watch()
+        received.take(await anext(frames))
         await watched.lb.set_data("b", "m0", {"a": 1})
         await watched.lb.submit("b", "m8", 0)
         await watched.turn()
@@ -169,15 +169,15 @@ def test_who_comes_back_gets_what_it_missed_or_the_whole_list() -> None:
         lb = watched.lb
         await lb.submit("b", "ann", 5)
         staying, _ = await watched.watch()
-        frames, told = await watched.watch()
-        told.take(await anext(frames))
+        frames, received = await watched.watch()
+        received.take(await anext(frames))
         await frames.aclose()
         await lb.submit("b", "bob", 7)
         await watched.turn()
         for last, expected in (
-            (told.last, ["change"]),
+            (received.last, ["change"]),
             ("other.0", ["top"]),
-            (f"{told.last}9", ["top"]),
+            (f"{received.last}9", ["top"]),
             ("x", ["top"]),
         ):
             again, heard = await watched.watch(last)
@@ -185,7 +185,7 @@ def test_who_comes_back_gets_what_it_missed_or_the_whole_list() -> None:
             assert heard.kinds == expected, last
             await again.aclose()
         await staying.aclose()
-        later, heard = await watched.watch(told.last)
+        later, heard = await watched.watch(received.last)
         heard.take(await anext(later))
         assert heard.kinds == ["top"], "a channel that is opened again has other numbers"
         await later.aclose()
@@ -195,14 +195,14 @@ def test_who_comes_back_gets_what_it_missed_or_the_whole_list() -> None:
 
 def test_a_slow_watcher_gets_the_whole_list_instead_of_what_it_missed() -> None:
     async def scenario(watched: Watched) -> None:
-        frames, told = await watched.watch()
-        told.take(await anext(frames))
+        frames, received = await watched.watch()
+        received.take(await anext(frames))
         for i in range(3):
             await watched.lb.submit("b", f"m{i}", i + 1)
             await watched.turn()
-        told.take(await anext(frames))
-        assert told.kinds == ["top", "top"]
-        assert [member for member, *_ in told.listed()] == ["m2", "m1", "m0"]
+        received.take(await anext(frames))
+        assert received.kinds == ["top", "top"]
+        assert [member for member, *_ in received.listed()] == ["m2", "m1", "m0"]
         await frames.aclose()
 
     run(scenario)
@@ -335,9 +335,11 @@ def test_who_watches_much_waits_for_its_own_lists_and_others_do_not() -> None:
             await lb.submit("b", "m7", 10_000)
             crowded.seconds += 1
             assert await hub._read_slice(), "there is more than one slice"
-            told = {each.watched.limit for each in channels if each.number != before[each.watched]}
-            assert {LIMIT, 5} <= told, "subjects with one list are served first"
-            assert sum(told) < 2 * SLICE_COST
+            limits = {
+                each.watched.limit for each in channels if each.number != before[each.watched]
+            }
+            assert {LIMIT, 5} <= limits, "subjects with one list are served first"
+            assert sum(limits) < 2 * SLICE_COST
         slices = 1
         while await hub._read_slice():
             slices += 1
@@ -371,9 +373,9 @@ def test_those_who_wait_for_their_first_list_are_refused_when_the_server_ends(
 def test_a_member_hears_of_its_rank_and_who_passed_it() -> None:
     async def scenario(watched: Watched) -> None:
         lb = watched.lb
-        frames, told = await watched.watch(member="ann")
-        told.take(await anext(frames))
-        assert (told.document["rank"], told.document["total"]) == (None, 0)
+        frames, received = await watched.watch(member="ann")
+        received.take(await anext(frames))
+        assert (received.document["rank"], received.document["total"]) == (None, 0)
         for member, value, expected in (
             ("ann", 5, (1, 5, None, None)),
             ("bob", 3, None),
@@ -383,14 +385,14 @@ def test_a_member_hears_of_its_rank_and_who_passed_it() -> None:
             await lb.submit("b", member, value)
             await watched.turn()
             if expected is not None:
-                told.take(await anext(frames))
-                said = told.document
+                received.take(await anext(frames))
+                document = received.document
                 names = ("rank", "score", "previous_rank", "overtaken_by")
-                assert tuple(said[name] for name in names) == expected
+                assert tuple(document[name] for name in names) == expected
         await lb.remove("b", "ann")
         await watched.turn()
-        told.take(await anext(frames))
-        assert (told.document["rank"], told.document["previous_rank"]) == (None, 1)
+        received.take(await anext(frames))
+        assert (received.document["rank"], received.document["previous_rank"]) == (None, 1)
         await frames.aclose()
 
     run(scenario)
@@ -399,9 +401,9 @@ def test_a_member_hears_of_its_rank_and_who_passed_it() -> None:
 def test_a_member_is_told_what_it_needs() -> None:
     async def scenario(watched: Watched) -> None:
         lb = watched.lb
-        frames, told = await watched.watch(member="ann", to_rank=1)
-        told.take(await anext(frames))
-        assert told.document["needed"]["value"] == 0
+        frames, received = await watched.watch(member="ann", to_rank=1)
+        received.take(await anext(frames))
+        assert received.document["needed"]["value"] == 0
         watched.clock.advance(1)
         for member, value, gap, needed in (
             ("bob", 9, None, 10),
@@ -412,10 +414,10 @@ def test_a_member_is_told_what_it_needs() -> None:
             await lb.submit("b", member, value)
             watched.clock.advance(1)
             await watched.turn()
-            told.take(await anext(frames))
-            assert told.document["to_rank"] == gap
-            found = told.document["needed"]
-            assert (None if found is None else found["value"]) == needed
+            received.take(await anext(frames))
+            assert received.document["to_rank"] == gap
+            event = received.document["needed"]
+            assert (None if event is None else event["value"]) == needed
         await frames.aclose()
 
     run(scenario)
@@ -435,8 +437,8 @@ def test_a_heartbeat_comes_where_nothing_else_does(monkeypatch: pytest.MonkeyPat
 
 def test_the_end_of_the_server_ends_streams() -> None:
     async def scenario(watched: Watched) -> None:
-        frames, told = await watched.watch()
-        told.take(await anext(frames))
+        frames, received = await watched.watch()
+        received.take(await anext(frames))
         watched.hub.stop()
         rest = [content async for content in frames]
         assert rest == [END]
@@ -448,8 +450,8 @@ def test_a_board_that_goes_ends_its_streams(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.undo()
 
     async def scenario(watched: Watched) -> None:
-        frames, told = await watched.watch()
-        told.take(await anext(frames))
+        frames, received = await watched.watch()
+        received.take(await anext(frames))
         watched.seconds += 1
         await watched.lb.delete("b")
         assert END in [content async for content in frames]
@@ -462,9 +464,9 @@ def test_who_comes_later_reads_what_was_written_before() -> None:
         first, _ = await watched.watch()
         await anext(first)
         await watched.lb.submit("b", "ann", 5)
-        second, told = await watched.watch()
-        told.take(await anext(second))
-        assert told.listed() == [("ann", 1, 5)]
+        second, received = await watched.watch()
+        received.take(await anext(second))
+        assert received.listed() == [("ann", 1, 5)]
         await first.aclose()
         await second.aclose()
 

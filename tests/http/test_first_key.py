@@ -43,8 +43,8 @@ def test_what_is_printed_works_and_is_printed_once(tmp_path: Path) -> None:
     with Process(tmp_path, keys=True) as again:
         bearer = {"Authorization": f"Bearer {key}"}
         assert httpx.get(f"{again.url}/v1/boards", headers=bearer).status_code == 200
-        _, said = again.end()
-        assert "lk_" not in said
+        _, output = again.end()
+        assert "lk_" not in output
 
 
 def test_the_link_opens_the_page_and_leaves_the_address_bar(
@@ -69,8 +69,8 @@ def test_no_key_is_made_beside_the_admin_key(tmp_path: Path) -> None:
     with Process(tmp_path, LAURELS_ADMIN_KEY=ADMIN_KEY) as server:
         bearer = {"Authorization": f"Bearer {ADMIN_KEY}"}
         assert httpx.get(f"{server.url}/v1/keys", headers=bearer).json() == []
-        _, said = server.end()
-        assert "lk_" not in said
+        _, output = server.end()
+        assert "lk_" not in output
 
 
 def test_workers_over_an_index_server_make_one_key() -> None:
@@ -94,21 +94,21 @@ def test_workers_over_an_index_server_make_one_key() -> None:
 def test_an_open_server_beyond_this_machine_is_refused(
     tmp_path: Path, options: tuple[str, ...], code: str
 ) -> None:
-    ended, said = Process(tmp_path, *options).wait()
+    ended, output = Process(tmp_path, *options).wait()
     assert ended == 2
-    assert f"[{code}]" in said
+    assert f"[{code}]" in output
 
 
 def test_an_open_server_over_an_index_server_is_refused() -> None:
-    ended, said = Process("redis://127.0.0.1:1", "--open", LAURELS_ADMIN_KEY="").wait()
+    ended, output = Process("redis://127.0.0.1:1", "--open", LAURELS_ADMIN_KEY="").wait()
     assert ended == 2
-    assert "index server" in said
+    assert "index server" in output
 
 
 def test_a_store_that_needs_keys_is_not_served_open(tmp_path: Path) -> None:
     with Served(tmp_path, open=False) as served:
         assert served.first_key is not None
-    ended, said = Process(tmp_path).wait()
+    ended, output = Process(tmp_path).wait()
     assert ended == 2
-    assert "[keys_needed]" in said
-    assert "laurels key create" in said
+    assert "[keys_needed]" in output
+    assert "laurels key create" in output

@@ -19,7 +19,7 @@ class Watched:
     asked."""
 
     def __init__(self, lb: AsyncLeaderboards) -> None:
-        self.asked: list[set[str]] = []
+        self.requested: list[set[str]] = []
         self.away = False
         self.seconds = 100.0
         self.failed: list[BaseException] = []
@@ -33,16 +33,16 @@ class Watched:
         )
 
     async def _follow(self, boards: Collection[str]) -> None:
-        self.asked.append(set(boards))
+        self.requested.append(set(boards))
         if self.away:
             raise NotReady("the index server is unavailable")
 
     async def look(self, seconds: float) -> list[set[str]]:
         """Let this much time pass. Return the sets of boards for whose changes the hub asked."""
         self.seconds += seconds
-        self.asked = []
+        self.requested = []
         await self.hub._read_slice()
-        return self.asked
+        return self.requested
 
 
 def test_watched_boards_are_followed_in_one_go_and_not_too_often() -> None:

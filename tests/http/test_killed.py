@@ -16,7 +16,7 @@ from tests.http.process import Process
 WRITERS = 4
 
 
-def _write(url: str, writer: int, numbers: count[int], told: list[str]) -> None:
+def _write(url: str, writer: int, numbers: count[int], acknowledged: list[str]) -> None:
     """Submit events of new members until the server has died. Record the acknowledged members."""
     with httpx.Client(base_url=url, timeout=60) as client:
         for number in numbers:
@@ -28,26 +28,26 @@ def _write(url: str, writer: int, numbers: count[int], told: list[str]) -> None:
             except httpx.HTTPError:
                 return
             assert answer.status_code == 200, answer.text
-            told += members
+            acknowledged += members
 
 
 def test_every_acknowledged_event_is_there_once_after_each_kill(
     tmp_path: Path, scaled: Scaled
 ) -> None:
-    random, told = Random(7), list[str]()
+    random, acknowledged = Random(7), list[str]()
     numbers = [count() for _ in range(WRITERS)]
     with laurels.open(tmp_path) as lb:
         lb.create(laurels.Board("kills", windows=["all", "3s=rolling:3s/1s"]))
     for _ in range(scaled(2, 60)):
         with Process(tmp_path) as server:
-            wanted = len(told) + random.randrange(50, 600)
+            wanted = len(acknowledged) + random.randrange(50, 600)
             writers = [
-                threading.Thread(target=_write, args=(server.url, i, numbers[i], told))
+                threading.Thread(target=_write, args=(server.url, i, numbers[i], acknowledged))
                 for i in range(WRITERS)
             ]
             for writer in writers:
                 writer.start()
-            while len(told) < wanted and any(writer.is_alive() for writer in writers):
+            while len(acknowledged) < wanted and any(writer.is_alive() for writer in writers):
                 writers[0].join(0.005)
             server.kill()
             for writer in writers:
@@ -55,7 +55,7 @@ def test_every_acknowledged_event_is_there_once_after_each_kill(
         with laurels.open(tmp_path) as lb:
             lb.check()
             there = {entry.member: entry.score for entry in lb.export("kills")}
-            assert set(told) <= there.keys()
+            assert set(acknowledged) <= there.keys()
             assert set(there.values()) == {1}
-            again = lb.submit_many("kills", [(member, 1, None, member) for member in told])
-            assert again.duplicates == len(told)
+            again = lb.submit_many("kills", [(member, 1, None, member) for member in acknowledged])
+            assert again.duplicates == len(acknowledged)

@@ -78,10 +78,10 @@ def test_members_of_a_large_body_are_found(http: httpx.Client) -> None:
     names = [f"nobody-{i}-{'x' * 20}" for i in range(4_000)] + ["friend"]
     for body in (json.dumps(names), json.dumps({"members": names})):
         assert len(body) > SMALL
-        found = post(http, MEMBERS, body.encode()).json()
-        assert [entry["member"] for entry in found["entries"]] == ["friend"]
+        page = post(http, MEMBERS, body.encode()).json()
+        assert [entry["member"] for entry in page["entries"]] == ["friend"]
         ranks = post(http, "/v1/boards/b/ranks", body.encode()).json()["ranks"]
-        assert (ranks[:-1], ranks[-1]) == ([None] * 4_000, found["entries"][0]["rank"])
+        assert (ranks[:-1], ranks[-1]) == ([None] * 4_000, page["entries"][0]["rank"])
 
 
 def test_only_pieces_are_decoded_and_never_by_the_thread_of_the_loop(

@@ -37,10 +37,10 @@ def test_it_is_up_soon_and_ends_soon_with_open_streams(tmp_path: Path) -> None:
         streams = [_stream(server.url) for _ in range(20)]
         answer = httpx.post(f"{server.url}/v1/boards/b/scores", json={"member": "a", "value": 5})
         assert answer.json()["rank"] == 1
-        asked = time.monotonic()
-        code, said = server.end()
-        assert (code, "Traceback" in said) == (0, False)
-        assert time.monotonic() - asked < 10  # it takes three seconds on an idle machine
+        begun = time.monotonic()
+        code, output = server.end()
+        assert (code, "Traceback" in output) == (0, False)
+        assert time.monotonic() - begun < 10  # it takes three seconds on an idle machine
         for stream in streams:
             stream.close()
     with laurels.open(tmp_path / "boards") as lb:
@@ -50,25 +50,25 @@ def test_it_is_up_soon_and_ends_soon_with_open_streams(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_served_says_where(tmp_path: Path) -> None:
     with Process(tmp_path) as server:
-        code, said = Process(tmp_path).wait()
+        code, output = Process(tmp_path).wait()
         assert code == 2
-        assert f"--at {server.url}" in said
-        assert "[locked]" in said
-        assert "Traceback" not in said
+        assert f"--at {server.url}" in output
+        assert "[locked]" in output
+        assert "Traceback" not in output
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     with Process(tmp_path / "one") as server:
         port = str(urlsplit(server.url).port)
-        code, said = Process(tmp_path / "two", "--port", port).wait()
-        assert (code, "[address_in_use]" in said) == (2, True)
+        code, output = Process(tmp_path / "two", "--port", port).wait()
+        assert (code, "[address_in_use]" in output) == (2, True)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_without_keys_it_is_for_this_machine_only(tmp_path: Path, host: str) -> None:
-    code, said = Process(tmp_path, "--host", host).wait()
+    code, output = Process(tmp_path, "--host", host).wait()
     assert code == 2
-    assert "[not_loopback]" in said
+    assert "[not_loopback]" in output
     with Process(tmp_path, "--host", "0.0.0.0", LAURELS_ADMIN_KEY=ADMIN_KEY) as server:
         assert server.url.startswith("http://0.0.0.0:")
 
@@ -80,23 +80,23 @@ def test_who_asks_for_an_insecure_server_is_told_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], variable: str
 ) -> None:
     monkeypatch.setenv(variable, "127.0.0.1")
-    code, said = Process(tmp_path, *options).wait()
+    code, output = Process(tmp_path, *options).wait()
     assert code == 2
-    assert "the setting insecure was removed" in said
-    assert "--open" in said
+    assert "the setting insecure was removed" in output
+    assert "--open" in output
 
 
 def test_a_wrong_setting_is_told(tmp_path: Path) -> None:
-    code, said = Process(tmp_path, LAURELS_MAX_BODY="much").wait()
+    code, output = Process(tmp_path, LAURELS_MAX_BODY="much").wait()
     assert code == 2
-    assert "LAURELS_MAX_BODY: expected an integer for max_body, got 'much'" in said
+    assert "LAURELS_MAX_BODY: expected an integer for max_body, got 'much'" in output
 
 
 def test_every_setting_is_in_the_help() -> None:
     command = [sys.executable, "-m", "laurels.cli", "serve", "--help"]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    output = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     for setting in table():
-        assert setting.option in shown, setting.name
+        assert setting.option in output, setting.name
 
 
 def test_what_the_library_logs_stands_in_the_log_of_the_server(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_what_the_library_logs_stands_in_the_log_of_the_server(tmp_path: Path) -
         lb.create(laurels.Board("b"))
     (tmp_path / "boards" / "log.db").chmod(0o644)
     with Process(tmp_path / "boards", "--log-format", "json") as server:
-        code, said = server.end()
+        code, output = server.end()
     assert code == 0
-    line = next(line for line in said.splitlines() if "other users could read" in line)
+    line = next(line for line in output.splitlines() if "other users could read" in line)
     assert '"level": "info"' in line

@@ -106,12 +106,12 @@ def test_a_reader_knows_at_each_moment_what_top_answered(
                 await submit(http, member, [random.randrange(-3, 4), random.randrange(3)])
 
     async def scenario(http: httpx.AsyncClient, server: Served) -> None:
-        moments, known, wrong = Moments(http, window), Known(), list[Any]()
+        moments, received, wrong = Moments(http, window), Known(), list[Any]()
 
         async def read(opened: Feed) -> None:
             async for frame in opened.frames():
-                known.take(frame)
-                seen.append((known.as_of["offset"], known.as_of["period"], known.page))
+                received.take(frame)
+                seen.append((received.as_of["offset"], received.as_of["period"], received.page))
 
         seen: list[tuple[int, str | None, Any]] = []
         async with feed(server.url, f"{LIVE}&limit=4&window={window}") as opened:
@@ -121,21 +121,21 @@ def test_a_reader_knows_at_each_moment_what_top_answered(
                 await act(http)
                 await moments.look()
                 if turn % 4 == 0:
-                    await until(partial(_agree, known, moments))
+                    await until(partial(_agree, received, moments))
             reading.cancel()
         for offset, period, page in seen:
             if page != moments.pages.get((offset, period)):
                 wrong.append((page, moments.pages.get((offset, period))))
         assert not wrong
-        assert "change" in known.kinds
-        assert ("top" in known.kinds[1:]) == (window != "all")
+        assert "change" in received.kinds
+        assert ("top" in received.kinds[1:]) == (window != "all")
 
     board = {"columns": SEVERAL, "rank": rank, "windows": ["all", "day", "r=rolling:2h/1h"]}
     play(tmp_path, scenario, clock, board=board)
 
 
-def _agree(known: Known, moments: Moments) -> bool:
-    one, other = known.page, moments.pages[moments.now]
+def _agree(received: Known, moments: Moments) -> bool:
+    one, other = received.page, moments.pages[moments.now]
     return bool((one["entries"], one["total"]) == (other["entries"], other["total"]))
 
 
@@ -209,8 +209,8 @@ def test_a_board_that_is_retained_no_longer_ends_its_feeds(tmp_path: Path) -> No
             clock.set(NOW_MS + 2 * HOUR)
             for each in (opened, of_one):
                 assert (await each.rest()).count(END) == 1
-        found = await http.get("/v1/boards/b/top")
-        assert (found.status_code, found.json()["code"]) == (404, "unknown_board")
+        answer = await http.get("/v1/boards/b/top")
+        assert (answer.status_code, answer.json()["code"]) == (404, "unknown_board")
 
     play(tmp_path, scenario, clock, board=board)
 

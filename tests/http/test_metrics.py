@@ -104,8 +104,8 @@ def test_events_are_counted_by_what_became_of_them(
 def test_events_of_several_boards_are_counted(http: httpx.Client) -> None:
     events = [{"board": "b", "member": member, "value": 1} for member in ("ann", "", "bob")]
     http.post("/v1/scores", json=events).raise_for_status()
-    found = figures(http)
-    assert (found[EVENTS, "applied"], found[EVENTS, "refused"]) == (2, 1)
+    metrics = figures(http)
+    assert (metrics[EVENTS, "applied"], metrics[EVENTS, "refused"]) == (2, 1)
 
 
 def test_requests_are_counted_by_verb_and_status(http: httpx.Client) -> None:
@@ -113,12 +113,12 @@ def test_requests_are_counted_by_verb_and_status(http: httpx.Client) -> None:
         http.get(f"/v1/boards/b/{path}")
     http.get("/v1/boards/b/top", headers={"Authorization": "Bearer lk_other"})
     http.get("/v1/boards/b/export").raise_for_status()
-    found = figures(http)
+    metrics = figures(http)
     requests = "laurels_requests_total"
-    assert [found[requests, status, "top"] for status in ("200", "400", "401")] == [2, 1, 1]
-    assert found[requests, "404", "standing"] == 1
-    assert found[requests, "200", "export"] == 1
-    assert found["laurels_read_seconds_count", "top"] == 4
+    assert [metrics[requests, status, "top"] for status in ("200", "400", "401")] == [2, 1, 1]
+    assert metrics[requests, "404", "standing"] == 1
+    assert metrics[requests, "200", "export"] == 1
+    assert metrics["laurels_read_seconds_count", "top"] == 4
 
 
 def test_commits_and_what_is_kept_are_measured(http: httpx.Client) -> None:
@@ -149,8 +149,8 @@ def test_figures_are_read_with_a_key(http: httpx.Client) -> None:
     for key in ("", "Bearer lk_other"):
         assert http.get("/metrics", headers={"Authorization": key}).status_code == 401
     made = http.post("/v1/keys", json={"name": "watch", "scope": "read"}).json()["key"]
-    asked = http.get("/metrics", headers={"Authorization": f"Bearer {made}"})
-    assert asked.status_code == 200
+    answer = http.get("/metrics", headers={"Authorization": f"Bearer {made}"})
+    assert answer.status_code == 200
 
 
 def test_scopes_are_counted(http: httpx.Client) -> None:
@@ -158,15 +158,15 @@ def test_scopes_are_counted(http: httpx.Client) -> None:
     http.put("/v1/boards/rooms", json=board).raise_for_status()
     events = [["ann", 1, None, None, {"room": str(room), "zone": "cn"}] for room in range(3)]
     http.post("/v1/boards/rooms/scores", json=events).raise_for_status()
-    found = figures(http)
-    assert found["laurels_board_scopes", "rooms", "room"] == 3
-    assert found["laurels_board_scopes", "rooms", "gender,zone"] == 0
+    metrics = figures(http)
+    assert metrics["laurels_board_scopes", "rooms", "room"] == 3
+    assert metrics["laurels_board_scopes", "rooms", "gender,zone"] == 0
     stats = http.get("/v1/boards/rooms/stats").json()
     assert stats["scopes"] == {"room": 3, "gender,zone": 0}
-    held = found["laurels_board_scopes_memory_bytes", "rooms"]
-    assert held == stats["scopes_nbytes"]
-    assert 0 < held < found["laurels_board_memory_bytes", "rooms"] == stats["nbytes"]
-    assert ("laurels_board_scopes_memory_bytes", "b") not in found
+    nbytes = metrics["laurels_board_scopes_memory_bytes", "rooms"]
+    assert nbytes == stats["scopes_nbytes"]
+    assert 0 < nbytes < metrics["laurels_board_memory_bytes", "rooms"] == stats["nbytes"]
+    assert ("laurels_board_scopes_memory_bytes", "b") not in metrics
 
 
 def test_a_key_of_some_boards_sees_their_figures_and_no_others(http: httpx.Client) -> None:

@@ -93,13 +93,13 @@ def test_what_one_acknowledged_the_other_shows(pair: tuple[str, str]) -> None:
     assert http.get(f"{two}/v1/boards/shown", headers=JSON).json()["code"] == "unknown_board"
 
 
-async def frames_until(read: Any, known: Known, wanted: list[tuple[str, int]]) -> list[Frame]:
+async def frames_until(read: Any, received: Known, wanted: list[tuple[str, int]]) -> list[Frame]:
     seen: list[Frame] = []
     while True:
         frame = await read.next(SOON_SECONDS)
         seen.append(frame)
-        known.take(frame)
-        entries = known.page["entries"]
+        received.take(frame)
+        entries = received.page["entries"]
         if [(entry["member"], entry["score"]) for entry in entries] == wanted:
             return seen
 
@@ -110,16 +110,16 @@ def test_a_feed_of_one_tells_what_another_counted(pair: tuple[str, str]) -> None
 
     async def main() -> None:
         async with feed(two, "/v1/boards/fed/live?interval=20", key=ADMIN_KEY) as read:
-            known = Known()
-            await frames_until(read, known, [])
+            received = Known()
+            await frames_until(read, received, [])
             took = []
             for total in range(1, 11):
                 await asyncio.to_thread(score, one, "fed", "ann", 1)
                 began = time.monotonic()
-                await frames_until(read, known, [("ann", total)])
+                await frames_until(read, received, [("ann", total)])
                 took.append(time.monotonic() - began)
             assert min(took) < 4 * FOLLOW_SECONDS
-            assert known.kinds == ["top"] + ["change"] * 10
+            assert received.kinds == ["top"] + ["change"] * 10
 
     asyncio.run(main())
 
@@ -189,8 +189,8 @@ def test_keys_are_shared(pair: tuple[str, str]) -> None:
     made = httpx.post(f"{one}/v1/keys", json={"name": "game"}, headers=admin).json()
     key = {"Authorization": f"Bearer {made['key']}"}
     assert httpx.get(f"{two}/v1/boards", headers=key).status_code == 200
-    said = httpx.post(f"{two}/v1/keys", json={"name": "game"}, headers=admin).json()
-    assert said["code"] == "key_exists"
+    problem = httpx.post(f"{two}/v1/keys", json={"name": "game"}, headers=admin).json()
+    assert problem["code"] == "key_exists"
     token = httpx.post(f"{one}/v1/tokens", json={"boards": ["*"]}, headers=key).json()
     bearer = {"Authorization": f"Bearer {token['token']}"}
     assert httpx.get(f"{two}/v1/boards", headers=bearer).status_code == 200
@@ -227,8 +227,8 @@ def _away_and_again(redis: Server, url: str) -> None:
     event = {"member": "ann", "value": 1, "id": "once"}
     with ThreadPoolExecutor(5) as pool:  # each request lasts until the server stops its retries
         reading = [f"{url}/readyz", f"{board}/top", board, f"{board}/live"]
-        asked = [pool.submit(http.get, each) for each in reading]
-        answers = [pool.submit(http.post, f"{board}/scores", json=event), *asked]
+        reads = [pool.submit(http.get, each) for each in reading]
+        answers = [pool.submit(http.post, f"{board}/scores", json=event), *reads]
     for answer in (each.result() for each in answers):
         assert answer.status_code == 503
         assert answer.headers["content-type"] == "application/problem+json"
@@ -245,10 +245,10 @@ def _away_and_again(redis: Server, url: str) -> None:
 
 
 def children(pid: int) -> list[int]:
-    found = subprocess.run(
+    completed = subprocess.run(
         ["ps", "--ppid", str(pid), "-o", "pid="], capture_output=True, text=True, check=True
     )
-    return [int(line) for line in found.stdout.split()]
+    return [int(line) for line in completed.stdout.split()]
 
 
 def running(pids: list[int]) -> list[int]:
@@ -265,14 +265,14 @@ def test_workers_are_one_service(redis: Server, pair: tuple[str, str]) -> None:
             list(pool.map(lambda i: score(server.url, "b", f"m{i % 3}", 1), range(30)))
         assert sorted(listed(server.url, "b")) == [("m0", 10), ("m1", 10), ("m2", 10)]
         for number in ("1", "2"):
-            until(lambda n=number: worker_told(server.url) == n, "each is asked")  # type: ignore[misc]
+            until(lambda n=number: answering_worker(server.url) == n, "each is asked")  # type: ignore[misc]
         workers = children(server.pid)
-        code, said = server.end()
-        assert (code, said.count("serving"), "Traceback" in said) == (0, 1, False), said
+        code, output = server.end()
+        assert (code, output.count("serving"), "Traceback" in output) == (0, 1, False), output
         assert not running(workers)
 
 
-def worker_told(url: str) -> str:
+def answering_worker(url: str) -> str:
     """Return the name of the worker that answers a new connection."""
     text = http.get(f"{url}/metrics").text
     (line,) = [line for line in text.splitlines() if line.startswith("laurels_index_up")]
@@ -292,9 +292,9 @@ def test_a_worker_that_dies_ends_the_service(redis: Server) -> None:
     with Process(f"{redis.url}?prefix=dies:", "--workers", "2") as server:
         workers = children(server.pid)
         os.kill(workers[1], signal.SIGKILL)
-        code, said = server.wait()
+        code, output = server.wait()
         assert code == 1
-        assert "ended by itself" in said
+        assert "ended by itself" in output
         assert not running(workers)
 
 
@@ -310,24 +310,24 @@ def test_workers_end_with_their_parent(redis: Server) -> None:
 )
 def test_workers_that_cannot_be_say_why_once(tmp_path: Any, data: str, code: str) -> None:
     place = data if "://" in data else tmp_path / data
-    ended, said = Process(place, "--workers", "2").wait()
+    ended, output = Process(place, "--workers", "2").wait()
     assert ended == 2
-    assert said.count(f"[{code}]") == 1
-    assert "Traceback" not in said
+    assert output.count(f"[{code}]") == 1
+    assert "Traceback" not in output
 
 
 def test_a_login_is_not_shown() -> None:
     with Server(password="sesame") as redis, Process(redis.url) as server:
-        assert "sesame" not in server.said
+        assert "sesame" not in server.output
         assert http.get(f"{server.url}/readyz").status_code == 200
 
 
 def test_what_the_server_may_lose_is_told() -> None:
     with Server("--appendonly", "no") as redis:
         with Process(redis.url) as server:
-            code, said = server.end()
+            code, output = server.end()
             assert code == 0
-            assert "appendonly yes" in said
+            assert "appendonly yes" in output
         with pytest.warns(errors.DataAtRisk, match="appendonly yes"):
             laurels.open(redis.url).close()
 

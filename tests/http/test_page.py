@@ -38,10 +38,10 @@ def in_several_processes() -> Iterator[Boards]:
     gets all writes."""
     with (
         Server() as redis,
-        Process(redis.url, "--workers", "2") as shown,
-        Process(redis.url) as told,
+        Process(redis.url, "--workers", "2") as page_server,
+        Process(redis.url) as write_server,
     ):
-        yield Boards(shown.url, key=PROCESS_KEY, told=told.url)
+        yield Boards(page_server.url, key=PROCESS_KEY, writes_to=write_server.url)
 
 
 KINDS = [in_one_process, in_several_processes]
@@ -54,8 +54,8 @@ def called(kind: Callable[[], object]) -> str:
 @pytest.fixture(scope="module", params=some(1, KINDS), ids=called)
 def boards(request: pytest.FixtureRequest) -> Iterator[Boards]:
     """The boards of a server in one process; in `make torture` also of a service in several."""
-    with request.param() as found:
-        yield found
+    with request.param() as made:
+        yield made
 
 
 of_either_kind = pytest.mark.parametrize("boards", KINDS, indirect=True, ids=called)
@@ -223,11 +223,11 @@ def test_scores_are_shown_digit_for_digit(boards: Boards, open_page: Open) -> No
     ],
 )
 def test_numbers_are_read_as_text(reader: Page, question: str, answer: str | bool | None) -> None:
-    found = reader.evaluate(f"import('/static/exact.js').then((m) => {question})")
+    result = reader.evaluate(f"import('/static/exact.js').then((m) => {question})")
     if answer is None:
-        assert found == {"a": "12.30", "b": ["-1e3", "1E-7", True, None]}
+        assert result == {"a": "12.30", "b": ["-1e3", "1E-7", True, None]}
     else:
-        assert found == answer
+        assert result == answer
 
 
 @pytest.fixture(scope="module")
@@ -321,8 +321,8 @@ def test_several_columns_are_submitted_together(boards: Boards, open_page: Open)
     page = open_page(boards.address(board)).page
     expect(page.locator("p.empty")).to_be_visible()
     page.get_by_label("Member", exact=True).fill("alice")
-    for value, given in zip(page.get_by_label("Value").all(), ["12.30", "1500"], strict=True):
-        value.fill(given)
+    for value, text in zip(page.get_by_label("Value").all(), ["12.30", "1500"], strict=True):
+        value.fill(text)
     page.get_by_role("button", name="Submit").click()
     expect(page.locator(".result dd")).to_have_text(["#1", "points 12.30, ms 1,500"])
     expect(page.locator("p.empty")).to_be_hidden()
@@ -464,11 +464,11 @@ def test_the_documentation_lists_all_endpoints_and_codes(boards: Boards, open_pa
     expect(page.locator("tr#unknown_board")).to_have_css("background-color", "rgb(251, 238, 201)")
     articles = page.locator("article[id^=op-]")
     expect(articles).to_have_count(len(endpoints))
-    shown = articles.evaluate_all(
+    titles = articles.evaluate_all(
         "(all) => all.map((a) => [...a.querySelectorAll('h3:first-child > :nth-child(-n+2)')]"
         ".map((part) => part.textContent).join(' '))"
     )
-    assert set(shown) == endpoints
+    assert set(titles) == endpoints
     codes = page.locator("#part-error-codes tbody tr").evaluate_all("(all) => all.map((r) => r.id)")
     assert codes == [row["code"] for row in described["x-errors"]]
     lines = page.locator(".curl pre").all_inner_texts()

@@ -197,15 +197,15 @@ def test_a_list_goes_on_behind_its_live_part(boards: Boards, open_page: Open) ->
     is_live(page)
     more = page.get_by_role("button", name="Show more")
     rows = page.locator(".list tbody tr")
-    for shown in (50, 100, 200, 500, LIVE_MOST, 1_500, 2_000, count):
+    for length in (50, 100, 200, 500, LIVE_MOST, 1_500, 2_000, count):
         more.click()
-        expect(rows).to_have_count(shown)
+        expect(rows).to_have_count(length)
     expect(more).to_be_hidden()
     expect(page.locator(".further .muted")).to_contain_text("are not updated. They were read at")
     expect(rows.last).to_contain_text("2,037")
     expect(rows.last.locator("a")).to_have_text(f"m{count - 1:05}")
-    found = rows.locator(".who a").all_text_contents()
-    assert found == [f"m{i:05}" for i in range(count)]
+    listed = rows.locator(".who a").all_text_contents()
+    assert listed == [f"m{i:05}" for i in range(count)]
     boards.score(board, ("m00001", 5))
     expect(rows.first.locator("a")).to_have_text("m00001")
     expect(more).to_be_hidden()

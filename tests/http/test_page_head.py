@@ -33,9 +33,9 @@ def test_the_list_ends_with_the_head(boards: Boards, open_page: Open, crowd: str
     expect(page.locator("#total")).to_have_text("300")
     expect(page.locator(".figures")).to_contain_text("ListedFirst 100")
     more = page.get_by_role("button", name="Show more")
-    for shown in (50, 100):
+    for length in (50, 100):
         more.click()
-        expect(page.locator("tbody tr")).to_have_count(shown)
+        expect(page.locator("tbody tr")).to_have_count(length)
     expect(more).to_be_hidden()
     watched.ensure_clean()
 

@@ -17,18 +17,16 @@ MIB = 1 << 20
 )
 def test_it_is_returned_when_it_is_much(used: int, free: int, returned: int) -> None:
     calls: list[int] = []
-    found: Any = SimpleNamespace(uordblks=used * MIB, fordblks=free * MIB)
-    process_memory._Returning(lambda: found, calls.append, lambda: 200 * MIB).check()
+    heap: Any = SimpleNamespace(uordblks=used * MIB, fordblks=free * MIB)
+    process_memory._Returning(lambda: heap, calls.append, lambda: 200 * MIB).check()
     assert calls == [0] * returned
 
 
 def test_it_is_returned_anew_when_the_process_has_grown_again() -> None:
     calls: list[int] = []
-    found: Any = SimpleNamespace(uordblks=80 * MIB, fordblks=40 * MIB)
+    heap: Any = SimpleNamespace(uordblks=80 * MIB, fordblks=40 * MIB)
     resident = [200, 150, 155, 162, 163, 150, 140, 152, 153, 150]
-    returning = process_memory._Returning(
-        lambda: found, calls.append, lambda: resident.pop(0) * MIB
-    )
+    returning = process_memory._Returning(lambda: heap, calls.append, lambda: resident.pop(0) * MIB)
     counts = []
     while resident:
         returning.check()

@@ -64,7 +64,7 @@ def both(http: httpx.Client, beside: laurels.Leaderboards) -> tuple[Any, Any]:
     return http, beside
 
 
-def said(response: httpx.Response) -> Any:
+def exact(response: httpx.Response) -> Any:
     """Return a JSON answer with exact numbers."""
     assert response.headers["content-type"] == "application/json"
     assert response.headers["x-request-id"]
@@ -79,13 +79,13 @@ def written(answer: object) -> Any:
 def problem(response: httpx.Response, status: int, code: str) -> Any:
     """Assert that a request was refused with this status and code. Return the problem document."""
     assert response.headers["content-type"] == "application/problem+json"
-    told = response.json()
-    assert (response.status_code, told["status"], told["code"]) == (status, status, code)
-    assert told["request_id"] == response.headers["x-request-id"]
-    assert told["title"]
-    assert told["advice"]
-    assert told["detail"].startswith(told["what"])
-    return told
+    document = response.json()
+    assert (response.status_code, document["status"], document["code"]) == (status, status, code)
+    assert document["request_id"] == response.headers["x-request-id"]
+    assert document["title"]
+    assert document["advice"]
+    assert document["detail"].startswith(document["what"])
+    return document
 
 
 QUESTIONS: list[tuple[str, Any]] = [
@@ -113,7 +113,7 @@ QUESTIONS: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("path", "ask"), QUESTIONS, ids=lambda it: it if type(it) is str else "")
 def test_questions_are_answered_as_in_python(both: tuple[Any, Any], path: str, ask: Any) -> None:
     http, lb = both
-    assert said(http.get(f"/v1/boards/b/{path}")) == written(ask(lb))
+    assert exact(http.get(f"/v1/boards/b/{path}")) == written(ask(lb))
 
 
 def test_scores_keep_their_digits(both: tuple[Any, Any]) -> None:
@@ -125,7 +125,7 @@ def test_friends_are_asked_by_a_body(both: tuple[Any, Any]) -> None:
     http, lb = both
     expected = written(lb.standings("b", ["bob", "nobody", "ann"]))
     for body in (["bob", "nobody", "ann"], {"members": ["bob", "nobody", "ann"]}):
-        assert said(http.post("/v1/boards/b/standings", json=body)) == expected
+        assert exact(http.post("/v1/boards/b/standings", json=body)) == expected
 
 
 def test_ranks_are_asked_by_a_body(both: tuple[Any, Any]) -> None:
@@ -134,10 +134,10 @@ def test_ranks_are_asked_by_a_body(both: tuple[Any, Any]) -> None:
     expected = {"ranks": lb.ranks("b", names)}
     assert expected["ranks"][1] is None
     for body in (names, {"members": names}):
-        assert said(http.post("/v1/boards/b/ranks", json=body)) == expected
-    day = said(http.post("/v1/boards/b/ranks?window=day", json=names))
+        assert exact(http.post("/v1/boards/b/ranks", json=body)) == expected
+    day = exact(http.post("/v1/boards/b/ranks?window=day", json=names))
     assert day == {"ranks": lb.ranks("b", names, window="day")}
-    assert said(http.post("/v1/boards/b/ranks", json=[])) == {"ranks": []}
+    assert exact(http.post("/v1/boards/b/ranks", json=[])) == {"ranks": []}
 
 
 def test_one_event_gets_its_receipt(both: tuple[Any, Any]) -> None:
@@ -146,7 +146,7 @@ def test_one_event_gets_its_receipt(both: tuple[Any, Any]) -> None:
     at = datetime(2026, 11, 20, 15, tzinfo=UTC)
     for _ in range(2):
         expected = written(lb.submit("b", "bob", 6, at=at, id="x"))
-        assert said(http.post("/v1/boards/b/scores", json=event)) == expected
+        assert exact(http.post("/v1/boards/b/scores", json=event)) == expected
     assert expected["status"] == "duplicate"
 
 
@@ -168,18 +168,18 @@ def test_a_batch_is_read_in_every_form(both: tuple[Any, Any], kind: str) -> None
     ]
     headers = {"Content-Type": f"application/{kind}"}
     body = batch_body(kind, events)
-    answer = said(http.post("/v1/boards/b/scores?ranks=1", content=body, headers=headers))
+    answer = exact(http.post("/v1/boards/b/scores?ranks=1", content=body, headers=headers))
     receipts = lb.submit_many("b", events, ranks=True)
     assert answer["receipts"] == written(list(receipts))
     assert (answer["applied"], answer["refused"], answer["window"]) == (2, 1, "all")
-    assert said(http.get("/v1/boards/b/top")) == written(lb.top("b"))
+    assert exact(http.get("/v1/boards/b/top")) == written(lb.top("b"))
 
 
 @pytest.mark.parametrize(("listed", "places"), [("refused", [1]), ("none", [])])
 def test_receipts_may_be_left_out(both: tuple[Any, Any], listed: str, places: list[int]) -> None:
     http, _ = both
     events = [["dan", 1], ["", 1], ["eve", 1]]
-    answer = said(http.post(f"/v1/boards/b/scores?receipts={listed}", json=events))
+    answer = exact(http.post(f"/v1/boards/b/scores?receipts={listed}", json=events))
     assert (answer["applied"], answer["refused"]) == (2, 1)
     assert answer["places"] == places
     assert len(answer["receipts"]) == len(places)
@@ -189,8 +189,8 @@ def test_answers_come_as_msgpack_where_it_is_accepted(both: tuple[Any, Any]) -> 
     http, lb = both
     answer = http.get("/v1/boards/b/top", headers={"Accept": "application/msgpack"})
     assert answer.headers["content-type"] == "application/msgpack"
-    found = msgspec.msgpack.decode(answer.content)
-    assert [Decimal(entry["score"]) for entry in found["entries"]] == [
+    page = msgspec.msgpack.decode(answer.content)
+    assert [Decimal(entry["score"]) for entry in page["entries"]] == [
         entry.score for entry in lb.top("b").entries
     ]
 
@@ -199,7 +199,7 @@ def test_events_of_several_boards_go_at_once(both: tuple[Any, Any]) -> None:
     http, _ = both
     http.put("/v1/boards/c", json={}).raise_for_status()
     events = [{"board": board, "member": "zoe", "value": 1} for board in ("b", "c", "b")]
-    answer = said(http.post("/v1/scores", json=events))
+    answer = exact(http.post("/v1/scores", json=events))
     assert answer["applied"] == 3
     assert [len(answer["boards"][name]["receipts"]) for name in ("b", "c")] == [2, 1]
 
@@ -207,25 +207,25 @@ def test_events_of_several_boards_go_at_once(both: tuple[Any, Any]) -> None:
 def test_other_writes(both: tuple[Any, Any]) -> None:
     http, lb = both
     answer = http.post("/v1/boards/b/set", json={"member": "bob", "value": 20})
-    assert said(answer) == written(lb.set("b", "bob", 20))
+    assert exact(answer) == written(lb.set("b", "bob", 20))
     data = {"member": "bob", "data": {"name": "Bob", "n": 1.5}}
     assert http.put("/v1/boards/b/data", json=data).status_code == 204
     lb.set_data("b", "bob", {"name": "Bob", "n": 1.5})
     path = "/v1/boards/b/top?with_data=true"
-    assert said(http.get(path)) == written(lb.top("b", with_data=True))
+    assert exact(http.get(path)) == written(lb.top("b", with_data=True))
     removed = [
-        said(http.post("/v1/boards/b/remove", json={"member": "bob"}))["removed"] for _ in range(2)
+        exact(http.post("/v1/boards/b/remove", json={"member": "bob"}))["removed"] for _ in range(2)
     ]
     assert removed == [True, False]
 
 
 def test_a_position_is_kept_with_its_batch(both: tuple[Any, Any]) -> None:
     http, _ = both
-    assert said(http.get("/v1/boards/b/position?source=file")) == {"position": None}
+    assert exact(http.get("/v1/boards/b/position?source=file")) == {"position": None}
     http.post(
         "/v1/boards/b/scores", params={"position_source": "file", "position": "7"}, json=[]
     ).raise_for_status()
-    assert said(http.get("/v1/boards/b/position?source=file")) == {"position": "7"}
+    assert exact(http.get("/v1/boards/b/position?source=file")) == {"position": "7"}
 
 
 def test_an_export_is_a_line_an_entry(both: tuple[Any, Any]) -> None:
@@ -244,16 +244,16 @@ def test_boards_are_made_changed_and_deleted(both: tuple[Any, Any]) -> None:
     changed = http.patch("/v1/boards/b", json={"title": "Other"})
     assert changed.content == lb.change("b", title="Other").to_json()
     assert http.put("/v1/boards/b", content=BOARD.to_json()).json()["title"] == "B"
-    assert [board["name"] for board in said(http.get("/v1/boards"))] == ["b"]
+    assert [board["name"] for board in exact(http.get("/v1/boards"))] == ["b"]
     assert http.delete("/v1/boards/b").status_code == 204
-    assert said(http.get("/v1/boards")) == []
+    assert exact(http.get("/v1/boards")) == []
 
 
 def test_the_store_is_kept_in_order(both: tuple[Any, Any]) -> None:
     http, lb = both
-    assert said(http.post("/v1/check")) == written(lb.check())
+    assert exact(http.post("/v1/check")) == written(lb.check())
     assert http.post("/v1/rebuild").status_code == 204
-    assert said(http.post("/v1/snapshot")) == {"offset": said(http.get("/v1/stats"))["offset"]}
+    assert exact(http.post("/v1/snapshot")) == {"offset": exact(http.get("/v1/stats"))["offset"]}
 
 
 REFUSED: list[tuple[str, str, dict[str, Any], int, str]] = [
@@ -313,15 +313,18 @@ def test_what_is_wrong_has_its_status_and_code(
 ) -> None:
     http, lb = both
     problem(http.request(method, path, **more), status, code)
-    assert said(http.get("/v1/boards/b/top")) == written(lb.top("b"))
+    assert exact(http.get("/v1/boards/b/top")) == written(lb.top("b"))
 
 
 def test_a_batch_that_is_all_or_nothing_tells_why_it_is_nothing(both: tuple[Any, Any]) -> None:
     http, _ = both
     events = [["dan", 1], ["", 1]]
     answer = http.post("/v1/boards/b/scores?all_or_nothing=true", json=events)
-    told = problem(answer, 409, "batch_refused")
-    assert [receipt["reason"] for receipt in told["receipts"]] == ["batch_refused", "member_empty"]
+    document = problem(answer, 409, "batch_refused")
+    assert [receipt["reason"] for receipt in document["receipts"]] == [
+        "batch_refused",
+        "member_empty",
+    ]
 
 
 def test_a_repeat_under_a_key_gets_the_first_answer(both: tuple[Any, Any]) -> None:
@@ -337,9 +340,9 @@ def test_a_repeat_under_a_key_gets_the_first_answer(both: tuple[Any, Any]) -> No
     first, again = send(5), send(5)
     assert first.content == again.content
     assert again.headers["idempotency-replayed"] == "true"
-    assert said(again)["applied"] == 1
+    assert exact(again)["applied"] == 1
     problem(send(6), 422, "idempotency_mismatch")
-    assert said(http.get("/v1/boards/b/standing?member=dan"))["score"] == 5
+    assert exact(http.get("/v1/boards/b/standing?member=dan"))["score"] == 5
 
 
 def test_a_key_opens_what_its_scope_and_boards_allow(tmp_path: Path) -> None:
@@ -356,16 +359,18 @@ def test_a_key_opens_what_its_scope_and_boards_allow(tmp_path: Path) -> None:
         problem(http.get("/v1/boards", headers=headers("lk_wrong")), 401, "unauthorized")
         for name in ("room-1", "hall"):
             http.put(f"/v1/boards/{name}", json={}, headers=admin).raise_for_status()
-        asked = {"name": "game", "scope": "write", "boards": ["room-*"]}
-        made = http.post("/v1/keys", json=asked, headers=admin)
+        rule = {"name": "game", "scope": "write", "boards": ["room-*"]}
+        made = http.post("/v1/keys", json=rule, headers=admin)
         game = headers(made.json()["key"])
         assert made.status_code == 201
         event = {"member": "ann", "value": 1}
         assert http.post("/v1/boards/room-1/scores", json=event, headers=game).is_success
         problem(http.post("/v1/boards/hall/scores", json=event, headers=game), 403, "forbidden")
         problem(http.delete("/v1/boards/room-1", headers=game), 403, "forbidden")
-        assert [board["name"] for board in said(http.get("/v1/boards", headers=game))] == ["room-1"]
-        assert [key["name"] for key in said(http.get("/v1/keys", headers=admin))] == ["game"]
+        assert [board["name"] for board in exact(http.get("/v1/boards", headers=game))] == [
+            "room-1"
+        ]
+        assert [key["name"] for key in exact(http.get("/v1/keys", headers=admin))] == ["game"]
         assert http.delete("/v1/keys/game", headers=admin).status_code == 204
         problem(http.get("/v1/boards", headers=game), 401, "unauthorized")
 
@@ -401,12 +406,12 @@ class Gate:
         self.reached, self.opened = threading.Event(), threading.Event()
         append = SqliteLog.append
 
-        def held(log: SqliteLog, body: bytes) -> int:
+        def blocked_append(log: SqliteLog, body: bytes) -> int:
             self.reached.set()
             assert self.opened.wait(60)
             return append(log, body)
 
-        monkeypatch.setattr(SqliteLog, "append", held)
+        monkeypatch.setattr(SqliteLog, "append", blocked_append)
 
 
 def test_more_writes_than_may_wait_are_told_to_come_again(
@@ -427,4 +432,4 @@ def test_more_writes_than_may_wait_are_told_to_come_again(
         problem(refused, 503, "overloaded")
         assert refused.headers["retry-after"] == "1"
         assert first.result(20).status_code == 200
-        assert said(http.get("/v1/boards/b/standing?member=ann"))["score"] == 1
+        assert exact(http.get("/v1/boards/b/standing?member=ann"))["score"] == 1

@@ -16,7 +16,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("{0}/log.db: No space left on device", "log.db: No space left on device"),
         ("{0} is held by process 7", "the boards of May is held by process 7"),
@@ -25,8 +25,8 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Path:
         ("3/4 of a/b", "3/4 of a/b"),
     ],
 )
-def test_the_place_of_a_file_is_left_out(folder: Path, text: str, shown: str) -> None:
-    assert redaction.without_paths(text.format(folder)) == shown
+def test_the_place_of_a_file_is_left_out(folder: Path, text: str, expected: str) -> None:
+    assert redaction.without_paths(text.format(folder)) == expected
 
 
 def test_a_folder_whose_name_begins_alike_is_another_one(folder: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.http.wire import Wire, asked, request
+from tests.http.wire import Wire, answer_of, request
 from tests.serving import Served
 
 EVENT = b'{"member": "a", "value": 1}'
@@ -34,14 +34,16 @@ def test_a_request_id_of_visible_ascii_is_taken(server: Served, id_: str) -> Non
 def test_any_other_request_id_is_refused_and_not_repeated(
     server: Served, id_: bytes, target: bytes
 ) -> None:
-    answer = asked(server.url, "GET", target, headers=b"X-Request-Id: " + id_ + b"\r\n")
+    answer = answer_of(server.url, "GET", target, headers=b"X-Request-Id: " + id_ + b"\r\n")
     assert (answer.status, answer.code) == (400, "invalid_request_id")
     assert len(answer.headers["x-request-id"]) < 64
     assert id_[:60] not in answer.body
 
 
 def test_a_request_id_stands_once(server: Served) -> None:
-    answer = asked(server.url, "GET", b"/v1/me", headers=b"X-Request-Id: a\r\nX-Request-Id: b\r\n")
+    answer = answer_of(
+        server.url, "GET", b"/v1/me", headers=b"X-Request-Id: a\r\nX-Request-Id: b\r\n"
+    )
     assert (answer.status, answer.code) == (400, "invalid_request_id")
 
 
@@ -57,7 +59,7 @@ def test_a_request_id_stands_once(server: Served) -> None:
     ],
 )
 def test_a_header_that_decides_stands_once_and_can_be_read(server: Served, head: bytes) -> None:
-    answer = asked(server.url, "POST", b"/v1/boards/b/scores", EVENT, head)
+    answer = answer_of(server.url, "POST", b"/v1/boards/b/scores", EVENT, head)
     assert (answer.status, answer.code) == (400, "invalid_header")
 
 
@@ -79,19 +81,19 @@ def test_a_header_that_decides_stands_once_and_can_be_read(server: Served, head:
 def test_answers_are_neither_kept_nor_guessed_at(
     server: Served, method: str, target: bytes, status: int
 ) -> None:
-    answer = asked(server.url, method, target)
+    answer = answer_of(server.url, method, target)
     assert answer.status == status
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["cache-control"] == "no-store"
 
 
 def test_answers_to_writes_are_not_kept_either(server: Served) -> None:
-    answer = asked(server.url, "POST", b"/v1/boards/b/scores", EVENT, JSON)
+    answer = answer_of(server.url, "POST", b"/v1/boards/b/scores", EVENT, JSON)
     assert answer.headers["cache-control"] == "no-store"
 
 
 def test_a_page_may_be_asked_for_again_by_its_tag(server: Served) -> None:
-    answer = asked(server.url, "GET", b"/docs")
+    answer = answer_of(server.url, "GET", b"/docs")
     assert answer.headers["cache-control"] == "no-cache"
     assert answer.headers["x-content-type-options"] == "nosniff"
 
@@ -103,4 +105,4 @@ def test_there_is_no_http_2_in_clear_text(server: Served) -> None:
     assert not answered.startswith(b"\0"), "the server sent HTTP/2 frames"
     upgrade = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAAAA\r\n"
     with Wire(server.url) as wire:
-        assert wire.send(request("GET", b"/healthz", headers=upgrade)).said().status == 200
+        assert wire.send(request("GET", b"/healthz", headers=upgrade)).answer().status == 200

@@ -24,8 +24,8 @@ PARENT = "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
 
 
-def logged(said: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+def logged(output: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     return [line for line in lines if line["event"] == "request"]
 
 
@@ -36,8 +36,8 @@ def test_a_line_has_the_client_and_the_trace(tmp_path: Path) -> None:
         sent = bearer | {"traceparent": TRACEPARENT, "X-Forwarded-For": "6.6.6.6, 198.51.100.7"}
         answer = httpx.get(f"{server.url}/v1/boards", headers=sent)
         httpx.get(f"{server.url}/v1/boards", headers=bearer)
-        _, said = server.end()
-    traced, plain = logged(said)
+        _, output = server.end()
+    traced, plain = logged(output)
     assert traced["client"] == "198.51.100.7"
     assert (traced["trace_id"], traced["parent_id"]) == (TRACE, PARENT)
     assert answer.headers["traceresponse"] == f"00-{TRACE}-{traced['span_id']}-01"
@@ -48,10 +48,10 @@ def test_a_line_has_the_client_and_the_trace(tmp_path: Path) -> None:
 def test_an_id_with_a_newline_is_one_line(tmp_path: Path) -> None:
     with Process(tmp_path, "--log-requests") as server:
         httpx.get(f"{server.url}/v1/boards/x%0Ainjected%1B[2J/top")
-        _, said = server.end()
-    assert not any(line.startswith("injected") for line in said.splitlines())
-    assert "\x1b[2J" not in said
-    assert "x\\ninjected" in said
+        _, output = server.end()
+    assert not any(line.startswith("injected") for line in output.splitlines())
+    assert "\x1b[2J" not in output
+    assert "x\\ninjected" in output
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_guessing_keys_is_slowed_down_and_a_good_key_is_not() -> None:
     with Served("memory:", admin_key=ADMIN_KEY) as served, httpx.Client() as http:
         wrong = {"Authorization": "Bearer lk_wrong"}
         statuses = [http.get(f"{served.url}/v1/boards", headers=wrong) for _ in range(200)]
-        found = {answer.status_code for answer in statuses}
+        codes = {answer.status_code for answer in statuses}
         good = http.get(f"{served.url}/v1/boards", headers={"Authorization": f"Bearer {ADMIN_KEY}"})
     assert statuses[0].status_code == 401
-    assert found == {401, 429}
+    assert codes == {401, 429}
     assert good.status_code == 200
 
 

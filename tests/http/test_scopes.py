@@ -62,15 +62,15 @@ def test_labels_are_one_parameter(http: httpx.Client) -> None:
 
 def test_every_question_can_name_a_scope(http: httpx.Client) -> None:
     for path, answer in (
-        ("around?member=ann&radius=0", lambda said: said["entries"][0]["rank"] == 2),
-        ("standing?member=ann", lambda said: said["rank"] == 2 and said["total"] == 2),
-        ("card?member=ann", lambda said: said["windows"]["all"]["rank"] == 2),
-        ("rank?member=ann", lambda said: said == {"rank": 2}),
-        ("range?low=6", lambda said: len(said["entries"]) == 1),
-        ("at-rank?rank=1", lambda said: said["member"] == "bob"),
-        ("percentile?percent=100", lambda said: said["score"] == 7),
-        ("count?low=1", lambda said: said["count"] == 2),
-        ("periods?window=all", lambda said: said[0]["total"] == 2),
+        ("around?member=ann&radius=0", lambda answer: answer["entries"][0]["rank"] == 2),
+        ("standing?member=ann", lambda answer: answer["rank"] == 2 and answer["total"] == 2),
+        ("card?member=ann", lambda answer: answer["windows"]["all"]["rank"] == 2),
+        ("rank?member=ann", lambda answer: answer == {"rank": 2}),
+        ("range?low=6", lambda answer: len(answer["entries"]) == 1),
+        ("at-rank?rank=1", lambda answer: answer["member"] == "bob"),
+        ("percentile?percent=100", lambda answer: answer["score"] == 7),
+        ("count?low=1", lambda answer: answer["count"] == 2),
+        ("periods?window=all", lambda answer: answer[0]["total"] == 2),
     ):
         found = http.get(f"/v1/boards/gifts/{path}&labels=room=42").raise_for_status().json()
         assert answer(found), (path, found)
@@ -128,10 +128,10 @@ def test_what_is_no_scope_is_refused(http: httpx.Client, path: str, status: int,
 
 
 def test_a_parameter_that_is_none_is_called_by_its_name(http: httpx.Client) -> None:
-    told = http.get("/v1/boards/gifts/top?labels=room=42&limt=5").json()
-    assert told["what"] == "there is no parameter `limt`; labels are given as labels=NAME=VALUE"
-    told = http.get("/v1/boards/gifts/top?labels=room").json()
-    assert told["what"] == 'expected labels as NAME=VALUE,NAME=VALUE, got "room"'
+    problem = http.get("/v1/boards/gifts/top?labels=room=42&limt=5").json()
+    assert problem["what"] == "there is no parameter `limt`; labels are given as labels=NAME=VALUE"
+    problem = http.get("/v1/boards/gifts/top?labels=room").json()
+    assert problem["what"] == 'expected labels as NAME=VALUE,NAME=VALUE, got "room"'
     assert http.get("/v1/boards/gifts/stats?limt=5").json()["what"].endswith("`limt`")
 
 
@@ -147,14 +147,14 @@ def test_scopes_are_listed_page_by_page(http: httpx.Client) -> None:
 
 def test_receipts_tell_of_the_scope_that_is_asked_for(http: httpx.Client) -> None:
     event = {"member": "ann", "value": 3, "labels": {"room": "42"}}
-    told = http.post("/v1/boards/gifts/scores?scope=room", json=event).json()
-    assert (told["score"], told["rank"], told["labels"]) == (8, 1, {"room": "42"})
-    told = http.post("/v1/boards/gifts/scores?scope=", json=event).json()
-    assert (told["score"], told["labels"]) == (11, {})
+    receipt = http.post("/v1/boards/gifts/scores?scope=room", json=event).json()
+    assert (receipt["score"], receipt["rank"], receipt["labels"]) == (8, 1, {"room": "42"})
+    receipt = http.post("/v1/boards/gifts/scores?scope=", json=event).json()
+    assert (receipt["score"], receipt["labels"]) == (11, {})
     path = "/v1/boards/gifts/set?scope=gender,zone"
     labels = {"zone": "cn", "gender": "f"}
-    told = http.post(path, json={"member": "ann", "value": 20, "labels": labels}).json()
-    assert (told["status"], told["labels"]) == ("applied", labels)
+    receipt = http.post(path, json={"member": "ann", "value": 20, "labels": labels}).json()
+    assert (receipt["status"], receipt["labels"]) == ("applied", labels)
     answer = http.post("/v1/boards/gifts/scores?scope=gender", json=event)
     assert (answer.status_code, answer.json()["code"]) == (404, "unknown_scope")
 
@@ -258,15 +258,15 @@ def test_a_scope_is_watched(
                 await submit(http, member, value, room)
             path = f"/v1/boards/gifts/live?interval=20&{query}"
             async with feed(server.url, path) as watched:
-                known = Known()
-                known.take(await watched.next())
-                assert known.as_of["labels"] == labels
+                received = Known()
+                received.take(await watched.next())
+                assert received.as_of["labels"] == labels
                 await submit(http, "dan", 3, "7")
                 await submit(http, "ann", 5, "42")
-                while [each["member"] for each in known.page["entries"]] != after:
-                    known.take(await watched.next())
+                while [each["member"] for each in received.page["entries"]] != after:
+                    received.take(await watched.next())
                 page = (await http.get(f"/v1/boards/gifts/top?{query}")).json()
-                assert known.page["entries"] == [plain(entry) for entry in page["entries"]]
+                assert received.page["entries"] == [plain(entry) for entry in page["entries"]]
             member = f"/v1/boards/gifts/live?interval=20&member={after[0]}&{query}"
             async with feed(server.url, member) as watched:
                 assert (await watched.next()).document["rank"] == 1

@@ -91,11 +91,11 @@ def _forged(token: str, header: dict[str, object], claims: dict[str, object]) ->
     def part(document: object) -> str:
         return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=").decode()
 
-    said, payload, signature = token.removeprefix("lt_").split(".")
+    encoded, payload, signature = token.removeprefix("lt_").split(".")
     yield f"lt_{part({'alg': 'none', **header})}.{payload}."
     yield f"lt_{part({**header, 'alg': 'none'})}.{part(claims)}.{signature}"
     for field, value in (("boards", ["*"]), ("until_ms", 9e15), ("sub", "x"), ("iss", "x")):
-        yield f"lt_{said}.{part({**claims, field: value})}.{signature}"
+        yield f"lt_{encoded}.{part({**claims, field: value})}.{signature}"
     yield f"lt_{part({**header, 'kid': '../secret'})}.{payload}.{signature}"
     yield f"lt_{part({**header, 'kid': 7})}.{payload}.{signature}"
     yield f"lt_{part({**header, 'kid': ['x']})}.{payload}.{signature}"
@@ -107,8 +107,10 @@ def _forged(token: str, header: dict[str, object], claims: dict[str, object]) ->
 
 def test_forged_tokens_are_refused(world: World) -> None:
     token = world.token()
-    said, payload, _ = token.removeprefix("lt_").split(".")
-    header, claims = (json.loads(base64.urlsafe_b64decode(each + "==")) for each in (said, payload))
+    encoded, payload, _ = token.removeprefix("lt_").split(".")
+    header, claims = (
+        json.loads(base64.urlsafe_b64decode(each + "==")) for each in (encoded, payload)
+    )
     assert "admin" not in json.dumps([header, claims]).lower(), "the token contains a name"
     for forged in _forged(token, header, claims):
         assert world.refuses(forged), forged
@@ -159,8 +161,8 @@ def ask(
 
 
 def submitting(server: Served, **fields: object) -> str:
-    asked = {"boards": ["gifts"], **RULE, **fields}
-    answer = ask(server, "POST", "tokens", ADMIN_KEY, asked)
+    body = {"boards": ["gifts"], **RULE, **fields}
+    answer = ask(server, "POST", "tokens", ADMIN_KEY, body)
     assert answer.status_code == 201, answer.text
     token: str = answer.json()["token"]
     return token
@@ -174,8 +176,8 @@ def test_a_token_submits_for_its_member(server: Served) -> None:
     for more in ({"labels": {"zone": "de"}}, {"id": "once"}, {"value": "10.5"}, {"value": 0}):
         answer = ask(server, "POST", "boards/gifts/scores", token, {**event, **more})
         assert answer.status_code == 200, more
-    shown = ask(server, "GET", "boards/gifts/top?labels=zone=de", ADMIN_KEY).json()
-    assert shown["entries"][0]["score"] == 13.5, "the event gets the labels of the token"
+    page = ask(server, "GET", "boards/gifts/top?labels=zone=de", ADMIN_KEY).json()
+    assert page["entries"][0]["score"] == 13.5, "the event gets the labels of the token"
 
 
 @pytest.mark.parametrize(
@@ -262,8 +264,8 @@ def test_a_token_has_a_rate(server: Served) -> None:
     ],
 )
 def test_rules_of_another_form_are_refused(server: Served, fields: dict[str, object]) -> None:
-    asked = {"boards": ["gifts"], **RULE, **fields}
-    assert ask(server, "POST", "tokens", ADMIN_KEY, asked).status_code == 400
+    body = {"boards": ["gifts"], **RULE, **fields}
+    assert ask(server, "POST", "tokens", ADMIN_KEY, body).status_code == 400
 
 
 # Tokens as a query parameter

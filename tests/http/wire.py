@@ -40,7 +40,7 @@ class Wire:
         self._socket.sendall(raw)
         return self
 
-    def said(self, method: str = "GET") -> Answered:
+    def answer(self, method: str = "GET") -> Answered:
         """Return the next answer. Raise ConnectionError if the server closes the connection without
         one."""
         answer = HTTPResponse(self._socket, method=method)
@@ -85,9 +85,9 @@ def request(method: str, target: bytes, body: bytes | None = None, headers: byte
     )
 
 
-def asked(
+def answer_of(
     url: str, method: str, target: bytes, body: bytes | None = None, headers: bytes = b""
 ) -> Answered:
     """Send one request on a new connection and return the answer."""
     with Wire(url) as wire:
-        return wire.send(request(method, target, body, headers)).said(method)
+        return wire.send(request(method, target, body, headers)).answer(method)

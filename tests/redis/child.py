@@ -37,16 +37,16 @@ def clock_of(lb: laurels.Leaderboards) -> Callable[[], int]:
 
 def tell(lb: laurels.Leaderboards, instants: list[float]) -> dict[str, Any]:
     service: Any = lb._store
-    now_ms, found = clock_of(lb), []
+    now_ms, instants_ms = clock_of(lb), []
     for instant in instants:
         time.sleep(max(0.0, instant - time.monotonic() - 0.005))
         while time.monotonic() < instant:
             pass
         before, now, after = time.monotonic(), now_ms(), time.monotonic()
-        found.append(
+        instants_ms.append(
             [now - (before - instant) * 1_000, (after - before) * 1_000, service._clock.doubt_ms]
         )
-    return {"now_ms": found, "own_ms": time.time() * 1_000}
+    return {"now_ms": instants_ms, "own_ms": time.time() * 1_000}
 
 
 def write(lb: laurels.Leaderboards, seed: int, batches: int) -> dict[str, Any]:
@@ -101,12 +101,12 @@ def main(url: str, ahead: str, what: str, *rest: str) -> None:
         return
     with config.direct(url) as lb:
         if what == "tell":
-            found = tell(lb, [float(instant) for instant in rest])
+            result = tell(lb, [float(instant) for instant in rest])
         elif what == "label":
-            found = label(lb, int(rest[0]), float(rest[1]))
+            result = label(lb, int(rest[0]), float(rest[1]))
         else:
-            found = write(lb, int(rest[0]), int(rest[1]))
-    print(json.dumps(found))
+            result = write(lb, int(rest[0]), int(rest[1]))
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -121,9 +121,12 @@ class HeadRanking:
         return int(self._ask("advance", limit=limit))
 
     def view(self, members: Sequence[str]) -> View:
-        total, certain, age, found = self._ask("read", members=list(members))
+        total, certain, age, entries = self._ask("read", members=list(members))
         return View(
-            int(total), int(certain), None if age is False else int(age), [x or None for x in found]
+            int(total),
+            int(certain),
+            None if age is False else int(age),
+            [x or None for x in entries],
         )
 
     def _key(self, member: str, words: Words) -> Key:
@@ -137,12 +140,12 @@ class HeadRanking:
         some = list(members)
         view = self.view(some)
         assert view.total == len(self.words)
-        for member, found in zip(some, view.members, strict=True):
+        for member, entry in zip(some, view.members, strict=True):
             if member not in self.words:
-                assert found is None
+                assert entry is None
                 continue
-            assert found is not None
-            position, low, high = found
+            assert entry is not None
+            position, low, high = entry
             own = self.words[member]
             place = bisect_left(self.order, self._key(member, own))
             rank = place
@@ -158,10 +161,10 @@ class HeadRanking:
     def check_list(self) -> None:
         """Check that the head lists the right members at all certain positions."""
         certain = self.view([]).certain
-        found = self._server.call("ZRANGE", f"{BASE}r:all:0", 0, certain - 1) if certain else []
+        entries = self._server.call("ZRANGE", f"{BASE}r:all:0", 0, certain - 1) if certain else []
         if not self.layout.scored:
-            found = [entry[8 * self._width :] for entry in found]
-        assert list(found) == [member for _, member in self.order[:certain]]
+            entries = [entry[8 * self._width :] for entry in entries]
+        assert list(entries) == [member for _, member in self.order[:certain]]
 
     def check_structure(self) -> None:
         """Check that every member is in the right bucket only, and that every segment counts its
@@ -258,15 +261,15 @@ class Crowd:
         """Return the entries to write in the next step."""
         rng, ranking = self.rng, self.ranking
         self.steps += 1
-        found: dict[str, Words | None] = {}
+        entries: dict[str, Words | None] = {}
         for _ in range(1 if rng.random() < 0.6 else rng.randrange(2, 40)):
             if self.way == "the best are deleted" and self.steps % 3 == 0 and ranking.order:
                 best = ranking.order[rng.randrange(min(5, len(ranking.order)))]
-                found[best[1].decode()] = None
+                entries[best[1].decode()] = None
             else:
                 member = rng.choice(self.names)
-                found[member] = None if rng.random() < 0.02 else self._words(member)
-        return found
+                entries[member] = None if rng.random() < 0.02 else self._words(member)
+        return entries
 
     def _words(self, member: str) -> Words:
         rng, ranking = self.rng, self.ranking

@@ -34,22 +34,22 @@ class Kind(NamedTuple):
     system: str = ""
     """The package of the operating system that has it, if there is one."""
 
-    def found(self) -> str | None:
+    def find(self) -> str | None:
         """Return the path of the program, on PATH or else in the package, None if there is none."""
         return on_path(self.program) or self._packaged()
 
     def needed(self) -> str:
         """Return the path of the program. If it is not found, skip the test, or fail under CI if it
         could be installed."""
-        found = self.found()
-        if found is None:
+        path = self.find()
+        if path is None:
             missing = f"{self.name} is not installed"
             if self.package and sys.version_info < self.below:
                 skip_or_fail(f"{missing}: pip install {self.package}")
             if self.system:
                 skip_or_fail(f"{missing}: apt-get install -y {self.system}")
             pytest.skip(missing)
-        return found
+        return path
 
     def _packaged(self) -> str | None:
         try:
@@ -81,12 +81,12 @@ def need_server() -> str:
     choice = os.environ.get(_CHOICE)
     if choice is not None:
         return next(kind for kind in KINDS if kind.name == choice).needed()
-    return found_server() or skip_or_fail(f"no Redis or Valkey server is installed: {_INSTALL}")
+    return find_server() or skip_or_fail(f"no Redis or Valkey server is installed: {_INSTALL}")
 
 
-def found_server() -> str | None:
+def find_server() -> str | None:
     """Return the path of a server of the operating system, or else of one in a package."""
-    return on_path(VALKEY.program) or REDIS.found() or VALKEY.found()
+    return on_path(VALKEY.program) or REDIS.find() or VALKEY.find()
 
 
 def on_path(program: str) -> str | None:

@@ -43,17 +43,17 @@ _OPTIONS = (
 )
 
 
-def until(said: Callable[[], object], what: str, seconds: float = WITHIN_SECONDS) -> None:
+def until(condition: Callable[[], object], what: str, seconds: float = WITHIN_SECONDS) -> None:
     """Wait until the condition is true; an error of the server counts as false."""
     deadline = time.monotonic() + seconds
-    while not _is_so(said):
+    while not _is_so(condition):
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(_POLL_SECONDS)
 
 
-def _is_so(said: Callable[[], object]) -> bool:
+def _is_so(condition: Callable[[], object]) -> bool:
     try:
-        return bool(said())
+        return bool(condition())
     except redis.RedisError:
         return False
 
@@ -314,8 +314,8 @@ class Cluster:
     @staticmethod
     def id_of(node: Server) -> bytes:
         """Return the id of a node in its cluster."""
-        found: bytes = node.call("CLUSTER", "MYID")
-        return found
+        node_id: bytes = node.call("CLUSTER", "MYID")
+        return node_id
 
     def slot_of(self, key: bytes) -> int:
         return int(self._any().call("CLUSTER", "KEYSLOT", key))
@@ -415,8 +415,8 @@ class Cluster:
     @staticmethod
     def _map(node: Server) -> tuple[tuple[int, int, int], ...]:
         """Return the slots that each port serves, according to a node."""
-        found = node.call("CLUSTER", "SLOTS")
-        return tuple(sorted((start, end, owner[1]) for start, end, owner, *_ in found))
+        slots = node.call("CLUSTER", "SLOTS")
+        return tuple(sorted((start, end, owner[1]) for start, end, owner, *_ in slots))
 
     @staticmethod
     def _epoch(node: Server) -> str:

@@ -199,11 +199,11 @@ async def _do_something(pair: Pair) -> None:
     kind = random.random()
     if kind < 0.08:
         member = random.choice(MEMBERS).encode()
-        found = await pair.redis.remove(pair.opened, member, pair.due)
+        removed = await pair.redis.remove(pair.opened, member, pair.due)
         scan = ScopeScan(pair.number, member)
         while not scan.search_share(pair.memory):
             pass
-        assert found == pair.memory.remove(pair.number, member, scan.scopes)
+        assert removed == pair.memory.remove(pair.number, member, scan.scopes)
     elif kind < 0.12:
         member = random.choice(MEMBERS).encode()
         data = random.choice([None, b'{"x":"\\u0000"}', '"ä"'.encode()])
@@ -292,11 +292,11 @@ def _words(side: Scores) -> list[tuple[int, ...] | None]:
 
 
 def _ranks(pair: Pair, batch: Batch, plan: Any, watch: int) -> array[int]:
-    found = array("q")
+    ranks = array("q")
     for i, member in enumerate(batch.member_list()):
         target = plan.ranking(watch, i)
-        found.append(-1 if target is None else pair.memory.ranks(target.key, [member])[0])
-    return found
+        ranks.append(-1 if target is None else pair.memory.ranks(target.key, [member])[0])
+    return ranks
 
 
 async def compare(pair: Pair) -> None:
@@ -315,13 +315,13 @@ async def compare(pair: Pair) -> None:
     )
     if pair.random.random() < 0.3:
         for place in pair.rules.places if pair.rules.scoped else ():
-            said_count = await pair.redis.scope_count(pair.opened, place.name)
-            assert said_count >= pair.memory.scope_count(pair.number, place.name)
-    for ask, found in zip(asks, read.results, strict=True):
+            scope_count = await pair.redis.scope_count(pair.opened, place.name)
+            assert scope_count >= pair.memory.scope_count(pair.number, place.name)
+    for ask, result in zip(asks, read.results, strict=True):
         expected = find(pair.memory, ask)
         width = pair.rules.order_words(ask.key.window)
-        said, due = shown(found, width), shown(expected, width)
-        assert said == due, (said, due, pair.rules, ask)
+        actual, due = comparable(result, width), comparable(expected, width)
+        assert actual == due, (actual, due, pair.rules, ask)
 
 
 def listing(random: Random, rules: Rules, board: int) -> ReadRequest:
@@ -331,12 +331,12 @@ def listing(random: Random, rules: Rules, board: int) -> ReadRequest:
     return ReadRequest(RankingKey(board, "", 0), scopes=Listing(form, after, random.randrange(8)))
 
 
-def shown(found: ReadResult, width: int) -> list[object]:
+def comparable(result: ReadResult, width: int) -> list[object]:
     """Return a result in a form for comparison: only the words that decide the order, and no words
     and data for members that are absent."""
     located = None
-    if found.located is not None:
-        where = found.located
+    if result.located is not None:
+        where = result.located
         located = [
             (at, rank, [column[i] for column in where.words[:width]] if at >= 0 else None)
             for i, (at, rank) in enumerate(zip(where.positions, where.ranks, strict=True))
@@ -348,10 +348,10 @@ def shown(found: ReadResult, width: int) -> list[object]:
             list(part.ranks),
             [list(column) for column in part.words[:width]],
         )
-        for part in found.slices
+        for part in result.slices
         if part.members
     ]
-    return [found.total, found.positions, slices, located, found.data, list(found.scopes)]
+    return [result.total, result.positions, slices, located, result.data, list(result.scopes)]
 
 
 def _ask(pair: Pair, key: RankingKey) -> ReadRequest:

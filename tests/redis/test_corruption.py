@@ -118,10 +118,12 @@ def test_what_is_stored_once_is_named(
 ) -> None:
     with laurels.open(server.url, clock=clock) as lb:
         filled(lb, layout, 1)
-        found = lb.check().unverified
-        assert found[0].startswith("b: scores in the window all and in calendar windows are stored")
-        assert f"({layout} layout)" in found[0]
-        assert "rolling" in found[1]
+        unverified = lb.check().unverified
+        assert unverified[0].startswith(
+            "b: scores in the window all and in calendar windows are stored"
+        )
+        assert f"({layout} layout)" in unverified[0]
+        assert "rolling" in unverified[1]
 
 
 @layouts

@@ -44,7 +44,7 @@ class Child:
             [*program, *map(str, rest)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
-    def found(self) -> Any:
+    def result(self) -> Any:
         out, errors = self._process.communicate(timeout=120)
         assert self._process.returncode == 0, errors[-3_000:]
         return json.loads(out)
@@ -55,7 +55,7 @@ def test_processes_whose_clocks_differ_have_one_time() -> None:
         first = time.monotonic() + START_SECONDS
         instants = [first + 0.097 * i for i in range(15)]
         children = [Child(server.url, ahead, "tell", *instants) for ahead in (FAR_APART_SECONDS, 0)]
-        one, other = [child.found() for child in children]
+        one, other = [child.result() for child in children]
     assert abs(one["own_ms"] - other["own_ms"]) > 1_000 * FAR_APART_SECONDS / 2
     compared = 0
     for (own, took, doubt), (others, other_took, other_doubt) in zip(
@@ -75,7 +75,7 @@ def test_what_two_processes_counted_is_what_the_oracle_says() -> None:
             Child(server.url, ahead, "write", seed, BATCHES)
             for seed, ahead in enumerate((APART_SECONDS, -APART_SECONDS))
         ]
-        counted = [event for child in children for event in child.found()["counted"]]
+        counted = [event for child in children for event in child.result()["counted"]]
         now_ms = max(at for _, _, at in counted)
         oracle = Oracle(lambda: now_ms)
         oracle.create(BOARD)

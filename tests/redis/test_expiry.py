@@ -39,8 +39,8 @@ def events(fields: dict[str, Any], count: int = 12) -> list[tuple[Any, ...]]:
 
 def lives(server: Server) -> dict[str, int]:
     """Return the seconds until each key of the board expires."""
-    found = server.call("KEYS", "laurels:{1.?}:*")
-    names = [key.decode() for key in found if b"}:a:" not in key]
+    keys = server.call("KEYS", "laurels:{1.?}:*")
+    names = [key.decode() for key in keys if b"}:a:" not in key]
     return {name: server.call("TTL", name) for name in names}
 
 
@@ -62,12 +62,12 @@ def test_keys_of_periods_expire_and_no_others(server: Server, fields: dict[str, 
         lb.create(laurels.Board("b", windows=WINDOWS, **fields))
         lb.submit_many("b", events(fields))
         lb.set_data("b", "m1", {"a": 1})
-        found = lives(server)
-        of_periods = {name for name in found if is_of_period(name)}
+        ttls = lives(server)
+        of_periods = {name for name in ttls if is_of_period(name)}
         assert of_periods
-        assert {name for name, ttl in found.items() if ttl != NONE} == of_periods
+        assert {name for name, ttl in ttls.items() if ttl != NONE} == of_periods
         least = (3 * HOUR_MS + EXPIRY_MARGIN_MS - HOUR_MS) // 1_000
-        assert all(least < found[name] < 3 * DAY_MS // 1_000 for name in of_periods)
+        assert all(least < ttls[name] < 3 * DAY_MS // 1_000 for name in of_periods)
 
 
 @layouts
@@ -82,8 +82,8 @@ def test_keys_that_earlier_versions_left_get_their_expiry(
         lb.submit_many(
             "b", [(member, 1, None, None, labels) for member, *_, labels in events(fields)]
         )
-        found = lives(server)
-        assert NONE not in [found[name] for name in found if is_of_period(name)]
+        ttls = lives(server)
+        assert NONE not in [ttls[name] for name in ttls if is_of_period(name)]
 
 
 @layouts
@@ -95,9 +95,9 @@ def test_keeping_more_periods_has_those_there_are_stay_longer(
         lb.submit_many("b", events(fields))
         before = lives(server)
         lb.change("b", windows=["all", "hour=hour:keep=1000", "r=rolling:3h/1h"])
-        found = lives(server)
+        ttls = lives(server)
         for name in filter(is_of_period, before):
-            assert found[name] - before[name] >= 996 * HOUR_MS // 1_000
+            assert ttls[name] - before[name] >= 996 * HOUR_MS // 1_000
         lb.submit_many("b", events(fields))
         assert lives(server).keys() >= before.keys()
 
@@ -179,11 +179,11 @@ def fill(lb: laurels.Leaderboards, fields: dict[str, Any]) -> None:
 def removed_after(server: Server, ms: int) -> None:
     """Assert that each key of the board expires after `ms` and a margin of a day. Keys of changes
     may expire earlier."""
-    found = lives(server)
+    ttls = lives(server)
     expected = (ms + EXPIRY_MARGIN_MS) // 1_000
-    wrong = {name: ttl for name, ttl in found.items() if not expected - 100 < ttl <= expected + 1}
+    wrong = {name: ttl for name, ttl in ttls.items() if not expected - 100 < ttl <= expected + 1}
     assert not {name for name in wrong if not name.endswith(("}:h", "}:hx"))}, (wrong, expected)
-    assert len(found) > 4
+    assert len(ttls) > 4
 
 
 @removed
@@ -217,8 +217,8 @@ def test_keys_expire_later_or_earlier_when_the_removal_changes(
         lb.change("b", ends=now_ms + 19 * HOUR_MS)
         removed_after(server, 91 * HOUR_MS)
         lb.change("b", retain="")
-        found = {name: ttl for name, ttl in lives(server).items() if "}:h" not in name}
-        assert all(ttl == NONE or ttl > 20_000 * DAY_MS // 1_000 for ttl in found.values())
+        ttls = {name: ttl for name, ttl in lives(server).items() if "}:h" not in name}
+        assert all(ttl == NONE or ttl > 20_000 * DAY_MS // 1_000 for ttl in ttls.values())
         fill(lb, fields)
 
 

@@ -51,21 +51,21 @@ def lb(url: str, clock: laurels.ManualClock) -> Iterator[laurels.Leaderboards]:
 
 
 def board(**more: Any) -> laurels.Board:
-    given = {"windows": WINDOWS, "scopes": [[], ["room"]], "rank_by": ["room"], "shards": SHARDS}
-    return laurels.Board("b", **{**given, **more})
+    defaults = {"windows": WINDOWS, "scopes": [[], ["room"]], "rank_by": ["room"], "shards": SHARDS}
+    return laurels.Board("b", **{**defaults, **more})
 
 
-def rooms(lb: laurels.Leaderboards, **asked: Any) -> dict[str, Any]:
-    return {entry.member: entry.score for entry in lb.top("b", by="room", **asked).entries}
+def rooms(lb: laurels.Leaderboards, **arguments: Any) -> dict[str, Any]:
+    return {entry.member: entry.score for entry in lb.top("b", by="room", **arguments).entries}
 
 
 def of_members(lb: laurels.Leaderboards, window: str = "all") -> dict[str, int]:
     """Return for each room the total of its members' scores, from the rankings of the rooms."""
-    found: Counter[str] = Counter()
+    scores: Counter[str] = Counter()
     for room in lb.scopes("b", "room", limit=1_000):
         for entry in lb.export("b", window=window, labels={"room": room["room"]}):
-            found[room["room"]] += int(str(entry.score))
-    return dict(found)
+            scores[room["room"]] += int(str(entry.score))
+    return dict(scores)
 
 
 def in_room(room: str, *members: str, value: int = 1) -> list[Any]:
@@ -195,8 +195,8 @@ def test_what_waits_for_hours_counts_where_it_still_does(
         for window in WINDOWS:
             name = window.partition("=")[0]
             for period in plain.periods("b", name, by="room"):
-                asked = {"window": name, "period": period.label or None}
-                assert rooms(lb, **asked) == rooms(plain, **asked)
+                arguments = {"window": name, "period": period.label or None}
+                assert rooms(lb, **arguments) == rooms(plain, **arguments)
         lb.check()
 
 
@@ -294,9 +294,9 @@ def test_who_asks_at_once_shares_a_look(url: str, clock: laurels.ManualClock) ->
             with patch.object(
                 index._replicator, "_feed", side_effect=index._replicator._feed
             ) as looked:
-                found = await asyncio.gather(*[lb.top("b", by="room") for _ in range(50)])
+                pages = await asyncio.gather(*[lb.top("b", by="room") for _ in range(50)])
             assert looked.call_count == 1
-            assert {page.entries[0].score for page in found} == {12}
+            assert {page.entries[0].score for page in pages} == {12}
 
     asyncio.run(run())
 
@@ -312,15 +312,15 @@ class Dying:
         self._index, self._left, self._done = index, last, done
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._index, name)
+        attribute = getattr(self._index, name)
         if name not in {"apply", "pending", "follow", "followed"}:
-            return found
+            return attribute
 
         async def call(*args: Any, **more: Any) -> Any:
             self._left -= 1
             if self._left < 0 or (self._left == 0 and not self._done):
                 raise IndexDenied("the index has failed")
-            answer = await found(*args, **more)
+            answer = await attribute(*args, **more)
             if self._left == 0:
                 raise IndexDenied("the index has failed")
             return answer
@@ -361,9 +361,9 @@ def test_processes_that_feed_at_once_count_each_event_once(url: str, scaled: Sca
     with config.direct(url) as lb:
         lb.create(board(windows=["all", "h=hour"]))
         children = [begun(url, seed, scaled(2, 20)) for seed in range(3)]
-        told = [json.loads(child.communicate(timeout=120)[0]) for child in children]
-        assert all(child["events"] for child in told)
-        earned = {room: sum(child["earned"][room] for child in told) for room in "abc"}
+        reports = [json.loads(child.communicate(timeout=120)[0]) for child in children]
+        assert all(child["events"] for child in reports)
+        earned = {room: sum(child["earned"][room] for child in reports) for room in "abc"}
         assert rooms(lb) == earned == of_members(lb)
         lb.check()
 
@@ -470,10 +470,10 @@ def test_windows_that_are_refreshed_show_what_they_show_in_one_process(
             ]
             for each in (lb, whole):
                 each.submit_many("b", events)
-            asked: tuple[dict[str, Any], ...] = ({"by": "room"}, {"labels": {"room": "r1"}}, {})
-            for where in asked:
-                found, expected = (each.top("b", limit=50, **where) for each in (lb, whole))
-                assert found.entries == expected.entries
-                assert found.as_of.period == expected.as_of.period
+            scopes: tuple[dict[str, Any], ...] = ({"by": "room"}, {"labels": {"room": "r1"}}, {})
+            for where in scopes:
+                page, expected = (each.top("b", limit=50, **where) for each in (lb, whole))
+                assert page.entries == expected.entries
+                assert page.as_of.period == expected.as_of.period
             clock.advance(HOUR_MS // 4)
         lb.check()

@@ -25,8 +25,8 @@ def calls_of(server: Server) -> dict[str, int]:
     lines = server.call("INFO", "commandstats").decode().splitlines()
     counted = (line.partition(":") for line in lines if line.startswith("cmdstat_"))
     return {
-        name.removeprefix("cmdstat_"): int(said.partition("calls=")[2].partition(",")[0])
-        for name, _, said in counted
+        name.removeprefix("cmdstat_"): int(stats.partition("calls=")[2].partition(",")[0])
+        for name, _, stats in counted
     }
 
 
@@ -46,9 +46,9 @@ def test_ten_thousand_writes_to_a_member_are_a_few_hundred_operations() -> None:
             # is right.
             assert sorted(int(str(r.score)) for r in receipts) == list(range(2, WRITES + 2))
             for window in windows:
-                found = await lb.standing("b", "hot", window=window)
-                assert found is not None
-                assert found.score == WRITES + 1
+                standing = await lb.standing("b", "hot", window=window)
+                assert standing is not None
+                assert standing.score == WRITES + 1
 
     with Server() as server:
         asyncio.run(main(server))
@@ -74,10 +74,14 @@ def test_of_batches_that_wait_all_events_of_a_member_are_counted_together() -> N
             # 2,750 members need 3 calls. If the hot members were in each call again, 7 would be
             # needed.
             assert sum(counted.get(name, 0) for name in ("evalsha", "eval")) <= 3 + 2
-            for at, told in enumerate([await first, *receipts]):
-                assert [receipt.member for receipt in told] == [member for member, _ in batches[at]]
-                assert told.applied == len(batches[at])
-                assert [str(receipt.score) for receipt in told] == [str(at + 1)] * 500 + ["1"] * 250
+            for at, batch_receipts in enumerate([await first, *receipts]):
+                assert [receipt.member for receipt in batch_receipts] == [
+                    member for member, _ in batches[at]
+                ]
+                assert batch_receipts.applied == len(batches[at])
+                assert [str(receipt.score) for receipt in batch_receipts] == [str(at + 1)] * 500 + [
+                    "1"
+                ] * 250
             for window in ("all", "day"):
                 page = await lb.top("b", window=window, limit=501)
                 assert [str(entry.score) for entry in page.entries] == ["10"] * 500 + ["1"]
@@ -93,11 +97,11 @@ def test_where_a_total_would_leave_the_range_events_are_told() -> None:
     async def main(server: Server) -> None:
         async with await laurels.open_async(server.url) as lb:
             await lb.create(board)
-            for given, wanted in [
+            for batch, wanted in [
                 (events, [(5, "applied"), (5, "refused"), (3, "applied"), (7, "applied")]),
                 ([("a", 1), ("b", 1)], [(8, "applied"), (4, "applied")]),
             ]:
-                receipts = await lb.submit_many("b", given)
+                receipts = await lb.submit_many("b", batch)
                 assert [(receipt.score, receipt.status) for receipt in receipts] == wanted
             refused = await lb.submit_many("b", [("a", 2), ("a", 1), ("b", 9)])
             assert [receipt.reason for receipt in refused] == [

@@ -34,11 +34,11 @@ class Node:
         self.true = 1_795_000_000 * SECOND
         self.set_by = 0
         self.broken = False
-        self.asked = 0
+        self.calls = 0
 
     async def command(self, *parts: bytes, key: bytes | None) -> Any:
         assert (parts, key) == ((b"TIME",), KEY)
-        self.asked += 1
+        self.calls += 1
         if self.broken:
             raise IndexUnavailable("the node is unreachable")
         self.travel()
@@ -148,19 +148,19 @@ def test_a_node_that_does_not_answer_is_asked_again() -> None:
         await clock.start()
         await clock.start()
         for broken in (True, True, False):
-            node.broken, node.set_by, asked = broken, SECOND, node.asked
+            node.broken, node.set_by, calls = broken, SECOND, node.calls
             rests.put_nowait(None)
             async with asyncio.timeout(60):
-                while node.asked == asked:
+                while node.calls == calls:
                     await asyncio.sleep(0)
             followed = abs(node.error_ms(clock)) < BOUND_MS
             assert followed is not broken
         await clock.stop()
         await clock.stop()
-        asked = node.asked
+        calls = node.calls
         rests.put_nowait(None)
         await asyncio.sleep(0)
-        assert node.asked == asked
+        assert node.calls == calls
 
     asyncio.run(check())
 

@@ -27,10 +27,10 @@ def test_it_is_opened_from_threads_and_from_loops(server: Server) -> None:
         lb.top("b")
 
 
-@pytest.mark.parametrize("given", [{"log_keep": True}, {"log_keep": False}, {"clock": "wall"}])
-def test_what_does_not_apply_there_is_refused(server: Server, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("settings", [{"log_keep": True}, {"log_keep": False}, {"clock": "wall"}])
+def test_what_does_not_apply_there_is_refused(server: Server, settings: dict[str, Any]) -> None:
     with pytest.raises(errors.InvalidClock):
-        laurels.open(server.url, **given)
+        laurels.open(server.url, **settings)
 
 
 def test_all_processes_run_by_one_clock(server: Server) -> None:

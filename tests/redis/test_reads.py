@@ -32,13 +32,15 @@ class PausedIndex:
     async def read(
         self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading:
-        asked = [ask.key.instance for ask in requests]
-        self.calls.append(asked)
+        instances = [ask.key.instance for ask in requests]
+        self.calls.append(instances)
         self.nows.append(now_ms)
         await self.letting.acquire()
-        if self.fails_on in asked:
+        if self.fails_on in instances:
             raise DefinitionOutdated
-        return Reading([ReadResult(each, [], [], None, None) for each in asked], len(self.calls))
+        return Reading(
+            [ReadResult(each, [], [], None, None) for each in instances], len(self.calls)
+        )
 
 
 def ask(number: int, length: int = 0) -> ReadRequest:
@@ -52,8 +54,8 @@ def asking(
     return reads.read(board, asks, now_ms=now_ms, due_ms=9)
 
 
-async def told(reading: asyncio.Future[Reading]) -> list[int]:
-    return [found.total for found in (await reading).results]
+async def totals(reading: asyncio.Future[Reading]) -> list[int]:
+    return [result.total for result in (await reading).results]
 
 
 async def turns() -> None:
@@ -72,24 +74,24 @@ async def occupied(reads: Reads) -> list[asyncio.Future[Reading]]:
 
 
 def made() -> tuple[PausedIndex, Reads]:
-    held = PausedIndex()
-    return held, Reads(held.read)
+    index = PausedIndex()
+    return index, Reads(index.read)
 
 
 def test_a_lone_question_goes_at_once_and_what_comes_meanwhile_goes_together() -> None:
     async def main() -> None:
-        held, reads = made()
+        index, reads = made()
         first = await occupied(reads)
-        assert held.calls == [[i] for i in range(CALLS_MOST)]
+        assert index.calls == [[i] for i in range(CALLS_MOST)]
         later = [asking(reads, ask(10 * i), ask(10 * i + 1), now_ms=i) for i in range(1, 5)]
         await turns()
-        assert len(held.calls) == CALLS_MOST
+        assert len(index.calls) == CALLS_MOST
         for _ in range(CALLS_MOST + 1):
-            held.letting.release()
-        assert [await told(each) for each in first] == [[i] for i in range(CALLS_MOST)]
-        assert [await told(each) for each in later] == [[10 * i, 10 * i + 1] for i in range(1, 5)]
-        assert held.calls[CALLS_MOST:] == [[10, 11, 20, 21, 30, 31, 40, 41]]
-        assert held.nows[-1] == 4
+            index.letting.release()
+        assert [await totals(each) for each in first] == [[i] for i in range(CALLS_MOST)]
+        assert [await totals(each) for each in later] == [[10 * i, 10 * i + 1] for i in range(1, 5)]
+        assert index.calls[CALLS_MOST:] == [[10, 11, 20, 21, 30, 31, 40, 41]]
+        assert index.nows[-1] == 4
         await turns()
         assert not reads._queues
 
@@ -106,36 +108,36 @@ def test_a_lone_question_goes_at_once_and_what_comes_meanwhile_goes_together() -
 )
 def test_what_is_asked_at_once_is_divided_over_the_calls(questions: int, sizes: list[int]) -> None:
     async def main() -> None:
-        held, reads = made()
-        asked = [asking(reads, ask(i)) for i in range(questions)]
+        index, reads = made()
+        pending = [asking(reads, ask(i)) for i in range(questions)]
         await turns()
-        assert [len(call) for call in held.calls] == sizes
+        assert [len(call) for call in index.calls] == sizes
         for _ in sizes:
-            held.letting.release()
-        assert [await told(each) for each in asked] == [[i] for i in range(questions)]
+            index.letting.release()
+        assert [await totals(each) for each in pending] == [[i] for i in range(questions)]
 
     asyncio.run(main())
 
 
 def test_what_several_ask_is_asked_once() -> None:
     async def main() -> None:
-        held, reads = made()
-        asked = [
+        index, reads = made()
+        pending = [
             asking(reads, ask(1, WEIGHT_MOST), ask(2)),
             asking(reads, ask(2)),
             asking(reads, ask(2), ask(1, WEIGHT_MOST)),
         ]
         await turns()
-        held.letting.release()
-        assert [await told(each) for each in asked] == [[1, 2], [2], [2, 1]]
-        assert held.calls == [[1, 2]]
+        index.letting.release()
+        assert [await totals(each) for each in pending] == [[1, 2], [2], [2, 1]]
+        assert index.calls == [[1, 2]]
 
     asyncio.run(main())
 
 
 def test_what_is_for_many_entries_or_of_another_time_goes_alone() -> None:
     async def main() -> None:
-        held, reads = made()
+        index, reads = made()
         first = await occupied(reads)
         later = [
             asking(reads, ask(10, WEIGHT_MOST)),
@@ -146,31 +148,31 @@ def test_what_is_for_many_entries_or_of_another_time_goes_alone() -> None:
         other = asking(reads, ask(20), board=Opened(2, 1, RULES))
         await asyncio.sleep(0)
         for _ in range(10):
-            held.letting.release()
+            index.letting.release()
         await asyncio.gather(*first, *later, other)
         alone = [*range(CALLS_MOST), 10, 11, 12, 13, 20]
-        assert sorted(held.calls) == [[i] for i in alone]
+        assert sorted(index.calls) == [[i] for i in alone]
 
     asyncio.run(main())
 
 
 def test_a_refusal_is_told_to_all_that_went_together_and_to_nobody_else() -> None:
     async def main() -> None:
-        held, reads = made()
+        index, reads = made()
         first = await occupied(reads)
-        held.fails_on = 11
+        index.fails_on = 11
         together = [asking(reads, ask(10)), asking(reads, ask(11))]
         gone = asking(reads, ask(12))
         await asyncio.sleep(0)
         gone.cancel()
         for _ in range(10):
-            held.letting.release()
+            index.letting.release()
         await asyncio.gather(*first)
         for task in together:
             with pytest.raises(DefinitionOutdated):
                 await task
         after = asking(reads, ask(13))
-        assert await told(after) == [13]
+        assert await totals(after) == [13]
         await turns()
         assert not reads._queues
 
@@ -190,7 +192,7 @@ def test_a_call_that_was_cut_is_made_once_more(monkeypatch: pytest.MonkeyPatch) 
                 raise IndexUnavailable("cut", may_have_applied=sent)
             return Reading([ReadResult(7, [], [], None, None)], 1)
 
-        assert await told(asking(Reads(read), ask(1))) == [7]
+        assert await totals(asking(Reads(read), ask(1))) == [7]
         return calls
 
     assert asyncio.run(main(1, sent=True)) == 2

@@ -56,11 +56,11 @@ Processes = tuple[laurels.Leaderboards, laurels.Leaderboards]
 
 
 def board(**fields: Any) -> Board:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "windows": ["r=rolling:5h/1h,refresh=1h,grace=4h", "live=rolling:5h/1h,grace=4h"],
         "dedupe": "4h",
     }
-    return Board("b", **{**given, **fields})
+    return Board("b", **{**defaults, **fields})
 
 
 def share(lb: laurels.Leaderboards) -> int:
@@ -109,9 +109,9 @@ def refreshed(lb: laurels.Leaderboards) -> int:
 
 def ensure_as_live(lb: laurels.Leaderboards, **where: Any) -> None:
     """Assert that the refreshed window shows the same as the live one."""
-    found, live = (lb.top("b", window=w, limit=1_000, **where) for w in ("r", "live"))
-    assert found.entries == live.entries
-    assert found.total == live.total
+    refreshed, live = (lb.top("b", window=w, limit=1_000, **where) for w in ("r", "live"))
+    assert refreshed.entries == live.entries
+    assert refreshed.total == live.total
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -60,7 +60,7 @@ def everything(lb: laurels.Leaderboards, rules: Any) -> list[Any]:
 TOLD = ("member", "status", "score", "previous_score", "rank", "previous_rank", "refused_windows")
 
 
-def told(receipts: Any) -> list[Any]:
+def fields_of(receipts: Any) -> list[Any]:
     return [tuple([getattr(receipt, field) for field in TOLD]) for receipt in receipts]
 
 
@@ -122,7 +122,7 @@ def test_a_server_says_what_one_process_says(
             scope = list(rng.choice(rules.scopes))
             writers = [both[0], rng.choice([both[1], other])]
             receipts = [lb.submit_many("b", events, scope=scope, ranks=True) for lb in writers]
-            assert told(receipts[0]) == told(receipts[1])
+            assert fields_of(receipts[0]) == fields_of(receipts[1])
             if rng.random() < 0.2:
                 member = rng.choice(MEMBERS)
                 assert both[0].remove("b", member) == writers[1].remove("b", member)

@@ -25,17 +25,17 @@ def server() -> Iterator[Server]:
 
 
 def test_a_small_set_comes_at_once(server: Server) -> None:
-    async def asked() -> None:
+    async def scenario() -> None:
         async with connected(server.url) as connection:
             found = await SortedSet(connection, b"small").scan(BEGINNING, 1)
         assert found.cursor == BEGINNING
         assert dict(found.entries) == {b"ann": 3.2, b"\xff": float("-inf"), b"": 1e17}
 
-    asyncio.run(asked())
+    asyncio.run(scenario())
 
 
 def test_a_large_set_comes_in_shares(server: Server) -> None:
-    async def asked() -> None:
+    async def scenario() -> None:
         async with connected(server.url) as connection:
             large = SortedSet(connection, b"large")
             found, cursor, shares = dict[bytes, float](), BEGINNING, 0
@@ -48,11 +48,11 @@ def test_a_large_set_comes_in_shares(server: Server) -> None:
         assert found == {b"m%d" % number: number / 8 for number in range(5_000)}
         assert shares > 10
 
-    asyncio.run(asked())
+    asyncio.run(scenario())
 
 
 def test_scores_and_fields_of_members(server: Server) -> None:
-    async def asked() -> None:
+    async def scenario() -> None:
         async with connected(server.url) as connection:
             small = SortedSet(connection, b"small")
             assert await small.scores([b"ann", b"nobody", b"\xff"]) == [3.2, None, float("-inf")]
@@ -61,11 +61,11 @@ def test_scores_and_fields_of_members(server: Server) -> None:
             many = [b"m%d" % number for number in range(2_500)]
             assert await small.fields(b"hash", many) == [None] * 2_500
 
-    asyncio.run(asked())
+    asyncio.run(scenario())
 
 
 def test_what_is_at_a_key(server: Server) -> None:
-    async def asked() -> None:
+    async def scenario() -> None:
         async with connected(server.url) as connection:
             kinds = [
                 await SortedSet(connection, b"small").kind(key) for key in (b"small", b"hash", b"x")
@@ -74,11 +74,11 @@ def test_what_is_at_a_key(server: Server) -> None:
             with pytest.raises(IndexFailed, match="WRONGTYPE"):
                 await SortedSet(connection, b"hash").scan(BEGINNING, 1)
 
-    asyncio.run(asked())
+    asyncio.run(scenario())
 
 
 def test_each_start_is_another_process() -> None:
-    async def asked() -> None:
+    async def scenario() -> None:
         with Server() as server:
             async with connected(server.url) as connection:
                 first = await SortedSet(connection, b"k").process()
@@ -88,4 +88,4 @@ def test_each_start_is_another_process() -> None:
             async with connected(server.url) as connection:
                 assert await SortedSet(connection, b"k").process() not in ("", first)
 
-    asyncio.run(asked())
+    asyncio.run(scenario())

@@ -7,7 +7,7 @@ from random import Random
 
 import laurels
 from tests.changes import assert_changes
-from tests.comparison import assert_entries, assert_refused, attempt, board_of, told
+from tests.comparison import assert_entries, assert_refused, attempt, attempt_oracle, board_of
 from tests.definitions import Refusal, Scope
 from tests.oracle import Oracle
 from tests.stateful.choices import some_scope
@@ -62,14 +62,14 @@ class Comparison:
     ) -> Sequence[str | None]:
         """Compare the readable periods of a window and return their labels."""
         spans = self.oracle.periods(name, window)
-        found = lb.periods(name, window, **scope.asked)
+        found = lb.periods(name, window, **scope.arguments)
         if not spans:
             assert [period.label for period in found] == [""]
             return [None]
         assert [(p.label, p.start_ms, p.end_ms) for p in found] == [
             (span.label, span.start_ms, span.end_ms) for span in spans
         ]
-        as_of = lb.top(name, window=window, limit=0, **scope.asked).as_of
+        as_of = lb.top(name, window=window, limit=0, **scope.arguments).as_of
         assert as_of.period == spans[0].label
         assert [period.current for period in found] == [True] + [False] * (len(spans) - 1)
         assert [period.total for period in found] == [
@@ -90,10 +90,10 @@ class Comparison:
 
         found = attempt(
             lambda: lb.top(
-                name, window=window, reverse=reverse, limit=3, after=mark.cursor, **scope.asked
+                name, window=window, reverse=reverse, limit=3, after=mark.cursor, **scope.arguments
             )
         )
-        expected = told(
+        expected = attempt_oracle(
             lambda: self.oracle.top(
                 name,
                 window=window,

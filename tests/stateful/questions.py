@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import laurels
-from tests.comparison import assert_entries, assert_standing, shown
+from tests.comparison import assert_entries, assert_standing, public_score
 from tests.definitions import ALL, Row, Scope, Score
 from tests.oracle import Oracle
 from tests.oracle_board import OracleBoard
@@ -49,7 +49,7 @@ class Questions:
         self.scope = scope
         self.members = MEMBERS if scope.by is None else tuple(dict.fromkeys(VALUES))
         self.place: dict[str, Any] = {"window": window, "period": label}
-        self.where = {**self.place, **scope.asked}
+        self.where = {**self.place, **scope.arguments}
 
     def whole(self, rng: Random) -> None:
         """Compare every entry of the ranking, the data of its members, and some standings."""
@@ -138,7 +138,7 @@ class Questions:
         standing = self.lb.standing(self.name, member, to_rank=rank, **self.where)
         assert standing is not None
         gap = self.board.gap_to_rank(self.places, member, rank)
-        assert standing.to_rank == laurels.Gap(rank, shown(gap, self.definition))
+        assert standing.to_rank == laurels.Gap(rank, public_score(gap, self.definition))
 
     def needed(self, rng: Random) -> None:
         """Compare `needed`, which is about one event in the current period, whichever period this
@@ -160,7 +160,7 @@ class Questions:
         percentile = rng.choice([0, 1, 50, 100, 33.3, 12.5])
         score = self.lb.score_at_percentile(self.name, percentile, **self.where)
         expected = self.board.at_percentile(self.places, Fraction(str(percentile)))
-        assert score == shown(expected, self.definition)
+        assert score == public_score(expected, self.definition)
 
     def _bound(self, rng: Random, width: int) -> Score | None:
         """Return the score of a random member or its first columns, sometimes None."""
@@ -177,7 +177,10 @@ class Questions:
         if low and high and len(self.definition.columns) == 1:
             low, high = sorted([low, high])
         inside = self.board.between(self.places, low, high)
-        bounds = {"low": shown(low, self.definition), "high": shown(high, self.definition)}
+        bounds = {
+            "low": public_score(low, self.definition),
+            "high": public_score(high, self.definition),
+        }
         assert self.lb.count(self.name, **bounds, **self.where) == len(inside)
         limit, offset = rng.randint(0, 4), rng.randint(0, 3)
         page = self.lb.range(self.name, limit=limit, offset=offset, **bounds, **self.where)

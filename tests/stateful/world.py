@@ -9,7 +9,7 @@ from typing import Any
 import laurels
 from laurels.core.index import changes
 from laurels.errors import BatchRefused, BoardInvalid
-from tests.comparison import assert_receipt, assert_refused, attempt, board_of, told
+from tests.comparison import assert_receipt, assert_refused, attempt, attempt_oracle, board_of
 from tests.contract.deployments import Deployment
 from tests.definitions import Definition, Refusal, Report, Scope, Verdict
 from tests.oracle import Oracle
@@ -105,8 +105,10 @@ class World:
 
     def count(self, name: str, window: str, period: str | None, scope: Scope) -> None:
         """Compare the number of members in a period, or the error of the query."""
-        expected = told(lambda: len(self.oracle.places(name, window, period, scope)))
-        found = attempt(lambda: self.lb.count(name, window=window, period=period, **scope.asked))
+        expected = attempt_oracle(lambda: len(self.oracle.places(name, window, period, scope)))
+        found = attempt(
+            lambda: self.lb.count(name, window=window, period=period, **scope.arguments)
+        )
         if isinstance(expected, Refusal):
             assert_refused(found, expected)
         else:
@@ -117,7 +119,7 @@ class World:
     def submit(self, name: str, report: Report, window: str | None, scope: Names = None) -> None:
         """Write one event by `submit` or `set`. Compare its receipt or error with the oracle's."""
         verb = "set" if report.absolute else "submit"
-        how = {"at": report.at, "id": report.id, "window": window, **_asked(scope)}
+        how = {"at": report.at, "id": report.id, "window": window, **_scope_argument(scope)}
         if report.labels is not None:
             how["labels"] = report.labels
         found = self._do(
@@ -125,7 +127,7 @@ class World:
             name,
             () if report.absolute else [event_of(report)],
         )
-        expected = told(lambda: self.oracle.submit(name, report, window, scope))
+        expected = attempt_oracle(lambda: self.oracle.submit(name, report, window, scope))
         if isinstance(expected, Refusal):
             assert_refused(found, expected)
         else:
@@ -151,12 +153,12 @@ class World:
                 window=window,
                 ranks=ranks,
                 all_or_nothing=all_or_nothing,
-                **_asked(scope),
+                **_scope_argument(scope),
             ),
             name,
             () if all_or_nothing else events,
         )
-        expected = told(
+        expected = attempt_oracle(
             lambda: self.oracle.submit_many(
                 name,
                 reports,
@@ -198,7 +200,7 @@ class World:
         )
 
 
-def _asked(scope: Names) -> dict[str, Any]:
+def _scope_argument(scope: Names) -> dict[str, Any]:
     """Return the argument that requests a scope in receipts, if there is one."""
     return {} if scope is None else {"scope": scope}
 
