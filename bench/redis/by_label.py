@@ -1,4 +1,5 @@
-"""The cost for each event of rankings by a label, and their delay.
+"""What rankings by a label cost per event, and how soon after its acknowledgement they show an
+event.
 
     python -m bench.redis.by_label [--events 100000] [--core 0]
 

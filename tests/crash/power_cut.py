@@ -49,8 +49,8 @@ def calls_of(trace: Path, written: Path) -> list[Call]:
 
 @dataclass
 class _File:
-    """The flushed content of a file, and the later changes in order: data at an offset or, with
-    None, a new length."""
+    """The flushed content of a file, and the later changes in order: (offset, data) is a write,
+    (length, None) sets a new length."""
 
     flushed: bytes = b""
     since: list[tuple[int, bytes | None]] = field(default_factory=list)

@@ -1,4 +1,5 @@
-"""The native windows of a board and plain ones that get the same changes."""
+"""Pairs of a board's windows, one in the compiled engine and one in plain Python. Both get the same
+changes, so that tests can compare them."""
 
 from array import array
 from collections.abc import Sequence

@@ -135,8 +135,8 @@ class HeadRanking:
     # Invariants
 
     def check_bounds(self, members: Iterable[str]) -> View:
-        """Check that the true rank of every member is within its bounds, and that the ranks at
-        certain positions are exact."""
+        """Check that the true rank of every member is within its bounds. For members in the first
+        `view.certain` positions, check that the position and the rank are exact."""
         some = list(members)
         view = self.view(some)
         assert view.total == len(self.words)

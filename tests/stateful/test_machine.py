@@ -1,4 +1,5 @@
-"""The same steps as a hypothesis state machine, which shrinks failing examples."""
+"""Run the steps of the episodes (`episode.py`) in a state machine of hypothesis, because it shrinks
+failing examples."""
 
 from __future__ import annotations
 

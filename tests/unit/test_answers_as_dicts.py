@@ -1,4 +1,5 @@
-"""Answers as plain values are exact and complete, and FastAPI encodes each of them."""
+"""Converted to plain values, every kind of answer stays exact and complete, and FastAPI can encode
+it."""
 
 import json
 from decimal import Decimal

@@ -164,8 +164,9 @@ class Leaderboards:
         nothing is counted. ShardsDiffer is raised if the shards of a board on an index server
         have different positions. To recover, repeat the batches from the earliest of these
         positions, with "behind" as a fourth item: then only the shards that have `before` count
-        their events. `arrived`, with such a position, is the time at which the source's stream took
-        the events; it decides whether they are late, for up to the board's `close_wait`.
+        their events. `arrived`, with `before`, is the time at which the source's stream took the
+        events. This time decides whether they are late, not that of the call, until the board's
+        `close_wait` after the grace of a period is over.
         """
         command = SubmitMany(
             board, events, window, ranks, all_or_nothing, key, position, scope, at_ms(arrived)

@@ -2,8 +2,8 @@
 
 A deployment is named by a URL. The path of a folder (or `file:` and a path) is a store in this
 process, with its log in SQLite and its index in memory. `memory:` also has its log in memory, so
-its data ends with the process. `redis://…` and its variants name an index server with the boards:
-`direct`. `http://…` and `https://…` name a laurels service: `remote`.
+its data ends with the process. `redis://…` and its variants name an index server that holds the
+boards; `direct` opens it. `http://…` and `https://…` name a laurels service; `remote` opens it.
 """
 
 from .audit import audit_log_of, recorder_of

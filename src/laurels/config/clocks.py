@@ -36,7 +36,8 @@ def _boot_id() -> str:
 
 
 def parse_max_step(max_clock_step: str | int | None) -> int:
-    """Return the milliseconds of the longest step of the clock that is followed at once."""
+    """Parse `max_clock_step`, the largest jump of the clock that is followed at once. A larger one
+    is followed when it has lasted, or when an operator accepts it. Return milliseconds."""
     if max_clock_step is None:
         return DEFAULT_MAX_STEP_MS
     try:

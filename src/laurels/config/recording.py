@@ -1,5 +1,5 @@
-"""The recorders of administrative calls that programs on this machine make, with the program's
-name, its user and the system's clock."""
+"""Record the administrative calls of programs on this machine in the audit log. An entry has the
+program's name, the user that it runs as, and the time of the system's clock."""
 
 import os
 import pwd

@@ -49,7 +49,9 @@ def folder_with_files(url: str) -> Path:
     if url == "memory:":
         raise NothingToBackUp("the store is in memory: it has no files")
     if is_direct(url):
-        raise NothingToBackUp("the boards are on an index server, which keeps them its own way")
+        raise NothingToBackUp(
+            "the boards are on an index server: use its own backups, there are no files here"
+        )
     return folder_path(url)
 
 

@@ -217,9 +217,11 @@ def _route_scopes(
     periods: Sequence[Target],
     targets: list[Target],
 ) -> "int | array[int]":
-    """Return the route of a ranking spec with labels, and append the targets it needs. `groups` has
-    for each event the number of its tuple of labels, and `scopes` the scope for each number.
-    `route` and `periods` are the route and targets of the window without labels."""
+    """Return, for a window and some labels, the index in `targets` of the target of each event, or
+    one index for all events; it is negative if there is no target. New targets are appended to
+    `targets`. `groups` has the number of each event's tuple of labels, and `scopes` the scope for
+    each number (None: no scope). `route` has the same indices for the window without labels, into
+    its targets, `periods`."""
     places: dict[tuple[str, int], int] = {}
 
     def place_of(scope: str | None, index: int) -> int:

@@ -209,7 +209,7 @@ class Receipts(Plain, Sequence[Receipt]):
         if isinstance(i, slice):
             return [self._receipt(j) for j in range(*i.indices(self._size))]
         if not -self._size <= i < self._size:
-            raise IndexError(f"receipt {i} of {self._size}")
+            raise IndexError(f"there is no receipt {i}: the batch has {self._size}")
         return self._receipt(i % self._size)
 
     def __iter__(self) -> Iterator[Receipt]:

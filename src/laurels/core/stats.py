@@ -164,7 +164,7 @@ def _window_stats(
 
 
 def store_stats(fold: Fold, log_nbytes: int, clock: ClockStatus, kept: Kept) -> Stats:
-    """Return the figures of the whole store; O(rankings of all events)."""
+    """Return the figures of the whole store. O(rankings without labels)."""
     index = fold.index
     numbers = [state.number for state in fold.boards.values()]
     keys = [key for number in numbers for key in index.keys(number)]

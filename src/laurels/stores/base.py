@@ -101,8 +101,8 @@ class BoardContents(Protocol):
     """Whole boards of a store, read as pieces."""
 
     def origin(self, board: str) -> Origin:
-        """Return the state of a board without its rankings, which are advanced first. Raises
-        UnknownBoard."""
+        """Advance the rankings of a board to the current time, then return the rest of its state.
+        Raises UnknownBoard."""
 
     def pieces(self, board: str) -> Iterator[Piece]:
         """Yield the pieces of a board. They belong to one state of it if `origin` returns equal

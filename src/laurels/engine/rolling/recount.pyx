@@ -126,7 +126,8 @@ cdef const char *count_cell(const Rolling *rolling, Count *count, uint32_t membe
 
 cdef const char *count_tally(const Rolling *rolling, Count *count, const Cells *cells,
                              int64_t step) noexcept nogil:
-    """Add all cells of a tally."""
+    """Add each cell of a step's tally to the row of its member. Return the first fault found, or
+    NULL."""
     cdef Spot spots[BUCKET_MOST]
     cdef int64_t cell[WORDS_MOST]
     cdef uint64_t place = 0

@@ -2,8 +2,9 @@
 """Growth and shrinking of a tree: pages are split, joined and dropped; levels are added and
 removed.
 
-A full leaf is split in halves (at the ends of the ranking next to the new entry, so that appending
-fills leaves); a full branch above it is split first, so a parent always has room. Since a leaf's
+A full leaf is split in halves. Only if the new entry becomes the first or the last of the ranking,
+the leaf is split beside it, so that appending fills leaves. A full branch above the leaf is split
+first, so a parent always has room. Since a leaf's
 memory follows its size, no entries are moved to neighbours to save memory. A leaf less than a
 quarter full is joined with a neighbour under the same parent if both together fill at most three
 quarters, and so are branches. Empty pages are dropped, and a root with one child is replaced by the
@@ -202,7 +203,8 @@ cdef bint split_branch(Tree *tree, Branch *branch) noexcept nogil:
 
 
 cdef void split_children(Tree *tree, Branch *branch, Branch *right, int half) noexcept nogil:
-    """Move the children from a slot on to a new branch, for which the parent has an open slot."""
+    """Move the children of `branch` at `half` and after it to the new branch `right`. Their parent
+    already has an open slot for `right`."""
     cdef Branch *parent = branch.up
     cdef int slot = slot_of(branch)
     cdef uint32_t count

@@ -2,14 +2,15 @@
 """The write rule: the new entry of a member in one ranking after an event.
 
 All scores are signed so that ascending order is ranking order, so the rule knows neither directions
-nor scales. By the operator of a column, the new word is:
-- *sum*: the total and the value.
-- *last*: the value, unless a later one was taken: an event is taken when its exact `at` is not less
-  than the greatest exact `at` so far in that ranking.
-- *best* (all columns): the better whole tuple.
+nor scales. The new word of a column depends on its operator:
+- *sum*: the old total plus the value.
+- *last*: the value, if the event's exact `at` is not less than the greatest exact `at` so far in
+  that ranking; else the old word.
+- *best* (then all columns are best): the old and the new score are compared as whole tuples, and
+  the better one is kept.
 
-The time at which a score was reached is in the tie word, as tie * stamp: for sum and last the
-greatest stamp of the counted events, for best the least among those equal to the best tuple. If a
+The tie word is tie * stamp. The stamp is the time at which the score was reached: for sum and last
+the greatest one of the counted events, for best the least among those equal to the best tuple. If a
 `last` column needs the exact `at` and the tie word does not have it (ties by member, or a coarser
 resolution), one more word, which does not affect the order, has the greatest `at`.
 """

@@ -32,8 +32,9 @@ class Progress:
         return StreamPlace(self.at, self.passed_ms)
 
     def place_after(self, position: StreamPosition, taken_ms: int | None) -> StreamPlace:
-        """Return the place after a message that the stream took at a given time, if the stream has
-        times. The time is never after now, and never moves back."""
+        """Return the place after a message, from its position and the time at which the stream took
+        it; the time is None if the stream has no times. The time of the place is at most now, and
+        at least that of the current place."""
         if taken_ms is None or self.passed_ms is None:
             passed_ms = self.passed_ms if taken_ms is None else min(taken_ms, self._now_ms())
         else:

@@ -27,7 +27,7 @@ class RemoteCopies:
         return clock
 
     def origin(self, board: str) -> Origin:
-        """Return the state of a board without its rankings, which are advanced first."""
+        """Advance a board's rankings to the current time, then return the rest of its state."""
         path = board_path(board, "copy", "origin")
         return self._wire.answer(Call("GET", path, origin_in, patient=True))
 

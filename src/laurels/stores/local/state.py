@@ -186,8 +186,9 @@ class LocalState(Paced):
         return [] if self._files is None else self._files.newest_first()
 
     def _in_whole(self, action: Callable[[], T]) -> T:
-        """Call an action that folds records, and return its result. If it fails (for lack of
-        memory, for example), the index may differ from the log, so the store becomes unusable."""
+        """Call an action that folds records, and return its result. If it raises anything but
+        StorageFailed (for lack of memory, for example), the index may differ from the log, so the
+        store becomes unusable, and Closed is raised."""
         try:
             return action()
         except StorageFailed:

@@ -219,8 +219,9 @@ async def _probe_port(host: Host, timeout_ms: int) -> None:
 
 
 async def _check_address(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
-    """Raise WrongServer if the first host answers when addressed as a single server with database
-    0. The address then names a cluster that does not exist, or a database that does not exist."""
+    """Raise WrongServer if the address names a cluster but its first host is a single server, or if
+    it names a database that the server does not have. To find out, connect to the first host as a
+    single server with database 0, and raise nothing if it does not answer."""
     plain = msgspec.structs.replace(address, hosts=address.hosts[:1], cluster=False, database=0)
     probe = await _open(plain, timeout_ms)
     try:

@@ -19,7 +19,8 @@ do
   --   visits   the number of buckets visited so far
   --   seen     by level: the number of members in the sampled buckets
   --   cuts     by level: members with a greater first word are left out; false: no member is left out
-  --   changes  the number of changes when the grid was begun; in the phase `count` `build` is this alone
+  --   changes  the number of changes when the grid was begun
+  -- In the phase `count`, `build` is only the number `changes`.
   local function begin_grid(ranked, s)
     local sizes = head.sizes
     unlink_samples(ranked)

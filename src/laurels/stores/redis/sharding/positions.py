@@ -114,8 +114,9 @@ class StoredPositions(Struct):
                 )
 
     def writes(self, text: str, follows: str | None) -> list[PositionWrite]:
-        """Return the positions that each shard stores together with its share of a batch up to
-        `text`."""
+        """Return for each shard what it stores together with its part of a batch that ends at the
+        position `text`. If the batch `follows` a position, each write also has what must be stored
+        before it."""
         claim = CLAIM + self.source
         if follows is None:
             pair = encode_pair((self.before, text))

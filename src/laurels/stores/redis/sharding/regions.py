@@ -27,8 +27,8 @@ class RegionRow(NamedTuple):
 
 
 class Region:
-    """Entries of the whole board from position `start` on, without a gap. `position` is the
-    position of the pivot."""
+    """Consecutive entries of the whole board around a pivot, merged from the slices of its shards.
+    `start` is the position of the first of them, `position` that of the pivot."""
 
     def __init__(self, parts: Sequence[ReadResult], anchor: int, span: int, width: int) -> None:
         self._parts = [part.slices[span] for part in parts]
