@@ -213,7 +213,7 @@ def test_everything_is_measured_and_reported(
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
 
 
-def test_what_is_missing_is_said(
+def test_a_missing_program_is_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench.http.wrk.shutil.which", lambda *_, **__: None)

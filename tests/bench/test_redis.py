@@ -167,7 +167,7 @@ def test_a_file_is_written_again_after_a_load_without_one(server: Server) -> Non
     assert server.call("GET", "a") == b"b"
 
 
-def test_the_layout_a_board_is_kept_in_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_layout_of_a_board_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("layout")
     setattr(module, "layout_of", lambda _: SimpleNamespace(name="plain"))  # noqa: B010
     monkeypatch.setitem(sys.modules, "laurels.stores.redis.index.layout", module)
@@ -244,7 +244,7 @@ def test_first_events_come_in_the_order_of_time() -> None:
     assert sorted(member for member, _, _ in events) == sorted(MEMBERS)
 
 
-def test_what_is_missing_is_said(
+def test_a_missing_program_is_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench.redis.suite.find_server", lambda: None)

@@ -152,7 +152,7 @@ def test_what_a_write_waits_for_elsewhere_is_told_apart() -> None:
     assert waits.write_itself == 0, "each write waited a second elsewhere"
 
 
-def test_hiccups_of_the_machine_are_told_when_the_watch_ends(tmp_path: Path) -> None:
+def test_machine_hiccups_are_reported_when_the_watch_ends(tmp_path: Path) -> None:
     hiccups = Hiccups(tmp_path)
     with hiccups.watching():
         pass

@@ -69,7 +69,7 @@ def test_rank_of_one(gifts: Shell) -> None:
         assert text in card
 
 
-def test_what_is_needed(gifts: Shell) -> None:
+def test_needed_shows_the_value_for_a_rank(gifts: Shell) -> None:
     assert gifts.json("needed", "gifts", "m5", "1")["value"] == 2.01
     assert gifts.ok("needed", "gifts", "m5", "1").out == "m5 needs 2.01 for rank 1\n"
     assert gifts.json("needed", "gifts", "m7", "1") is None
@@ -148,13 +148,13 @@ def test_export_to_a_file(gifts: Shell) -> None:
     assert gifts("export", "gifts", "-o", "missing/out.csv").err.startswith("error [output_failed")
 
 
-def test_a_reader_that_goes_away_is_no_error(gifts: Shell) -> None:
+def test_a_closed_output_pipe_is_not_reported_as_an_error(gifts: Shell) -> None:
     prelude = "import os\nr, w = os.pipe()\nos.close(r)\nos.dup2(w, 1)\n"
     ran = gifts.process("export", "gifts", prelude=prelude)
     assert (ran.returncode, ran.stderr) == (141, b"")
 
 
-def test_nothing_in_an_id_acts(shell: Shell) -> None:
+def test_control_characters_in_ids_are_escaped(shell: Shell) -> None:
     shell.ok("board", "create", "g")
     ids = ["\x1b[31mred\x1b[0m", "[bold]b[/bold]", "\u202eabc", "a\\x1b", ":smile:", "é漢", "a\rb"]
     with laurels.open(str(shell.directory / "boards")) as lb:

@@ -77,7 +77,7 @@ def test_scopes_are_restored(tmp_path: Path) -> None:
         lb.check()
 
 
-def test_what_is_restored_is_what_was_there(shell: Shell) -> None:
+def test_a_restored_folder_equals_the_original(shell: Shell) -> None:
     expected = filled(shell.directory / "boards")
     ran = shell.ok("backup", "it.backup")
     assert ran.out == "it.backup: everything up to offset 15\n"
@@ -129,7 +129,7 @@ def test_an_empty_folder_takes_a_backup_and_gives_one(tmp_path: Path) -> None:
         assert lb.boards() == []
 
 
-def test_a_damaged_newest_snapshot_is_passed_over(tmp_path: Path) -> None:
+def test_a_backup_skips_a_damaged_newest_snapshot(tmp_path: Path) -> None:
     expected = filled(tmp_path / "boards")
     newest, older = SnapshotFiles(tmp_path / "boards").newest_first()
     newest.path.write_bytes(newest.path.read_bytes()[:-5])
@@ -160,7 +160,7 @@ def refused(shell: Shell, code: str, *arguments: str) -> str:
     return ran.err
 
 
-def test_what_cannot_be_done_is_refused_with_its_code(shell: Shell) -> None:
+def test_impossible_backups_and_restores_are_refused_by_code(shell: Shell) -> None:
     filled(shell.directory / "boards")
     shell.file("taken", "mine")
     refused(shell, "backup_exists", "backup", "taken")
@@ -210,9 +210,7 @@ def test_a_damaged_backup_is_refused_whole(backup: Path) -> None:
     restore(backup, folder)
 
 
-def test_a_restore_broken_off_leaves_no_folder(
-    backup: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_restore_leaves_no_folder(backup: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (backup.parent / ".again.restoring").mkdir()
     (backup.parent / ".again.restoring" / "left").touch()
     with monkeypatch.context() as patched:

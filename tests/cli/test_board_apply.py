@@ -126,11 +126,11 @@ def test_a_dry_run_makes_no_folder(shell: Shell) -> None:
     assert not (shell.directory / "boards").exists()
 
 
-def test_in_memory(shell: Shell) -> None:
+def test_boards_can_be_applied_in_memory(shell: Shell) -> None:
     assert "2 created, 0 changed" in apply(shell, TWO, "--at", "memory:").out
 
 
-def test_a_new_folder_is_kept_by_the_clock_asked_for(shell: Shell) -> None:
+def test_a_new_folder_uses_the_requested_clock(shell: Shell) -> None:
     applied(shell, TWO, "--clock", "event")
     ran = shell("import", "race", "-", "--json", stdin=b"member,value\na,1\n")
     assert ran.json()["files"][0]["reasons"] == {"at_required": 1}
@@ -148,7 +148,7 @@ def test_a_key_that_may_only_read(shell: Shell, monkeypatch: pytest.MonkeyPatch)
     assert ran.out.splitlines()[-1].startswith("stopped after 0 of 2 boards: 0 created")
 
 
-def test_a_server_that_lets_few_requests_in_is_waited_for(shell: Shell) -> None:
+def test_apply_waits_for_a_server_with_a_low_rate_limit(shell: Shell) -> None:
     content = "".join(f"[boards.b{i}]\n" for i in range(12))
     with Served(shell.directory / "served", rate=10, burst=5) as served:
         ran = apply(shell, content, "--at", served.url)
@@ -200,7 +200,7 @@ def test_somebody_writes_a_board_meanwhile(
         assert again.code == 1
 
 
-def test_an_equal_board_made_meanwhile_is_taken(
+def test_an_equal_board_created_concurrently_is_accepted(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def meanwhile(lb: laurels.Leaderboards, step: Step) -> None:
@@ -211,7 +211,7 @@ def test_an_equal_board_made_meanwhile_is_taken(
     assert "2 created" in apply(shell, TWO).out
 
 
-def test_a_stop_tells_what_was_done_and_the_next_run_goes_on(
+def test_an_interrupted_apply_reports_progress_and_can_be_resumed(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopping(lb: laurels.Leaderboards, step: Step) -> None:
@@ -276,7 +276,7 @@ def test_one_reading_and_a_write_for_each_board_that_changes(
         assert sent == ["GET"]
 
 
-def test_titles_are_shown_and_never_obeyed(shell: Shell) -> None:
+def test_markup_in_titles_is_escaped(shell: Shell) -> None:
     applied(shell, '[boards.a]\ntitle = "x"')
     out = apply(shell, '[boards.a]\ntitle = "[red]\\u001b[31m"').out
     assert "[red]\\x1b[31m" in out

@@ -43,7 +43,7 @@ def test_a_field_left_out_has_its_default(shell: Shell) -> None:
     assert (ran.code, "grace cannot change" in ran.out) == (1, True)
 
 
-def test_what_is_shown_can_be_applied_elsewhere(shell: Shell) -> None:
+def test_listed_boards_can_be_applied_elsewhere(shell: Shell) -> None:
     shell.ok("board", "apply", EXAMPLE)
     listed = shell.ok("board", "list", "--json").out
     copied = shell.json("board", "apply", "-", "--at", "copy", stdin=listed.encode())
@@ -54,7 +54,7 @@ def test_what_is_shown_can_be_applied_elsewhere(shell: Shell) -> None:
         assert actions(shell.json("board", "apply", definition)) == {name: "unchanged"}
 
 
-def test_one_file_in_all_its_forms(shell: Shell) -> None:
+def test_every_file_format_defines_the_same_boards(shell: Shell) -> None:
     applied(shell, TWO)
     tables = """
         [[boards]]

@@ -60,7 +60,7 @@ def test_every_fault_is_named_and_no_folder_is_left(shell: Shell) -> None:
     assert not (shell.directory / "boards").exists()
 
 
-def test_a_board_that_is_there(shell: Shell) -> None:
+def test_creating_an_existing_board_is_refused(shell: Shell) -> None:
     shell.ok("board", "create", "b")
     assert shell("board", "create", "b").err.startswith("error [board_exists]")
     shell.ok("board", "create", "b", "--exist-ok")

@@ -58,7 +58,7 @@ def test_a_folder_in_order(shell: Shell) -> None:
     assert shell("clock", "rewind").out.startswith("nothing is later than")
 
 
-def test_a_folder_ahead_of_the_clock_is_told_and_brought_back(shell: Shell) -> None:
+def test_a_folder_ahead_of_the_clock_is_reported_and_recovered(shell: Shell) -> None:
     now_ms = time.time_ns() // 1_000_000
     with laurels.open(shell.directory / "boards", clock=ManualClock(now_ms + 3 * DAY)) as lb:
         lb.create(laurels.Board("b", windows=["day"]))
@@ -102,7 +102,9 @@ def test_it_is_as_if_the_clock_had_stood_still(shell: Shell, snapshots: str) -> 
     assert again.code == 0
 
 
-def test_interrupted_it_is_repeated(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_recovery_can_be_repeated(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, clock = shell.directory / "boards", ManualClock(NOON)
     with laurels.open(folder, clock=clock) as lb:
         _play(lb, clock, 3 * DAY)

@@ -80,7 +80,7 @@ def test_a_file_that_is_no_text_is_refused_by_what_it_is(
     assert not list(board.directory.glob("*.rejects.csv"))
 
 
-def test_a_database_is_told_from_text(tmp_path: Path) -> None:
+def test_a_database_is_distinguished_from_text(tmp_path: Path) -> None:
     with pytest.raises(SourceNotText, match="sqlite3 -header -csv"):
         ensure_text(database(tmp_path)[:HEAD_BYTES])
 
@@ -88,12 +88,12 @@ def test_a_database_is_told_from_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [CSV, b"", b"PAR1,100\n", b"ORC,5\n", b"BZh9,5\n", b"\xef\xbb\xbfmember,value\n"]
 )
-def test_text_is_taken_whatever_it_begins_with(content: bytes) -> None:
+def test_text_is_accepted_whatever_it_begins_with(content: bytes) -> None:
     ensure_text(content)
     ensure_text((content + "é".encode() * 64)[: HEAD_BYTES - 1])
 
 
-def test_a_frame_written_as_the_message_says_is_imported(board: Shell) -> None:
+def test_a_frame_exported_to_csv_is_imported(board: Shell) -> None:
     import pandas as pd  # noqa: PLC0415 (takes long)
 
     frame = pd.DataFrame({"member": ["ann", "ben"], "value": [1, 2]})

@@ -40,7 +40,7 @@ def test_a_board_is_made_and_changed_with_a_head(shell: Shell) -> None:
     assert (refused.code, refused.err.split(":")[0]) == (2, "error [invalid_board]")
 
 
-def test_a_list_says_how_far_it_goes(crowd: Shell) -> None:
+def test_a_list_reports_how_many_members_are_listed(crowd: Shell) -> None:
     assert "300 members, of which 100 are listed" in crowd.ok("top", "crowd").out
     assert crowd.json("top", "crowd", "-n", "500")["certain"] == 100
     for command in (
@@ -56,7 +56,7 @@ def test_a_list_says_how_far_it_goes(crowd: Shell) -> None:
         assert refused.out == ""
 
 
-def test_a_file_is_not_written_in_part(crowd: Shell) -> None:
+def test_a_refused_export_leaves_the_file_unchanged(crowd: Shell) -> None:
     kept = crowd.file("crowd.csv", "as before")
     assert crowd("export", "crowd", "-o", kept).code == 2
     assert kept.read_text() == "as before"
@@ -77,7 +77,7 @@ def test_an_estimate_is_shown_as_one(crowd: Shell) -> None:
     assert re.search(r"about \d+; between \d+ and \d+ +m007", table)
 
 
-def test_what_it_takes_to_enter_the_head(crowd: Shell) -> None:
+def test_needed_shows_the_value_to_enter_the_head(crowd: Shell) -> None:
     assert crowd.ok("needed", "crowd", "m007").out == "m007 needs 194 for rank 100\n"
     assert crowd.ok("needed", "crowd", "m299").out == "m299 needs nothing: it is in the head\n"
     assert crowd("needed", "crowd", "m007", "150").err.startswith("error [beyond_head]")

@@ -175,7 +175,7 @@ def test_rejects_are_counted_shown_and_written(gifts: Shell) -> None:
     assert len(ran.err.splitlines()) == 6
 
 
-def test_rejects_of_standard_input_stand_in_the_working_folder(gifts: Shell) -> None:
+def test_rejects_of_standard_input_go_to_the_working_folder(gifts: Shell) -> None:
     assert gifts("import", "gifts", "-", stdin=b"member,score\na,x\nb,1\n").code == 1
     assert _rejects(gifts.directory / "stdin.gifts.rejects.csv") == [(2, "invalid_value", "a,x")]
 

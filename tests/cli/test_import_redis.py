@@ -30,7 +30,7 @@ def _no_trace(ran: Ran) -> None:
     assert ran.err.count("\n") == 1
 
 
-def test_scores_are_taken_over(gifts: Shell, server: Server) -> None:
+def test_scores_are_imported_from_redis(gifts: Shell, server: Server) -> None:
     fill(server, {"ann": 5, "bob": -7, "cleo": 2**53 - 1, "dan": "1e3", "eve": "-0.0"})
     report = gifts.json(*importing(server))
     assert report.pop("seconds") >= 0
@@ -73,7 +73,7 @@ def test_scores_are_taken_over(gifts: Shell, server: Server) -> None:
     assert not list(gifts.directory.glob("*.rejects.csv"))
 
 
-def test_what_is_said(gifts: Shell, server: Server) -> None:
+def test_the_output_summarises_the_import(gifts: Shell, server: Server) -> None:
     fill(server, {"ann": 5, "bob": 7})
     output = gifts.ok(*importing(server)).out
     assert "2 members: 2 set, 0 unchanged, 0 rejected" in output
@@ -289,7 +289,7 @@ def test_the_address_from_the_environment(
     assert gifts.scores("gifts") == {"ann": 6}
 
 
-def test_what_cannot_be_read(gifts: Shell, server: Server) -> None:
+def test_unreadable_sources_are_refused(gifts: Shell, server: Server) -> None:
     server.call("SET", "text", "x")
     server.call("ZADD", "zset", 1, "ann")
     for code, options in (

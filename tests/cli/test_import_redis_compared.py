@@ -52,7 +52,9 @@ Comparison.run = running
 """
 
 
-def test_changes_of_the_source_meanwhile(gifts: Shell, server: Server) -> None:
+def test_changes_of_the_source_during_the_import_are_reported_apart(
+    gifts: Shell, server: Server
+) -> None:
     """Members that were changed during the import are imported, but reported apart from errors."""
     expected = many(3_000)
     fill(server, expected)
@@ -69,7 +71,7 @@ def test_changes_of_the_source_meanwhile(gifts: Shell, server: Server) -> None:
     assert scores == expected | {"member-3": 999_999, "new": 7, "member-4": left}
 
 
-def test_members_that_were_not_set_are_told(gifts: Shell, server: Server) -> None:
+def test_members_that_were_not_set_are_reported(gifts: Shell, server: Server) -> None:
     fill(server, many(100))
     wrong = (
         "from laurels.cli.migrating.totals import Totals\n"
@@ -84,7 +86,7 @@ def test_members_that_were_not_set_are_told(gifts: Shell, server: Server) -> Non
     assert all(difference["board"] is None for difference in compared["first_differing"])
 
 
-def test_members_in_the_wrong_order_are_told(gifts: Shell, server: Server) -> None:
+def test_members_in_the_wrong_order_are_reported(gifts: Shell, server: Server) -> None:
     fill(server, {"ann": 5, "bob": 7, "cleo": 7})
     wrong = (
         "from laurels.cli.migrating.totals import Totals\n"
@@ -100,7 +102,7 @@ def test_members_in_the_wrong_order_are_told(gifts: Shell, server: Server) -> No
     assert (compared["misplaced"], compared["differ"]) == (1, 0)
 
 
-def test_somebody_else_who_writes_to_the_board_is_told(gifts: Shell, server: Server) -> None:
+def test_concurrent_writes_to_the_board_are_reported(gifts: Shell, server: Server) -> None:
     fill(server, {"ann": 5, "bob": 7})
     meddled = (
         "from laurels.cli.migrating.totals import Totals\n"

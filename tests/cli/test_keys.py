@@ -51,7 +51,7 @@ def test_keys_of_a_running_server(shell: Shell) -> None:
         assert shell("key", "revoke", "game", *at).code == 2
 
 
-def test_a_folder_that_is_served_is_left_to_its_server(shell: Shell) -> None:
+def test_keys_of_a_served_folder_are_left_to_its_server(shell: Shell) -> None:
     with Served(shell.directory / "boards") as served:
         ran = shell("key", "create", "game")
         assert ran.code == 2
@@ -68,13 +68,15 @@ def test_a_folder_that_is_served_is_left_to_its_server(shell: Shell) -> None:
         (("key", "list", "--at", "memory:"), "nothing_to_back_up"),
     ],
 )
-def test_what_is_wrong_is_told(shell: Shell, arguments: tuple[str, ...], code: str) -> None:
+def test_invalid_arguments_are_refused_by_code(
+    shell: Shell, arguments: tuple[str, ...], code: str
+) -> None:
     ran = shell(*arguments)
     assert ran.code == 2
     assert ran.err.startswith(f"error [{code}]: ")
 
 
-def test_a_name_is_taken_once(shell: Shell) -> None:
+def test_a_key_name_can_be_used_only_once(shell: Shell) -> None:
     shell.ok("key", "create", "game")
     assert "key_exists" in shell("key", "create", "game").err
 

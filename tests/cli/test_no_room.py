@@ -28,7 +28,7 @@ def board(shell: Shell) -> Shell:
 
 @ORDERS
 @pytest.mark.parametrize("batch", ["1", "7", "5000"])
-def test_it_ends_at_the_first_that_finds_no_room(
+def test_an_import_ends_at_the_first_id_without_room(
     board: Shell, order: list[str], batch: str
 ) -> None:
     path = board.file("in.csv", _content(15))
@@ -66,13 +66,13 @@ def test_run_again_it_counts_the_rest_once(board: Shell, order: list[str], batch
     assert len(rejects) == 1 + 15
 
 
-def test_ids_that_leave_in_time_make_room(board: Shell) -> None:
+def test_expired_ids_make_room_for_new_ones(board: Shell) -> None:
     path = board.file("in.csv", _content(60, step_s=600))
     board("import", "g", path, "--at-format", "s", "--clock", "event")
     assert board.scores("g") == {"a": 60, "b": 60}
 
 
-def test_the_half_of_a_batch_is_gone_on_with_by_the_same_options(board: Shell) -> None:
+def test_a_partial_batch_resumes_only_with_the_same_options(board: Shell) -> None:
     path = board.file("in.csv", _content(15))
     assert board("import", "g", path, "--at-format", "s").code == 2
     ran = board("import", "g", path, "--at-format", "iso")

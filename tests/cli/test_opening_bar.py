@@ -39,7 +39,7 @@ def test_a_bar_beyond_a_second_that_goes_when_it_is_done(drawn: list[object]) ->
         assert drawn == ["reading the log", (4, 5), None]
 
 
-def test_none_within_a_second(drawn: list[object]) -> None:
+def test_no_bar_is_drawn_within_a_second(drawn: list[object]) -> None:
     with opening_bar.opening_bar(lambda: 0.0):
         for done in range(5):
             current_report()("reading the log", done, 5)

@@ -40,7 +40,7 @@ def test_a_pipe_with_a_name(gifts: Shell) -> None:
     assert pipe.is_fifo()
 
 
-def test_a_link_stays_one(gifts: Shell) -> None:
+def test_an_export_writes_through_a_symbolic_link(gifts: Shell) -> None:
     target = gifts.file("real.csv", "old")
     target.chmod(0o640)
     link = gifts.directory / "link.csv"
@@ -83,7 +83,7 @@ def test_links_in_a_circle(gifts: Shell) -> None:
     [["score"], ["amount:scale=2"], ["level:op=last", "time:op=last,order=asc,scale=3"]],
     ids=["score", "amount", "several"],
 )
-def test_what_is_exported_comes_back(shell: Shell, columns: list[str], form: str) -> None:
+def test_an_export_can_be_imported_unchanged(shell: Shell, columns: list[str], form: str) -> None:
     options = [option for column in columns for option in ("--column", column)]
     for board in ("one", "two"):
         shell.ok("board", "create", board, *options, "--tie", "member")

@@ -105,7 +105,7 @@ def test_a_history_is_replayed(shell: Shell, url: str) -> None:
     assert "[invalid_clock]" in ran.err
 
 
-def test_what_is_for_folders_alone_says_so(shell: Shell, url: str) -> None:
+def test_commands_for_folders_are_refused_on_a_server(shell: Shell, url: str) -> None:
     shell.ok("board", "create", "b", "--at", url)
     for command in (["backup", "b.backup"], ["restore", "b.backup"], ["snapshot"]):
         ran = shell(*command, "--at", url)
@@ -123,7 +123,9 @@ def test_keys_are_kept_on_the_server(shell: Shell, url: str) -> None:
     assert "[unknown_key]" in shell("key", "revoke", "game", *at).err
 
 
-def test_a_look_leaves_nothing_behind(shell: Shell, server: Server, url: str) -> None:
+def test_reading_commands_create_no_keys_on_the_server(
+    shell: Shell, server: Server, url: str
+) -> None:
     assert shell("top", "none", "--at", url).code == 2
     shell.ok("board", "list", "--at", url)
     shell.ok("key", "list", "--at", url)

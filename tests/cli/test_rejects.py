@@ -71,7 +71,7 @@ def test_imports_that_share_a_file_keep_each_other_s_lines(shell_of_two: Shell) 
     ]
 
 
-def test_lines_stay_as_they_stood(shell_of_two: Shell) -> None:
+def test_rejected_lines_are_written_unchanged(shell_of_two: Shell) -> None:
     content = b'member,score\n"a\r\nb",x\r\nc\rd,y\n\x00,z\ne,1\n'
     path = shell_of_two.file("in.csv", content)
     shell_of_two("import", "one", path)
@@ -91,7 +91,7 @@ def test_a_line_cut_off_by_a_kill_is_dropped(shell_of_two: Shell) -> None:
     assert [line for _, line, _ in _rejects(rejects)] == ["2", "4"]
 
 
-def test_a_link_to_a_rejects_file_stays_one(shell_of_two: Shell) -> None:
+def test_rejects_are_written_through_a_symbolic_link(shell_of_two: Shell) -> None:
     path = shell_of_two.file("in.csv", BAD)
     link = shell_of_two.directory / "link.csv"
     link.symlink_to("real.csv")

@@ -223,7 +223,7 @@ def test_another_board_has_positions_of_its_own(gifts: Shell) -> None:
         assert gifts.scores(board) == {"a": 1}
 
 
-def test_a_board_created_anew_is_imported_into_anew(gifts: Shell) -> None:
+def test_a_recreated_board_is_imported_from_the_start(gifts: Shell) -> None:
     path = gifts.file("in.csv", "member,score,at\na,1,2021-03-01\n")
     gifts.ok(*_import(path))
     gifts.ok("board", "delete", "gifts", "--yes")

@@ -299,7 +299,7 @@ def test_a_file_without_line_ends_is_read_in_bounded_memory() -> None:
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 3])
-def test_nothing_is_seen_beyond_the_end_that_was_set(ahead: int) -> None:
+def test_no_line_is_read_beyond_the_set_end(ahead: int) -> None:
     lines = _lines(b"a\nb\nc\nd\n")
     lines.look_ahead(ahead)
     lines.end = 4
@@ -319,7 +319,7 @@ def test_nothing_is_seen_beyond_the_end_that_was_set(ahead: int) -> None:
         (b"\n", False),
     ],
 )
-def test_telling_json_from_csv(content: bytes, json: bool) -> None:
+def test_json_is_distinguished_from_csv(content: bytes, json: bool) -> None:
     lines = _lines(content)
     assert looks_like_json(lines) is json
     assert lines.offset == 0

@@ -243,7 +243,7 @@ def whole(lb: laurels.Leaderboards) -> int:
     return sum(part.nbytes for scope, part in index._boards[1].parts.items() if scope)
 
 
-def test_figures_tell_the_memory_of_scopes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stats_include_the_memory_of_scopes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "MEASURED", 50)
     windows = ["all", "day", "3h=rolling:3h/1h"]
     with laurels.open("memory:") as lb:
@@ -264,7 +264,7 @@ def test_figures_tell_the_memory_of_scopes(monkeypatch: pytest.MonkeyPatch) -> N
         assert lb.stats("b").scopes_nbytes == whole(lb) < stats.scopes_nbytes / 5
 
 
-def test_show_tells_the_memory_of_scopes(shell: Shell) -> None:
+def test_board_show_includes_the_memory_of_scopes(shell: Shell) -> None:
     shell.ok(*CREATE)
     assert "bytes in" not in shell.ok("board", "show", "gifts", "--json").out
     output = shell.ok("board", "show", "gifts").out

@@ -48,7 +48,7 @@ def test_a_file_is_imported_over_http_and_nothing_counts_twice(remote: Shell) ->
     assert sum(scores.values()) == sum(i % 13 + 1 for i in range(25_000)) + 1
 
 
-def test_rejected_lines_are_told_as_ever(remote: Shell) -> None:
+def test_rejected_lines_are_reported_over_http(remote: Shell) -> None:
     remote.ok("board", "create", "gifts")
     file = remote.file("gifts.csv", "member,value\nann,1\nbob,x\n,3\n")
     ran = remote("import", "gifts", file, "--json")
@@ -66,7 +66,7 @@ def test_questions_are_answered_by_a_server(remote: Shell) -> None:
     assert remote.ok("export", "gifts").out == "rank,member,score\n1,ann,5\n2,bob,3\n"
 
 
-def test_a_server_is_kept_in_order(remote: Shell) -> None:
+def test_check_rebuild_and_snapshot_work_on_a_server(remote: Shell) -> None:
     remote.ok("board", "create", "gifts")
     assert remote.json("check")["boards"] == 1
     assert remote.json("rebuild")["boards"] == 1
@@ -79,7 +79,7 @@ def test_a_folder_that_is_served_names_the_address(shell: Shell, served: Served)
     assert f"use --at {served.url}" in ran.err
 
 
-def test_a_server_that_is_not_there_is_told(shell: Shell) -> None:
+def test_an_unreachable_server_is_reported(shell: Shell) -> None:
     ran = shell("top", "gifts", "--at", "http://127.0.0.1:9")
     assert ran.code == 2
     assert ran.err.startswith("error [server_unreachable]: http://127.0.0.1:9 does not answer")

@@ -119,7 +119,7 @@ def test_lines_out_of_their_order_are_refused_before_the_first(board: Shell) -> 
     assert board.scores("g") == {"b": 7, "a": 3}
 
 
-def test_of_standard_input_nothing_is_counted_from_the_first_late_batch_on(board: Shell) -> None:
+def test_standard_input_stops_before_the_first_late_batch(board: Shell) -> None:
     ran = board("import", "g", "-", "--batch", "2", stdin=SHUFFLED.encode())
     assert ran.code == 2
     assert "1 of 4 events would come too late" in ran.err

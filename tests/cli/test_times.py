@@ -80,7 +80,7 @@ def test_other_forms(form: str, value: object, expected: int) -> None:
     "value",
     ["", "soon", "NaN", "Infinity", "1e1000000", "2021-13-01", "0001-01-01T00:00", None, True, [1]],
 )
-def test_what_is_no_time(form: str, value: object) -> None:
+def test_invalid_times_are_refused(form: str, value: object) -> None:
     read = time_reader(form, zone("Asia/Shanghai"))
     if form == "iso" and value == "0001-01-01T00:00":
         assert read(value) == -62_135_596_800_000 - (8 * HOUR + 343_000)

@@ -86,14 +86,14 @@ def test_a_member_cannot_write_to_the_terminal() -> None:
         (None, 2, None, "ann is not ranked"),
     ],
 )
-def test_a_member_is_a_line(
+def test_a_member_change_is_one_line(
     rank: int | None, previous: int | None, by: str | None, line: str
 ) -> None:
     score = None if rank is None else 7
     assert standing_line(MemberChange("ann", rank, score, 9, previous, 6, by, AS_OF)) == line
 
 
-def test_an_estimated_rank_is_told_as_one() -> None:
+def test_an_estimated_rank_is_shown_as_an_estimate() -> None:
     change = MemberChange("ann", 1_204_000, 7, 8_000_000, None, None, None, AS_OF)
     change = replace(change, rank_low=1_198_000, rank_high=1_210_000)
     line = "ann: about 1,204,000; between 1,198,000 and 1,210,000, of 8,000,000  7"
@@ -157,7 +157,7 @@ def test_a_folder_is_not_watched(shell: Shell) -> None:
     assert "--at http://" in ran.err
 
 
-def test_a_board_that_is_not_there_is_told(shell: Shell) -> None:
+def test_watching_an_unknown_board_is_an_error(shell: Shell) -> None:
     with Served(shell.directory / "boards") as served:
         ran = shell("watch", "gifts", "--at", served.url)
     assert ran.code == 2

@@ -106,7 +106,7 @@ def test_a_question_is_asked_three_times_at_most() -> None:
     assert error.value.retryable
 
 
-def test_a_server_that_asks_for_a_rest_gets_it() -> None:
+def test_retry_after_is_respected() -> None:
     busy = refusal(503, "overloaded", retry_after="2")
     script = Script(busy, refusal(429, "too_many_requests", retry_after="3"), counted())
     assert script.open().count("b") == 3
@@ -170,7 +170,7 @@ def test_a_batch_is_sent_again_when_all_its_events_have_ids() -> None:
         mixed.open().submit_many("b", [("ann", 1, None, "x"), ("bob", 1)])
 
 
-def test_loops_ask_again_too() -> None:
+def test_queries_are_retried_on_event_loops() -> None:
     script = Script(httpx.ReadError("gone"), refusal(503, "overloaded", retry_after="1"), counted())
     slept: list[float] = []
 
@@ -237,7 +237,7 @@ def test_an_event_refused_here_keeps_its_place() -> None:
         httpx.Response(200, content=b"\xff"),
     ],
 )
-def test_what_is_no_laurels_server_is_told_so(answer: httpx.Response) -> None:
+def test_an_answer_of_another_server_is_reported(answer: httpx.Response) -> None:
     with pytest.raises(UnknownAnswer):
         Script(answer).open().count("b")
 
@@ -308,14 +308,14 @@ def test_a_server_has_its_own_clock_and_log(settings: dict[str, Any]) -> None:
         laurels.open("http://boards", **settings)
 
 
-def test_what_cannot_be_a_name_is_not_looked_for() -> None:
+def test_an_impossible_board_name_sends_no_request() -> None:
     lb = Script().open()
     for board in ("a/b", "", "..", "ä"):
         with pytest.raises(UnknownBoard):
             lb.top(board)
 
 
-def test_nothing_listens_there() -> None:
+def test_an_unreachable_server_is_reported() -> None:
     with laurels.open("http://127.0.0.1:9") as lb, pytest.raises(ServerUnreachable):
         lb.boards()
 

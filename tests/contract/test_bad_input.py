@@ -259,12 +259,12 @@ EVENT_FORMS: list[Any] = [
 
 
 @pytest.mark.parametrize("event", EVENT_FORMS)
-def test_what_is_no_event_is_refused(ready: Ready, event: Any) -> None:
+def test_an_invalid_event_is_refused(ready: Ready, event: Any) -> None:
     receipt = ready.lb.submit_many("b", [event])[0]
     assert (receipt.status, receipt.reason) == ("refused", "invalid_event")
 
 
-def test_a_closed_deployment_says_so(lb: laurels.Leaderboards) -> None:
+def test_a_closed_store_refuses_calls(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.close()
     lb.close()

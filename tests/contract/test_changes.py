@@ -259,7 +259,7 @@ FORGED = InitialCursor("x", -99).encode()
 @pytest.mark.parametrize(
     "cursor", ["", "x", "a~b", "a~1-2-", "a~1-zz-e", "initial.x", FORGED, "é", 7]
 )
-def test_what_is_no_cursor_is_refused(lb: laurels.Leaderboards, cursor: Any) -> None:
+def test_an_invalid_cursor_is_refused(lb: laurels.Leaderboards, cursor: Any) -> None:
     lb.create(board_of(DEFINITIONS["sum"]))
     with pytest.raises(InvalidCursor):
         lb.changes("board", after=cursor)

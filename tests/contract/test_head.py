@@ -270,7 +270,7 @@ def test_what_it_takes_to_enter_the_head(
                 pair.submit([(place.member, place.score, clock.now_ms())])
 
 
-def test_what_is_needed_for_a_position_below_the_head_is_not_told(
+def test_needed_below_the_head_is_refused(
     crowd: laurels.Leaderboards,
 ) -> None:
     lb = crowd

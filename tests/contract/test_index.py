@@ -48,7 +48,7 @@ def test_what_is_not_there_is_empty(index: Index) -> None:
     assert not index.remove(1, b"ann")
 
 
-def test_entries_are_found_from_every_side(index: Index) -> None:
+def test_every_lookup_of_an_entry_agrees(index: Index) -> None:
     random = Random(3)
     totals: dict[str, int] = {}
     for _ in range(40):

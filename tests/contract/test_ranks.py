@@ -115,7 +115,7 @@ def test_a_rank_is_that_of_a_scope(lb: laurels.Leaderboards) -> None:
     assert lb.ranks("b", ["1", "2", "ann"], by="room") == [1, 2, None]
 
 
-def test_a_board_made_anew_and_one_that_was_changed_are_seen(lb: laurels.Leaderboards) -> None:
+def test_ranks_follow_a_changed_or_recreated_board(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [("ann", 5), ("bob", 7)])
     assert lb.rank("b", "ann") == 2

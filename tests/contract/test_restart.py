@@ -88,7 +88,7 @@ def test_periods_that_passed_meanwhile_have_passed(
     assert scores(lb.top("b", period="2026-11-20")) == {"ann": 1}
 
 
-def test_a_place_is_held_by_one_process(exclusive: Deployment) -> None:
+def test_a_folder_is_locked_by_one_process(exclusive: Deployment) -> None:
     with pytest.raises(Locked) as refused:
         laurels.open(exclusive.folder)
     assert refused.value.pid == os.getpid()

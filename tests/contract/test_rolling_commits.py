@@ -26,7 +26,7 @@ def replayed(implementation: Implementation, tmp_path: Path) -> Iterator[laurels
         yield deployment.lb
 
 
-def test_receipts_tell_of_the_running_step(
+def test_receipts_report_the_running_step(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["all", "r=rolling:2h/1h"]))

@@ -288,9 +288,7 @@ def test_a_board_without_labels_takes_none(lb: laurels.Leaderboards) -> None:
         {"by": 7},
     ],
 )
-def test_a_scope_the_board_has_not_is_unknown(
-    rooms: laurels.Leaderboards, asked: dict[str, Any]
-) -> None:
+def test_an_undefined_scope_is_unknown(rooms: laurels.Leaderboards, asked: dict[str, Any]) -> None:
     rooms.submit("b", "ann", 1, labels={"room": "1", "zone": "n"})
     for ask in (
         lambda: rooms.top("b", **asked),
@@ -342,7 +340,7 @@ def test_a_label_may_have_any_name(lb: laurels.Leaderboards) -> None:
     assert members(lb.top("b", by="limit")) == ["5"]
 
 
-def test_an_option_that_there_is_not_is_no_label(rooms: laurels.Leaderboards) -> None:
+def test_an_unknown_option_is_not_read_as_a_label(rooms: laurels.Leaderboards) -> None:
     ask: Any = rooms.top
     for option in ({"room": "1"}, {"limt": 3}):
         with pytest.raises(TypeError):
@@ -448,7 +446,7 @@ def test_what_cannot_be_listed_is_refused(rooms: laurels.Leaderboards) -> None:
 # Receipts
 
 
-def test_receipts_tell_of_the_scope_asked_for(rooms: laurels.Leaderboards) -> None:
+def test_receipts_report_the_requested_scope(rooms: laurels.Leaderboards) -> None:
     rooms.submit("b", "zoe", 100)
     first = rooms.submit("b", "ann", 5, labels={"room": "1"})
     assert (first.score, first.rank, first.labels) == (5, 2, {})
@@ -475,7 +473,7 @@ def test_receipts_tell_of_the_scope_asked_for(rooms: laurels.Leaderboards) -> No
     assert (deep.score, deep.labels) == (1, both)
 
 
-def test_receipts_tell_of_the_first_scope_by_default(lb: laurels.Leaderboards) -> None:
+def test_receipts_report_the_first_scope_by_default(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", scopes=[["room"], []]))
     lb.submit("b", "ann", 5, labels={"room": "1"})
     receipt = lb.submit("b", "ann", 1, labels={"room": "2"})
@@ -567,7 +565,9 @@ def test_a_plain_board_may_get_scopes(lb: laurels.Leaderboards) -> None:
 
 
 @pytest.mark.parametrize("change", [{"scopes": [[]]}, {"rank_by": []}, {"scopes": [["room"], []]}])
-def test_scopes_stay(rooms: laurels.Leaderboards, change: dict[str, Any]) -> None:
+def test_scopes_cannot_be_removed_or_changed(
+    rooms: laurels.Leaderboards, change: dict[str, Any]
+) -> None:
     with pytest.raises(LaurelsError) as refused:
         rooms.change("b", **change)
     assert code_of(refused) == "unsafe_change"

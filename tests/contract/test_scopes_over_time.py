@@ -79,7 +79,9 @@ def fill(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
     lb.remove("b", "m3")
 
 
-def test_it_is_the_same_folded_anew(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+def test_a_rebuild_gives_the_same_answers(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
     fill(lb, clock)
     before = everything(lb)
     assert len(before) > 100
@@ -143,7 +145,7 @@ def named(value: object) -> str:
 
 
 @pytest.mark.parametrize(("lasting", "op"), operations(), indirect=["lasting"], ids=named)
-def test_it_is_the_same_whoever_looked_meanwhile(
+def test_queries_do_not_change_the_store(
     lasting: Deployment, clock: laurels.ManualClock, op: str, scaled: Scaled
 ) -> None:
     """Queries do not change a store. Two deployments get the same writes; one is read after every

@@ -56,7 +56,7 @@ def test_it_answers_the_same_from_the_older_snapshot(kept: Path) -> None:
         assert answers(lb) == recorded()
 
 
-def test_and_the_same_from_all_of_the_log(tmp_path: Path) -> None:
+def test_a_rebuild_from_the_whole_log_answers_the_same(tmp_path: Path) -> None:
     clock = laurels.ManualClock(NOON)
     with laurels.open(tmp_path, clock=clock, log_keep=True) as lb:
         fill(lb, clock)

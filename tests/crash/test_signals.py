@@ -143,7 +143,7 @@ def test_interrupts_stay_with_the_main_thread_and_stop_nobody(tmp_path: Path) ->
     assert (done.returncode, done.stdout) == (0, "sound\n"), done.stderr
 
 
-def test_a_store_nobody_holds_lets_its_folder_go(tmp_path: Path) -> None:
+def test_a_garbage_collected_store_unlocks_its_folder(tmp_path: Path) -> None:
     lb = laurels.open(tmp_path)
     lb.create(laurels.Board("gifts"))
     lb.submit("gifts", "ann", 1)

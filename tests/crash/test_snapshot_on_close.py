@@ -44,7 +44,7 @@ def _snapshots(folder: Path) -> list[str]:
         (0, 0, False),
     ],
 )
-def test_it_pays_where_folding_takes_longer_than_writing(
+def test_a_snapshot_on_close_is_due_when_replay_is_slower(
     log_bytes: int, snapshot_bytes: int, due: bool
 ) -> None:
     assert is_due_on_close(log_bytes, snapshot_bytes) is due

@@ -193,7 +193,7 @@ def test_a_log_with_a_gap_after_the_snapshot_is_refused(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
-def test_what_a_crash_left_half_written_is_taken_away(tmp_path: Path) -> None:
+def test_a_partial_snapshot_left_by_a_crash_is_removed(tmp_path: Path) -> None:
     expected = filled(tmp_path)
     (tmp_path / "snapshot.unfinished").write_bytes(b"laurels snapshot\nhalf")
     with opened(tmp_path) as lb:

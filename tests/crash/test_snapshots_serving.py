@@ -96,7 +96,7 @@ def test_a_snapshot_is_taken_by_itself_when_the_log_has_grown(
         again.check()
 
 
-def test_one_that_fails_by_itself_is_told_and_tried_again_when_the_log_has_grown(
+def test_a_failed_automatic_snapshot_is_retried_when_the_log_has_grown(
     lb: laurels.Leaderboards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laurels.stores.local.snapshot.taking.LEAST_LOG_BYTES", 30_000)

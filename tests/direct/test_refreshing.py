@@ -41,7 +41,7 @@ def test_a_board_that_is_new_here_is_looked_at_at_once(boards: Boards) -> None:
     assert refreshing.due(NOW + HOUR, 9) == []
 
 
-def test_what_is_told_late_changes_nothing(boards: Boards) -> None:
+def test_an_outdated_note_changes_nothing(boards: Boards) -> None:
     refreshing, state = Refreshing(), opened(boards)
     refreshing.note(state, stood(2, waiting=True), NOW)
     refreshing.note(state, stood(1), NOW)

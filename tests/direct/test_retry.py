@@ -64,7 +64,7 @@ def test_a_call_that_was_not_heard_is_made_again_under_its_id(
 
 
 @pytest.mark.parametrize("error", [IndexUnavailable("busy"), IndexFull("full"), Closed("closed")])
-def test_what_certainly_did_nothing_is_told_at_once(
+def test_a_certain_failure_is_raised_without_retry(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     index = Index(error)
@@ -85,7 +85,7 @@ def test_repeats_end_in_time_and_there_is_one_at_least(
     assert index.now <= REPEATS_SECONDS + takes
 
 
-def test_a_doubt_outlives_an_attempt_that_did_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_may_have_applied_survives_a_later_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     index = Index(doubt(), IndexUnavailable("not reached"))
     attempts = Calls("t").next(1)
     with pytest.raises(IndexUnavailable) as caught, attempts.reporting():
@@ -95,7 +95,7 @@ def test_a_doubt_outlives_an_attempt_that_did_nothing(monkeypatch: pytest.Monkey
     assert len(index.asked) > 2
 
 
-def test_a_doubt_outlives_a_new_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_may_have_applied_survives_a_new_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch that is planned again keeps its call id. An error in between says that the events may
     have been counted."""
     attempts = Calls("t").next(1)
@@ -109,7 +109,7 @@ def test_a_doubt_outlives_a_new_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.may_have_applied
 
 
-def test_without_a_doubt_nothing_is_said() -> None:
+def test_without_doubt_may_have_applied_is_false() -> None:
     call = Calls("t").next(1)
     with pytest.raises(IndexUnavailable) as caught, call.reporting(), after(counted=False):
         raise IndexUnavailable("no")

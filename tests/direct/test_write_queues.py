@@ -96,7 +96,7 @@ def test_a_lone_write_goes_at_once_and_without_a_timer(monkeypatch: pytest.Monke
     monkeypatch.undo()
 
 
-def test_what_comes_during_a_call_goes_together_in_order() -> None:
+def test_writes_during_a_call_are_sent_together_in_order() -> None:
     async def check() -> None:
         gate = Gate()
         queues = WriteQueues(gate.carry_out)
@@ -129,7 +129,7 @@ def test_only_what_is_of_a_kind_and_adjacent_is_joined() -> None:
     asyncio.run(check())
 
 
-def test_a_failure_is_told_to_those_it_struck_only() -> None:
+def test_a_failure_is_raised_only_for_the_affected_writes() -> None:
     async def check() -> None:
         gate = Gate()
         queues = WriteQueues(gate.carry_out)

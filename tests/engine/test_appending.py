@@ -64,7 +64,7 @@ def test_sorted_rows_make_the_same_ranking(dense: bool, size: int, spread: int) 
 
 
 @pytest.mark.parametrize("fault", ["twice", "out of order", "there already", "before the last"])
-def test_rows_that_do_not_follow_are_put_one_by_one(fault: str) -> None:
+def test_unsorted_rows_are_inserted_one_by_one(fault: str) -> None:
     random = Random(fault)
     names = roster()
     quick, slow = ranked(names, dense=True), ranked(names, dense=True)

@@ -110,7 +110,7 @@ def test_a_batch_can_be_taken_back() -> None:
     hot.check()
 
 
-def test_what_changes_no_bit_changes_nothing() -> None:
+def test_an_event_that_changes_no_bit_is_unchanged() -> None:
     roster = roster_of(1)
     shape, _, hot = sets(roster, 0)
     found = []
@@ -132,7 +132,7 @@ def decay_of(at_ms: int) -> tuple[int, int]:
     return weighed.exponents, weighed.mantissas
 
 
-def test_what_does_not_fit_together_is_refused() -> None:
+def test_inconsistent_arguments_are_refused() -> None:
     roster = roster_of(1)
     shape, whole, hot = sets(roster, 1)
     best = Shape([BEST], [-LIMIT], [LIMIT], 1)

@@ -184,7 +184,7 @@ def test_a_batch_that_is_undone_leaves_no_trace_in_a_build() -> None:
     beside.deferred.check()
 
 
-def test_a_member_goes_at_once() -> None:
+def test_a_discarded_member_leaves_the_ranking_at_once() -> None:
     beside = Beside((SUM,))
     beside.count(Random(3), 200)
     beside.refresh()
@@ -196,7 +196,7 @@ def test_a_member_goes_at_once() -> None:
     beside.refresh()
 
 
-def test_what_is_refreshed_outlives_its_steps() -> None:
+def test_refreshed_entries_outlive_their_steps() -> None:
     beside = Beside((SUM,))
     beside.count(Random(3), 50)
     beside.refresh()
@@ -210,7 +210,7 @@ def test_what_is_refreshed_outlives_its_steps() -> None:
     assert len(beside.deferred.live) == 0
 
 
-def test_it_is_refreshed_only_when_built_and_never_turned() -> None:
+def test_refresh_needs_a_complete_build_and_rotate_step_is_refused() -> None:
     beside = Beside((SUM,))
     beside.count(Random(3), 50)
     with pytest.raises(RuntimeError, match="not built yet"):

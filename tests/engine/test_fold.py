@@ -165,7 +165,7 @@ def test_one_route_for_all_events() -> None:
     assert told == ((bytearray(3), [array("q", [0] * 3)]),) * 2
 
 
-def test_only_the_stretch_asked_for_is_counted() -> None:
+def test_only_the_requested_range_of_events_is_counted() -> None:
     board = Board([SUM])
     status = bytearray(10)
     told = apply(
@@ -269,7 +269,7 @@ def test_a_stretch_of_members_in_sequence() -> None:
     assert whole.rankings[0].words(ids) == alone.rankings[0].words(ids)
 
 
-def test_shapes_that_cannot_be() -> None:
+def test_invalid_shapes_are_refused() -> None:
     for ops, tie, stamped in [
         ((), 1, False),
         ((SUM,) * 5, 1, False),
@@ -283,7 +283,7 @@ def test_shapes_that_cannot_be() -> None:
             Shape(ops, [0] * len(ops), [1] * len(ops), tie, stamped)
 
 
-def test_columns_that_do_not_fit_together() -> None:
+def test_inconsistent_columns_are_refused() -> None:
     board = Board([SUM], rankings=2)
     one, two, ids = array("q", [1]), array("q", [1, 2]), board.ids[:2]
     wide = RankedSet(board.roster, columns=2, tie=True, stamped=False, dense=False)
@@ -344,7 +344,7 @@ def rolling_set(
     )
 
 
-def test_what_a_rolling_window_writes_to_is_its_own() -> None:
+def test_a_rolling_window_writes_only_to_its_own_tallies() -> None:
     board = Board([SUM])
     rolling, other = rolling_set(board), rolling_set(board)
     tally, foreign = rolling.open_tally(1), other.open_tally(1)
@@ -394,7 +394,7 @@ def test_what_a_rolling_window_writes_to_is_its_own() -> None:
 
 
 @pytest.mark.parametrize("ops", [(SUM,), (LAST,), (BEST, BEST)])
-def test_a_journal_puts_back_what_several_calls_wrote(ops: Sequence[int]) -> None:
+def test_a_journal_undoes_the_writes_of_several_calls(ops: Sequence[int]) -> None:
     random = Random(str(ops))
     board = Board(ops, rankings=3, tie=random.choice([1, -1]))
     for _ in range(25):

@@ -32,7 +32,7 @@ def in_order(random: Random, kind: str, count: int) -> list[int]:
 @pytest.mark.parametrize(
     ("kind", "dense"), covering(["rising", "falling", "random"], [False, True])
 )
-def test_up_and_down_again(kind: str, dense: bool) -> None:
+def test_growing_and_shrinking_keep_the_content(kind: str, dense: bool) -> None:
     random = Random(kind)
     pair = Pair(members(MEMBERS), columns=1, tie=True, dense=dense)
     score: dict[int, Row] = {place: (place // 3, random.randrange(4)) for place in range(MEMBERS)}
@@ -98,7 +98,7 @@ def test_a_leap_in_values_at_any_size(leaves: int) -> None:
     pair.compare()
 
 
-def test_away_and_back_to_the_same_key() -> None:
+def test_members_can_leave_and_return_to_the_same_key() -> None:
     """Each member leaves its key and returns to it. Some of these keys are edges of branches."""
     pair = Pair(members(1_000), columns=1)
     pair.put(range(1_000), [(place,) for place in range(1_000)])
@@ -145,7 +145,7 @@ def test_clear_and_use_again() -> None:
         assert pair.native.nbytes == empty
 
 
-def test_sets_over_one_roster_are_apart() -> None:
+def test_sets_over_one_roster_are_independent() -> None:
     pair = Pair(members(100))
     other = RankedSet(pair.roster, columns=1, tie=False, stamped=False, dense=False)
     other.put(pair.ids[:50], [array("q", range(50))])

@@ -150,7 +150,7 @@ events = st.one_of(
 
 
 @given(batch=st.lists(events, max_size=30), columns=st.integers(1, 2), scale=st.integers(0, 15))
-def test_any_batch(batch: list[object], columns: int, scale: int) -> None:
+def test_any_batch_is_read_as_by_the_rules(batch: list[object], columns: int, scale: int) -> None:
     highs = [LIMIT, 500][:columns]
     compare(Rules([10**scale] * columns, [-high - 1 for high in highs], highs), batch)
 
@@ -203,7 +203,7 @@ def test_other_errors_are_not_collected() -> None:
 
 
 @pytest.mark.parametrize("always", [False, True])
-def test_labels_are_told_by_numbers_once_somebody_has_some(always: bool) -> None:
+def test_labels_are_numbered_once_an_event_has_some(always: bool) -> None:
     rules = Rules([1], [-LIMIT], [LIMIT])
     rules.always = always
     columns = compare(rules, [("a", 1), ("b", 2, None, None, None)])
@@ -220,7 +220,7 @@ def test_an_empty_batch() -> None:
     assert (columns.n, columns.arena, columns.values) == (0, b"", (array("q"),))
 
 
-def test_errors_are_without_their_frames_from_the_start() -> None:
+def test_collected_errors_never_hold_frames() -> None:
     """No error has a traceback while the batch is still being read. The garbage collector would
     otherwise visit all frames of all errors."""
     rules, raised = Rules([1], [0], [10]), list[RefusedError]()

@@ -96,7 +96,7 @@ def test_values_are_counted_by_element(seed: int) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 100])
-def test_json_counts_what_stands_before_each_value(n: int) -> None:
+def test_json_values_are_counted_up_to_the_limit(n: int) -> None:
     raw = msgspec.json.encode([["[,"] * n, 1])
     assert outline_json(raw, n, 100)[0] == WHOLE
     assert outline_json(raw, n - 1, 100)[0] == TOO_MANY_VALUES
@@ -120,13 +120,13 @@ def test_the_values_of_all_elements_are_counted(n: int) -> None:
         *[b'"', b'[{"a": [1]}', b"[1,\n", b'{"a": 1}}'],
     ],
 )
-def test_what_ends_wrongly_is_malformed(raw: bytes) -> None:
+def test_a_document_with_a_wrong_end_is_malformed(raw: bytes) -> None:
     assert outline_json(raw, MANY, 10)[0] == MALFORMED
 
 
 @pytest.mark.parametrize("raw", [b"[1,]", b"[,]", b"[,1]", b"[1,,2]", b"[ , ]"])
 @pytest.mark.parametrize("size", [1, 100])
-def test_an_element_that_is_not_there_is_seen_in_its_piece(raw: bytes, size: int) -> None:
+def test_a_missing_element_is_detected_in_its_piece(raw: bytes, size: int) -> None:
     verdict, _, _, _, pieces = outline_json(raw, MANY, size)
 
     def is_wrong(start: int, end: int, count: int) -> bool:
@@ -139,7 +139,7 @@ def test_an_element_that_is_not_there_is_seen_in_its_piece(raw: bytes, size: int
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_any_bytes_have_an_outline(seed: int) -> None:
+def test_any_bytes_can_be_outlined(seed: int) -> None:
     random = Random(seed)
     for _ in range(300):
         raw = random.randbytes(random.randrange(40))
@@ -155,7 +155,7 @@ def test_any_bytes_have_an_outline(seed: int) -> None:
             assert sum(count for *_, count in pieces) <= count
 
 
-def test_msgpack_that_announces_more_than_there_is_is_malformed() -> None:
+def test_msgpack_shorter_than_its_header_says_is_malformed() -> None:
     for header in (
         b"\xdd\xff\xff\xff\xff",
         b"\xdf\xff\xff\xff\xff",

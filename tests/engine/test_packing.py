@@ -11,7 +11,7 @@ from laurels.engine.batch.packing import bounds, differences, pack, split_texts,
 
 
 @given(st.lists(st.one_of(*(st.integers(-(2**bits), 2**bits - 1) for bits in (0, 7, 15, 31, 63)))))
-def test_packed_columns_come_back(column: list[int]) -> None:
+def test_packed_columns_round_trip(column: list[int]) -> None:
     packed = pack(array("q", column))
     assert unpack(packed, len(column)) == array("q", column)
 
@@ -47,13 +47,13 @@ def test_the_packed_form(column: list[int], packed: bytes) -> None:
         (b"\x08" + bytes(8), 2**61 + 1),
     ],
 )
-def test_what_pack_never_wrote(packed: bytes, n: int) -> None:
+def test_invalid_packed_columns_are_refused(packed: bytes, n: int) -> None:
     with pytest.raises(ValueError, match="packed column"):
         unpack(packed, n)
 
 
 @given(st.integers(-(2**40), 2**40), st.lists(st.integers(-(2**40), 2**40)))
-def test_ages_and_instants_are_each_other_s(now_ms: int, ats: list[int]) -> None:
+def test_ages_and_instants_convert_both_ways(now_ms: int, ats: list[int]) -> None:
     ages = differences(now_ms, array("q", ats))
     assert ages == array("q", [now_ms - at for at in ats])
     assert differences(now_ms, ages) == array("q", ats)
@@ -70,11 +70,11 @@ def test_an_empty_column_has_no_bounds() -> None:
 
 
 @given(st.lists(st.binary(max_size=255)))
-def test_texts_are_cut_apart_as_they_were(texts: list[bytes]) -> None:
+def test_joined_texts_are_split_as_they_were(texts: list[bytes]) -> None:
     assert split_texts(b"".join(texts), bytes(map(len, texts))) == texts
 
 
 @pytest.mark.parametrize(("arena", "lengths"), [(b"abc", b"\2"), (b"abc", b"\2\2"), (b"", b"\1")])
-def test_lengths_that_are_not_those_of_the_texts(arena: bytes, lengths: bytes) -> None:
+def test_wrong_text_lengths_are_refused(arena: bytes, lengths: bytes) -> None:
     with pytest.raises(ValueError, match="texts of these lengths"):
         split_texts(arena, lengths)

@@ -31,7 +31,7 @@ def roster(members: int, expected: int | None = None) -> Roster:
 
 
 @pytest.mark.parametrize("expected", [0, 1, 900, 30_000, 10**6])
-def test_a_roster_holds_the_same_however_many_were_expected(expected: int) -> None:
+def test_a_roster_does_not_depend_on_the_expected_size(expected: int) -> None:
     made = roster(30_000, expected)
     assert len(made) == 30_000
     assert all(made.find(f"m{i:05}".encode()) == i for i in range(0, 30_000, 7))
@@ -41,14 +41,14 @@ def test_a_roster_holds_the_same_however_many_were_expected(expected: int) -> No
     made.check()
 
 
-def test_a_roster_with_members_is_not_made_anew() -> None:
+def test_a_roster_with_members_cannot_be_reserved() -> None:
     with pytest.raises(ValueError, match="members already"):
         reserve(roster(1), 100)
 
 
 @pytest.mark.parametrize("share", [1, 3, 40])
 @pytest.mark.parametrize("expected", [0, 20_000, 300_000])
-def test_a_ranking_holds_the_same_however_many_were_expected(share: int, expected: int) -> None:
+def test_a_ranking_does_not_depend_on_the_expected_size(share: int, expected: int) -> None:
     random = Random(f"{share} {expected}")
     names = roster(20_000)
     ready, grown = (
@@ -75,7 +75,7 @@ def test_a_ranking_holds_the_same_however_many_were_expected(share: int, expecte
 
 
 @pytest.mark.parametrize("members", some(4, [0, 1, 90, 3_000, 600, 9_000]))
-def test_what_is_prepared_is_a_copy_of_what_is_live(members: int, scaled: Scaled) -> None:
+def test_a_prepared_ranking_is_a_copy_of_the_live_one(members: int, scaled: Scaled) -> None:
     random = Random(members)
     roll = Roll(5, 100)
     pair = RollingPair([SUM], [roll], members=max(members, 1), tie=1)

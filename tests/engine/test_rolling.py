@@ -177,7 +177,7 @@ def restored(pair: RollingPair, rolling: RollingSet, random: Random) -> RollingS
 
 
 @pytest.mark.parametrize("ops", [(SUM,), (BEST, BEST), (LAST,)])
-def test_a_set_can_be_taken_down_and_put_up_at_any_point(
+def test_a_rolling_set_can_be_saved_and_restored_at_any_point(
     ops: Sequence[int], scaled: Scaled
 ) -> None:
     random = Random(f"{ops}")
@@ -200,7 +200,7 @@ def test_a_set_can_be_taken_down_and_put_up_at_any_point(
     pair.compare()
 
 
-def test_a_best_that_leaves_gives_way_to_the_best_of_the_later_steps() -> None:
+def test_an_expired_best_is_replaced_by_the_best_of_later_steps() -> None:
     """The best score of the steps that remain replaces it. Scores are stored with a sign by which
     less is better: (-9, -1) is better than (-7, -2)."""
     pair = RollingPair([BEST, BEST], [Roll(3, 10)])
@@ -236,7 +236,7 @@ def test_a_late_best_counts_only_until_its_step_leaves() -> None:
     pair.compare()
 
 
-def test_tallies_whose_candidates_were_all_beaten_are_given_up() -> None:
+def test_tallies_with_only_beaten_candidates_are_dropped() -> None:
     pair = RollingPair([BEST], [Roll(400, 10)])
     for step in range(700):
         pair.go_to(10 * step, Random(0))
@@ -261,7 +261,7 @@ def test_an_event_out_of_range_of_its_step_counts_nowhere() -> None:
     pair.compare()
 
 
-def test_no_turn_before_all_is_prepared() -> None:
+def test_a_step_cannot_rotate_before_the_pass_is_complete() -> None:
     pair = RollingPair([SUM], [Roll(2, 10)])
     pair.apply([Event(0, (5,), 0), Event(1, (6,), 0)])
     rolling = pair.rollings[0]
@@ -280,7 +280,7 @@ def test_no_turn_before_all_is_prepared() -> None:
     assert len(rolling.live) == 0
 
 
-def test_steps_without_events_are_turned_at_once() -> None:
+def test_steps_without_events_rotate_at_once() -> None:
     pair = RollingPair([SUM], [Roll(10, 10)])
     pair.apply([Event(0, (5,), 0)])
     rolling = pair.rollings[0]
@@ -312,7 +312,7 @@ def test_only_steps_that_are_counted_have_tallies() -> None:
         assert rolling.tally(number) is None
 
 
-def test_the_tally_that_left_is_given_back_as_the_pass_goes() -> None:
+def test_an_expired_tally_is_freed_during_the_pass() -> None:
     pair = RollingPair([SUM], [Roll(2, 10)], members=3_000)
     pair.apply([Event(member, (member,), 0) for member in range(3_000)])
     for now in (10, 20):
@@ -340,7 +340,7 @@ def test_the_tally_that_left_is_given_back_as_the_pass_goes() -> None:
     pair.compare()
 
 
-def test_reset_begins_anew() -> None:
+def test_reset_empties_a_rolling_set() -> None:
     pair = RollingPair([SUM], [Roll(3, 10)])
     pair.apply([Event(m, (5,), 0) for m in range(12)])
     rolling = pair.rollings[0]
@@ -354,7 +354,7 @@ def test_reset_begins_anew() -> None:
     assert rolling.nbytes == empty
 
 
-def test_ids_that_were_never_given_are_not_loaded() -> None:
+def test_loading_unknown_ids_is_refused() -> None:
     pair = RollingPair([SUM], [Roll(3, 10)])
     rolling = pair.rollings[0]
     assert rolling is not None
@@ -365,7 +365,7 @@ def test_ids_that_were_never_given_are_not_loaded() -> None:
         rolling.live.put(array("I", [12]), [*words, array("q", [0])])
 
 
-def test_sets_that_cannot_be() -> None:
+def test_invalid_rolling_sets_are_refused() -> None:
     pair = RollingPair([SUM, SUM], [Roll(3, 10)])
     for steps, lows in [(1, [0, 0]), (10_001, [0, 0]), (3, [0])]:
         with pytest.raises(ValueError, match=r"steps|for each column"):

@@ -14,7 +14,7 @@ members = st.text(min_size=1, max_size=40).map(str.encode)
 
 
 @given(batches=st.lists(st.lists(members, max_size=40), max_size=8), seed=st.integers(0, 2**64 - 1))
-def test_ids_are_given_in_order_and_kept(batches: list[list[bytes]], seed: int) -> None:
+def test_ids_are_assigned_in_order_and_kept(batches: list[list[bytes]], seed: int) -> None:
     roster = Roster(seed)
     known: dict[bytes, int] = {}
     for batch in batches:
@@ -45,7 +45,7 @@ def test_members_that_differ_little() -> None:
     roster.check()
 
 
-def test_what_is_not_a_member_is_not_found() -> None:
+def test_impossible_member_names_are_not_found() -> None:
     roster = Roster(0)
     intern(roster, [b"a"])
     assert roster.find(b"") == -1
@@ -63,7 +63,7 @@ def test_wrong_columns_are_refused() -> None:
     assert len(roster) == 0
 
 
-def test_ids_that_were_never_given() -> None:
+def test_unknown_ids_raise_index_error() -> None:
     roster = Roster(0)
     intern(roster, [b"a"])
     for id in (-1, 1):
@@ -74,7 +74,7 @@ def test_ids_that_were_never_given() -> None:
     assert roster.name(0) == "a"
 
 
-def test_memory_follows_the_members() -> None:
+def test_memory_grows_with_the_members() -> None:
     roster = Roster(0)
     before = roster.nbytes
     assert before < 1_000

@@ -62,7 +62,7 @@ def test_tallies_are_compact(members: int) -> None:
         assert tally_of(members, of).nbytes < 13.5 * members
 
 
-def test_tallies_give_back_what_they_do_not_need() -> None:
+def test_shrinking_tallies_free_memory() -> None:
     tally = tally_of(20_000, 20_000)
     for left in (10_000, 3_000, 300, 30):
         tally.discard(array("I", range(20_000 - left)))

@@ -86,7 +86,7 @@ def test_random_changes(columns: int, tie: bool, stamped: bool, linked: bool, sp
 
 
 @pytest.mark.parametrize("kind", ["in order", "shuffled", "sparse"])
-def test_up_and_down_again(kind: str) -> None:
+def test_growing_and_shrinking_keep_the_content(kind: str) -> None:
     """The tally grows by splitting and doubling, and shrinks by joining and halving, until it has
     no cells and as few bytes as before."""
     random = Random(kind)
@@ -112,7 +112,7 @@ def test_up_and_down_again(kind: str) -> None:
     pair.compare([6, 7])
 
 
-def test_members_whose_places_crowd_together() -> None:
+def test_members_with_clustered_hashes_work() -> None:
     """Many members have neighbouring places, so that some buckets are much deeper than others and
     are joined again beginning with the deepest."""
     random = Random(3)
@@ -140,7 +140,7 @@ def test_members_whose_places_crowd_together() -> None:
 
 
 @pytest.mark.parametrize("change", ["grow", "shrink", "both"])
-def test_a_scan_meets_what_stays_exactly_once_whatever_changes(change: str) -> None:
+def test_a_scan_returns_each_remaining_cell_once_during_changes(change: str) -> None:
     random = Random(change)
     for _ in range(12):
         pair = TallyPair(columns=1, tie=False, stamped=False, linked=False)
@@ -176,7 +176,7 @@ def test_a_scan_may_begin_anywhere() -> None:
         assert set(ids) == {id for id in whole if id * GOLDEN % END >= begin}
 
 
-def test_a_scan_of_nothing_is_over_at_once() -> None:
+def test_a_scan_of_an_empty_range_ends_at_once() -> None:
     tally = Tally(columns=1, tie=True, stamped=False, linked=False)
     assert tally.scan(0, 10) == (array("I"), [array("q"), array("q")], END)
     tally.put(array("I", [5]), [array("q", [1]), array("q", [2])])
@@ -186,13 +186,13 @@ def test_a_scan_of_nothing_is_over_at_once() -> None:
             tally.scan(position, limit)
 
 
-def test_only_the_stretch_asked_for_is_put() -> None:
+def test_only_the_requested_range_is_put() -> None:
     tally = Tally(columns=1, tie=False, stamped=False, linked=False)
     tally.put(array("I", range(10)), [array("q", range(10))], 3, 6)
     assert scanned(tally, 1) == {3: (3,), 4: (4,), 5: (5,)}
 
 
-def test_columns_that_do_not_fit_together() -> None:
+def test_inconsistent_columns_are_refused() -> None:
     tally = Tally(columns=1, tie=True, stamped=False, linked=False)
     ids, one, two = array("I", [1, 2]), array("q", [1]), array("q", [1, 2])
     with pytest.raises(ValueError, match="2 words"):
@@ -206,7 +206,7 @@ def test_columns_that_do_not_fit_together() -> None:
     assert len(tally) == 0
 
 
-def test_tallies_that_cannot_be() -> None:
+def test_invalid_tallies_are_refused() -> None:
     for columns, stamped, linked in [(0, False, False), (5, False, False), (1, True, True)]:
         with pytest.raises(ValueError, match="columns"):
             Tally(columns=columns, tie=True, stamped=stamped, linked=linked)

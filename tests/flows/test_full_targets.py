@@ -142,7 +142,7 @@ def test_a_full_file_of_sqlite_delays_and_loses_nothing(
     asyncio.run(play())
 
 
-def test_a_postgresql_that_takes_no_writes_is_waited_for(postgres: Postgres) -> None:
+def test_a_sink_waits_for_a_read_only_postgresql(postgres: Postgres) -> None:
     """A PostgreSQL server is read-only while another one takes over."""
     url = f"{postgres.url}?prefix=reading_"
 
@@ -253,7 +253,7 @@ def test_a_jetstream_without_room_delays_and_refuses_what_is_too_long(tmp_path: 
 
 
 @pytest.mark.parametrize("kind", ["webhook", "nats", "postgres"])
-def test_an_hour_without_the_target_is_made_up_for(
+def test_a_target_down_for_an_hour_gets_all_changes_later(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
     """The hour passes on the clock of the sink. The sink makes pauses between its attempts, of at

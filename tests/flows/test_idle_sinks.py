@@ -66,7 +66,7 @@ def play(test: Any) -> None:
     asyncio.run(main())
 
 
-def test_an_idle_store_is_asked_once_a_poll_and_for_each_board_once_a_round() -> None:
+def test_an_idle_store_gets_one_query_a_poll_and_one_a_board_each_round() -> None:
     async def test(idle: Idle) -> None:
         steps = await idle.pass_seconds(2 * ROUND_SECONDS)
         assert idle.counted.begun["changed_boards"] == steps
@@ -103,7 +103,7 @@ def test_a_new_board_is_found_by_its_first_change() -> None:
     play(test)
 
 
-def test_a_change_that_the_store_does_not_name_arrives_within_a_round() -> None:
+def test_a_change_without_a_hint_arrives_within_a_round() -> None:
     async def test(idle: Idle) -> None:
         idle.counted.loses_hints = True
         await idle.lb.submit("b17", "ann", 1)
@@ -116,7 +116,7 @@ def test_a_change_that_the_store_does_not_name_arrives_within_a_round() -> None:
     play(test)
 
 
-def test_a_round_deals_out_each_board_once() -> None:
+def test_a_round_visits_each_board_once() -> None:
     for count in (0, 1, 7, 200, 20_000):
         names, dealt, seconds = [str(i) for i in range(count)], [], 0.0
         boards = BoardRound()

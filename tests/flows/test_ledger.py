@@ -98,7 +98,7 @@ async def step(lb: laurels.AsyncLeaderboards, board: laurels.Board, random: Rand
 
 
 @pytest.mark.parametrize("kind", BOARDS)
-def test_a_ledger_holds_what_the_store_holds(kind: str, url: str) -> None:
+def test_a_ledger_has_the_same_content_as_the_store(kind: str, url: str) -> None:
     """The history has periods that end and expire, removals, member data, and sinks that start
     again from the current entries."""
     defined, random = BOARDS[kind], Random(kind)
@@ -138,7 +138,7 @@ def _some(board: laurels.Board) -> dict[str, str] | None:
     return dict.fromkeys(names, "1")
 
 
-def test_a_ledger_begins_anew_when_changes_are_gone(url: str) -> None:
+def test_a_ledger_is_rewritten_when_changes_are_missing(url: str) -> None:
     """All current entries are written again, and the mark after them causes the removal of all
     other rows."""
     defined = board(changes="1d")
@@ -167,7 +167,7 @@ def test_a_ledger_begins_anew_when_changes_are_gone(url: str) -> None:
     asyncio.run(play())
 
 
-def test_a_board_made_anew_takes_the_place_of_the_one_before(url: str) -> None:
+def test_a_recreated_board_replaces_the_old_one_in_the_ledger(url: str) -> None:
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
             await lb.create(board())
@@ -184,7 +184,7 @@ def test_a_board_made_anew_takes_the_place_of_the_one_before(url: str) -> None:
     asyncio.run(play())
 
 
-def test_a_runner_that_was_overtaken_writes_nothing(url: str) -> None:
+def test_a_runner_overtaken_by_another_writes_nothing(url: str) -> None:
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
             await lb.create(board())
@@ -224,7 +224,7 @@ def test_a_page_whose_answer_was_lost_is_written_once(url: str) -> None:
 
 
 @pytest.mark.parametrize("step", ["_write", "_retire"])
-def test_a_page_that_broke_off_leaves_no_trace(url: str, step: str) -> None:
+def test_an_interrupted_page_is_rolled_back(url: str, step: str) -> None:
     """A page is interrupted after its position was written, or after its rows. In both cases the
     transaction is undone, and the page is written when it is sent again."""
 
@@ -299,7 +299,7 @@ def test_a_database_that_is_down_delays_and_loses_nothing(
 
 
 @pytest.mark.parametrize("text", [*ODD_MEMBERS, "", "\\\\0", "\\0\0", "\0\\"])
-def test_texts_come_back_as_they_were(text: str) -> None:
+def test_escaped_texts_round_trip(text: str) -> None:
     assert restored(escaped(text)) == text
     assert "\0" not in escaped(text)
 

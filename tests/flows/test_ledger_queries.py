@@ -49,7 +49,7 @@ def execute(url: str, *statements: str) -> None:
     connection.close()
 
 
-def test_the_queries_of_the_page(url: str) -> None:
+def test_the_documented_queries_agree_with_the_store(url: str) -> None:
     asyncio.run(_compare(url))
 
 
@@ -140,7 +140,7 @@ def test_views_of_boards_with_odd_names(url: str, capsys: pytest.CaptureFixture[
     assert found(url, f"SELECT count(*) FROM {prefix}scores") == [(1,)]
 
 
-def test_views_have_names_that_no_two_boards_share() -> None:
+def test_no_two_boards_share_a_view_name() -> None:
     assert view_name("laurels_", "gifts_2") == "laurels_view_gifts_2"
     for board in ("Gifts", "a.b", "a-b", "x" * 64):
         with pytest.raises(InvalidTarget, match="--name"):

@@ -56,7 +56,7 @@ async def opened() -> laurels.AsyncLeaderboards:
     return lb
 
 
-def test_every_database_has_them_as_they_were(url: str) -> None:
+def test_every_database_stores_odd_texts_unchanged(url: str) -> None:
     prefix = dialect_of(url)[1]
 
     async def play() -> None:
@@ -81,7 +81,7 @@ def redis() -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("kind", ["redis", "nats", "webhook", "lines"])
-def test_every_stream_has_them_as_they_were(
+def test_every_stream_carries_odd_texts_unchanged(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     async def play(url: str) -> list[tuple[Any, ...]]:
@@ -122,6 +122,6 @@ def facts(change: dict[str, Any]) -> tuple[Any, ...]:
 @pytest.mark.parametrize(
     "prefix", ["a b", "a;", "a'", 'a"', "a-", "1a", "é", "a.b", "x" * 33, "a%00", "a`", "a("]
 )
-def test_a_prefix_that_is_no_name_is_refused(prefix: str) -> None:
+def test_an_invalid_table_prefix_is_refused(prefix: str) -> None:
     with pytest.raises(InvalidTarget):
         dialect_of(f"sqlite:///ledger.db?prefix={prefix}")

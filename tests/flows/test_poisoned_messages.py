@@ -99,7 +99,7 @@ def test_the_last_of_fields_of_one_name_counts(boards: Path, tmp_path: Path) -> 
     assert scores(boards, "b") == {"c": 10}
 
 
-def test_names_that_no_board_can_have_are_skipped(boards: Path, tmp_path: Path) -> None:
+def test_messages_with_invalid_board_names_are_skipped(boards: Path, tmp_path: Path) -> None:
     lines = [four_fields(name, "a", 1) for name in OTHER_NAMES]
     file = written(tmp_path / "events", [*lines, four_fields("b", "good", 1)])
     figures, rejects, _ = count(boards, file, FOUR_FIELDS)
@@ -144,7 +144,7 @@ def test_an_entry_of_64_mib_is_rejected_with_its_beginning(redis: Server, boards
     assert figures.applied == 1
 
 
-def test_a_message_cannot_pretend_another_subject(boards: Path) -> None:
+def test_a_message_cannot_forge_its_subject(boards: Path) -> None:
     """A client that may publish to only one subject can reach only the board of that subject."""
     with laurels.open(boards) as lb:
         lb.create(laurels.Board("other"))

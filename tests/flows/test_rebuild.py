@@ -84,7 +84,9 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("kind", "target"), covering([*BOARDS], ["folder", "redis"]), indirect=["target"]
 )
-def test_rankings_are_those_before(kind: str, url: str, target: str, scaled: Scaled) -> None:
+def test_rebuilt_rankings_equal_the_original_ones(
+    kind: str, url: str, target: str, scaled: Scaled
+) -> None:
     defined, random = BOARDS[kind], Random(kind)
     clock = laurels.ManualClock(NOW_MS)
 
@@ -116,7 +118,7 @@ def test_rankings_are_those_before(kind: str, url: str, target: str, scaled: Sca
     asyncio.run(play())
 
 
-def test_a_long_history_is_as_it_was(url: str, tmp_path: Path, scaled: Scaled) -> None:
+def test_a_long_history_is_rebuilt_exactly(url: str, tmp_path: Path, scaled: Scaled) -> None:
     """The random events, 200,000 in `make torture`, have few different values, so that many scores
     are equal."""
     defined = laurels.Board(
@@ -152,7 +154,7 @@ def test_a_long_history_is_as_it_was(url: str, tmp_path: Path, scaled: Scaled) -
     asyncio.run(play())
 
 
-def test_cdnow_is_as_it_was(url: str, tmp_path: Path, scaled: Scaled) -> None:
+def test_cdnow_is_rebuilt_exactly(url: str, tmp_path: Path, scaled: Scaled) -> None:
     """The rebuilt rankings of real purchases, by month and week, equal the original ones, including
     ties."""
     defined = laurels.Board(
@@ -196,7 +198,7 @@ def test_cdnow_is_as_it_was(url: str, tmp_path: Path, scaled: Scaled) -> None:
     asyncio.run(play())
 
 
-def test_a_scope_that_is_cut_short_comes_back(url: str) -> None:
+def test_a_scope_with_a_shortened_text_is_rebuilt(url: str) -> None:
     defined = board(scopes=[["room", "kind"]], windows=["all"])
     labels = {"room": "ü" * 60, "kind": "%/~" * 40}
 
@@ -238,7 +240,7 @@ class CutCopies:
         return call
 
 
-def test_a_rebuild_begins_anew_wherever_it_was_interrupted(
+def test_an_interrupted_rebuild_starts_over(
     url: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rebuild is interrupted before its first write, the next one before its second write, and so
@@ -281,7 +283,7 @@ def test_a_rebuild_begins_anew_wherever_it_was_interrupted(
         lb.check()
 
 
-def test_cursors_of_the_board_before_are_noticed(url: str, target: str) -> None:
+def test_cursors_from_before_the_rebuild_are_detected(url: str, target: str) -> None:
     """The board keeps its uid, but its changes are different ones, even those with equal
     numbers."""
 
@@ -338,7 +340,7 @@ def test_a_board_of_that_name_is_left_alone(url: str) -> None:
     asyncio.run(play())
 
 
-def test_entries_that_no_ranking_can_have_are_refused(url: str) -> None:
+def test_a_rebuild_refuses_impossible_entries(url: str) -> None:
     """Somebody has written such entries into the table. The rebuild stops before it creates the
     board."""
 
@@ -383,7 +385,7 @@ def test_entries_that_no_ranking_can_have_are_refused(url: str) -> None:
     asyncio.run(play())
 
 
-def test_only_chosen_boards_are_made(url: str) -> None:
+def test_only_selected_boards_are_rebuilt(url: str) -> None:
     async def play() -> None:
         async with (
             laurels.open_async("memory:") as lb,

@@ -120,7 +120,9 @@ def corrupt_ledger(url: str, random: Random) -> None:
 
 
 @pytest.mark.parametrize(("kind", "mend"), covering([*BOARDS], ["ledger", "store"]))
-def test_corruptions_are_found_and_mended(kind: str, mend: Side, url: str, scaled: Scaled) -> None:
+def test_corruptions_are_found_and_repaired(
+    kind: str, mend: Side, url: str, scaled: Scaled
+) -> None:
     defined, random = BOARDS[kind], Random(f"{kind} {mend}")
     clock = laurels.ManualClock(NOW_MS)
 
@@ -248,7 +250,7 @@ class History:
 
 
 @pytest.mark.parametrize("mend", ["ledger", "store"])
-def test_corruptions_beside_writes_are_mended_and_nothing_else(
+def test_only_corruptions_are_repaired_during_writes(
     mend: Side, url: str, scaled: Scaled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Events, member data and runs of the sink happen between any two steps of the comparison. In
@@ -328,7 +330,7 @@ def corrupt_data(lb: laurels.AsyncLeaderboards, member: str, data: bytes | None)
 
 @pytest.mark.parametrize("mend", ["ledger", "store"])
 @pytest.mark.parametrize("kind", ["sums", "rooms"])
-def test_data_of_members_is_compared_and_mended(kind: str, mend: Side, url: str) -> None:
+def test_member_data_is_compared_and_repaired(kind: str, mend: Side, url: str) -> None:
     defined = BOARDS[kind]
 
     async def play() -> None:
@@ -379,7 +381,7 @@ def test_data_of_members_is_compared_and_mended(kind: str, mend: Side, url: str)
     asyncio.run(play())
 
 
-def test_data_that_no_member_can_carry_stays_a_difference(url: str) -> None:
+def test_invalid_member_data_remains_a_difference(url: str) -> None:
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
             await lb.create(board())
@@ -395,7 +397,7 @@ def test_data_that_no_member_can_carry_stays_a_difference(url: str) -> None:
     asyncio.run(play())
 
 
-def test_positions_are_compared_and_a_ledger_gets_them(url: str) -> None:
+def test_positions_are_compared_and_repaired_in_the_ledger(url: str) -> None:
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
             await lb.create(board())
@@ -426,7 +428,7 @@ def test_positions_are_compared_and_a_ledger_gets_them(url: str) -> None:
     asyncio.run(play())
 
 
-def test_what_the_sink_has_not_written_is_no_difference(url: str) -> None:
+def test_changes_not_yet_sent_are_no_difference(url: str) -> None:
     async def nothing(_seconds: float) -> None:
         pass
 

@@ -55,7 +55,7 @@ def test_a_server_sends_changes_by_its_settings(tmp_path: Path) -> None:
         assert httpx.get(f"{server.url}/readyz").text == "ready\n"
 
 
-def test_who_sees_some_boards_alone_sees_no_sinks(tmp_path: Path) -> None:
+def test_a_key_limited_to_boards_sees_no_sinks(tmp_path: Path) -> None:
     sinks = {"lines": SinkSettings(to=str(tmp_path / "changes.jsonl"))}
     with Served(tmp_path / "boards", admin_key=ADMIN_KEY, sinks=sinks) as server:
         key = {"name": "some", "scope": "read", "boards": ["b"]}
@@ -81,7 +81,7 @@ def test_wrong_settings_are_refused(text: str, named: str, tmp_path: Path) -> No
         settings_of({}, {}, file)
 
 
-def test_sinks_are_settings_of_the_file_alone(tmp_path: Path) -> None:
+def test_sinks_can_be_set_only_in_the_file(tmp_path: Path) -> None:
     file = tmp_path / "laurels.toml"
     file.write_text('[sinks.a]\nto = "postgresql://h/db"\nboards = ["gift*"]\n')
     found = settings_of({}, {}, file)
@@ -91,6 +91,6 @@ def test_sinks_are_settings_of_the_file_alone(tmp_path: Path) -> None:
         settings_of({}, {"LAURELS_SINKS": "a"}, None)
 
 
-def test_a_server_does_not_start_with_a_target_that_cannot_be(tmp_path: Path) -> None:
+def test_a_server_does_not_start_with_an_invalid_target(tmp_path: Path) -> None:
     with pytest.raises(InvalidTarget):
         Served(tmp_path, admin_key=ADMIN_KEY, sinks={"a": SinkSettings(to="ftp://host/x")})

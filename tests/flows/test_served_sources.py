@@ -46,7 +46,7 @@ def test_a_server_counts_a_stream_by_its_settings_once(tmp_path: Path) -> None:
     assert rejects.read_bytes().count(b"\n") == 2
 
 
-def test_who_sees_some_boards_alone_sees_no_sources(tmp_path: Path) -> None:
+def test_a_key_limited_to_boards_sees_no_sources(tmp_path: Path) -> None:
     (tmp_path / "events").touch()
     sources = {"feed": ConfiguredSource(from_=str(tmp_path / "events"))}
     with Served(tmp_path / "boards", admin_key=ADMIN_KEY, sources=sources) as server:
@@ -75,7 +75,7 @@ def test_wrong_settings_are_refused(text: str, named: str, tmp_path: Path) -> No
         settings_of({}, {}, file)
 
 
-def test_sources_are_settings_of_the_file_alone(tmp_path: Path) -> None:
+def test_sources_can_be_set_only_in_the_file(tmp_path: Path) -> None:
     file = tmp_path / "laurels.toml"
     file.write_text('[sources.feed]\nfrom = "nats://h/S"\nboards = "gift*"\nbegin = "now"\n')
     found = settings_of({}, {}, file)
@@ -95,7 +95,7 @@ def test_sources_are_settings_of_the_file_alone(tmp_path: Path) -> None:
         (ConfiguredSource(from_="file", map="board"), InvalidTemplate),
     ],
 )
-def test_a_server_does_not_start_with_a_source_that_cannot_be(
+def test_a_server_does_not_start_with_an_invalid_source(
     source: ConfiguredSource, error: type[Exception], tmp_path: Path
 ) -> None:
     with pytest.raises(error):

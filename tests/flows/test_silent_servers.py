@@ -53,7 +53,7 @@ def delivered_after_a_stop(
     return asyncio.run(play())
 
 
-def test_a_stopped_postgresql_is_given_up(postgres: Postgres) -> None:
+def test_a_stopped_postgresql_times_out(postgres: Postgres) -> None:
     """The timeout must be the client's, since a stopped server does not apply its statement
     timeout."""
 
@@ -66,7 +66,7 @@ def test_a_stopped_postgresql_is_given_up(postgres: Postgres) -> None:
     assert len(ledger(url, BOARD, "silent_")["all", "", ""]) == 30
 
 
-def test_a_stopped_mariadb_is_given_up(mariadb: MariaDB) -> None:
+def test_a_stopped_mariadb_times_out(mariadb: MariaDB) -> None:
     def shorten(target: Any, patch: pytest.MonkeyPatch) -> None:
         for name in ("_read_timeout", "_write_timeout"):
             assert getattr(target._connection, name) == ANSWER_SECONDS
@@ -77,7 +77,7 @@ def test_a_stopped_mariadb_is_given_up(mariadb: MariaDB) -> None:
     assert len(ledger(url, BOARD, "silent_")["all", "", ""]) == 30
 
 
-def test_a_stopped_jetstream_is_given_up() -> None:
+def test_a_stopped_jetstream_times_out() -> None:
     def shorten(_target: Any, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(jetstream, "ANSWER_SECONDS", SHORT_SECONDS)
 
@@ -88,7 +88,7 @@ def test_a_stopped_jetstream_is_given_up() -> None:
         assert len(found) == len({message["id"] for message in found}) == 31
 
 
-def test_a_jetstream_that_takes_no_more_bytes_does_not_hold_the_end(
+def test_a_stuck_jetstream_connection_does_not_block_close(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Stuck:

@@ -67,7 +67,7 @@ def cut(proxy: Proxy, way: str, part: bytes, end: Callable[[], None]) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("at", ["rows", "end"])
-def test_a_ledger_is_whole_after_a_page_that_broke_off(
+def test_a_ledger_is_complete_after_an_interrupted_page(
     database: Postgres | MariaDB, at: str, way: str, request: pytest.FixtureRequest
 ) -> None:
     """There are two pages: the first one of a board, with its definition, and one that ends a
@@ -106,7 +106,7 @@ def test_a_ledger_is_whole_after_a_page_that_broke_off(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_redis_stream_has_each_change_once_after_a_page_that_broke_off(
+def test_a_redis_stream_has_each_change_once_after_an_interrupted_page(
     redis: Server, way: str
 ) -> None:
     key = f"cut {way}".replace(" ", "-")
@@ -129,7 +129,7 @@ def test_a_redis_stream_has_each_change_once_after_a_page_that_broke_off(
 
 
 @pytest.mark.parametrize("way", ["before", "after"])
-def test_a_jetstream_has_each_change_once_after_a_page_that_broke_off(way: str) -> None:
+def test_a_jetstream_has_each_change_once_after_an_interrupted_page(way: str) -> None:
     async def play(broker: Nats) -> None:
         await create_stream(broker.url)
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:

@@ -65,7 +65,7 @@ def play(board: laurels.Board, test: Callable[[Paused], Awaitable[None]]) -> Non
     asyncio.run(main())
 
 
-def test_three_pages_that_wait_are_all_counted() -> None:
+def test_all_waiting_pages_count_towards_the_lag() -> None:
     async def test(paused: Paused) -> None:
         lb, clock = paused.lb, paused.clock
         paused.target.is_up.set()
@@ -92,7 +92,7 @@ def test_three_pages_that_wait_are_all_counted() -> None:
     play(laurels.Board("b", changes="1h"), test)
 
 
-def test_a_stopped_sink_is_behind_by_what_was_counted_since(tmp_path: Path) -> None:
+def test_a_stopped_sink_lags_by_the_changes_since(tmp_path: Path) -> None:
     async def main() -> None:
         clock = laurels.ManualClock(NOW_MS)
         async with laurels.open_async(tmp_path / "boards", clock=clock) as lb:
@@ -144,7 +144,7 @@ def test_a_sink_warns_before_the_board_removes_what_it_has_not_sent() -> None:
     play(laurels.Board("b", changes="1h", changes_max=200), test)
 
 
-def test_a_sink_that_the_store_does_not_know_warns_by_time() -> None:
+def test_an_unregistered_sink_warns_by_the_age_of_changes() -> None:
     """If the sink is not registered, the board removes changes by their age, so the warning depends
     on their age."""
 

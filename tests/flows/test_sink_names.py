@@ -51,7 +51,7 @@ def test_an_odd_name_is_refused(
 
 
 @pytest.mark.parametrize("name", ["a/b", "two words", "x" * 301])
-def test_a_sink_with_an_odd_name_that_boards_know_goes_on(boards: Path, name: str) -> None:
+def test_an_existing_sink_with_an_odd_name_still_runs(boards: Path, name: str) -> None:
     to, at = f"{boards.parent}/changes.jsonl", str(boards)
     with laurels.open(boards) as lb:
         start = lb.changes("b", limit=1).cursor

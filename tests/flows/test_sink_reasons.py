@@ -98,7 +98,7 @@ def test_the_reason_has_the_first_failure_and_the_next_attempt(tmp_path: Path) -
     assert runners[0].figures.failing_seconds(now_ms) == 0.0
 
 
-def test_a_sink_that_ends_again_and_again_fails_since_the_first_time(tmp_path: Path) -> None:
+def test_repeated_failures_are_dated_from_the_first_one(tmp_path: Path) -> None:
     now_ms, waits = NOW_MS, list[SinkWait | None]()
 
     async def sleep(seconds: float) -> None:
@@ -128,7 +128,7 @@ def test_a_sink_that_ends_again_and_again_fails_since_the_first_time(tmp_path: P
     assert report.boards == {}
 
 
-def test_a_service_tells_why_a_sink_waits_until_it_sends(
+def test_a_service_reports_why_a_sink_waits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAURELS_KEY", ADMIN_KEY)
@@ -174,7 +174,7 @@ def test_a_service_tells_why_a_sink_waits_until_it_sends(
         assert httpx.get(f"{server.url}/v1/sinks", headers=secret).status_code == 403
 
 
-def test_status_tries_the_target_that_is_named(
+def test_status_tries_to_reach_the_given_target(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     at, to = str(tmp_path / "boards"), f"redis://127.0.0.1:{free_port()}/0/changes"
@@ -188,7 +188,7 @@ def test_status_tries_the_target_that_is_named(
     assert "target_unavailable" in err
 
 
-def test_a_process_that_does_not_run_the_sinks_says_so() -> None:
+def test_a_process_reports_that_sinks_run_elsewhere() -> None:
     settings = Settings(sinks={"s": SinkSettings(to="-")})
     (report,) = reports_of(settings, {}, NOW_MS)
     assert report.elsewhere

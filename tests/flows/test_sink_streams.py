@@ -75,7 +75,7 @@ def test_every_change_becomes_a_line_once(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
-def test_half_a_line_does_not_spoil_the_next(tmp_path: Path) -> None:
+def test_a_partial_line_does_not_corrupt_the_next(tmp_path: Path) -> None:
     async def play() -> None:
         lb, path = await opened(), tmp_path / "changes.jsonl"
         path.write_bytes(b'{"id":"cut by a kill')
@@ -107,7 +107,7 @@ def test_the_four_fields_are_one_line_of_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "a", "a=", "=score", "a=nothing", "a=score,a=delta", "a=labels."]
 )
-def test_a_mapping_that_is_wrong_is_refused(text: str) -> None:
+def test_an_invalid_mapping_is_refused(text: str) -> None:
     with pytest.raises(InvalidMapping):
         FieldMapping(text)
 
@@ -247,7 +247,7 @@ def test_a_subject_that_is_wrong_is_refused(text: str) -> None:
         SubjectTemplate(text)
 
 
-def test_a_stream_is_not_begun_anew_by_itself(tmp_path: Path) -> None:
+def test_a_stream_is_not_restarted_automatically(tmp_path: Path) -> None:
     """If changes of a board are missing, the sink reports that and stops for this board until the
     operator decides. Other boards continue."""
 
@@ -282,7 +282,7 @@ def test_a_stream_is_not_begun_anew_by_itself(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
-def test_status_counts_what_waits(tmp_path: Path) -> None:
+def test_status_counts_unsent_changes(tmp_path: Path) -> None:
     async def play() -> None:
         clock = laurels.ManualClock(NOW_MS)
         lb, path = await opened(clock), tmp_path / "changes.jsonl"

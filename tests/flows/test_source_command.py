@@ -74,7 +74,9 @@ def test_sinks_and_sources_are_listed(shell: Shell) -> None:
         (("s",), "usage"),
     ],
 )
-def test_what_cannot_run_says_why(shell: Shell, arguments: tuple[str, ...], code: str) -> None:
+def test_a_source_that_cannot_run_reports_an_error_code(
+    shell: Shell, arguments: tuple[str, ...], code: str
+) -> None:
     ran = shell("source", "run", *arguments, "--until-end")
     assert ran.code == 2
     assert f"error [{code}]" in ran.err
@@ -89,7 +91,7 @@ def test_a_rejects_file_that_cannot_be_written_ends_the_run(shell: Shell) -> Non
     assert shell(*run, "--json").json()["reasons"] == {"invalid_json": 1}
 
 
-def test_a_position_of_something_else_is_no_position_of_a_source(shell: Shell) -> None:
+def test_an_invalid_source_position_is_refused(shell: Shell) -> None:
     with laurels.open(shell.directory / "boards") as lb:
         lb.submit_many("gifts", [], position=("source/s", "12"))
     ran = shell("source", "run", "s", "--from", "events", "--until-end", "--map", FOUR_FIELDS)

@@ -104,7 +104,7 @@ def ensure_level(url: str, expected: Counts) -> None:
 
 @pytest.mark.parametrize("ages", AGES)
 @pytest.mark.parametrize("batch", [7, 1_000])
-def test_a_shard_that_comes_back_older_while_the_source_is_stopped(
+def test_a_shard_rolled_back_while_the_source_is_stopped(
     server: Server, copies: ShardCopies, tmp_path: Path, ages: dict[int, int], batch: int
 ) -> None:
     rng, expected, file = Random(batch), Counter[str](), tmp_path / "events"
@@ -126,7 +126,7 @@ def test_a_shard_that_comes_back_older_while_the_source_is_stopped(
 
 
 @pytest.mark.parametrize("ages", AGES)
-def test_a_shard_that_comes_back_older_while_the_source_runs(
+def test_a_shard_rolled_back_while_the_source_runs(
     server: Server, copies: ShardCopies, tmp_path: Path, ages: dict[int, int]
 ) -> None:
     rng, expected = Random(1), Counter[str]()
@@ -187,7 +187,7 @@ def test_shards_that_lose_writes_again_and_again(
         ensure_level(server.url, expected)
 
 
-def test_nothing_else_counts_on_shards_that_differ(server: Server, copies: ShardCopies) -> None:
+def test_other_batches_are_refused_while_shards_differ(server: Server, copies: ShardCopies) -> None:
     events = [(f"m{i}", 1) for i in range(MEMBERS)]
     with laurels.open(server.url) as lb:
         for number in range(1, 4):
@@ -207,7 +207,9 @@ def test_nothing_else_counts_on_shards_that_differ(server: Server, copies: Shard
         lb.submit_many("gifts", events, position=("source/source", "5", "4"))
 
 
-def test_a_sink_has_no_shards_that_differ(server: Server, copies: ShardCopies) -> None:
+def test_positions_of_a_sink_never_differ_between_shards(
+    server: Server, copies: ShardCopies
+) -> None:
     with laurels.open(server.url) as lb:
         before = None
         for text in "1234":
@@ -242,7 +244,7 @@ def streamed(server: Server, events: Sequence[bytes]) -> None:
 
 
 @pytest.mark.parametrize("age", [0, 1])
-def test_what_the_stream_no_longer_has_is_told(
+def test_lost_events_no_longer_in_the_stream_are_reported(
     server: Server, copies: ShardCopies, age: int
 ) -> None:
     rng, expected = Random(2), Counter[str]()
@@ -325,7 +327,7 @@ def stream(
         yield f"{nats.url}/EVENTS", lambda events: nats.publish("events", events)
 
 
-def test_a_node_that_comes_back_with_an_older_copy_of_its_data(
+def test_a_cluster_node_rolled_back_to_older_data(
     cluster: Cluster,
     stream: tuple[str, Callable[[list[bytes]], object]],
     tmp_path: Path,

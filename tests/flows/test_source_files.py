@@ -48,7 +48,7 @@ def test_a_file_is_counted_once_however_often_it_is_read(boards: Path, tmp_path:
     assert scores(boards, "gifts")["m0"] == 15
 
 
-def test_a_run_that_ends_in_between_goes_on(boards: Path, tmp_path: Path) -> None:
+def test_a_stopped_run_is_resumed(boards: Path, tmp_path: Path) -> None:
     file = written(tmp_path / "events", [four_fields("gifts", "ann", 1) for _ in range(30)])
     first = count(boards, file, FOUR_FIELDS, batch=4, on_progress=lambda runner, _: runner.stop())
     assert first.figures.applied == 4
@@ -76,7 +76,7 @@ def position_of(boards: Path, board: str) -> StreamPosition:
     return ZERO if text is None else decode_position(text).position
 
 
-def test_a_board_that_gets_nothing_holds_no_run_back(
+def test_a_board_without_messages_does_not_delay_a_restart(
     boards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A board without messages gets the source's position as well, here after every second batch,
@@ -111,7 +111,7 @@ def test_boards_that_do_not_match_are_skipped_and_counted(boards: Path, tmp_path
     assert (done.figures.foreign, done.figures.unknown_boards) == (2, {"fts": 1})
 
 
-def test_what_is_malformed_or_refused_is_rejected_with_the_reason(
+def test_malformed_or_refused_lines_are_rejected_with_the_reason(
     boards: Path, tmp_path: Path
 ) -> None:
     lines = [
@@ -155,7 +155,7 @@ def test_a_line_without_its_end_waits_for_it(boards: Path, tmp_path: Path) -> No
     assert scores(boards, "gifts") == {"ann": 4}
 
 
-def test_a_file_that_was_made_anew_is_noticed(boards: Path, tmp_path: Path) -> None:
+def test_a_recreated_file_is_detected(boards: Path, tmp_path: Path) -> None:
     event = four_fields("gifts", "ann", 1)
     file = written(tmp_path / "events", [event, event])
     count(boards, file, FOUR_FIELDS)
@@ -176,7 +176,7 @@ def test_a_file_that_was_made_anew_is_noticed(boards: Path, tmp_path: Path) -> N
     assert scores(boards, "gifts") == {"ann": 3}
 
 
-def test_a_file_that_is_cut_while_it_is_followed_is_noticed(boards: Path, tmp_path: Path) -> None:
+def test_a_file_truncated_while_followed_is_detected(boards: Path, tmp_path: Path) -> None:
     file = written(tmp_path / "events", [four_fields("gifts", "ann", 1)])
     with pytest.raises(SourceDiverged):
         count(
@@ -189,7 +189,7 @@ def test_a_file_that_is_cut_while_it_is_followed_is_noticed(boards: Path, tmp_pa
     assert scores(boards, "gifts") == {"ann": 1}
 
 
-def test_a_pipe_is_counted_to_its_end_and_anew_in_another_run(boards: Path) -> None:
+def test_each_run_counts_a_pipe_from_its_start_to_its_end(boards: Path) -> None:
     for _ in range(2):
         chunks = [four_fields("gifts", "ann", 1) + b"\n", four_fields("gifts", "bob", 1), b""]
         done = count(boards, reader_of("-", pipe_of(chunks)), FOUR_FIELDS, until_end=False)
@@ -197,7 +197,7 @@ def test_a_pipe_is_counted_to_its_end_and_anew_in_another_run(boards: Path) -> N
     assert scores(boards, "gifts") == {"ann": 2, "bob": 2}
 
 
-def test_a_line_of_a_pipe_is_counted_when_it_came(boards: Path) -> None:
+def test_a_line_of_a_pipe_is_counted_without_waiting_for_the_next(boards: Path) -> None:
     """The pipe returns its second line only after the first one has been counted, and never
     ends."""
     given: queue.SimpleQueue[bytes] = queue.SimpleQueue()

@@ -115,7 +115,7 @@ def events_of(rng: Random, count: int, expected: Expected) -> list[bytes]:
     ],
     indirect=True,
 )
-def test_whatever_was_published_is_counted_once(
+def test_published_events_count_once_despite_kills(
     stream: tuple[str, Publish], boards: str, tmp_path: Path, scaled: Scaled
 ) -> None:
     address, publish_events = stream

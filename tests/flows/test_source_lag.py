@@ -124,7 +124,7 @@ async def ends(lb: laurels.AsyncLeaderboards, board: str = "b") -> list[tuple[bo
     ]
 
 
-def test_a_source_that_stood_still_counts_where_its_messages_belong() -> None:
+def test_a_delayed_source_counts_messages_in_their_own_periods() -> None:
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS)
         async with opened(clock) as lb:
@@ -148,7 +148,7 @@ def test_a_source_that_stood_still_counts_where_its_messages_belong() -> None:
     asyncio.run(main())
 
 
-def test_a_batch_is_judged_message_by_message() -> None:
+def test_lateness_is_decided_for_each_message_of_a_batch() -> None:
     """A message that the stream took after the grace of its hour is late for that hour, whatever
     batch it is in."""
 
@@ -172,7 +172,7 @@ def test_a_batch_is_judged_message_by_message() -> None:
     asyncio.run(main())
 
 
-def test_boards_without_messages_are_told_the_time() -> None:
+def test_boards_without_messages_get_the_time_of_the_source() -> None:
     """A period becomes final within ten seconds after the end of its grace, even on a board without
     messages. The source reports the time to such a board once for each period, not every ten
     seconds."""
@@ -201,7 +201,7 @@ def test_boards_without_messages_are_told_the_time() -> None:
     asyncio.run(main())
 
 
-def test_a_busy_stream_tells_the_time_to_other_boards() -> None:
+def test_a_busy_stream_advances_the_time_of_idle_boards() -> None:
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS)
         async with opened(clock) as lb:
@@ -218,7 +218,7 @@ def test_a_busy_stream_tells_the_time_to_other_boards() -> None:
     asyncio.run(main())
 
 
-def test_a_clock_that_leaps_blocks_no_period_for_good() -> None:
+def test_a_clock_leap_does_not_block_periods_for_good() -> None:
     """While the clock is ahead, the source reports a time that is too late. After the clock has
     been corrected, the source reports the right time."""
 
@@ -269,14 +269,14 @@ def _counted(folder: Path, address: str, now_ms: int) -> None:
         assert (finals[:25], finals[26:]) == ([False] * 25, [True] * 4)
 
 
-def test_a_stream_of_nats_tells_its_time(tmp_path: Path) -> None:
+def test_a_nats_stream_reports_its_time(tmp_path: Path) -> None:
     with NatsServer() as nats:
         nats.create("EVENTS", "events.*")
         nats.publish("events.a", [EVENT, EVENT])
         _counted(tmp_path / "boards", f"{nats.url}/EVENTS", time.time_ns() // 1_000_000)
 
 
-def test_a_stream_of_redis_tells_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_redis_stream_reports_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, now_ms = tmp_path / "boards", time.time_ns() // 1_000_000
     with Server() as redis:
         for _ in range(2):
@@ -294,7 +294,7 @@ def test_a_stream_of_redis_tells_its_time(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("lag", [0, 30 * MINUTE])
-def test_the_time_of_a_source_survives_its_end(lag: int) -> None:
+def test_a_new_run_continues_with_the_reported_time(lag: int) -> None:
     """A run continues with the time that the previous run had reported."""
 
     async def main() -> None:
@@ -313,7 +313,7 @@ def test_the_time_of_a_source_survives_its_end(lag: int) -> None:
     asyncio.run(main())
 
 
-def test_files_have_no_time(tmp_path: Path) -> None:
+def test_file_sources_report_no_time(tmp_path: Path) -> None:
     (tmp_path / "events").write_bytes(EVENT + b"\n")
     with laurels.open(tmp_path / "boards") as lb:
         lb.create(HOURS)

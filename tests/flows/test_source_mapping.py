@@ -29,7 +29,7 @@ def event(template: str, raw: bytes, taken_ms: int | None = TAKEN_MS) -> object:
         '{"board": "{KeyPrefix}", "member": "{UserId}", "value": "{DeltaScore}"}',
     ],
 )
-def test_the_event_of_four_fields_is_one_line(template: str) -> None:
+def test_an_event_of_four_fields_is_mapped(template: str) -> None:
     raw = four_fields("gifts", "ann", 5, 12)
     assert event(template, raw) == ("gifts", "ann", 5, TAKEN_MS, None, None)
 
@@ -48,7 +48,7 @@ def test_all_parts_of_an_event_are_found_by_their_names() -> None:
     assert event(DEFAULT, raw) == ("b", "m", [1, Decimal("2.5")], 1000, "7", {"room": "42"})
 
 
-def test_fields_lie_in_objects_in_texts_and_behind_affixes() -> None:
+def test_fields_can_be_nested_or_have_affixes() -> None:
     template = (
         "board={key|lb:*:all},member=user.{user.id},value=gold,value=silver,"
         'labels.room=room.number,labels.zone="eu",labels.team?=team'
@@ -59,7 +59,7 @@ def test_fields_lie_in_objects_in_texts_and_behind_affixes() -> None:
     assert found == ("gifts", "user.12", (1, "2"), None, None, {"room": "r", "zone": "eu"})
 
 
-def test_another_affix_is_another_program() -> None:
+def test_a_board_key_with_another_affix_is_foreign() -> None:
     with pytest.raises(Foreign):
         event("board={key|lb:*},member=m,value=v", b'{"key": "cache:1", "m": "m", "v": 1}')
     with pytest.raises(InvalidEvent):
@@ -103,7 +103,7 @@ def test_times_come_in_many_forms(at: str, text: str, expected: object) -> None:
         (DEFAULT, b" " * MESSAGE_LIMIT + b"{}", LineTooLong),
     ],
 )
-def test_what_is_no_event_is_refused_by_name(
+def test_an_invalid_event_is_refused_by_name(
     template: str, raw: bytes, error: type[LaurelsError]
 ) -> None:
     with pytest.raises(error):

@@ -98,7 +98,9 @@ def test_messages_are_counted_once_in_any_batches(
     assert scores(boards, "gifts") == scores(boards, "gifts", window="day") == {"ann": 75}
 
 
-def test_a_message_is_counted_when_it_came(server: NatsServer, stream: str, boards: Path) -> None:
+def test_a_message_is_counted_without_waiting_for_the_next(
+    server: NatsServer, stream: str, boards: Path
+) -> None:
     """Each message is published only after the previous one has been counted."""
     seen: list[int] = []
 
@@ -147,9 +149,7 @@ def test_malformed_messages_are_rejected(server: NatsServer, stream: str, boards
     assert scores(boards, "gifts") == {"ann": 1}
 
 
-def test_a_stream_that_was_made_anew_is_noticed(
-    server: NatsServer, stream: str, boards: Path
-) -> None:
+def test_a_recreated_stream_is_detected(server: NatsServer, stream: str, boards: Path) -> None:
     server.publish("scores.a", gifts(3))
     count(boards, stream, FOUR_FIELDS)
     server.call(f"STREAM.DELETE.{STREAM}")
@@ -165,7 +165,7 @@ def test_a_stream_that_was_made_anew_is_noticed(
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_stream_that_is_made_anew_while_it_is_read_is_noticed(
+def test_a_stream_deleted_or_recreated_during_a_run_is_detected(
     server: NatsServer, stream: str, boards: Path, again: bool
 ) -> None:
     server.publish("scores.a", gifts(3))
@@ -181,7 +181,7 @@ def test_a_stream_that_is_made_anew_while_it_is_read_is_noticed(
     assert scores(boards, "gifts") == {"ann": 3}
 
 
-def test_messages_that_are_no_longer_kept_are_noticed(
+def test_messages_removed_between_runs_are_detected(
     server: NatsServer, stream: str, boards: Path
 ) -> None:
     server.publish("scores.a", gifts(3))
@@ -199,7 +199,7 @@ def test_messages_that_are_no_longer_kept_are_noticed(
     assert scores(boards, "gifts") == {"ann": 12}
 
 
-def test_messages_that_vanish_during_a_run_are_noticed(
+def test_messages_removed_during_a_run_are_detected(
     server: NatsServer, stream: str, boards: Path
 ) -> None:
     server.publish("scores.a", gifts(20))
@@ -212,7 +212,9 @@ def test_messages_that_vanish_during_a_run_are_noticed(
     assert scores(boards, "gifts") == {"ann": 10}  # the second batch was read with the first
 
 
-def test_a_server_that_is_away_is_waited_for(server: NatsServer, stream: str, boards: Path) -> None:
+def test_a_source_waits_for_its_server_to_return(
+    server: NatsServer, stream: str, boards: Path
+) -> None:
     server.publish("scores.a", gifts(50))
 
     def restart(_runner: object, _figures: object) -> None:

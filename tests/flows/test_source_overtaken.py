@@ -42,9 +42,7 @@ def at(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield redis.url
 
 
-def test_a_run_that_was_overtaken_counts_nothing_more(
-    at: str, tmp_path: Path, scaled: Scaled
-) -> None:
+def test_an_overtaken_run_counts_nothing_more(at: str, tmp_path: Path, scaled: Scaled) -> None:
     rng = Random(7)
     events = [four_fields(board, f"m{i}", 1) for i in range(MEMBERS) for board in BOARDS]
     source = ("source", "--at", at, "--map", FOUR_FIELDS)

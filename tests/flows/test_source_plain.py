@@ -69,12 +69,12 @@ def raw_messages(draw: st.DrawFn) -> bytes:
 
 
 @given(st.sampled_from(PLAIN), raw_messages())
-def test_both_ways_agree(template: str, raw: bytes) -> None:
+def test_the_fast_parser_and_the_mapping_agree(template: str, raw: bytes) -> None:
     message = Message(ZERO, raw)
     assert by_parser(template, message) == by_mapping(template, message)
 
 
-def test_what_is_not_utf8_or_too_long_is_left_to_the_mapping() -> None:
+def test_the_fast_parser_leaves_odd_or_long_messages_to_the_mapping() -> None:
     start = b'{"board": "b", "member": "m", "value": 1, "other": "'
     for raw in (start + b'\xff"}', start + b"x" * MESSAGE_LIMIT + b'"}'):
         message = Message(ZERO, raw)

@@ -72,7 +72,7 @@ def test_entries_count_at_the_time_at_which_the_server_took_them(
     assert scores(boards, "gifts", window="day") == {}
 
 
-def test_a_time_ahead_of_this_machine_counts_now(server: Server, stream: str, boards: Path) -> None:
+def test_a_message_from_the_future_counts_now(server: Server, stream: str, boards: Path) -> None:
     add(server, "gifts", "ann", 1, f"{1 << 46}-0")
     with laurels.open(boards) as lb:
         now_ms = lb.clock_status().now_ms
@@ -105,7 +105,7 @@ def test_what_is_not_utf8_is_rejected(server: Server, stream: str, boards: Path)
     assert scores(boards, "gifts") == {"ann": 2}
 
 
-def test_a_stream_that_is_gone_or_made_anew_is_noticed(
+def test_a_deleted_or_recreated_stream_is_detected(
     server: Server, stream: str, boards: Path
 ) -> None:
     add(server, "gifts", "ann", 1)
@@ -128,7 +128,7 @@ def test_a_stream_that_is_gone_or_made_anew_is_noticed(
     assert scores(boards, "gifts") == {"ann": 8}
 
 
-def test_a_stream_that_is_made_anew_while_it_is_read_is_noticed(
+def test_a_stream_deleted_or_recreated_during_a_run_is_detected(
     server: Server, stream: str, boards: Path
 ) -> None:
     add(server, "gifts", "ann", 1)
@@ -142,9 +142,7 @@ def test_a_stream_that_is_made_anew_while_it_is_read_is_noticed(
         )
 
 
-def test_entries_that_were_deleted_unread_are_noticed(
-    server: Server, stream: str, boards: Path
-) -> None:
+def test_entries_deleted_unread_are_detected(server: Server, stream: str, boards: Path) -> None:
     add(server, "gifts", "ann", 1)
     count(boards, stream, FOUR_FIELDS)
     for _ in range(3):
@@ -157,7 +155,7 @@ def test_entries_that_were_deleted_unread_are_noticed(
     assert scores(boards, "gifts") == {"ann": 2}
 
 
-def test_entries_that_were_deleted_unread_during_a_run_are_noticed(
+def test_entries_deleted_unread_during_a_run_are_detected(
     server: Server, stream: str, boards: Path
 ) -> None:
     """The entries are deleted when the first batch is counted. By then the second one has been
@@ -183,7 +181,7 @@ def test_entries_that_were_read_may_be_trimmed(server: Server, stream: str, boar
         server.call("XTRIM", KEY, "MAXLEN", 0)
 
 
-def test_a_server_that_is_away_is_waited_for(server: Server, stream: str, boards: Path) -> None:
+def test_a_source_waits_for_its_server_to_return(server: Server, stream: str, boards: Path) -> None:
     for _ in range(9):
         add(server, "gifts", "ann", 1)
 

@@ -124,7 +124,7 @@ def test_a_service_that_is_down_is_waited_for(tmp_path: Path, events: Path) -> N
 
 @pytest.mark.parametrize("shard", range(3))
 @pytest.mark.parametrize("batch", [7, 40, 1_000])
-def test_a_batch_that_some_shards_have_counted_is_finished_as_it_was_cut(
+def test_a_partly_counted_batch_is_finished_with_the_same_bounds(
     index_server: Server, events: Path, shard: int, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first run ends in the middle of its second batch, as if it were killed. The next run cuts
@@ -149,7 +149,7 @@ def test_a_batch_that_some_shards_have_counted_is_finished_as_it_was_cut(
     ensure_counted(index_server.url)
 
 
-def test_a_batch_that_counted_without_an_answer_is_not_sent_again(
+def test_a_batch_counted_without_an_answer_is_not_sent_again(
     index_server: Server, events: Path
 ) -> None:
     """Every third batch is counted, but its answer is lost."""
@@ -189,7 +189,7 @@ def test_another_run_of_the_same_source_is_noticed(
     ensure_counted(index_server.url)
 
 
-def test_a_board_that_remembers_all_the_ids_it_can_is_waited_for(tmp_path: Path) -> None:
+def test_a_source_waits_for_a_board_with_a_full_id_table(tmp_path: Path) -> None:
     """The board forgets ids as time passes, which happens while the source waits."""
     clock = laurels.ManualClock(1_795_219_200_000)
     event = {"board": "ids", "member": "ann", "value": 1}
@@ -214,7 +214,7 @@ def test_a_board_that_remembers_all_the_ids_it_can_is_waited_for(tmp_path: Path)
     assert "dedupe_full" in done.waits
 
 
-def test_ids_that_come_again_count_once(tmp_path: Path) -> None:
+def test_repeated_ids_count_once(tmp_path: Path) -> None:
     event = {"board": "gifts", "member": "ann", "value": 1}
     file = written(tmp_path / "events", [{**event, "id": f"e{i % 10}"} for i in range(25)])
     with laurels.open(tmp_path / "boards") as lb:
@@ -224,6 +224,6 @@ def test_ids_that_come_again_count_once(tmp_path: Path) -> None:
     assert scores(tmp_path / "boards", "gifts") == {"ann": 10}
 
 
-def test_a_refusal_that_will_not_pass_ends_the_run(tmp_path: Path, events: Path) -> None:
+def test_a_permanent_error_ends_the_run(tmp_path: Path, events: Path) -> None:
     with laurels.open(tmp_path / "boards"), pytest.raises(LaurelsError, match="in use"):
         count(tmp_path / "boards", events, FOUR_FIELDS)

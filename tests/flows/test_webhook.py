@@ -126,7 +126,7 @@ def test_pages_are_signed_and_of_500_changes(receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 503, 429, 408])
-def test_what_may_pass_is_tried_again(receiver: Receiver, status: int) -> None:
+def test_temporary_errors_are_retried(receiver: Receiver, status: int) -> None:
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -148,7 +148,7 @@ def test_what_may_pass_is_tried_again(receiver: Receiver, status: int) -> None:
 @pytest.mark.parametrize(
     "answer", [(400, {}), (404, {}), (302, {"Location": "http://127.0.0.1:1/"})]
 )
-def test_what_is_refused_is_parked_and_sent_again(
+def test_refused_pages_are_parked_and_can_be_sent_again(
     receiver: Receiver, answer: tuple[int, dict[str, str]], tmp_path: Path
 ) -> None:
     async def play() -> None:
@@ -175,7 +175,7 @@ def test_what_is_refused_is_parked_and_sent_again(
     asyncio.run(play())
 
 
-def test_without_a_place_to_park_a_board_stops(receiver: Receiver) -> None:
+def test_without_a_parking_file_a_refusal_stops_the_board(receiver: Receiver) -> None:
     async def play() -> None:
         lb = await opened()
         receiver.answers = [(400, {})]
@@ -241,9 +241,7 @@ def test_a_name_of_a_private_address_is_not_called(
     asyncio.run(play())
 
 
-def test_a_name_that_changes_after_the_check_leads_nowhere_else(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_is_resolved_only_once(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     """The receiver has a loopback address, to which the name resolves at the second time. The sink
     sends the request to the public address of the first time, and resolves the name only once."""
     called: list[object] = []
@@ -289,7 +287,7 @@ def test_the_body_of_an_answer_does_not_matter(receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 100 Continue\r\n\r\n"])
-def test_a_receiver_that_never_answers_is_given_up(
+def test_a_receiver_that_never_answers_times_out(
     answer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The receiver sends nothing, or sends `100 Continue` without end. The sink times out."""
@@ -320,7 +318,7 @@ def test_a_receiver_that_never_answers_is_given_up(
 
 
 @pytest.mark.parametrize("url", ["http://", "https://user:pw@example.com/", "ftp://example.com/x"])
-def test_a_url_that_is_no_webhook_is_refused(url: str) -> None:
+def test_an_invalid_webhook_url_is_refused(url: str) -> None:
     async def play() -> None:
         lb = await opened()
         with pytest.raises(InvalidTarget):
@@ -330,7 +328,7 @@ def test_a_url_that_is_no_webhook_is_refused(url: str) -> None:
     asyncio.run(play())
 
 
-def test_a_sink_that_is_stopped_goes_on_where_it_was(receiver: Receiver) -> None:
+def test_a_stopped_sink_resumes_at_its_stored_position(receiver: Receiver) -> None:
     """A page is sent again if the sink stops before the store has its position."""
 
     async def play() -> None:

@@ -56,7 +56,9 @@ def ask(server: Served, row: Route, key: str | None, board: str = "gifts") -> ht
 
 
 @pytest.mark.parametrize("row", ROUTES, ids=lambda row: f"{row.method} {row.path}")
-def test_every_row_asks_for_its_scope(server: Served, keys: dict[str, str], row: Route) -> None:
+def test_every_endpoint_requires_its_scope(
+    server: Served, keys: dict[str, str], row: Route
+) -> None:
     assert ask(server, row, None).json()["code"] == "unauthorized"
     assert ask(server, row, "lk_unknown").status_code == 401
     for scope, level in LEVEL.items():
@@ -151,7 +153,7 @@ def test_keys_outlive_the_server_and_stand_nowhere(tmp_path: Path) -> None:
         second.caller(token)
 
 
-def test_a_rate_is_kept_and_says_when_to_come_again() -> None:
+def test_a_rate_limit_reports_when_to_retry() -> None:
     seconds = [0.0]
     rates = Rates(2.0, 3, lambda: seconds[0])
     for _ in range(3):
@@ -195,7 +197,7 @@ def test_streams_are_charged_to_a_token_and_to_its_key() -> None:
     assert room.streams == 0
 
 
-def test_too_many_requests_are_told_over_http(tmp_path: Path) -> None:
+def test_too_many_requests_get_429_with_retry_after(tmp_path: Path) -> None:
     with Served(tmp_path, rate=0.01, burst=2) as server:
         answers = [httpx.get(f"{server.url}/v1/boards") for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]

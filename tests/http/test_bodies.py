@@ -74,7 +74,7 @@ def refusal(task: asyncio.Task[bytes]) -> type[BaseException]:
 
 
 @pytest.mark.parametrize("length", [100, SMALL, SMALL + 1, None])
-def test_a_body_that_does_not_come_is_refused(length: int | None) -> None:
+def test_a_body_that_does_not_arrive_is_refused(length: int | None) -> None:
     async def main() -> None:
         reading = Reading()
         _, task = reading.start(length)
@@ -88,7 +88,7 @@ def test_a_body_that_does_not_come_is_refused(length: int | None) -> None:
     asyncio.run(main())
 
 
-def test_a_large_body_has_time_by_what_has_come() -> None:
+def test_a_large_body_gets_more_time_as_it_arrives() -> None:
     async def main() -> None:
         reading = Reading()
         sender, task = reading.start(MOST)
@@ -106,7 +106,7 @@ def test_a_large_body_has_time_by_what_has_come() -> None:
     asyncio.run(main())
 
 
-def test_single_bytes_buy_no_time() -> None:
+def test_single_bytes_do_not_extend_the_deadline() -> None:
     async def main() -> None:
         reading = Reading()
         sender, task = reading.start(MOST)
@@ -131,7 +131,7 @@ def test_a_cancelled_request_stays_cancelled() -> None:
     asyncio.run(main())
 
 
-def test_announced_bytes_take_no_room_and_those_that_came_do() -> None:
+def test_only_received_bytes_count_towards_the_body_memory() -> None:
     async def main() -> None:
         reading = Reading(4 * MOST)
         silent = [reading.start(MOST, caller=f"silent {i}")[1] for i in range(100)]

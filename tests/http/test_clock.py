@@ -41,7 +41,7 @@ def _submit(url: str, member: str) -> None:
     httpx.post(f"{url}/v1/boards/b/scores", json=event).raise_for_status()
 
 
-def test_a_leap_is_told_and_accepted(tmp_path: Path) -> None:
+def test_a_clock_leap_is_reported_and_can_be_accepted(tmp_path: Path) -> None:
     machine = Machine()
     with Served(tmp_path / "boards", machine.clock) as server:
         httpx.put(f"{server.url}/v1/boards/b", json={"windows": ["day"]}).raise_for_status()

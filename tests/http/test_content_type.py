@@ -64,7 +64,7 @@ def test_a_write_without_a_form_of_its_body_is_refused(
     "content_type",
     ["application/json", "Application/JSON; charset=utf-8", "application/x-ndjson"],
 )
-def test_a_write_that_names_it_counts(client: httpx.Client, content_type: str) -> None:
+def test_a_write_with_a_valid_content_type_counts(client: httpx.Client, content_type: str) -> None:
     headers = {"content-type": content_type}
     answer = client.post("/v1/boards/gifts/scores", content=EVENT, headers=headers)
     assert answer.status_code == 200

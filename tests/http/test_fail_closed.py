@@ -44,7 +44,7 @@ def statuses(url: str, key: str | None = None) -> list[int]:
     ]
 
 
-def test_the_last_key_gone_lets_nobody_in(tmp_path: Path) -> None:
+def test_deleting_the_last_key_does_not_open_the_server(tmp_path: Path) -> None:
     key = make_key(tmp_path)
     with Served(tmp_path, open=False) as server:
         gone = httpx.delete(f"{server.url}/v1/keys/boss", headers=bearer(key))

@@ -148,7 +148,7 @@ def test_changes_put_on_the_first_list_give_the_list(seed: int, window: str) -> 
     run(scenario)
 
 
-def test_nothing_is_said_where_nothing_changed() -> None:
+def test_nothing_is_sent_where_nothing_changed() -> None:
     async def scenario(watched: Watched) -> None:
         await watched.lb.submit_many("b", [(f"m{i}", 10 - i) for i in range(9)])
         frames, received = await watched.watch()
@@ -164,7 +164,7 @@ def test_nothing_is_said_where_nothing_changed() -> None:
     run(scenario)
 
 
-def test_who_comes_back_gets_what_it_missed_or_the_whole_list() -> None:
+def test_a_reconnecting_client_gets_missed_changes_or_the_whole_list() -> None:
     async def scenario(watched: Watched) -> None:
         lb = watched.lb
         await lb.submit("b", "ann", 5)
@@ -320,7 +320,7 @@ def test_standing_feeds_cost_one_change_token_of_each_board() -> None:
     run_over(scenario)
 
 
-def test_who_watches_much_waits_for_its_own_lists_and_others_do_not() -> None:
+def test_a_subject_with_many_feeds_does_not_delay_others() -> None:
     async def scenario(lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
         crowded = Crowded(lb, clock)
         hub, many = crowded.hub, await crowded.open(range(100, 400))
@@ -370,7 +370,7 @@ def test_those_who_wait_for_their_first_list_are_refused_when_the_server_ends(
     run_over(scenario)
 
 
-def test_a_member_hears_of_its_rank_and_who_passed_it() -> None:
+def test_a_member_feed_reports_its_rank_and_who_passed_it() -> None:
     async def scenario(watched: Watched) -> None:
         lb = watched.lb
         frames, received = await watched.watch(member="ann")
@@ -398,7 +398,7 @@ def test_a_member_hears_of_its_rank_and_who_passed_it() -> None:
     run(scenario)
 
 
-def test_a_member_is_told_what_it_needs() -> None:
+def test_a_member_feed_reports_the_value_it_needs() -> None:
     async def scenario(watched: Watched) -> None:
         lb = watched.lb
         frames, received = await watched.watch(member="ann", to_rank=1)
@@ -446,7 +446,7 @@ def test_the_end_of_the_server_ends_streams() -> None:
     run(scenario)
 
 
-def test_a_board_that_goes_ends_its_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_board_ends_its_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
 
     async def scenario(watched: Watched) -> None:

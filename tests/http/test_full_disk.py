@@ -40,7 +40,7 @@ def _metric(url: str, name: str) -> float:
     return float(next(line.split()[1] for line in lines if line.startswith(f"{name} ")))
 
 
-def test_readiness_and_metrics_tell_and_recover(tmp_path: Path, disk: Disk) -> None:
+def test_readiness_and_metrics_report_a_full_disk_and_recover(tmp_path: Path, disk: Disk) -> None:
     with Served(tmp_path / "boards") as server:
         httpx.put(f"{server.url}/v1/boards/b", json={}).raise_for_status()
         assert httpx.get(f"{server.url}/readyz").status_code == 200

@@ -89,7 +89,7 @@ def test_a_board_limited_admin_key_makes_so_many_keys(monkeypatch: pytest.Monkey
     keys.create("other", "read", ["team-1"])
 
 
-def test_boards_beyond_reach_look_as_those_that_are_absent(server: Served) -> None:
+def test_forbidden_boards_look_like_absent_ones(server: Served) -> None:
     key = make(server, "narrow", scope="admin", boards=["room-*"]).json()["key"]
     for method, path in (("GET", "/top"), ("GET", ""), ("POST", "/scores"), ("DELETE", "")):
         answers = [request(server, method, f"boards/{b}{path}", key) for b in ("other", "absent")]
@@ -130,7 +130,7 @@ def test_no_key_is_named_as_another_caller(server: Served, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "a'b", 'a"b', "../x", "a\nb", "", "x" * 65, None, 7])
-def test_names_that_are_none_are_refused(server: Served, name: object) -> None:
+def test_invalid_key_names_are_refused(server: Served, name: object) -> None:
     assert request(server, "POST", "keys", ADMIN_KEY, {"name": name}).status_code == 400
     assert request(server, "DELETE", "keys/%27%3B--", ADMIN_KEY).status_code == 404
 
@@ -161,7 +161,7 @@ def test_a_star_never_matches_a_slash() -> None:
     assert not covers_all(["room-[12]*"], ["room-[12]x*"]), "too hard to decide, so not covered"
 
 
-def test_a_pattern_of_stars_costs_no_time() -> None:
+def test_a_pattern_of_many_stars_is_matched_fast() -> None:
     assert not matches("*a" * 31 + "*b", "a" * 256)
     assert not matches("*a" * 31, "a" * 100_000)
 

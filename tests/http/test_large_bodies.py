@@ -170,7 +170,7 @@ EXPANDING = {
 
 
 @pytest.mark.parametrize("kind", EXPANDING)
-def test_what_would_expand_is_refused_before_it_is_decoded(
+def test_expanding_bodies_are_refused_before_decoding(
     http: httpx.Client, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     path, content_type, body, code = EXPANDING[kind]
@@ -208,7 +208,7 @@ def test_a_large_body_that_breaks_is_refused(http: httpx.Client, kind: str, brok
     assert gone.status_code == 404
 
 
-def test_an_error_names_its_place_in_the_whole(http: httpx.Client) -> None:
+def test_a_decode_error_names_its_position_in_the_whole_body(http: httpx.Client) -> None:
     body = b"[" + b'["%b",1],' % (b"a" * 100) * 1_000 + b"nonsense]"
     with pytest.raises(msgspec.DecodeError) as whole:
         msgspec.json.decode(body)

@@ -28,7 +28,7 @@ def _stream(url: str) -> socket.socket:
     return opened
 
 
-def test_it_is_up_soon_and_ends_soon_with_open_streams(tmp_path: Path) -> None:
+def test_a_server_starts_and_stops_quickly_with_open_streams(tmp_path: Path) -> None:
     began = time.monotonic()
     with Process(tmp_path / "boards") as server:
         assert httpx.get(f"{server.url}/readyz").status_code == 200
@@ -57,7 +57,7 @@ def test_a_folder_that_is_served_says_where(tmp_path: Path) -> None:
         assert "Traceback" not in output
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
     with Process(tmp_path / "one") as server:
         port = str(urlsplit(server.url).port)
         code, output = Process(tmp_path / "two", "--port", port).wait()
@@ -76,7 +76,7 @@ def test_without_keys_it_is_for_this_machine_only(tmp_path: Path, host: str) -> 
 @pytest.mark.parametrize(
     ("options", "variable"), [(["--insecure"], "LAURELS_HOST"), ([], "LAURELS_INSECURE")]
 )
-def test_who_asks_for_an_insecure_server_is_told_what_to_do(
+def test_the_removed_setting_insecure_points_to_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], variable: str
 ) -> None:
     monkeypatch.setenv(variable, "127.0.0.1")
@@ -86,7 +86,7 @@ def test_who_asks_for_an_insecure_server_is_told_what_to_do(
     assert "--open" in output
 
 
-def test_a_wrong_setting_is_told(tmp_path: Path) -> None:
+def test_an_invalid_setting_is_reported(tmp_path: Path) -> None:
     code, output = Process(tmp_path, LAURELS_MAX_BODY="much").wait()
     assert code == 2
     assert "LAURELS_MAX_BODY: expected an integer for max_body, got 'much'" in output
@@ -99,7 +99,7 @@ def test_every_setting_is_in_the_help() -> None:
         assert setting.option in output, setting.name
 
 
-def test_what_the_library_logs_stands_in_the_log_of_the_server(tmp_path: Path) -> None:
+def test_library_log_lines_are_in_the_server_log(tmp_path: Path) -> None:
     with laurels.open(tmp_path / "boards") as lb:
         lb.create(laurels.Board("b"))
     (tmp_path / "boards" / "log.db").chmod(0o644)

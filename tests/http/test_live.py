@@ -139,7 +139,7 @@ def _agree(received: Known, moments: Moments) -> bool:
     return bool((one["entries"], one["total"]) == (other["entries"], other["total"]))
 
 
-def test_who_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_reconnecting_feed_resumes_where_it_was(tmp_path: Path) -> None:
     async def scenario(http: httpx.AsyncClient, server: Served) -> None:
         async with feed(server.url, LIVE) as stays:
             first = await stays.next()
@@ -186,7 +186,7 @@ def test_a_reader_that_stalls_is_cut_off_and_nobody_waits(tmp_path: Path) -> Non
     play(tmp_path, scenario, stall_seconds=1)
 
 
-def test_a_board_that_goes_ends_its_feeds_once(tmp_path: Path) -> None:
+def test_a_deleted_board_ends_its_feeds_once(tmp_path: Path) -> None:
     async def scenario(http: httpx.AsyncClient, server: Served) -> None:
         async with feed(server.url, LIVE) as opened, feed(server.url, f"{LIVE}&member=a") as of_one:
             for each in (opened, of_one):
@@ -301,7 +301,7 @@ def test_the_last_reader_of_a_board_that_went_takes_nothing_from_the_next() -> N
     in_hub(scenario)
 
 
-def test_a_reading_that_was_overtaken_does_not_take_the_list_back() -> None:
+def test_an_outdated_slow_query_does_not_revert_the_list() -> None:
     """A slow query of an older state may return after a newer one has begun. The list must not go
     back to the older state."""
 

@@ -137,6 +137,6 @@ def test_what_a_foreign_page_embeds_is_refused_and_a_link_is_not() -> None:
 
 
 @pytest.mark.parametrize("name", ["host", "origin", "sec-fetch-site", *sorted(FORWARDING)])
-def test_a_header_that_cannot_be_read_is_there_all_the_same(name: str) -> None:
+def test_an_undecodable_proxy_header_is_still_refused(name: str) -> None:
     with pytest.raises(NotLocal):
         ensure_local("1.1", "localhost", Sent((name, "\xff")))

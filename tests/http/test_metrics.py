@@ -86,7 +86,7 @@ WRITES: list[tuple[str, object, dict[str, int]]] = [
 
 
 @pytest.mark.parametrize(("path", "body", "expected"), WRITES)
-def test_events_are_counted_by_what_became_of_them(
+def test_events_are_counted_by_their_outcome(
     http: httpx.Client, path: str, body: object, expected: dict[str, int]
 ) -> None:
     http.post("/v1/boards/b/scores", json={"member": "ann", "value": 5, "id": "x"})

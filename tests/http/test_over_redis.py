@@ -79,7 +79,7 @@ def listed(url: str, board: str) -> list[tuple[str, int]]:
     return [(entry["member"], entry["score"]) for entry in answer["entries"]]
 
 
-def test_what_one_acknowledged_the_other_shows(pair: tuple[str, str]) -> None:
+def test_an_event_acknowledged_by_one_server_is_visible_on_the_other(pair: tuple[str, str]) -> None:
     one, two = pair
     put(one, "shown", windows=["all", "day"])
     for i in range(20):
@@ -104,7 +104,7 @@ async def frames_until(read: Any, received: Known, wanted: list[tuple[str, int]]
             return seen
 
 
-def test_a_feed_of_one_tells_what_another_counted(pair: tuple[str, str]) -> None:
+def test_a_feed_shows_events_counted_by_another_server(pair: tuple[str, str]) -> None:
     one, two = pair
     put(one, "fed")
 
@@ -280,7 +280,7 @@ def answering_worker(url: str) -> str:
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, *rare(signal.SIGTERM)])
-def test_the_end_is_passed_on(redis: Server, end: signal.Signals) -> None:
+def test_a_signal_to_the_parent_ends_the_workers(redis: Server, end: signal.Signals) -> None:
     with Process(f"{redis.url}?prefix=end:", "--workers", "2") as server:
         workers = children(server.pid)
         os.kill(server.pid, end)
@@ -308,7 +308,7 @@ def test_workers_end_with_their_parent(redis: Server) -> None:
 @pytest.mark.parametrize(
     ("data", "code"), [("boards", "invalid_settings"), ("redis://127.0.0.1:1", "index_unavailable")]
 )
-def test_workers_that_cannot_be_say_why_once(tmp_path: Any, data: str, code: str) -> None:
+def test_impossible_workers_report_the_reason_once(tmp_path: Any, data: str, code: str) -> None:
     place = data if "://" in data else tmp_path / data
     ended, output = Process(place, "--workers", "2").wait()
     assert ended == 2
@@ -322,7 +322,7 @@ def test_a_login_is_not_shown() -> None:
         assert http.get(f"{server.url}/readyz").status_code == 200
 
 
-def test_what_the_server_may_lose_is_told() -> None:
+def test_a_redis_without_persistence_is_warned_about() -> None:
     with Server("--appendonly", "no") as redis:
         with Process(redis.url) as server:
             code, output = server.end()

@@ -263,7 +263,7 @@ def test_a_member_is_found_and_the_card_shows_all_windows(boards: Boards, open_p
     watched.ensure_clean()
 
 
-def test_a_member_that_is_not_ranked_is_told_so_until_it_is(
+def test_an_unranked_member_is_shown_as_such_until_it_scores(
     boards: Boards, open_page: Open
 ) -> None:
     board = boards.made([("alice", 120)])
@@ -274,7 +274,7 @@ def test_a_member_that_is_not_ranked_is_told_so_until_it_is(
     expect(page.locator(".place")).to_have_text("#1of 2")
 
 
-def test_a_member_without_a_score_in_a_window_is_told_what_it_needs(
+def test_a_member_without_a_score_in_a_window_sees_what_it_needs(
     boards: Boards, open_page: Open
 ) -> None:
     board = boards.made([("alice", 120)], windows=["day", "all"])
@@ -303,7 +303,7 @@ def test_the_form_submits_and_shows_what_came_of_it(boards: Boards, open_page: O
     watched.ensure_clean()
 
 
-def test_what_is_refused_is_told_with_its_code(boards: Boards, open_page: Open) -> None:
+def test_a_refused_score_is_shown_with_its_code(boards: Boards, open_page: Open) -> None:
     board = boards.made([("alice", 120)])
     page = open_page(boards.address(board)).page
     page.get_by_label("Member", exact=True).fill("bob")
@@ -443,7 +443,7 @@ def test_a_server_that_ends_is_waited_for(open_page: Open) -> None:
 
 
 @of_either_kind
-def test_a_board_that_is_deleted_or_unknown_is_told(boards: Boards, open_page: Open) -> None:
+def test_a_deleted_or_unknown_board_is_reported(boards: Boards, open_page: Open) -> None:
     board = boards.made([("alice", 120)])
     page = open_page(boards.address(board)).page
     is_live(page)

@@ -70,7 +70,7 @@ def test_the_end_of_a_period_has_the_zone_of_its_window(
 
 
 @pytest.mark.parametrize("text", ["bob", "  bob ", "\tbob"])
-def test_what_is_typed_is_found_without_the_spaces_around_it(
+def test_a_search_ignores_spaces_around_the_text(
     boards: Boards, open_page: Open, text: str
 ) -> None:
     board = boards.made([("alice", 120), ("bob", 80)])
@@ -165,7 +165,7 @@ def test_the_form_is_offered_to_those_who_may_submit(
     expect(page.locator("form[aria-labelledby=submit-title]")).to_have_count(count)
 
 
-def test_a_caller_is_told_what_it_may_do(kept: Served) -> None:
+def test_me_reports_the_permissions_of_the_caller(kept: Served) -> None:
     def me(key: str) -> object:
         return httpx.get(f"{kept.url}/v1/me", headers=bearer(key)).json()
 

@@ -62,7 +62,7 @@ def test_a_scope_is_chosen_and_followed_live(boards: Boards, open_page: Open) ->
     watched.ensure_clean()
 
 
-def test_rooms_are_ranked_and_lead_to_theirs(boards: Boards, open_page: Open) -> None:
+def test_ranked_rooms_link_to_their_own_rankings(boards: Boards, open_page: Open) -> None:
     board = party(boards)
     watched = open_page(boards.address(board))
     page = watched.page

@@ -204,7 +204,7 @@ def test_events_of_several_boards_go_at_once(both: tuple[Any, Any]) -> None:
     assert [len(answer["boards"][name]["receipts"]) for name in ("b", "c")] == [2, 1]
 
 
-def test_other_writes(both: tuple[Any, Any]) -> None:
+def test_set_data_and_remove_answer_as_in_python(both: tuple[Any, Any]) -> None:
     http, lb = both
     answer = http.post("/v1/boards/b/set", json={"member": "bob", "value": 20})
     assert exact(answer) == written(lb.set("b", "bob", 20))
@@ -308,7 +308,7 @@ REFUSED: list[tuple[str, str, dict[str, Any], int, str]] = [
 @pytest.mark.parametrize(
     ("method", "path", "more", "status", "code"), REFUSED, ids=lambda it: str(it)[:40]
 )
-def test_what_is_wrong_has_its_status_and_code(
+def test_errors_have_their_status_and_code(
     both: tuple[Any, Any], method: str, path: str, more: dict[str, Any], status: int, code: str
 ) -> None:
     http, lb = both
@@ -316,7 +316,7 @@ def test_what_is_wrong_has_its_status_and_code(
     assert exact(http.get("/v1/boards/b/top")) == written(lb.top("b"))
 
 
-def test_a_batch_that_is_all_or_nothing_tells_why_it_is_nothing(both: tuple[Any, Any]) -> None:
+def test_a_refused_all_or_nothing_batch_reports_the_reasons(both: tuple[Any, Any]) -> None:
     http, _ = both
     events = [["dan", 1], ["", 1]]
     answer = http.post("/v1/boards/b/scores?all_or_nothing=true", json=events)
@@ -375,7 +375,7 @@ def test_a_key_opens_what_its_scope_and_boards_allow(tmp_path: Path) -> None:
         problem(http.get("/v1/boards", headers=game), 401, "unauthorized")
 
 
-def test_who_asks_too_often_is_told_when_to_come_again(tmp_path: Path) -> None:
+def test_too_many_requests_get_a_retry_time(tmp_path: Path) -> None:
     with (
         Served(tmp_path / "boards", rate=0.01, burst=2) as served,
         httpx.Client(base_url=served.url) as http,
@@ -414,7 +414,7 @@ class Gate:
         monkeypatch.setattr(SqliteLog, "append", blocked_append)
 
 
-def test_more_writes_than_may_wait_are_told_to_come_again(
+def test_too_many_waiting_writes_are_told_to_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (

@@ -40,7 +40,7 @@ def test_any_other_request_id_is_refused_and_not_repeated(
     assert id_[:60] not in answer.body
 
 
-def test_a_request_id_stands_once(server: Served) -> None:
+def test_a_repeated_request_id_header_is_refused(server: Served) -> None:
     answer = answer_of(
         server.url, "GET", b"/v1/me", headers=b"X-Request-Id: a\r\nX-Request-Id: b\r\n"
     )
@@ -58,7 +58,7 @@ def test_a_request_id_stands_once(server: Served) -> None:
         b"Content-Type: \xff\r\n",
     ],
 )
-def test_a_header_that_decides_stands_once_and_can_be_read(server: Served, head: bytes) -> None:
+def test_repeated_or_non_ascii_headers_are_refused(server: Served, head: bytes) -> None:
     answer = answer_of(server.url, "POST", b"/v1/boards/b/scores", EVENT, head)
     assert (answer.status, answer.code) == (400, "invalid_header")
 
@@ -78,7 +78,7 @@ def test_a_header_that_decides_stands_once_and_can_be_read(server: Served, head:
         ("GET", b"/metrics", 200),
     ],
 )
-def test_answers_are_neither_kept_nor_guessed_at(
+def test_answers_forbid_caching_and_content_sniffing(
     server: Served, method: str, target: bytes, status: int
 ) -> None:
     answer = answer_of(server.url, method, target)

@@ -94,7 +94,7 @@ def test_an_address_is_limited_before_its_key_is_looked_at() -> None:
     admission.take_request(request("203.0.113.9:9"))
 
 
-def test_guessing_keys_is_slowed_down_and_a_good_key_is_not() -> None:
+def test_guessing_keys_is_rate_limited_but_a_valid_key_is_not() -> None:
     with Served("memory:", admin_key=ADMIN_KEY) as served, httpx.Client() as http:
         wrong = {"Authorization": "Bearer lk_wrong"}
         statuses = [http.get(f"{served.url}/v1/boards", headers=wrong) for _ in range(200)]

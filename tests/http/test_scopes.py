@@ -145,7 +145,7 @@ def test_scopes_are_listed_page_by_page(http: httpx.Client) -> None:
     assert two == {"scopes": [{"gender": "f", "zone": "cn"}], "next": None}
 
 
-def test_receipts_tell_of_the_scope_that_is_asked_for(http: httpx.Client) -> None:
+def test_receipts_report_the_requested_scope(http: httpx.Client) -> None:
     event = {"member": "ann", "value": 3, "labels": {"room": "42"}}
     receipt = http.post("/v1/boards/gifts/scores?scope=room", json=event).json()
     assert (receipt["score"], receipt["rank"], receipt["labels"]) == (8, 1, {"room": "42"})
@@ -204,7 +204,7 @@ def test_every_kind_of_body_carries_labels(http: httpx.Client) -> None:
     assert http.get("/v1/boards/gifts/top?labels=room=7").json()["entries"][0]["score"] == 6
 
 
-def test_a_kept_answer_is_of_its_scope(http: httpx.Client) -> None:
+def test_cached_answers_are_separate_for_each_scope(http: httpx.Client) -> None:
     for _ in range(2):
         assert top(http, labels="room=42") == ["bob", "ann"]
         assert top(http, labels="room=a&b=c%2Cd") == ["cid"]

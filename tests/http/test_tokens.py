@@ -271,7 +271,7 @@ def test_rules_of_another_form_are_refused(server: Served, fields: dict[str, obj
 # Tokens as a query parameter
 
 
-def test_only_tokens_stand_in_an_address_and_only_of_streams(server: Served) -> None:
+def test_only_tokens_are_accepted_in_a_url_and_only_for_streams(server: Served) -> None:
     url = f"{server.url}/v1/boards/gifts"
     made = ask(server, "POST", "tokens", ADMIN_KEY, {"boards": ["gifts"]}).json()
     for path in ("top", "standing", "stats"):

@@ -96,12 +96,12 @@ def test_an_error_of_a_script_is_no_reason_to_try_again(server: Server) -> None:
     asyncio.run(check())
 
 
-def test_who_may_not_get_in_is_told(server: Server) -> None:
+def test_a_wrong_login_is_denied(server: Server) -> None:
     for login in ("", ":wrong", "nobody:hunter2", "curious:curious"):
         assert isinstance(refusal(at(server, login)), IndexDenied)
 
 
-def test_who_may_not_write_is_told(server: Server) -> None:
+def test_a_read_only_user_is_denied_writes(server: Server) -> None:
     async def check() -> None:
         async with connected(at(server, "reader:reader")) as connection:
             with pytest.raises(IndexDenied):

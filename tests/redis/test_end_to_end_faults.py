@@ -59,7 +59,7 @@ def test_a_server_killed_under_writers_keeps_what_it_acknowledged(
         writers.check()
 
 
-def test_a_server_that_stays_away_is_told(server: Server) -> None:
+def test_a_server_that_stays_down_is_unavailable(server: Server) -> None:
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         server.kill()

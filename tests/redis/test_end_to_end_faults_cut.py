@@ -40,7 +40,7 @@ def test_a_write_whose_answer_is_lost_counts_once(proxy: Proxy, times: int) -> N
         assert counted(lb) == {"a": 5, "careful": 8}
 
 
-def test_a_write_that_arrives_late_is_not_heard(proxy: Proxy) -> None:
+def test_a_delayed_duplicate_write_is_not_counted(proxy: Proxy) -> None:
     """The proxy delivers a write after its repeat, and perhaps after the next write, have arrived
     on another connection. The server does not count it again."""
     with opened(proxy.url) as lb:
@@ -89,7 +89,7 @@ def test_sums_whose_answer_is_lost_and_the_events_that_are_told_after_them(proxy
         assert {entry.member: entry.score for entry in lb.export("r")} == {"a": 10, "b": 2}
 
 
-def test_a_write_that_cannot_be_repeated_is_told_as_doubtful(proxy: Proxy) -> None:
+def test_a_write_that_cannot_be_repeated_may_have_applied(proxy: Proxy) -> None:
     with opened(proxy.url) as lb:
         lb.submit(BOARD, "a", 1)
         proxy.cut_after(b"careful", refuse=True)

@@ -80,7 +80,7 @@ def test_hosts_that_are_away_or_replicas_are_passed_over(pair: tuple[Server, Ser
         config.direct(url_of(primary, replica))
 
 
-def test_who_is_not_let_in_by_any_host_is_told() -> None:
+def test_a_login_refused_by_every_host_is_denied() -> None:
     with Server(password="hunter2") as one, Server(password="hunter2") as other:
         url = url_of(one, other).replace("://", "://:wrong@")
         with pytest.raises(IndexDenied) as caught:

@@ -288,7 +288,7 @@ NOT_LOCAL = "attempted to access a non local key in a cluster node"
         (f"{WRAPPED}Lua script {NOT_LOCAL}", IndexMoving, False),
     ],
 )
-def test_what_a_server_says_is_told_apart(
+def test_server_messages_map_to_their_errors(
     message: str, kind: type[Fault], may_have_applied: bool | None
 ) -> None:
     error = error_of(message, "redis://h:1")

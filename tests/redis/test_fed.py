@@ -284,7 +284,7 @@ def test_who_watches_sees_that_a_ranking_by_a_label_has_come_on(
         assert change_token() == tokens[-1]
 
 
-def test_who_asks_at_once_shares_a_look(url: str, clock: laurels.ManualClock) -> None:
+def test_concurrent_queries_share_one_read(url: str, clock: laurels.ManualClock) -> None:
     async def run() -> None:
         async with await config.direct_async(url, clock) as lb:
             stop_pacing(lb)  # this task reads the feeds, too

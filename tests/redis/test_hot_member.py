@@ -116,7 +116,7 @@ def test_where_a_total_would_leave_the_range_events_are_told() -> None:
         asyncio.run(main(server))
 
 
-def test_nothing_is_told_where_nothing_is_watched(server: Server) -> None:
+def test_nothing_is_reported_without_a_watched_window(server: Server) -> None:
     async def main() -> None:
         async with connected(server.url, 2_000) as connection:
             index = RedisIndex(connection, "laurels:")

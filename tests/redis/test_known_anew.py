@@ -90,7 +90,7 @@ def test_nothing_is_left_of_deleted_boards(both: Both, server: Server) -> None:
     assert {key for key in left if "{boards}" not in key and ":a:" not in key} == set()
 
 
-def test_what_a_deletion_left_is_taken_away_by_the_next(both: Both, server: Server) -> None:
+def test_the_next_deletion_removes_leftovers_of_an_earlier_one(both: Both, server: Server) -> None:
     one, other = both
     one.create(laurels.Board("c"))
     other.submit("c", "ann", 1)

@@ -99,11 +99,11 @@ def test_the_parts_of_a_packed_score_do_not_touch() -> None:
         ),
     ],
 )
-def test_an_owner_is_told_what_would_be_cheaper(board: Board, cheaper: str | None) -> None:
+def test_describe_suggests_a_cheaper_layout(board: Board, cheaper: str | None) -> None:
     assert describe(board.rules()).cheaper == cheaper
 
 
-def test_what_is_told_to_be_cheaper_is() -> None:
+def test_the_suggested_layouts_are_cheaper() -> None:
     board = _board(Column(min=0, max=1_000_000))
     assert layout_of(board.rules()).name == "prefixed"
     assert layout_of(_board(*board.columns, tie="member").rules()).name == "plain"

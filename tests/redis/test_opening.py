@@ -52,7 +52,7 @@ def test_a_verb_that_waits_is_refused_on_the_loop_it_would_wait_for(server: Serv
     asyncio.run(main())
 
 
-def test_a_forked_child_is_told_so(server: Server) -> None:
+def test_a_forked_child_gets_forked(server: Server) -> None:
     with laurels.open(server.url) as lb:
         child = os.fork()
         if child == 0:

@@ -106,7 +106,7 @@ def test_a_lone_question_goes_at_once_and_what_comes_meanwhile_goes_together() -
         (CALLS_MOST * READS_LEAST * 2, [2 * READS_LEAST] * CALLS_MOST),
     ],
 )
-def test_what_is_asked_at_once_is_divided_over_the_calls(questions: int, sizes: list[int]) -> None:
+def test_concurrent_reads_are_divided_over_the_calls(questions: int, sizes: list[int]) -> None:
     async def main() -> None:
         index, reads = made()
         pending = [asking(reads, ask(i)) for i in range(questions)]
@@ -119,7 +119,7 @@ def test_what_is_asked_at_once_is_divided_over_the_calls(questions: int, sizes: 
     asyncio.run(main())
 
 
-def test_what_several_ask_is_asked_once() -> None:
+def test_equal_reads_are_sent_once() -> None:
     async def main() -> None:
         index, reads = made()
         pending = [
@@ -156,7 +156,7 @@ def test_what_is_for_many_entries_or_of_another_time_goes_alone() -> None:
     asyncio.run(main())
 
 
-def test_a_refusal_is_told_to_all_that_went_together_and_to_nobody_else() -> None:
+def test_an_error_is_raised_for_exactly_the_reads_of_its_call() -> None:
     async def main() -> None:
         index, reads = made()
         first = await occupied(reads)

@@ -191,7 +191,7 @@ def test_a_step_that_passes_has_a_build_begin_anew(
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.usefixtures("by_hand")
-def test_who_is_removed_during_a_build_is_in_neither_ranking(
+def test_a_member_removed_during_a_build_is_in_neither_ranking(
     processes: Processes, clock: laurels.ManualClock, layout: str
 ) -> None:
     random = Random(layout)

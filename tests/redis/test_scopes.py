@@ -68,7 +68,7 @@ def fields_of(receipts: Any) -> list[Any]:
     ("seed", "layout", "shards"),
     [(2, "plain", 3), *covering(range(2), ["plain", "prefixed"], [1, 3])],
 )
-def test_a_server_says_what_one_process_says(
+def test_a_server_agrees_with_one_process(
     server: Server,
     seed: int,
     layout: str,
@@ -175,7 +175,7 @@ def a_board() -> laurels.Board:
     return laurels.Board("b", windows=windows, scopes=[[], ["room"]], rank_by="room")
 
 
-def test_figures_tell_the_memory_of_scopes(fresh: Server) -> None:
+def test_stats_include_the_memory_of_scopes(fresh: Server) -> None:
     """The memory is estimated from a sample of ten scopes. If there are fewer, it is the memory
     that the server reports for all their rankings."""
     clock = laurels.ManualClock(NOW)

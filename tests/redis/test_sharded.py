@@ -152,7 +152,7 @@ def ask_of(rng: Random, rules: Rules, members: int) -> ReadRequest:
 @pytest.mark.parametrize(
     ("seed", "near"), some(5, [(i % 24, [2, 512][(i + i // 24) % 2]) for i in range(48)])
 )
-def test_every_ask_is_answered_as_by_one_shard(
+def test_every_read_is_answered_as_by_one_shard(
     server: Server, seed: int, near: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laurels.stores.redis.sharding.merging.NEAR", near)
@@ -190,7 +190,7 @@ def test_every_ask_is_answered_as_by_one_shard(
     asyncio.run(main())
 
 
-def test_a_deep_place_takes_few_entries(server: Server) -> None:
+def test_a_deep_position_reads_few_entries(server: Server) -> None:
     """A position in the middle of a large ranking is found in a few rounds, without reading all
     earlier entries."""
     rules = Board("b", rank="competition").rules()

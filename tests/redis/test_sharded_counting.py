@@ -141,7 +141,7 @@ def test_a_label_has_the_last_value_of_a_call_that_a_shard_refused_at_first(
 @pytest.mark.parametrize(
     "error", [IndexUnavailable("gone"), IndexDenied("no")], ids=["unavailable", "denied"]
 )
-def test_a_shard_that_fails_is_told_when_others_have_counted(
+def test_a_failing_shard_raises_partly_counted(
     lb: laurels.Leaderboards, error: LaurelsError
 ) -> None:
     def failure(board: Opened) -> Exception | None:
@@ -190,7 +190,7 @@ def test_an_import_that_was_interrupted_goes_on_exactly(
     assert scores(lb)[MEMBERS[0]] == 9
 
 
-def test_claims_are_no_positions(lb: laurels.Leaderboards) -> None:
+def test_claims_are_not_listed_as_positions(lb: laurels.Leaderboards) -> None:
     store: Any = lb._store
     for i in range(20):
         lb.submit_many("b", [(MEMBERS[i % 12], 1)], position=(f"s{i}", "1", None))

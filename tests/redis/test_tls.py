@@ -80,7 +80,7 @@ def test_a_server_of_another_name_gets_nothing(folder: Path, place: str) -> None
         config.direct(f"rediss://{place.replace('127.0.0.1', 'localhost')}?ca={folder}/ca.pem")
 
 
-def test_without_tls_nothing_is_said(place: str) -> None:
+def test_a_tls_server_is_unavailable_without_tls(place: str) -> None:
     with pytest.raises(IndexUnavailable):
         config.direct(f"redis://{place}")
 

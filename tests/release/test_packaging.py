@@ -113,7 +113,7 @@ def _lend(clean: Path, requirements: list[str]) -> None:
                 (packages / part).symlink_to(Path(str(lent.locate_file(part))))
 
 
-def test_what_builds_the_package_is_asked_for() -> None:
+def test_build_requirements_match_the_imports_of_setup_py() -> None:
     program = ast.parse((ROOT / "setup.py").read_text("utf-8"))
     imports = (node for node in ast.walk(program) if isinstance(node, ast.ImportFrom))
     imported = {(node.module or "").partition(".")[0].lower() for node in imports}

@@ -9,7 +9,7 @@ from laurels.server.answers.answer_cache import LARGE, MOST, MOST_BYTES, AnswerC
 TOKEN = (1, 2, 3, False)
 
 
-def test_an_answer_is_found_by_its_question_and_token() -> None:
+def test_an_answer_is_cached_by_its_request_and_token() -> None:
     cache = AnswerCache()
     cache.keep(("/top", "limit=1", None), TOKEN, "answer", 6)
     assert cache.find(("/top", "limit=1", None), TOKEN) == "answer"
@@ -17,7 +17,7 @@ def test_an_answer_is_found_by_its_question_and_token() -> None:
     assert cache.find(("/top", "limit=2", None), TOKEN) is None
 
 
-def test_large_answers_and_questions_are_not_kept() -> None:
+def test_large_answers_and_requests_are_not_cached() -> None:
     cache = AnswerCache()
     cache.keep(("/top", "", None), TOKEN, "answer", LARGE)
     cache.keep(("/top", "", "*" * LARGE), TOKEN, "answer", 6)
@@ -25,7 +25,7 @@ def test_large_answers_and_questions_are_not_kept() -> None:
     assert cache.find(("/top", "", None), TOKEN) is None
 
 
-def test_the_oldest_answers_leave() -> None:
+def test_the_oldest_answers_are_evicted_first() -> None:
     cache = AnswerCache()
     for number in range(2 * MOST):
         cache.keep(("/top", str(number), None), TOKEN, number, LARGE - 100)
@@ -35,7 +35,7 @@ def test_the_oldest_answers_leave() -> None:
     assert len(kept) >= MOST_BYTES // LARGE
 
 
-def test_an_answer_that_is_replaced_counts_once() -> None:
+def test_a_replaced_answer_counts_once_towards_the_size() -> None:
     cache = AnswerCache()
     for _ in range(2 * MOST):
         cache.keep(("/top", "", None), TOKEN, "answer", LARGE // 2)

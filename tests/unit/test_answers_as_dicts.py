@@ -65,7 +65,7 @@ def kinds(value: object) -> set[type]:
     return {type(value)}
 
 
-def test_an_answer_is_plain_values_all_the_way_down(answer: Any) -> None:
+def test_an_answer_as_dict_contains_only_json_types(answer: Any) -> None:
     told = answer.to_dict()
     assert kinds(told) <= {dict, list, str, int, float, bool, type(None)}
     assert json.loads(json.dumps(told)) == told
@@ -75,12 +75,12 @@ def test_an_answer_is_plain_values_all_the_way_down(answer: Any) -> None:
         answer["nothing"]
 
 
-def test_it_is_what_the_service_sends_with_decimals_as_text(answer: Any) -> None:
+def test_to_dict_equals_the_json_the_service_sends(answer: Any) -> None:
     if isinstance(answer, Answer) and not isinstance(answer, laurels.Board):
         assert answer.to_dict() == msgspec.json.decode(msgspec.json.encode(answer))
 
 
-def test_what_fastapi_makes_of_an_answer_loses_nothing(answer: Any) -> None:
+def test_fastapi_encodes_an_answer_as_to_dict_does(answer: Any) -> None:
     assert jsonable_encoder(answer) == answer.to_dict()
 
 
@@ -139,7 +139,7 @@ def test_decimals_are_exact(lb: laurels.Leaderboards) -> None:
     assert float(LARGEST) != Decimal(LARGEST)
 
 
-def test_a_board_comes_back_from_its_dictionary(lb: laurels.Leaderboards) -> None:
+def test_a_board_round_trips_through_its_dictionary(lb: laurels.Leaderboards) -> None:
     assert laurels.Board.from_json(lb.get("b").to_dict()) == lb.get("b")
 
 
@@ -154,6 +154,6 @@ def test_a_page_is_a_sequence_of_its_entries(lb: laurels.Leaderboards) -> None:
     assert not lb.top("empty")
 
 
-def test_a_record_is_no_sequence(lb: laurels.Leaderboards) -> None:
+def test_a_record_is_not_iterable(lb: laurels.Leaderboards) -> None:
     with pytest.raises(TypeError):
         iter(lb.top("b")[0])

@@ -34,7 +34,7 @@ def faults(**fields: Any) -> list[str]:
     return refused.value.errors
 
 
-def test_a_name_is_enough() -> None:
+def test_a_board_needs_only_a_name_and_has_defaults() -> None:
     rules = Board("gifts").rules()
     [column] = rules.columns
     assert (column.name, column.op, column.sign, column.scale) == ("score", "sum", -1, 0)
@@ -44,7 +44,7 @@ def test_a_name_is_enough() -> None:
     assert (rules.grace_ms, rules.dedupe_ms, rules.dedupe_max) == (300_000, 3_600_000, 1_000_000)
 
 
-def test_everything_said_is_in_the_rules() -> None:
+def test_every_field_of_a_definition_is_in_the_rules() -> None:
     rules = Board(
         "race",
         columns=[
@@ -74,7 +74,7 @@ def test_everything_said_is_in_the_rules() -> None:
     assert Board("b", tie="member").rules().tie == 0
 
 
-def test_rolling_windows_are_in_the_rules_with_the_tz_and_a_grace_they_may_have() -> None:
+def test_rules_give_rolling_windows_their_tz_and_a_capped_grace() -> None:
     rules = Board(
         "b",
         windows=[
@@ -95,7 +95,7 @@ def test_rolling_windows_are_in_the_rules_with_the_tz_and_a_grace_they_may_have(
     assert list(rules.windows) == [window.name for window in rules.windows.values()]
 
 
-def test_definitions_that_say_the_same_are_equal() -> None:
+def test_equivalent_definitions_are_equal() -> None:
     one = Board("b", windows=["month:tz=Asia/Tokyo,keep=12"], grace=60_000, dedupe="60m")
     other = Board(
         "b",
@@ -190,12 +190,12 @@ def test_definitions_that_say_the_same_are_equal() -> None:
         ({"format": 0}, "expected format 1, got 0"),
     ],
 )
-def test_a_wrong_definition_says_what_is_wrong(fields: dict[str, Any], fault: str) -> None:
+def test_an_invalid_definition_names_its_error(fields: dict[str, Any], fault: str) -> None:
     [found] = faults(**fields)
     assert fault in found
 
 
-def test_every_fault_is_named_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     found = faults(
         name="no name",
         columns=[{"name": "a b", "op": "no", "scale": 99}, {"order": "up"}],
@@ -246,7 +246,7 @@ def test_every_fault_is_named_at_once() -> None:
         {"name": "a b", "columns": [Column("?")], "windows": ["!=day"]},
     ],
 )
-def test_a_definition_wrong_only_in_names_has_the_code_of_names(fields: dict[str, Any]) -> None:
+def test_only_invalid_names_raise_invalid_name(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidName) as refused:
         board(**fields)
     assert refused.value.code == "invalid_name"
@@ -294,7 +294,7 @@ BOARDS = st.builds(
 
 
 @given(BOARDS)
-def test_a_board_goes_through_json_and_back(given_board: Board) -> None:
+def test_a_board_round_trips_through_json(given_board: Board) -> None:
     written = given_board.to_json()
     for back in (
         Board.from_json(written),
@@ -306,7 +306,7 @@ def test_a_board_goes_through_json_and_back(given_board: Board) -> None:
         assert back.to_json() == written
 
 
-def test_json_says_every_field_and_its_format() -> None:
+def test_json_has_the_format_and_every_field() -> None:
     fields = msgspec.json.decode(Board("b").to_json())
     assert fields.pop("format") == 1
     later = {"labels", "changes", "changes_max", "head", "close_wait", "starts", "ends", "retain"}
@@ -345,12 +345,12 @@ def test_numbers_in_json_are_exact() -> None:
         (b'{"name":"b","columns":[{"max":1e1000000}]}', BoardInvalid),
     ],
 )
-def test_json_that_is_no_board_is_refused(written: bytes | str, error: type[LaurelsError]) -> None:
+def test_invalid_board_json_is_refused(written: bytes | str, error: type[LaurelsError]) -> None:
     with pytest.raises(error):
         board_of(written)
 
 
-def test_what_is_neither_json_nor_a_mapping_is_no_board() -> None:
+def test_from_json_refuses_other_types() -> None:
     with pytest.raises(BoardInvalid, match="expected a board as a Board, a mapping or JSON, got 7"):
         Board.from_json(7)  # type: ignore[arg-type]
 
@@ -382,7 +382,7 @@ def test_a_head_is_a_number_of_positions(head: int) -> None:
 
 
 @pytest.mark.parametrize("head", [-1, 1, 99, 100_001, 1.5, "500", None, True])
-def test_another_head_is_refused(head: Any) -> None:
+def test_a_head_out_of_range_is_refused(head: Any) -> None:
     [fault] = faults(head=head)
     assert fault.startswith("expected an integer from 100 to 100,000 for head, or 0 for none, got")
 
@@ -397,8 +397,6 @@ def test_another_head_is_refused(head: Any) -> None:
         ({"rank_by": "room"}, "rank_by"),
     ],
 )
-def test_what_needs_everybody_in_order_goes_with_no_head(
-    fields: dict[str, Any], words: str
-) -> None:
+def test_options_that_need_a_full_ranking_refuse_a_head(fields: dict[str, Any], words: str) -> None:
     [fault] = faults(head=100, **fields)
     assert words in fault

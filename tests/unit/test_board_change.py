@@ -40,7 +40,7 @@ def test_the_title_may_change() -> None:
     assert safe_change(OLD, {"title": "Presents"}).title == "Presents"
 
 
-def test_keep_may_change_and_holds_for_windows_without_their_own() -> None:
+def test_keep_can_change_and_applies_to_windows_without_their_own() -> None:
     changed = safe_change(OLD, {"keep": 7})
     assert keeps(changed) == {"day": 7, "month": 12, "recent": 4}
 
@@ -74,14 +74,14 @@ def test_nothing_of_a_rolling_window_may_change(text: str) -> None:
     assert reason == "window '7d' can change in nothing"
 
 
-def test_a_rolling_window_called_by_its_text_neither_goes_nor_turns_into_another() -> None:
+def test_a_rolling_window_without_a_name_cannot_be_removed_or_changed() -> None:
     [reason] = reasons_of(ROLLING, {"windows": ["all", "7d=rolling:7d/1d", "rolling:1h/1m"]})
     assert "window 'rolling:60m/1m' cannot go" in reason
     [reason] = reasons_of(ROLLING, {"windows": ["all", "rolling:60m/1m", "7d=rolling:7d/1d"]})
     assert "stay in their order" in reason
 
 
-def test_a_rolling_window_is_the_same_however_it_is_said_again() -> None:
+def test_a_rolling_window_in_another_notation_is_unchanged() -> None:
     said = {"name": "7d", "type": "rolling", "span": "007d", "step": "1d"}
     assert safe_change(ROLLING, {"windows": ["all", said, "rolling:60m/01m"]}) == ROLLING
     assert safe_change(ROLLING, {"keep": 9, "title": "Gifts"}).windows == ROLLING.windows
@@ -101,7 +101,7 @@ def test_the_keep_of_a_window_may_change_under_its_name() -> None:
     assert again == OLD
 
 
-def test_what_is_said_again_does_not_change() -> None:
+def test_repeated_values_change_nothing() -> None:
     same = {"columns": [{"scale": 2}], "tz": "UTC", "dedupe": 3_600_000, "windows": OLD.windows}
     assert safe_change(OLD, same) == OLD
     assert safe_change(OLD, {}) == OLD
@@ -124,7 +124,7 @@ def test_what_is_said_again_does_not_change() -> None:
         ("shards", 3),
     ],
 )
-def test_any_other_field_stays(field: str, value: object) -> None:
+def test_any_other_field_cannot_change(field: str, value: object) -> None:
     [reason] = reasons(**{field: value})
     assert field in reason
 
@@ -146,7 +146,7 @@ def test_any_other_field_stays(field: str, value: object) -> None:
         (["year", *OLD.windows], "stay in their order"),
     ],
 )
-def test_windows_neither_go_nor_turn_into_others(windows: list[str], said: str) -> None:
+def test_windows_cannot_be_removed_or_changed(windows: list[str], said: str) -> None:
     [reason] = reasons(windows=windows)
     assert said in reason
 
@@ -165,7 +165,7 @@ def test_every_reason_is_given_at_once() -> None:
     assert len(found) == 5
 
 
-def test_a_change_to_what_is_no_board_names_the_faults() -> None:
+def test_a_change_to_an_invalid_board_names_every_error() -> None:
     with pytest.raises(BoardInvalid) as refused:
         safe_change(OLD, {"keep": 0, "colour": "red", "tie": "x"})
     assert len(refused.value.errors) == 3
@@ -182,13 +182,13 @@ def test_a_decay_window_can_be_added_and_never_change() -> None:
         safe_change(Board("b", columns=[Column(op="best")]), {"windows": ["all", "decay:6h"]})
 
 
-def test_a_head_may_come_grow_shrink_and_go() -> None:
+def test_a_head_can_be_added_changed_and_removed() -> None:
     board = OLD
     for head in (100, 500, 200, 0):
         board = safe_change(board, {"head": head})
         assert board.head == head
 
 
-def test_a_board_with_windows_that_move_gets_no_head() -> None:
+def test_a_board_with_rolling_windows_cannot_get_a_head() -> None:
     with pytest.raises(BoardInvalid, match="'7d'"):
         safe_change(ROLLING, {"head": 100})

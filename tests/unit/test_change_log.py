@@ -47,7 +47,7 @@ def write_behind(lb: laurels.Leaderboards) -> None:
     store._changes.write(store._lock, store._times)
 
 
-def test_pages_go_over_from_the_file_to_memory(tmp_path: Path) -> None:
+def test_pages_continue_from_the_file_into_memory(tmp_path: Path) -> None:
     clock = laurels.ManualClock(NOW_MS)
     with boards(tmp_path, clock) as lb:
         cursors, known = [lb.changes("b").cursor], ids(lb)
@@ -104,7 +104,9 @@ def test_few_blocks_stay_in_memory_once_they_are_written(tmp_path: Path) -> None
         assert len(ids(lb)) == 41
 
 
-def test_much_in_memory_is_written_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_is_due_when_memory_holds_many_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(log, "WRITE_BEHIND", 10 * (log.BLOCK_COST + 1))
     with boards(tmp_path, laurels.ManualClock(NOW_MS)) as lb:
         changes = local(lb)._changes
@@ -117,7 +119,7 @@ def test_much_in_memory_is_written_behind(tmp_path: Path, monkeypatch: pytest.Mo
         assert changes.is_due() or changes._writing.locked() or changes._boards[1].rows
 
 
-def test_what_has_expired_goes(tmp_path: Path) -> None:
+def test_expired_changes_are_removed(tmp_path: Path) -> None:
     clock = laurels.ManualClock(NOW_MS)
     with boards(tmp_path, clock) as lb:
         first = lb.changes("b").cursor
@@ -139,7 +141,7 @@ def test_what_has_expired_goes(tmp_path: Path) -> None:
             lb.changes("b", after=first)
 
 
-def test_no_more_than_the_most_are_kept(tmp_path: Path) -> None:
+def test_at_most_changes_max_changes_are_kept(tmp_path: Path) -> None:
     with boards(tmp_path, laurels.ManualClock(NOW_MS), changes_max=10) as lb:
         for i in range(40):
             lb.submit("b", f"m{i}", 1)
@@ -147,7 +149,7 @@ def test_no_more_than_the_most_are_kept(tmp_path: Path) -> None:
         assert [change.member for change in lb.changes("b")] == [f"m{i}" for i in range(30, 40)]
 
 
-def test_a_board_that_gives_them_up_keeps_none(tmp_path: Path) -> None:
+def test_turning_changes_off_removes_them(tmp_path: Path) -> None:
     clock = laurels.ManualClock(NOW_MS)
     with boards(tmp_path, clock) as lb:
         lb.submit("b", "ann", 1)
@@ -160,7 +162,7 @@ def test_a_board_that_gives_them_up_keeps_none(tmp_path: Path) -> None:
         assert [change.kind for change in lb.changes("b")] == ["change", "event"]
 
 
-def test_changes_of_a_deleted_board_go(tmp_path: Path) -> None:
+def test_changes_of_a_deleted_board_are_removed(tmp_path: Path) -> None:
     clock = laurels.ManualClock(NOW_MS)
     with boards(tmp_path, clock) as lb:
         lb.submit("b", "ann", 1)
@@ -189,7 +191,7 @@ def test_a_folder_that_lost_the_file_says_what_is_missing(tmp_path: Path) -> Non
             lb.changes("b", after=first)
 
 
-def test_a_store_that_lost_its_end_and_went_on_is_noticed(tmp_path: Path) -> None:
+def test_a_cursor_from_a_lost_end_of_the_log_is_detected(tmp_path: Path) -> None:
     clock = laurels.ManualClock(NOW_MS)
     with boards(tmp_path, clock) as lb:
         lb.submit("b", "ann", 1)
@@ -249,7 +251,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         boards(tmp_path, clock)
 
 
-def test_half_of_the_most_changes_that_a_sink_has_not_sent_are_logged_once(
+def test_a_sink_lagging_by_half_of_changes_max_is_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with boards(tmp_path, laurels.ManualClock(NOW_MS), changes_max=20) as lb:

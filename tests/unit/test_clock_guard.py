@@ -80,7 +80,7 @@ def test_a_leap_that_lasts_is_followed(machine: Machine, by_ms: int) -> None:
     assert machine.clock.leap() is None
 
 
-def test_accepted_it_is_followed_at_once(machine: Machine) -> None:
+def test_an_accepted_leap_is_followed_at_once(machine: Machine) -> None:
     machine.set(3 * DAY)
     assert machine.clock.now_ms() == machine.true
     machine.clock.accept()
@@ -120,7 +120,7 @@ def test_many_steps_below_the_bound_are_one_leap(machine: Machine, every_ms: int
     assert machine.clock.leaps >= 1
 
 
-def test_steps_below_a_second_are_judged_together(machine: Machine) -> None:
+def test_steps_below_a_second_are_added_up(machine: Machine) -> None:
     machine.pass_ms(MINUTE)
     for _ in range(20_000):  # the clock gains five hours, but no time passes
         machine.set(900)
@@ -128,7 +128,7 @@ def test_steps_below_a_second_are_judged_together(machine: Machine) -> None:
     assert machine.clock.now_ms() - machine.true <= HOUR + 1_000
 
 
-def test_small_steps_that_each_last_move_the_base_along(machine: Machine) -> None:
+def test_small_steps_that_each_last_are_no_leap(machine: Machine) -> None:
     for _ in range(100):
         machine.set(50 * MINUTE)
         machine.pass_ms(HOLD_MS + MINUTE)
@@ -144,7 +144,7 @@ def test_slewing_is_followed_for_days(machine: Machine, parts_per_million: int) 
     assert (machine.clock.leap(), machine.clock.leaps) == (None, 0)
 
 
-def test_two_leaps_each_have_their_ten_minutes(machine: Machine) -> None:
+def test_a_second_leap_starts_its_own_ten_minutes(machine: Machine) -> None:
     machine.set(3 * DAY)
     machine.pass_ms(8 * MINUTE)
     machine.set(2 * DAY)
@@ -160,7 +160,7 @@ def test_suspension_is_no_leap(machine: Machine) -> None:
     assert machine.clock.leaps == 0
 
 
-def test_a_restart_within_the_ten_minutes_goes_on_with_them(machine: Machine) -> None:
+def test_a_restart_keeps_the_waiting_time_of_a_leap(machine: Machine) -> None:
     machine.set(3 * DAY)
     machine.pass_ms(6 * MINUTE)
     machine.clock = machine.opened()
@@ -180,14 +180,14 @@ def test_a_leap_while_nothing_ran_is_noticed_at_the_start(machine: Machine) -> N
     assert machine.clock.leap() is not None
 
 
-def test_after_a_reboot_the_clock_is_believed(machine: Machine) -> None:
+def test_after_a_reboot_the_clock_is_trusted(machine: Machine) -> None:
     machine.set(3 * DAY)
     machine.pass_ms(MINUTE)
     machine.clock = machine.opened("two")
     assert machine.clock.now_ms() == machine.true + 3 * DAY
 
 
-def test_a_clock_that_flutters_fills_no_log(
+def test_an_oscillating_clock_logs_a_bounded_number_of_lines(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "laurels"):
@@ -202,7 +202,9 @@ def test_a_clock_that_flutters_fills_no_log(
     assert len(machine.saved) <= 4
 
 
-def test_what_is_logged_says_what_to_do(machine: Machine, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_logged_leap_names_the_command_to_accept_it(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
     machine.set(3 * DAY)
     machine.pass_ms(MINUTE)
     (line,) = [record.getMessage() for record in caplog.records]

@@ -84,7 +84,7 @@ def _start(work: Callable[[], object]) -> threading.Thread:
     return thread
 
 
-def test_what_arrives_during_a_commit_shares_the_next(desk: Desk) -> None:
+def test_writes_that_arrive_during_a_commit_share_the_next_one(desk: Desk) -> None:
     results: dict[int, int] = {}
 
     def write(number: int) -> None:
@@ -155,7 +155,7 @@ def _after_three(desk: Desk) -> None:
     assert desk.groups == [[0], [1, 2, 3]]
 
 
-def test_behind_a_group_the_next_waits_for_as_many(slow: Desk) -> None:
+def test_a_group_waits_for_as_many_writes_as_the_last_one_had(slow: Desk) -> None:
     _after_three(slow)
     threads = _in_threads(slow, range(4, 6))
     assert len(slow.groups) == 2, "the commit did not wait for the third ticket"
@@ -165,7 +165,7 @@ def test_behind_a_group_the_next_waits_for_as_many(slow: Desk) -> None:
     assert slow.groups[2:] == [[4, 5, 6]]
 
 
-def test_it_waits_no_longer_than_the_group_took(
+def test_a_group_waits_no_longer_than_the_last_one_took(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laurels.stores.intake.commit.MOST_SECONDS", HOUR)
@@ -175,7 +175,7 @@ def test_it_waits_no_longer_than_the_group_took(
     assert desk.groups[2:] == [[4]]
 
 
-def test_the_end_is_not_waited_for(slow: Desk) -> None:
+def test_close_ends_the_wait_for_more_writes(slow: Desk) -> None:
     _after_three(slow)
     threads = _in_threads(slow, range(4, 6))
     threads.append(_start(slow.committer.close))

@@ -80,7 +80,7 @@ def test_a_weight_is_the_nearest_number_of_53_bits(half_life_ms: int) -> None:
 
 
 @pytest.mark.parametrize("half_life_ms", HALF_LIVES)
-def test_many_weights_at_once_are_the_same(half_life_ms: int) -> None:
+def test_weights_of_an_array_equal_single_weights(half_life_ms: int) -> None:
     random = Random(2)
     ats = array("q", instants(random, 20_000))
     ats.extend(range(-500, 500))
@@ -109,14 +109,14 @@ def test_a_sum_is_rounded_once() -> None:
             assert of_words(words) == exact
 
 
-def test_what_cancels_leaves_nothing() -> None:
+def test_opposite_values_cancel_to_zero() -> None:
     exponent, mantissa = weight(12_345, HOUR_MS)
     words = decay.add((0, 0), 7, exponent, mantissa)
     assert decay.add(words, -7, exponent, mantissa) == (0, 0)
     assert decay.add(words, 0, exponent, mantissa) == words
 
 
-def test_words_are_in_the_order_of_totals() -> None:
+def test_encoded_totals_sort_as_the_totals_do() -> None:
     random = Random(4)
     found = [(0, 0)]
     for _ in range(2_000):
@@ -125,14 +125,14 @@ def test_words_are_in_the_order_of_totals() -> None:
     assert sorted(found) == sorted(found, key=of_words)
 
 
-def test_the_exponents_of_all_times_fit() -> None:
+def test_exponents_fit_for_every_supported_time() -> None:
     for at_ms in (MIN_MS, MAX_MS - 1):
         exponent, mantissa = weight(at_ms, MIN_HALF_LIFE_MS)
         first, _ = decay.add((0, 0), LIMIT, exponent, mantissa)
         assert 0 < first < 2**41
 
 
-def test_a_fresh_score_is_shown_as_it_was_given() -> None:
+def test_a_score_is_exact_at_its_own_time() -> None:
     random = Random(5)
     for at_ms in instants(random, 500):
         for half_life_ms in HALF_LIVES:
@@ -148,7 +148,7 @@ def test_a_score_halves_with_every_half_life() -> None:
     assert DecayedTotals(HOUR_MS, 2, 999 + 10**6 * HOUR_MS).units(words) == 0
 
 
-def test_the_least_total_shown_as_a_bound_is_exact() -> None:
+def test_the_least_total_for_a_displayed_bound_is_exact() -> None:
     random = Random(6)
     for _ in range(3_000):
         at_ms = random.randrange(-(10**7), 10**7)
@@ -189,7 +189,7 @@ def test_weights_are_logged(batch: Batch) -> None:
     assert logged_batch(event) == weighed
 
 
-def test_what_is_logged_is_what_counts() -> None:
+def test_events_count_with_the_weights_in_the_log() -> None:
     """Events count with the weights in the log, whatever their times are. So the meaning of a log
     never changes."""
     record = events_of(_batch(("ann", 5)).weighed([Weighing(HOUR_MS)]), 1)
@@ -229,7 +229,7 @@ def test_the_error_stays_small() -> None:
     assert abs(of_words(words) * 2**200 - exact) < bound / Fraction(10**12)
 
 
-def test_the_bench_measures() -> None:
+def test_the_decay_benchmark_runs() -> None:
     population = Population(100, NOW_MS)
     for timed in (False, True):
         batches = traffic(population, "zipf", 2, timed=timed)

@@ -20,7 +20,7 @@ def some_scope(rng: Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_it_lists_what_is_there(seed: int) -> None:
+def test_listing_agrees_with_a_plain_set(seed: int) -> None:
     rng = Random(seed)
     directory = Directory()
     there: set[str] = set()
@@ -49,7 +49,7 @@ def test_it_lists_what_is_there(seed: int) -> None:
     assert walked == list(directory)
 
 
-def test_a_walk_goes_on_though_its_place_is_gone() -> None:
+def test_a_listing_continues_after_its_position_is_removed() -> None:
     directory = Directory()
     for i in range(5):
         directory.add(f"room={i}")

@@ -28,7 +28,7 @@ value_out_of_range wrong_columns
 """
 
 
-def test_the_codes_of_the_library_are_these() -> None:
+def test_the_library_has_exactly_the_listed_codes() -> None:
     found = [row.code for row in table() if by_code(row.code).__module__ == "laurels.errors"]
     assert found == CODES.split()
 
@@ -49,7 +49,7 @@ def test_codes_are_unique() -> None:
     assert len(set(codes)) == len(codes)
 
 
-def test_an_unknown_code_is_no_class() -> None:
+def test_an_unknown_code_raises_key_error() -> None:
     with pytest.raises(KeyError):
         by_code("no_such_code")
 
@@ -60,7 +60,7 @@ def test_the_message_says_what_happened_and_what_to_do() -> None:
     assert str(error) == f"there is no board 'gifts'; {errors.UnknownBoard.advice}"
 
 
-def test_faults_and_reasons_are_there_one_by_one() -> None:
+def test_errors_and_reasons_are_attributes_of_the_exception() -> None:
     assert errors.BoardInvalid("one", "two").errors == ["one", "two"]
     assert errors.UnsafeChange("one", "two").reasons == ["one", "two"]
     assert errors.Locked("held", 4711).pid == 4711

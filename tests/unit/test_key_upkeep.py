@@ -25,7 +25,7 @@ class Closing:
         raise Closed("the connection to the index server is closed")
 
 
-def test_a_read_that_is_left_alone_tells_nobody_of_its_error() -> None:
+def test_the_error_of_an_abandoned_read_is_not_reported() -> None:
     told: list[dict[str, Any]] = []
 
     async def main() -> None:
@@ -47,7 +47,7 @@ def test_a_read_that_is_left_alone_tells_nobody_of_its_error() -> None:
     assert told == []
 
 
-def test_whoever_waits_for_a_read_gets_its_error() -> None:
+def test_the_waiter_of_a_read_gets_its_error() -> None:
     async def main() -> None:
         store = Closing()
         store.closed.set()

@@ -58,7 +58,7 @@ def test_no_two_scopes_have_one_text(one: dict[str, str], other: dict[str, str])
 
 
 @given(scoped)
-def test_a_text_tells_its_labels(labels: dict[str, str]) -> None:
+def test_labels_are_decoded_from_the_text_of_a_scope(labels: dict[str, str]) -> None:
     text = scope_named(RULES, labels)
     assert labels_of(text) == labels
     assert form_of(text) == ",".join(sorted(labels))
@@ -66,7 +66,7 @@ def test_a_text_tells_its_labels(labels: dict[str, str]) -> None:
     assert not any(sign <= " " for sign in text)
 
 
-def test_what_texts_look_like() -> None:
+def test_the_text_of_a_scope_is_escaped_and_sorted() -> None:
     assert scope_named(RULES, {}) == ""
     assert scope_named(RULES, {"zone": "cn", "room": "42"}) == "room=42,zone=cn"
     assert scope_named(RULES, {"room": "a,b=50% @é"}) == "room=a%2Cb%3D50%25%20%40é"
@@ -89,7 +89,7 @@ def test_every_event_has_the_labels_it_came_with(events: list[dict[str, str] | N
 
 
 @given(carried)
-def test_the_scopes_of_an_event_are_those_a_question_names(labels: dict[str, str]) -> None:
+def test_an_event_and_a_query_name_the_same_scopes(labels: dict[str, str]) -> None:
     found = gathered(labels, {"room": "other"})
     for names in RULES.scopes:
         asked = {name: labels[name] for name in names if name in labels}
@@ -102,7 +102,7 @@ def test_the_scopes_of_an_event_are_those_a_question_names(labels: dict[str, str
 
 
 @given(st.lists(st.lists(carried, max_size=3), min_size=1, max_size=4))
-def test_batches_behind_each_other_keep_their_labels(batches: list[list[dict[str, str]]]) -> None:
+def test_concatenated_batches_keep_their_labels(batches: list[list[dict[str, str]]]) -> None:
     each = [(gathered(*events) if any(events) else None, len(events)) for events in batches]
     whole = concatenate(each)
     events = [labels for events in batches for labels in events]
@@ -112,7 +112,7 @@ def test_batches_behind_each_other_keep_their_labels(batches: list[list[dict[str
     assert [whole.of(i) for i in range(len(events))] == events
 
 
-def test_batches_that_know_different_labels_are_told_apart() -> None:
+def test_batches_with_different_label_names_concatenate() -> None:
     old = Labels(("room",), (("1",), (None,)), array("q", [0, 1]))
     new = Labels(("room", "zone"), (("1", "n"), (None, "1")), array("q", [1, 0]))
     whole = concatenate([(old, 2), (None, 1), (new, 2)])
@@ -142,14 +142,14 @@ def test_labels_of_an_older_definition_have_no_new_ones() -> None:
         ({("room",): "1"}, UnknownLabel),
     ],
 )
-def test_what_are_no_labels(given: Any, error: type[LaurelsError]) -> None:
+def test_invalid_labels_are_refused(given: Any, error: type[LaurelsError]) -> None:
     with pytest.raises(error):
         label_values(NAMES, given)
     columns = READER.gather([("ann", 1, None, None, given)])
     assert [type(refused) for _, refused in columns.errors] == [error]
 
 
-def test_none_is_no_value() -> None:
+def test_none_means_no_label() -> None:
     nothing: Values = (None, None, None)
     assert label_values(NAMES, None) == label_values(NAMES, {}) == nothing
     assert label_values(NAMES, {"team": None}) == nothing
@@ -161,7 +161,7 @@ def test_none_is_no_value() -> None:
             label_pairs(wrong)
 
 
-def test_an_event_that_fits_no_scope_is_told_which_there_are() -> None:
+def test_an_event_without_a_scope_is_refused_naming_the_scopes() -> None:
     reader = EventReader(Board("b", scopes=[["zone", "room"]], rank_by="team").rules())
     found = reader.gather([("ann", 1, None, None, {"zone": "n"}), ("bob", 1), ["cid", 1]])
     assert [place for place, _ in found.errors] == [0, 1, 2]
@@ -187,7 +187,7 @@ def batch(labels: Labels | None, size: int) -> Batch:
 
 
 @given(st.lists(carried, min_size=1, max_size=300).filter(any))
-def test_the_log_brings_labels_back(events: list[dict[str, str]]) -> None:
+def test_labels_round_trip_through_the_log(events: list[dict[str, str]]) -> None:
     labels = gathered(*events)
     written = record.events_of(batch(labels, len(events)), 1)
     (found,) = record.decode(record.encode([record.encode_one(written)]))

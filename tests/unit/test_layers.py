@@ -74,7 +74,7 @@ def test_only_config_names_concrete_parts() -> None:
         assert name.startswith(CONFIG) or not named, name
 
 
-def test_nothing_below_config_asks_for_time_or_chance() -> None:
+def test_modules_below_config_use_no_time_or_randomness() -> None:
     for path in MODULES:
         name = _name(path)
         if name in MAY_ASK_THE_WORLD or f"{name}.".startswith(WORLD_ABOVE):

@@ -17,7 +17,7 @@ MANY = ON_LOOP + 1
 
 
 @pytest.mark.parametrize("kind", QUERIES)
-def test_a_query_for_many_entries_says_so(kind: type[Query[Any]]) -> None:
+def test_a_query_for_many_entries_reports_a_large_size(kind: type[Query[Any]]) -> None:
     required: dict[str, Any] = {"member": "ann", "rank": 1, "percentile": 5, "members": ["ann"]}
     fields = {field.name for field in msgspec.structs.fields(kind)}
     given = {name: value for name, value in required.items() if name in fields}

@@ -81,7 +81,7 @@ def test_an_excerpt_that_does_not_agree_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_existing_targets(page: Path) -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8"))
     assert links
     for link in links:

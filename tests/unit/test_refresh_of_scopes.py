@@ -122,7 +122,7 @@ def rooms() -> Iterator[Rooms]:
     found.lb.close()
 
 
-def test_a_refresh_goes_to_no_scope_and_all_show_it(rooms: Rooms) -> None:
+def test_a_refresh_touches_no_scope_but_shows_in_all(rooms: Rooms) -> None:
     assert rooms.behind() == ROOMS + 1, "every room, and the ranking of rooms"
     rooms.fold.index.check()
     assert rooms.score(7) == [1]
@@ -147,7 +147,7 @@ def test_a_refresh_goes_to_no_scope_and_all_show_it(rooms: Rooms) -> None:
         lambda rooms: rooms.refresh_again(),
     ],
 )
-def test_what_touches_a_scope_first_changes_nothing_of_what_is_shown(
+def test_the_first_access_to_a_scope_keeps_its_refreshed_scores(
     rooms: Rooms, touch: Callable[[Rooms], object]
 ) -> None:
     rooms.clock.advance(HOUR // 2)
@@ -176,7 +176,7 @@ def waits(rooms: Rooms) -> bool:
     return rooms.fold.boards["b"].refreshed["3h"].waiting
 
 
-def test_a_refresh_that_finds_nobody_is_the_last(rooms: Rooms) -> None:
+def test_an_empty_refresh_schedules_no_further_refresh(rooms: Rooms) -> None:
     assert waits(rooms)
     rooms.clock.advance(3 * HOUR)
     rooms.refresh()
@@ -186,7 +186,7 @@ def test_a_refresh_that_finds_nobody_is_the_last(rooms: Rooms) -> None:
     assert rooms.held.parts.keys() == {""}
 
 
-def test_who_is_removed_from_what_is_built_is_not_found(rooms: Rooms) -> None:
+def test_a_member_removed_after_the_build_is_not_ranked(rooms: Rooms) -> None:
     rooms.clock.advance(2 * HOUR)
     rooms.submit(range(5, 7), 4)
     rooms.clock.advance(HOUR)
@@ -199,7 +199,7 @@ def test_who_is_removed_from_what_is_built_is_not_found(rooms: Rooms) -> None:
     assert (rooms.score(5), rooms.score(6)) == ([], [4])
 
 
-def test_when_all_are_removed_from_what_is_built_nobody_is_found() -> None:
+def test_removing_all_members_after_the_build_ends_refreshes() -> None:
     rooms = Rooms(rooms_only=True)
     rooms.refresh()
     rooms.clock.advance(HOUR // 2)
@@ -213,7 +213,7 @@ def test_when_all_are_removed_from_what_is_built_nobody_is_found() -> None:
     rooms.lb.check()
 
 
-def test_who_comes_anew_to_what_is_built_is_found(rooms: Rooms) -> None:
+def test_a_member_added_after_the_build_is_ranked(rooms: Rooms) -> None:
     rooms.clock.advance(3 * HOUR)
     rooms.build()
     rooms.submit(range(1_000, 1_001), 5)
@@ -223,7 +223,7 @@ def test_who_comes_anew_to_what_is_built_is_found(rooms: Rooms) -> None:
     assert rooms.lb.scopes("b", "room") == [{"room": "1000"}]
 
 
-def test_who_came_anew_and_left_with_a_step_is_not_found(rooms: Rooms) -> None:
+def test_a_member_added_after_the_build_expires_with_its_step(rooms: Rooms) -> None:
     rooms.clock.advance(3 * HOUR)
     rooms.build()
     with rooms.unwritten():
@@ -234,7 +234,7 @@ def test_who_came_anew_and_left_with_a_step_is_not_found(rooms: Rooms) -> None:
     assert not waits(rooms)
 
 
-def test_a_copy_has_what_was_refreshed_while_it_was_taken(rooms: Rooms, tmp_path: Path) -> None:
+def test_a_snapshot_includes_a_refresh_during_the_copy(rooms: Rooms, tmp_path: Path) -> None:
     rooms.catch_up()
     rooms.clock.advance(HOUR // 2)
     rooms.submit(range(ROOMS), 2)
@@ -253,7 +253,7 @@ def test_a_copy_has_what_was_refreshed_while_it_was_taken(rooms: Rooms, tmp_path
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_copies_amid_traffic_and_refreshes_are_the_log(tmp_path: Path, seed: int) -> None:
+def test_snapshots_during_writes_and_refreshes_match_the_log(tmp_path: Path, seed: int) -> None:
     traffic = Traffic(seed, boards=3)
 
     left = BUSY
@@ -277,7 +277,7 @@ def test_copies_amid_traffic_and_refreshes_are_the_log(tmp_path: Path, seed: int
     traffic.lb.close()
 
 
-def test_a_scope_that_has_not_built_what_was_refreshed_is_found(rooms: Rooms) -> None:
+def test_check_detects_a_scope_without_the_last_build(rooms: Rooms) -> None:
     rooms.held.parts["room=9"].rolling["3h"].restart_build()
     with pytest.raises(CheckFailed, match="to have built the last refresh"):
         rooms.fold.index.check()

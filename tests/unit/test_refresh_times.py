@@ -62,7 +62,7 @@ def test_it_is_due_at_local_times(refresh: str, tz: str, after: str, due: str) -
     "tz",
     ["UTC", "Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia", "America/Havana", "Asia/Gaza"],
 )
-def test_before_and_after_are_neighbours_and_local(refresh: str, tz: str) -> None:
+def test_consecutive_due_times_are_adjacent_and_local(refresh: str, tz: str) -> None:
     window, zone, random = _window(refresh, tz), scanned_zone(tz), Random(refresh + tz)
     every = timedelta(days=int(refresh[0]) if refresh[0].isdigit() else 1)
     start = _ms("2010-01-01T00:00+00:00")
@@ -100,7 +100,7 @@ def test_a_wrong_local_time_is_refused(wrong: str) -> None:
     assert "refresh" in str(refused.value)
 
 
-def test_steps_of_hours_take_a_zone_for_their_refresh() -> None:
+def test_hourly_steps_take_a_tz_only_with_a_daily_refresh() -> None:
     text = "rolling:30d/1h,tz=Asia/Shanghai,refresh=day@04:00"
     assert parse_window(text).text == text
     with pytest.raises(BoardInvalid, match="take no tz"):

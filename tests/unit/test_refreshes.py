@@ -23,7 +23,7 @@ HOUR = 3_600_000
 
 
 @pytest.mark.parametrize("seed", some(2, range(8)))
-def test_what_is_built_amid_everything_is_what_the_log_says(seed: int) -> None:
+def test_builds_during_random_traffic_match_the_log(seed: int) -> None:
     with patch.object(refreshes, "UNBUILT_CELLS", [0, 20][seed % 2]):
         traffic = Traffic(seed)
         for _ in range(25):
@@ -37,7 +37,7 @@ def test_what_is_built_amid_everything_is_what_the_log_says(seed: int) -> None:
         traffic.service.check()
 
 
-def test_a_refresh_is_due_at_multiples_of_its_interval_while_anybody_waits() -> None:
+def test_a_refresh_is_due_at_multiples_of_its_interval_while_pending() -> None:
     window = Rolling("w", 5, HOUR, 0, "UTC", 0, 2 * HOUR)
     assert NEVER.due_ms(window) == MAX_MS
     assert Refreshed(waiting=True).due_ms(window) == MIN_MS

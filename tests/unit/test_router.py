@@ -32,7 +32,7 @@ def router() -> Router[str]:
         ("/v1/boards/boards", "GET /v1/boards/{board}", "boards"),
     ],
 )
-def test_a_path_finds_its_row(router: Router[str], path: str, row: str, part: str) -> None:
+def test_a_path_matches_its_route(router: Router[str], path: str, row: str, part: str) -> None:
     found = router.find(path)
     assert found is not None
     assert (found.methods["GET"], found.part) == (row, part)
@@ -42,11 +42,11 @@ def test_a_path_finds_its_row(router: Router[str], path: str, row: str, part: st
     "path",
     ["", "/v1", "/v1/", "/v1/boards/", "/v1/boards//top", "/v1/boards/{}/none", "/v1/keys", "//"],
 )
-def test_other_paths_find_nothing(router: Router[str], path: str) -> None:
+def test_other_paths_match_no_route(router: Router[str], path: str) -> None:
     assert router.find(path) is None
 
 
-def test_a_row_tells_its_methods(router: Router[str]) -> None:
+def test_a_route_lists_its_methods(router: Router[str]) -> None:
     found = router.find("/v1/boards/gifts")
     assert found is not None
     assert set(found.methods) == {"GET", "PUT"}

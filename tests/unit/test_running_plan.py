@@ -35,7 +35,7 @@ def one() -> OneBoard:
     return OneBoard(boards, boards.open(board, 1, 1, NOON_MS))
 
 
-def test_it_is_kept_until_a_period_or_step_ends(one: OneBoard) -> None:
+def test_a_plan_is_reused_until_a_period_or_step_ends(one: OneBoard) -> None:
     first = one.boards.plan(one.batch(NOON_MS))
     assert one.boards.plan(replace(one.batch(NOON_MS + 1), size=7)) is first
     assert one.state.running is not None
@@ -45,7 +45,7 @@ def test_it_is_kept_until_a_period_or_step_ends(one: OneBoard) -> None:
 
 
 @pytest.mark.parametrize("now_ms", [NOON_MS - 1, NOON_MS, MIDNIGHT_MS - 1, MIDNIGHT_MS])
-def test_it_is_what_a_new_plan_would_be(one: OneBoard, now_ms: int) -> None:
+def test_a_reused_plan_equals_a_new_plan(one: OneBoard, now_ms: int) -> None:
     one.boards.plan(one.batch(NOON_MS))
     batch = one.batch(now_ms)
     assert one.boards.plan(batch) == plan_batch(one.state.rules, one.state.floors, batch)
@@ -59,7 +59,7 @@ def test_another_definition_has_another_plan(one: OneBoard) -> None:
     assert len(after.places) == len(before.places) + 1
 
 
-def test_events_with_times_have_their_own(one: OneBoard) -> None:
+def test_events_with_times_get_their_own_plan(one: OneBoard) -> None:
     running = one.boards.plan(one.batch(NOON_MS))
     late = replace(one.batch(NOON_MS), ats=array("q", [NOON_MS - 10 * DAY_MS]))
     assert one.boards.plan(late).has_late

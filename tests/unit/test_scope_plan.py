@@ -58,13 +58,13 @@ def test_events_that_share_their_labels_share_their_routes() -> None:
     }
 
 
-def test_events_without_labels_count_in_the_scope_of_all_alone() -> None:
+def test_events_without_labels_count_only_in_the_scope_of_all() -> None:
     _, plan = planned(BOARD, [(None, None), (HOUR, None)])
     assert plan.scopes == {ALL}
     assert [plan.index_of(place, 0) for place in range(3, 12)] == [NO_SCOPE] * 9
 
 
-def test_a_roll_is_of_its_scope() -> None:
+def test_a_rolling_window_and_its_target_have_the_same_scope() -> None:
     _, plan = planned(BOARD, [(None, {"room": "1"}), (HOUR, {"room": "2"})])
     at = plan.places.index(next(p for p in plan.places if (p.window, p.name) == ("3h", "room")))
     for event, scope in enumerate(("room=1", "room=2")):
@@ -74,7 +74,7 @@ def test_a_roll_is_of_its_scope() -> None:
         assert found.key.instance - target.key.instance == event
 
 
-def test_only_those_late_everywhere_are_late() -> None:
+def test_an_event_is_late_only_when_every_window_refuses_it() -> None:
     board = Board("b", windows=["hour"], scopes=[["room"], ["zone"]])
     events: list[tuple[int | None, Carried]] = [
         (9 * HOUR, {"room": "1"}),
@@ -90,7 +90,7 @@ def test_only_those_late_everywhere_are_late() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_every_event_goes_where_it_would_go_alone(seed: int) -> None:
+def test_a_batch_plans_each_event_as_it_would_alone(seed: int) -> None:
     rng = Random(seed)
     scopes = rng.choice([BOARD.scopes, (("room",), ()), ((), ("zone",))])
     board = Board("b", windows=BOARD.windows, scopes=scopes, rank_by=["zone"], grace="1h")

@@ -29,7 +29,7 @@ def test_a_board_counts_all_events_unless_it_says_otherwise() -> None:
     assert rules.places == (RankingSpec("all"),)
 
 
-def test_labels_of_a_scope_stand_in_the_order_of_their_names() -> None:
+def test_labels_of_a_scope_are_sorted_by_name() -> None:
     board = Board("b", scopes=[[], ["zone", "gender"]], rank_by="room", windows=["all", "day"])
     assert board.scopes == ((), ("gender", "zone"))
     assert board.rank_by == ("room",)
@@ -83,7 +83,7 @@ def test_faults_of_labels_to_rank_by_are_named(rank_by: Any, fault: str) -> None
     assert faults(rank_by=rank_by) == [fault]
 
 
-def test_there_are_so_many_rankings_of_an_event_at_most() -> None:
+def test_an_event_counts_in_at_most_64_rankings() -> None:
     scopes = [[], *([f"l{i}"] for i in range(MAX_SCOPES - 1))]
     windows = [f"w{i}=hour" for i in range(MAX_PLACES // MAX_SCOPES)]
     Board("b", scopes=scopes, windows=windows)
@@ -118,13 +118,13 @@ def test_scopes_and_labels_to_rank_by_are_added_at_the_end() -> None:
         {"rank_by": ["zone", "room"]},
     ],
 )
-def test_those_there_stay(change: dict[str, Any]) -> None:
+def test_existing_scopes_and_labels_cannot_be_removed(change: dict[str, Any]) -> None:
     with pytest.raises(UnsafeChange) as refused:
         safe_change(OLD, change)
     assert len(refused.value.reasons) == 1
 
 
-def test_labels_are_one_argument_of_a_question() -> None:
+def test_queries_take_labels_as_one_keyword_argument() -> None:
     """Labels are one argument of a query, so a label may have any name, and an unknown option is
     refused."""
     for surface in (Leaderboards, AsyncLeaderboards):

@@ -114,7 +114,7 @@ def test_numbers_are_read_exactly(value: object, scale: int, units: int) -> None
         (Decimal("1e1000000"), 0, ValueOutOfRange),
     ],
 )
-def test_what_is_no_exact_score_is_refused(
+def test_an_inexact_or_invalid_score_is_refused(
     value: object, scale: int, error: type[LaurelsError]
 ) -> None:
     with pytest.raises(error) as refused:
@@ -144,7 +144,7 @@ def test_reading_agrees_with_fractions(value: Decimal, scale: int) -> None:
 
 
 @given(UNITS, SCALES)
-def test_units_survive_the_way_out_and_in(units: int, scale: int) -> None:
+def test_units_round_trip_through_values(units: int, scale: int) -> None:
     with localcontext(prec=3):
         value = to_value(units, scale)
         assert isinstance(value, Decimal if scale else int)
@@ -169,7 +169,7 @@ def test_a_value_that_is_kept_lies_within_its_column(op: str) -> None:
             to_units(value, kept)
 
 
-def test_a_value_that_is_added_may_lie_outside_the_range_of_totals() -> None:
+def test_an_added_value_may_exceed_the_range_of_totals() -> None:
     total = column(op="sum", min=0, max=10)
     assert to_units(-5, total) == -5
     assert to_units(11, total) == 11
@@ -184,7 +184,7 @@ def test_one_column_is_a_number_and_several_are_a_tuple() -> None:
     assert score_of((3, 150), two) == (3, Decimal("1.50"))
 
 
-def test_the_gap_is_what_the_better_is_ahead_by() -> None:
+def test_the_gap_is_the_lead_of_the_better_score() -> None:
     assert Whole(rules(Column())).gap((-10, 7), (-4, 9)) == 6
     assert Whole(rules(Column(order="asc"))).gap((4,), (10,)) == 6
     mixed = rules(Column("wins"), Column("time", order="asc", scale=1))
@@ -201,7 +201,7 @@ def test_stamps_round_down_also_before_1970() -> None:
 
 
 @pytest.mark.parametrize("tie", ["first", "last", "member"])
-def test_the_columns_come_back_from_an_entry_s_words(tie: str) -> None:
+def test_columns_are_decoded_from_an_entry(tie: str) -> None:
     board = rules(Column("more"), Column("less", order="asc"), tie=tie)
     assert units_of((-7, 3), board) == (7, 3)
     assert units_of((-7, 3, 1_000), board) == (7, 3)

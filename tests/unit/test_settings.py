@@ -40,7 +40,7 @@ def test_the_command_line_wins_over_the_environment_over_the_file(tmp_path: Path
         ("LAURELS_XYZZY_QUUX", ""),
     ],
 )
-def test_a_variable_that_names_no_setting_ends_the_start(name: str, hint: str) -> None:
+def test_an_unknown_setting_variable_is_refused(name: str, hint: str) -> None:
     with pytest.raises(InvalidSettings) as refused:
         settings_of({}, {name: "4"}, None)
     assert f"no setting {name} to take from the environment{hint};" in str(refused.value)
@@ -54,7 +54,7 @@ def test_a_variable_that_names_no_setting_ends_the_start(name: str, hint: str) -
         *("LAURELS_TEST_ANYTHING", "XLAURELS_PROT", "laurels_prot"),
     ],
 )
-def test_the_other_variables_of_laurels_are_no_mistake(name: str) -> None:
+def test_other_laurels_variables_are_accepted(name: str) -> None:
     assert settings_of({}, {name: "x"}, None) == Settings()
 
 
@@ -93,7 +93,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         settings_of({}, {}, tmp_path / "none.toml")
 
 
-def test_the_admin_key_may_stand_in_a_file(tmp_path: Path) -> None:
+def test_the_admin_key_can_be_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text("  a key in a file\n")
     assert admin_key_of({}) is None

@@ -77,7 +77,7 @@ EVENTS = st.tuples(
 
 
 @given(st.lists(EVENTS, min_size=1, max_size=12))
-def test_events_together_are_told_what_a_batch_tells(events: Events) -> None:
+def test_concurrent_events_get_the_receipts_of_a_batch(events: Events) -> None:
     async def main() -> tuple[list[Any], list[Any], list[Any]]:
         async with _opened() as one, _opened() as other:
             verbs = [one.submit("b", m, v, at=at, id=id, window="all") for m, v, at, id in events]
@@ -93,7 +93,7 @@ def test_events_together_are_told_what_a_batch_tells(events: Events) -> None:
     assert list(map(_told, answers)) == list(map(_told, expected))
 
 
-def test_they_are_one_submission_as_far_as_they_ask_for_the_same() -> None:
+def test_adjacent_events_with_equal_options_share_one_submission() -> None:
     async def main() -> list[int]:
         async with _opened() as boards:
             sizes: list[int] = []
@@ -118,7 +118,7 @@ def test_they_are_one_submission_as_far_as_they_ask_for_the_same() -> None:
     assert asyncio.run(main())[-3:] == [5, 3, 2]
 
 
-def test_nothing_overtakes_a_write_that_came_between() -> None:
+def test_events_are_not_reordered_around_another_write() -> None:
     async def main() -> tuple[list[Any], int]:
         async with _opened() as boards:
             answers = await _together(
@@ -138,7 +138,7 @@ def test_nothing_overtakes_a_write_that_came_between() -> None:
     assert score == 2
 
 
-def test_who_gives_up_has_its_event_counted_and_harms_nobody() -> None:
+def test_a_cancelled_submit_still_counts_and_affects_no_other() -> None:
     async def main() -> tuple[list[Any], int]:
         async with _opened() as boards:
             given_up = asyncio.ensure_future(boards.submit("b", "bo", 3))
@@ -170,7 +170,7 @@ def _raising_for_evil(real: Any) -> Any:
 
 
 @pytest.mark.parametrize("stage", [(EventReader, "gather"), (Submission, "records")])
-def test_an_event_that_breaks_what_nobody_foresaw_breaks_for_itself(
+def test_an_unexpected_error_fails_only_its_own_event(
     monkeypatch: pytest.MonkeyPatch, stage: tuple[type, str]
 ) -> None:
     where, name = stage
@@ -188,7 +188,7 @@ def test_an_event_that_breaks_what_nobody_foresaw_breaks_for_itself(
     assert isinstance(evil, ZeroDivisionError)
 
 
-def test_all_are_told_when_the_store_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_caller_gets_closed_when_the_store_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     real = Submission.fold
 
     def fold(self: Submission, *piece: Any) -> None:
@@ -206,7 +206,7 @@ def test_all_are_told_when_the_store_ends(monkeypatch: pytest.MonkeyPatch) -> No
         assert isinstance(answer, Closed)
 
 
-def test_in_event_time_each_is_accepted_at_its_own() -> None:
+def test_in_event_time_each_event_is_accepted_at_its_own_time() -> None:
     async def main() -> tuple[list[Any], list[Any]]:
         async with _opened("event") as one, _opened("event") as other:
             ats = [NOW_MS, NOW_MS + 86_400_000, NOW_MS + 1]
@@ -225,7 +225,7 @@ def _entry(event: object) -> SharedEvent:
     return SharedEvent(event, asyncio.get_running_loop().create_future())
 
 
-def test_no_more_than_a_group_holds_share_a_ticket() -> None:
+def test_a_shared_ticket_holds_at_most_one_group() -> None:
     async def main() -> None:
         inbox = Inbox()
         for i in range(MAX_WRITES + 1):
@@ -261,7 +261,7 @@ class _Taking(deque[SharedEvent]):
 
 
 @pytest.mark.parametrize("drained", [False, True])
-def test_who_comes_while_a_ticket_is_taken_is_in_it_or_told_so(drained: bool) -> None:
+def test_joining_a_ticket_being_taken_succeeds_or_reports_failure(drained: bool) -> None:
     async def main() -> None:
         made: list[Any] = []
         ticket = SharedTicket("kind", made.extend, [_entry(1)])
@@ -274,7 +274,7 @@ def test_who_comes_while_a_ticket_is_taken_is_in_it_or_told_so(drained: bool) ->
     asyncio.run(main())
 
 
-def test_what_its_caller_changes_later_changes_no_event() -> None:
+def test_later_changes_to_arguments_do_not_change_the_event() -> None:
     board = laurels.Board("b", windows=["all"], scopes=[[], ["room"]])
 
     async def main() -> tuple[list[Any], Any]:
@@ -313,11 +313,11 @@ class _Own(int):
         ({"member": "ada", "value": 1}, False),
     ],
 )
-def test_only_what_cannot_change_waits_for_others(event: object, plain: bool) -> None:
+def test_only_immutable_events_are_grouped(event: object, plain: bool) -> None:
     assert is_plain(event) is plain
 
 
-def test_loops_do_not_share() -> None:
+def test_event_loops_do_not_share_tickets() -> None:
     """A commit must not settle the futures of another event loop."""
     boards = laurels.open("memory:", clock=laurels.ManualClock(NOW_MS))
     boards.create(BOARD)

@@ -63,7 +63,7 @@ def test_only_the_beginning_of_a_value_is_represented(value: object) -> None:
     assert sum(map(size, represented)) < 61 * 61
 
 
-def test_unknown_fields_are_named_in_short() -> None:
+def test_errors_shorten_unknown_field_names() -> None:
     with pytest.raises(InvalidEvent) as refused:
         event_fields({"member": "a", "value": 1, LONG: 1})
     assert len(refused.value.what) < 300

@@ -41,13 +41,13 @@ def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("seed", some(1, range(8)))
-def test_a_copy_in_many_pieces_is_the_log_up_to_its_moment(tmp_path: Path, seed: int) -> None:
+def test_a_copy_in_many_pieces_matches_the_log_at_its_end(tmp_path: Path, seed: int) -> None:
     copied_amid_traffic(Traffic(seed, boards=3), tmp_path)
 
 
 @pytest.mark.usefixtures("short_rounds")
 @pytest.mark.parametrize("seed", some(1, range(100, 110)))
-def test_a_copy_in_many_rounds_is_the_log_up_to_its_moment(tmp_path: Path, seed: int) -> None:
+def test_a_copy_in_many_rounds_matches_the_log_at_its_end(tmp_path: Path, seed: int) -> None:
     copied_amid_traffic(Traffic(seed, boards=2), tmp_path)
 
 
@@ -85,7 +85,7 @@ def copied_amid_traffic(traffic: Traffic, folder: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("seed", some(1, [2, 1, 3, 4, 5]))
-def test_a_copy_given_up_leaves_no_trace_in_the_next(tmp_path: Path, seed: int) -> None:
+def test_an_aborted_copy_does_not_affect_the_next(tmp_path: Path, seed: int) -> None:
     traffic = Traffic(1_000 + seed)
     traffic.happen(100)
     left = traffic.rng.randrange(1, 20)

@@ -24,7 +24,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_snapshot_is_called_by_its_offset_which_is_asked_at_the_end(tmp_path: Path) -> None:
+def test_a_snapshot_is_named_by_the_offset_reached_at_its_end(tmp_path: Path) -> None:
     reached = 3
 
     def sections() -> Iterator[Section]:
@@ -51,14 +51,14 @@ def test_the_newest_two_are_kept(tmp_path: Path) -> None:
     assert len(names(tmp_path)) == 4
 
 
-def test_one_set_aside_is_kept_and_never_used(tmp_path: Path) -> None:
+def test_a_quarantined_snapshot_is_kept_but_never_used(tmp_path: Path) -> None:
     files = SnapshotFiles(tmp_path)
     files.write(SECTIONS, lambda: 5).set_aside()
     assert files.newest_first() == []
     assert names(tmp_path) == ["snapshot-00000000000000000005.damaged"]
 
 
-def test_what_a_crash_left_half_written_is_taken_away(tmp_path: Path) -> None:
+def test_a_partial_snapshot_left_by_a_crash_is_removed(tmp_path: Path) -> None:
     files = SnapshotFiles(tmp_path)
     files.clear_unfinished()
     (tmp_path / "snapshot.unfinished").write_bytes(b"half")
@@ -72,7 +72,7 @@ def full(*_: object) -> NoReturn:
 
 
 @pytest.mark.parametrize("call", ["os.fsync", "os.fdatasync", "pathlib.Path.replace"])
-def test_a_disk_that_refuses_leaves_the_others_as_they_were(
+def test_a_disk_error_leaves_other_snapshots_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     files = SnapshotFiles(tmp_path)
@@ -86,7 +86,7 @@ def test_a_disk_that_refuses_leaves_the_others_as_they_were(
     files.write(SECTIONS, lambda: 9)
 
 
-def test_one_that_does_not_read_back_gets_no_name(
+def test_a_snapshot_that_fails_verification_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fsync = os.fsync
@@ -102,7 +102,7 @@ def test_one_that_does_not_read_back_gets_no_name(
     assert names(tmp_path) == []
 
 
-def test_one_given_up_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
+def test_an_aborted_snapshot_leaves_no_file(tmp_path: Path) -> None:
     def sections() -> Iterator[Section]:
         yield SECTIONS[0]
         raise Closed("the store is closed")

@@ -39,18 +39,18 @@ WHOLE = written(SECTIONS)
 
 
 @given(st.lists(st.tuples(st.sampled_from([b"A", b"R", b"\x00", b"\xff"]), st.binary())))
-def test_what_is_read_is_what_was_written(sections: list[Section]) -> None:
+def test_sections_round_trip_through_the_file(sections: list[Section]) -> None:
     assert read(written(sections)) == sections
 
 
-def test_the_file_is_left_behind_the_end() -> None:
+def test_reading_stops_right_after_the_end_marker() -> None:
     file = io.BytesIO(WHOLE + b"more")
     assert list(read_sections(file, "it")) == SECTIONS
     assert file.read() == b"more"
 
 
 @pytest.mark.parametrize("length", range(len(WHOLE)))
-def test_one_cut_off_anywhere_is_damaged(tmp_path: Path, length: int) -> None:
+def test_a_snapshot_truncated_anywhere_is_damaged(tmp_path: Path, length: int) -> None:
     with pytest.raises(SnapshotDamaged, match="it ends before its end marker"):
         read(WHOLE[:length])
     (tmp_path / "cut").write_bytes(WHOLE[:length])
@@ -59,7 +59,7 @@ def test_one_cut_off_anywhere_is_damaged(tmp_path: Path, length: int) -> None:
 
 
 @pytest.mark.parametrize("place", range(len(WHOLE)))
-def test_one_bit_turned_anywhere_is_found_and_nothing_wrong_is_read(place: int) -> None:
+def test_any_flipped_bit_is_detected_before_a_wrong_section_is_read(place: int) -> None:
     for bit in range(8):
         content = bytearray(WHOLE)
         content[place] ^= 1 << bit
@@ -81,13 +81,13 @@ def test_one_bit_turned_anywhere_is_found_and_nothing_wrong_is_read(place: int) 
         written([])[:-1],
     ],
 )
-def test_what_is_no_whole_snapshot_is_damaged(tmp_path: Path, content: bytes) -> None:
+def test_an_incomplete_snapshot_is_damaged(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "it").write_bytes(content)
     with pytest.raises(SnapshotDamaged):
         verify(tmp_path / "it")
 
 
-def test_a_section_left_out_or_doubled_is_found() -> None:
+def test_a_missing_or_duplicated_section_is_detected() -> None:
     heads = [WHOLE.index(MAGIC) + len(MAGIC) + 4]
     for _, body in SECTIONS:
         heads.append(heads[-1] + 9 + len(body))

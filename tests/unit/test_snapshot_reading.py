@@ -40,7 +40,7 @@ def test_sections_are_read_in_any_order(path: Path) -> None:
         assert [p.begins[: p.length] for p in sections.places] == [b[:16] for _, b in SECTIONS]
 
 
-def test_one_bit_turned_anywhere_is_found(path: Path) -> None:
+def test_any_flipped_bit_is_detected(path: Path) -> None:
     whole = path.read_bytes()
     for place in range(len(whole)):
         for bit in range(8):
@@ -52,7 +52,7 @@ def test_one_bit_turned_anywhere_is_found(path: Path) -> None:
             assert place in VERSION or refused.type is SnapshotDamaged
 
 
-def test_one_cut_off_anywhere_is_damaged(path: Path) -> None:
+def test_a_snapshot_truncated_anywhere_is_damaged(path: Path) -> None:
     whole = path.read_bytes()
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
@@ -60,19 +60,19 @@ def test_one_cut_off_anywhere_is_damaged(path: Path) -> None:
             backwards(path)
 
 
-def test_a_stretch_of_zeros_is_not_taken_for_sections(path: Path) -> None:
+def test_a_run_of_zeros_is_not_read_as_sections(path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[: VERSION.stop] + bytes(1 << 20) + whole[VERSION.stop :])
     with pytest.raises(SnapshotDamaged, match="not what was written"):
         Sections(path)
 
 
-def test_a_file_that_is_not_there_is_a_failure_of_storage(tmp_path: Path) -> None:
+def test_a_missing_file_raises_storage_failed(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed):
         Sections(tmp_path / "none")
 
 
-def test_what_one_task_waits_for_another_may_do() -> None:
+def test_tasks_run_in_parallel_threads() -> None:
     said = Event()
     threads = set()
 
@@ -92,7 +92,7 @@ def test_what_one_task_waits_for_another_may_do() -> None:
 
 
 @pytest.mark.parametrize("failing", range(5))
-def test_what_a_task_raises_ends_the_others(failing: int) -> None:
+def test_an_error_in_one_task_ends_the_others(failing: int) -> None:
     failed = Event()
 
     def task(number: int) -> Iterator[None]:

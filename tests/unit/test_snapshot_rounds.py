@@ -87,7 +87,7 @@ def never_little(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("never_little")
-def test_a_tally_that_was_empty_in_between_has_no_member_back() -> None:
+def test_a_tally_emptied_between_rounds_restores_no_old_member() -> None:
     store = Store()
     store.lb.submit("b", "ann", 1, at=NOON - HOUR)
     store.lb.submit("b", "cid", 1)
@@ -100,7 +100,7 @@ def test_a_tally_that_was_empty_in_between_has_no_member_back() -> None:
 
 
 @pytest.mark.usefixtures("never_little")
-def test_a_cell_that_a_better_one_beat_does_not_come_back() -> None:
+def test_a_cell_beaten_between_rounds_is_not_restored() -> None:
     store = Store("best")
     store.lb.submit("b", "ann", 1, at=NOON - HOUR)
     with store:
@@ -111,7 +111,7 @@ def test_a_cell_that_a_better_one_beat_does_not_come_back() -> None:
     assert_same(store.loaded(), store.log, NOON)
 
 
-def test_no_piece_is_large_also_where_a_window_turns_in_the_last_round(
+def test_pieces_stay_small_when_a_step_ends_in_the_last_round(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(copying, "CHUNK", 100)
@@ -136,7 +136,7 @@ def test_no_piece_is_large_also_where_a_window_turns_in_the_last_round(
 
 
 @pytest.mark.usefixtures("never_little")
-def test_a_position_noted_when_all_was_copied_is_in_it() -> None:
+def test_a_position_set_after_the_last_round_is_copied() -> None:
     store = Store()
     store.lb.submit_many("b", [], position=("file", "line 1"))
     with store:
@@ -145,7 +145,7 @@ def test_a_position_noted_when_all_was_copied_is_in_it() -> None:
     assert_same(store.loaded(), store.log, NOON)
 
 
-def test_an_id_that_comes_while_ids_are_copied_is_in_it_once(
+def test_an_id_added_while_ids_are_copied_is_copied_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(copying, "CHUNK", 10)
@@ -161,7 +161,7 @@ def test_an_id_that_comes_while_ids_are_copied_is_in_it_once(
     assert_same(store.loaded(), store.log, NOON + 1)
 
 
-def test_a_store_of_many_small_tallies_is_not_copied_in_one_go() -> None:
+def test_many_small_tallies_are_copied_in_rounds() -> None:
     store = Store()
     for hour in range(4):
         store.lb.submit_many("b", [(f"m{i}", 1) for i in range(900)])

@@ -29,7 +29,7 @@ def _samples(rss_at: list[float], descriptors: int = 40) -> list[Sample]:
     ]
 
 
-def test_a_run_is_told_in_equal_parts() -> None:
+def test_a_soak_run_is_divided_into_equal_parts() -> None:
     parts = parts_of(_samples([80, 90, 100, 110, 120, 130, 140, 150]))
     assert len(parts) == PARTS
     assert [part.rss_mib for part in parts][:2] == [80, 90]
@@ -45,7 +45,7 @@ def test_a_run_is_told_in_equal_parts() -> None:
         ([80, 160, 200, 205, 210, 220, 230, 240], True),
     ],
 )
-def test_slow_growth_is_no_plateau(rss: list[float], grows: bool) -> None:
+def test_slow_growth_counts_as_growth(rss: list[float], grows: bool) -> None:
     assert bool(growth_of(parts_of(_samples(rss)))) is grows
 
 

@@ -26,7 +26,9 @@ from laurels.model.score import LIMIT, step_bounds
         (0, 0, 2, (0, 0)),
     ],
 )
-def test_a_step_gets_its_share(low: int, high: int, steps: int, bounds: tuple[int, int]) -> None:
+def test_a_step_is_bounded_by_its_share_of_the_range(
+    low: int, high: int, steps: int, bounds: tuple[int, int]
+) -> None:
     assert step_bounds(low, high, steps) == bounds
 
 
@@ -73,7 +75,7 @@ def totals_as_steps_leave(
 @given(RANGES, st.integers(2, 7), WRITES)
 @example((-10, 10), 3, [(0, 0, -3, False), (1, 0, 3, False), (1, 0, 3, False)])
 @example((0, 10), 3, [(0, 0, 3, False), (1, 0, 7, False), (1, 1, -7, False)])
-def test_no_step_that_leaves_takes_a_total_out_of_its_range(
+def test_an_expiring_step_keeps_totals_in_range(
     ends: tuple[int, int], steps: int, writes: list[tuple[int, int, int, bool]]
 ) -> None:
     low, high = ends
@@ -91,7 +93,7 @@ def test_no_step_that_leaves_takes_a_total_out_of_its_range(
         ((-10, 0), [(0, 0, -5, False), (1, 0, 5, False)]),
     ],
 )
-def test_without_the_share_a_step_that_leaves_would_uncover_what_is_out_of_range(
+def test_without_step_bounds_an_expiring_step_leaves_totals_out_of_range(
     ends: tuple[int, int], writes: list[tuple[int, int, int, bool]]
 ) -> None:
     low, high = ends
@@ -101,9 +103,7 @@ def test_without_the_share_a_step_that_leaves_would_uncover_what_is_out_of_range
 
 
 @given(RANGES, st.integers(2, 10_000))
-def test_a_step_holds_no_more_than_its_share_and_all_steps_together_are_exact(
-    ends: tuple[int, int], steps: int
-) -> None:
+def test_step_bounds_times_steps_fit_the_range_tightly(ends: tuple[int, int], steps: int) -> None:
     low, high = ends
     first, last = step_bounds(low, high, steps)
     assert low <= first

@@ -45,7 +45,7 @@ def whole(rules: Any, events: Sequence[Any], absolute: bool = False) -> Batch:
     st.lists(st.none() | st.integers(-20, 20), min_size=6, max_size=6),
     st.booleans(),
 )
-def test_what_follows_from_sums_is_what_one_by_one_gives(
+def test_sums_give_the_same_results_as_single_events(
     given_: list[tuple[int, int, int]], there: list[int | None], asc: bool
 ) -> None:
     column = laurels.Column(order="asc" if asc else "desc")
@@ -99,18 +99,18 @@ def test_what_follows_from_sums_is_what_one_by_one_gives(
         ([("a", 1, -90_000_000)], {"windows": ["day", "all"]}),
     ],
 )
-def test_where_more_counts_than_sums_there_are_none(
+def test_no_sums_where_the_result_depends_on_more_than_sums(
     events: Sequence[Any], fields: dict[str, Any]
 ) -> None:
     assert added_up(events, array("q", [7] * len(events)), **fields) is None
 
 
-def test_of_totals_that_are_set_there_are_none() -> None:
+def test_no_sums_for_absolute_totals() -> None:
     assert added_up([("a", 1)], absolute=True) is None
     assert added_up([("a", 1)]) is not None
 
 
-def test_one_stamp_is_told_once() -> None:
+def test_equal_stamps_are_encoded_once() -> None:
     sums = added_up([("a", 1), ("a", 2)])
     assert sums is not None
     assert sums.encode() == {"events": 2, "sums": [-3], "stamps": 7, "least": [-3], "most": [-1]}

@@ -50,7 +50,7 @@ def filled(lb: Leaderboards) -> None:
     lb.submit_many("b", [(member, 5) for member in MEMBERS])
 
 
-def test_a_question_is_asked_as_of_the_commit_that_is_on_its_way() -> None:
+def test_a_read_during_a_commit_is_as_of_that_commit() -> None:
     log, clock = HeldLog(), laurels.ManualClock(NOON)
     lb = store(log, clock)
     lb.create(laurels.Board("b", windows=["r=rolling:3h/1h", "hour"]))
@@ -72,7 +72,7 @@ def test_a_question_is_asked_as_of_the_commit_that_is_on_its_way() -> None:
     lb.close()
 
 
-def test_a_large_pass_is_done_by_whoever_asks_share_by_share(
+def test_a_large_pass_is_done_in_shares_by_readers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("laurels.stores.local.reading.SHARE", 100)
@@ -97,7 +97,7 @@ def test_a_large_pass_is_done_by_whoever_asks_share_by_share(
     lb.close()
 
 
-def test_commits_prepare_the_next_step_and_drop_what_is_over() -> None:
+def test_commits_prepare_the_next_step_and_drop_ended_periods() -> None:
     clock = laurels.ManualClock(NOON)
     lb = store(MemoryLog(), clock)
     filled(lb)
@@ -145,7 +145,7 @@ def test_a_task_of_the_loop_prepares_the_next_step() -> None:
     asyncio.run(main())
 
 
-def test_the_pace_leaves_half_of_the_time() -> None:
+def test_upkeep_takes_about_half_of_the_time() -> None:
     assert pause_s(0, 10) == IDLE_S
     assert pause_s(10, 10**9) == LONGEST_S
     shares = 2_000

@@ -26,7 +26,7 @@ def names(board: Board) -> list[str]:
     return list(board.rules().windows)
 
 
-def test_a_window_goes_by_its_text_without_the_options() -> None:
+def test_a_window_is_named_by_its_text_without_options() -> None:
     board = Board("gifts", windows=["all", "week:keep=20", "rolling:7d/1h,refresh=1h", "decay:6h"])
     assert names(board) == ["all", "week", "rolling:7d/1h", "decay:6h"]
     assert board.windows == ("all", "week:keep=20", "rolling:7d/1h,refresh=1h", "decay:6h")
@@ -40,7 +40,7 @@ def test_a_window_goes_by_its_text_without_the_options() -> None:
         [{"type": "day"}, {"type": "day", "tz": "Asia/Tokyo"}],
     ],
 )
-def test_windows_that_would_share_a_name_are_told_apart_by_their_options(windows: Any) -> None:
+def test_windows_with_the_same_short_name_keep_their_options(windows: Any) -> None:
     board = Board("gifts", windows=windows)
     assert set(names(board)) & {"day:tz=Asia/Tokyo"}
     assert len(names(board)) == 2
@@ -55,7 +55,7 @@ def test_a_stored_board_keeps_its_names() -> None:
     assert msgspec.json.decode(board.to_json())["windows"] == STORED["windows"]
 
 
-def test_the_stored_form_has_the_name_that_earlier_versions_read() -> None:
+def test_the_stored_form_uses_names_that_earlier_versions_read() -> None:
     board = Board("gifts", windows=["all", "week:keep=20"])
     assert msgspec.json.decode(board.to_json())["windows"] == ["all", "week=week:keep=20"]
     assert Board.from_json(board.to_json()) == board
@@ -87,7 +87,9 @@ def test_a_stored_board_written_again_is_the_same() -> None:
         (False, 7, None),
     ],
 )
-def test_a_window_is_found_by_either_form(stored: bool, name: Any, found: str | None) -> None:
+def test_a_window_is_looked_up_by_short_or_full_name(
+    stored: bool, name: Any, found: str | None
+) -> None:
     rules = Board.from_json(STORED if stored else WRITTEN).rules()
     if found is None:
         with pytest.raises(UnknownWindow):
@@ -96,7 +98,7 @@ def test_a_window_is_found_by_either_form(stored: bool, name: Any, found: str | 
         assert window_named(rules, name).name == found
 
 
-def test_the_short_form_of_two_windows_finds_neither() -> None:
+def test_an_ambiguous_short_name_is_an_unknown_window() -> None:
     stored = {**STORED, "windows": ["week:keep=20", "week:tz=Asia/Tokyo"]}
     rules = Board.from_json(stored).rules()
     with pytest.raises(UnknownWindow):

@@ -103,7 +103,9 @@ def test_a_day_starts_with_its_date(tz: str, label: str, start: str, hours: floa
         ("Pacific/Kiritimati", "1994-12-31", "1994-12-30", "1995-01-01"),
     ],
 )
-def test_a_date_left_out_is_no_day(tz: str, date: str, before: str, after: str) -> None:
+def test_a_date_skipped_by_the_zone_is_not_a_period(
+    tz: str, date: str, before: str, after: str
+) -> None:
     days = window("day", tz)
     with pytest.raises(UnknownPeriod):
         days.period(date)
@@ -111,14 +113,14 @@ def test_a_date_left_out_is_no_day(tz: str, date: str, before: str, after: str) 
     assert days.period(before).end_ms == days.period(after).start_ms
 
 
-def test_a_week_that_begins_with_a_date_left_out_begins_with_the_next() -> None:
+def test_a_week_starting_on_a_skipped_date_starts_on_the_next_date() -> None:
     weeks = window("week", "Pacific/Apia", "friday")
     period = weeks.period("2011-12-30")
     assert span(period) == ("2011-12-30T10:00:00Z", "2012-01-05T10:00:00Z", 144)
     assert weeks.period_at(period.start_ms) == period
 
 
-def test_an_evening_that_comes_again_after_midnight_is_the_new_day() -> None:
+def test_an_evening_repeated_after_midnight_belongs_to_the_new_day() -> None:
     days = window("day", "America/St_Johns")
     again = ms("2010-11-07T02:31:00Z")
     assert datetime.fromtimestamp(again / 1000, ZoneInfo("America/St_Johns")).day == 6
@@ -143,7 +145,7 @@ def test_an_evening_that_comes_again_after_midnight_is_the_new_day() -> None:
         ("Pacific/Apia", "2011-12-30T10:00:00Z", "2011-12-31T00+14:00", 60),
     ],
 )
-def test_an_hour_is_what_the_clock_shows(tz: str, at: str, label: str, minutes: int) -> None:
+def test_an_hour_period_follows_the_local_clock(tz: str, at: str, label: str, minutes: int) -> None:
     hours = window("hour", tz)
     period = hours.period_at(ms(at))
     assert period.label == label
@@ -151,7 +153,7 @@ def test_an_hour_is_what_the_clock_shows(tz: str, at: str, label: str, minutes: 
     assert hours.period(label) == period
 
 
-def test_the_offset_may_be_left_out_where_it_names_one_hour() -> None:
+def test_the_offset_may_be_omitted_where_the_hour_is_unambiguous() -> None:
     hours = window("hour", "America/New_York")
     assert hours.period("2026-11-20T15").label == "2026-11-20T15-05:00"
     assert window("hour").period("2026-11-20T15").label == "2026-11-20T15+00:00"
@@ -231,7 +233,7 @@ def test_weeks_from_another_day_are_named_by_their_first_date() -> None:
         ("year", "9999"),
     ],
 )
-def test_what_is_no_label_of_the_window_is_an_unknown_period(unit: Unit, label: str) -> None:
+def test_an_invalid_label_is_an_unknown_period(unit: Unit, label: str) -> None:
     with pytest.raises(UnknownPeriod) as refused:
         window(unit).period(label)
     assert len(str(refused.value)) < 300
@@ -253,7 +255,7 @@ def counted_back(kept: Calendar, at_ms: int) -> Period:
 
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("keep", [1, 2, 7])
-def test_the_oldest_kept_is_counted_back_from_the_current(unit: Unit, keep: int) -> None:
+def test_the_oldest_kept_period_is_counted_back_from_the_current(unit: Unit, keep: int) -> None:
     kept = window(unit, "Atlantic/Reykjavik", keep=keep)
     assert kept.oldest_kept(0) == counted_back(kept, 0)
     for at in ("2018-11-05T00:00:00Z", "2018-11-05T09:00:00Z", "2019-11-05T00:00:00Z"):
@@ -274,7 +276,7 @@ def test_the_oldest_kept_moves_with_the_clock(unit: Unit, start_ms: int) -> None
 
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("tz", ["UTC", "America/New_York", "Asia/Tokyo"])
-def test_time_has_ends(unit: Unit, tz: str) -> None:
+def test_the_first_and_last_supported_times_have_periods(unit: Unit, tz: str) -> None:
     kept = window(unit, tz, keep=10_000)
     first = kept.period_at(MIN_MS)
     assert first.start_ms <= MIN_MS < first.end_ms

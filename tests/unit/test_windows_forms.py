@@ -46,7 +46,7 @@ DEFAULTS = WindowDefaults("Europe/Berlin", "sunday", 2, 300_000)
         ("w=rolling:20000s/2s", Rolling("w", 10_000, 2_000, 0, "Europe/Berlin", 300_000)),
     ],
 )
-def test_a_text_says_which_window(text: str, window: Window) -> None:
+def test_a_text_is_parsed_into_its_window(text: str, window: Window) -> None:
     form = parse_window(text)
     assert form.window(DEFAULTS) == window
     assert form.text == text
@@ -100,7 +100,7 @@ def test_a_text_says_which_window(text: str, window: Window) -> None:
         ),
     ],
 )
-def test_there_is_one_canonical_text(written: Any, text: str) -> None:
+def test_equivalent_texts_have_one_canonical_form(written: Any, text: str) -> None:
     form = parse_window(written)
     assert form.text == text
     assert parse_window(text) == form
@@ -138,7 +138,7 @@ def test_there_is_one_canonical_text(written: Any, text: str) -> None:
         ({"type": "day", "keep": "12"}, "for keep, got '12'"),
     ],
 )
-def test_what_is_no_window_is_refused(written: Any, fault: str) -> None:
+def test_an_invalid_window_is_refused(written: Any, fault: str) -> None:
     with pytest.raises(BoardInvalid) as refused:
         parse_window(written)
     [found] = refused.value.errors
@@ -206,7 +206,7 @@ ROLLING_FAULTS = [
 
 
 @pytest.mark.parametrize(("written", "fault"), ROLLING_FAULTS)
-def test_what_is_no_rolling_window_is_refused_and_says_why(written: Any, fault: str) -> None:
+def test_an_invalid_rolling_window_is_refused_with_the_reason(written: Any, fault: str) -> None:
     with pytest.raises(BoardInvalid) as refused:
         parse_window(written)
     [found] = refused.value.errors
@@ -257,7 +257,7 @@ def test_every_fault_of_a_window_is_named() -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "", "-x", "week", "all", "week:keep=2", "day:keep=02"])
-def test_a_window_needs_a_name_that_is_one(name: str) -> None:
+def test_a_window_needs_a_valid_name(name: str) -> None:
     with pytest.raises(InvalidName):
         parse_window({"name": name, "type": "day"})
 
@@ -318,7 +318,7 @@ _LARGER = {
 
 
 @given(FORMS | rolling_forms())
-def test_both_ways_of_writing_go_through_json_and_back(form: WindowForm) -> None:
+def test_both_notations_round_trip_through_json(form: WindowForm) -> None:
     written = {
         "name": form.own_name,
         "type": form.type,
@@ -338,7 +338,7 @@ def test_both_ways_of_writing_go_through_json_and_back(form: WindowForm) -> None
 
 
 @given(rolling_forms())
-def test_the_steps_of_a_window_together_are_its_span(form: WindowForm) -> None:
+def test_the_steps_of_a_window_add_up_to_its_span(form: WindowForm) -> None:
     window = form.window(DEFAULTS)
     assert isinstance(window, Rolling)
     step_ms = window.step_ms or window.step_days * 86_400_000
@@ -407,13 +407,13 @@ def test_a_decay_window_has_a_half_life(
         ({"type": "decay", "half_life": 1_000}, "expected half_life with a unit"),
     ],
 )
-def test_what_is_no_decay_window_is_refused(written: Any, fault: str) -> None:
+def test_an_invalid_decay_window_is_refused(written: Any, fault: str) -> None:
     with pytest.raises(BoardInvalid) as refused:
         parse_window(written)
     [found] = refused.value.errors
     assert fault in found
 
 
-def test_the_name_of_another_type_is_no_name_of_a_decay_window() -> None:
+def test_a_decay_window_cannot_take_the_name_of_another_type() -> None:
     with pytest.raises(InvalidName):
         parse_window("day=decay:6h")

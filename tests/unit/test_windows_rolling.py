@@ -116,7 +116,7 @@ def test_a_day_and_24_hours_count_differently() -> None:
     assert lengths == {24 * HOUR_MS}
 
 
-def test_a_date_left_out_is_a_step_without_an_instant() -> None:
+def test_a_date_skipped_by_the_zone_is_an_empty_step() -> None:
     days = window("rolling:7d/1d", "Pacific/Apia")
     left_out = days.period("2011-12-30")
     assert left_out.start_ms == left_out.end_ms == ms("2011-12-30T10:00:00Z")
@@ -183,13 +183,13 @@ def test_a_step_lasts_a_day_less_where_a_date_was_left_out(
         ("rolling:7d/1d", "x" * 10_000),
     ],
 )
-def test_what_is_no_label_of_a_step_is_an_unknown_period(text: str, label: str) -> None:
+def test_an_invalid_step_label_is_an_unknown_period(text: str, label: str) -> None:
     with pytest.raises(UnknownPeriod) as refused:
         window(text).period(label)
     assert len(str(refused.value)) < 300
 
 
-def test_an_unknown_label_tells_what_a_label_of_the_window_is_of() -> None:
+def test_an_unknown_label_error_names_the_step_of_the_window() -> None:
     with pytest.raises(UnknownPeriod, match="'x' names no step of 3d in Asia/Tokyo"):
         window("rolling:9d/3d", "Asia/Tokyo").period("x")
     with pytest.raises(UnknownPeriod, match="'x' names no step of 1h;"):
@@ -200,7 +200,7 @@ def test_an_unknown_label_tells_what_a_label_of_the_window_is_of() -> None:
 
 @pytest.mark.parametrize("text", ["rolling:2s/1s", "rolling:9d/3h", "rolling:9d/3d"])
 @pytest.mark.parametrize("tz", ["UTC", "America/New_York", "Pacific/Kiritimati"])
-def test_time_has_ends(text: str, tz: str) -> None:
+def test_the_first_and_last_supported_times_have_periods(text: str, tz: str) -> None:
     rolling = window(text, tz)
     for at_ms in (MIN_MS, MAX_MS - 1):
         step = rolling.period_at(at_ms)
@@ -212,7 +212,7 @@ def test_time_has_ends(text: str, tz: str) -> None:
 
 @pytest.mark.parametrize("tz", ["Pacific/Kiritimati", "Pacific/Niue"])
 @pytest.mark.parametrize("text", ["rolling:36524d/18262d", "rolling:36525d/438300h"])
-def test_the_longest_windows_have_their_spans_at_the_ends_of_time_too(text: str, tz: str) -> None:
+def test_the_longest_windows_work_at_the_first_and_last_times(text: str, tz: str) -> None:
     rolling = window(text, tz)
     for at_ms in (MIN_MS, MAX_MS - 1):
         running = rolling.number_at(at_ms)
@@ -220,7 +220,7 @@ def test_the_longest_windows_have_their_spans_at_the_ends_of_time_too(text: str,
         assert start_ms < rolling.step(running).start_ms <= at_ms < end_ms
 
 
-def test_threads_that_share_a_window_never_see_the_answers_of_another() -> None:
+def test_concurrent_lookups_in_one_window_do_not_mix() -> None:
     rolling = window("rolling:60s/1s")
     wrong: list[tuple[int, int]] = []
 

@@ -152,7 +152,7 @@ def test_a_day_is_the_greatest_date_that_has_begun(moment: tuple[str, int]) -> N
 
 
 @pytest.mark.parametrize(("tz", "at"), NASTY)
-def test_days_around_a_nasty_change(tz: str, at: str) -> None:
+def test_days_are_right_around_an_irregular_zone_change(tz: str, at: str) -> None:
     change_ms = (datetime.fromisoformat(at) - _EPOCH) // _MILLISECOND
     greatest = date.min
     for minute in range(-60 * 60, 60 * 60):
@@ -167,7 +167,7 @@ def clock(at_ms: int, tz: str) -> tuple[date, int, timedelta | None]:
 
 
 @given(moments())
-def test_an_hour_is_the_longest_time_of_one_hour_on_the_clock(moment: tuple[str, int]) -> None:
+def test_an_hour_period_spans_the_whole_local_hour(moment: tuple[str, int]) -> None:
     tz, at_ms = moment
     period = calendar("hour", tz).period_at(at_ms)
     for inside_ms in (period.start_ms, (period.start_ms + at_ms) // 2, period.end_ms - 1):
@@ -230,7 +230,7 @@ def test_a_step_of_one_day_is_the_day(moment: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("days", [1, 2, 3, 7])
 @pytest.mark.parametrize(("tz", "at"), NASTY)
-def test_numbers_never_go_back_and_leave_out_no_more_than_dates_do(
+def test_step_numbers_never_decrease_and_skip_only_skipped_dates(
     tz: str, at: str, days: int
 ) -> None:
     window = rolling((0, days), tz)

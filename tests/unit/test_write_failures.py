@@ -11,7 +11,9 @@ from laurels.errors import StorageFailed
 from laurels.stores.local.write_failures import WriteFailures
 
 
-def test_one_line_a_minute_and_one_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_write_failures_log_one_line_a_minute_and_one_at_the_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     seconds = [0.0]
     failures = WriteFailures(lambda: seconds[0])
     full = StorageFailed("the log could not be written (disk is full)")
