@@ -11,8 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import laurels
 from laurels.core import record
-from laurels.errors import InvalidLabel, LaurelsError, NoScope, UnknownLabel, UnknownScope
+from laurels.errors import (
+    AllEventsRefused,
+    InvalidLabel,
+    LaurelsError,
+    NoScope,
+    UnknownLabel,
+    UnknownScope,
+)
 from laurels.model.board import Board
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.labels import (
@@ -202,3 +210,15 @@ def test_a_record_without_labels_is_read_as_before() -> None:
     body = record.encode([msgspec.Raw(old)])
     (found,) = record.decode(body)
     assert found == whole
+
+
+@pytest.mark.parametrize("labels", [{"nope": "\ud800"}, {"nope": b"x"}, {"nope": {}}])
+def test_labels_that_json_cannot_represent_are_invalid_before_they_are_unknown(labels: Any) -> None:
+    """The reason is the same for a single event and in a batch, and for every store."""
+    with laurels.open("memory:") as lb:
+        lb.create(Board("b", scopes=[["team"]]))
+        with pytest.raises(InvalidLabel):
+            lb.submit("b", "ann", 1, labels=labels)
+        with pytest.warns(AllEventsRefused):
+            (receipt,) = lb.submit_many("b", [("ann", 1, None, None, labels)])
+        assert receipt.reason == "invalid_label"

@@ -113,6 +113,8 @@ class Groups:
         return number
 
     def _new(self, labels: object) -> int:
+        if labels is not None:
+            ensure_label_form(labels)
         values = label_values(self._names, labels, ignores=self._ignores)
         self._ensure(values)
         return self.numbers.setdefault(values, len(self.numbers))
