@@ -79,7 +79,7 @@ FORM: list[Insertion] = [
     ),
     (
         "    for option in options:\n",
-        """    if found["type"] == "since":
+        """    if match["type"] == "since":
         fields["start"] = options.pop(0) if options and "=" not in options[0] else None
 """,
     ),

@@ -66,8 +66,8 @@ def copy(
 
     Totals, ties, periods, the steps of rolling windows, decay, event ids, member data and the
     positions of imports and sources go with a board, so that an event that is sent again after the
-    move counts once. At the end the copy is compared with its source, row by row. Stop all
-    writes to a board while it is copied.
+    move counts once. At the end the copy is compared with its source, row by row. Stop all writes
+    to a board while it is copied.
 
     An interrupted copy of a board is invisible in the target. If the command is repeated, it copies
     that board from the beginning, and only compares the boards that are complete. Exits with 1 if
@@ -75,8 +75,7 @@ def copy(
 
     A copy of a ledger has only what the ledger stores, as with `laurels rebuild --from`: no event
     ids, and empty rolling windows. A service needs an admin key that is not limited to some boards,
-    as in http://KEY@HOST. If only one of the two stores is a service, its key may be in the
-    variable LAURELS_KEY.
+    as in http://KEY@HOST. If only one store is a service, LAURELS_KEY may have its key.
 
     \b
     Examples:
