@@ -106,8 +106,9 @@ def test_a_call_that_timed_out_may_have_been_carried_out(server: Server) -> None
 
 
 def test_a_call_whose_connection_is_cut_is_not_sent_again(server: Server) -> None:
-    """The server reads the call, and then the command that cuts its connection. So the call is
-    carried out, and its answer is lost."""
+    """The server nearly always reads the call before the command that cuts its connection, so the
+    call is carried out and its answer lost. It chooses the order of its sockets, so the call may
+    also be lost; it is never carried out twice."""
 
     async def check() -> None:
         async with connected(server.url) as connection:
@@ -126,7 +127,7 @@ def test_a_call_whose_connection_is_cut_is_not_sent_again(server: Server) -> Non
                 error = await refused(call)
                 await kill
             assert error.may_have_applied
-            assert await in_the_end(connection, KEY) == 2
+            assert await in_the_end(connection, KEY) in (1, 2)
 
     asyncio.run(check())
 
