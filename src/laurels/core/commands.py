@@ -18,15 +18,6 @@ class Command(Struct, Generic[T], frozen=True):
     """A write with a result of type T."""
 
 
-class DefinitionCommand(Command[Board], frozen=True):
-    """A write whose result is the definition of a board."""
-
-    @property
-    def defines(self) -> str:
-        """The name of the board."""
-        raise NotImplementedError
-
-
 SourcePosition = (
     tuple[str, str] | tuple[str, str, str | None] | tuple[str, str, str | None, Literal["behind"]]
 )
@@ -89,7 +80,7 @@ class Mend(Command[int], frozen=True):
     at_ms: int | None = None
 
 
-class CreateBoard(DefinitionCommand, frozen=True):
+class CreateBoard(Command[Board], frozen=True):
     """Creates a board; with `exist_ok` an equal one may already exist."""
 
     board: Board
@@ -97,10 +88,11 @@ class CreateBoard(DefinitionCommand, frozen=True):
 
     @property
     def defines(self) -> str:
+        """The name of the board."""
         return self.board.name
 
 
-class ChangeBoard(DefinitionCommand, frozen=True):
+class ChangeBoard(Command[Board], frozen=True):
     """Changes the definition of a board."""
 
     name: str
@@ -108,7 +100,12 @@ class ChangeBoard(DefinitionCommand, frozen=True):
 
     @property
     def defines(self) -> str:
+        """The name of the board."""
         return self.name
+
+
+DefinitionCommand = CreateBoard | ChangeBoard
+"""A write whose result is the definition of a board."""
 
 
 class DeleteBoard(Command[None], frozen=True):
