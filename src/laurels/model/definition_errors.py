@@ -36,11 +36,6 @@ class DefinitionErrors:
             self.add_error(error)
             return fallback
 
-    @property
-    def found(self) -> bool:
-        """Whether there are any errors so far."""
-        return bool(self._errors)
-
     def raise_any(self) -> None:
         """Raise the errors found: InvalidName if only names are wrong, otherwise BoardInvalid."""
         if self._errors:

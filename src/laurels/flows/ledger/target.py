@@ -51,7 +51,7 @@ class LedgerTarget:
         self._now_ms = now_ms
         self._thread = ThreadPoolExecutor(1, "laurels-ledger")
         self._connection: Any = None
-        self._boards: dict[str, _KnownBoard] = {}
+        self._boards: dict[str, _BoardState] = {}
 
     async def open(self) -> None:
         """Connect, and create missing tables. Raises LedgerTooNew."""
@@ -67,7 +67,7 @@ class LedgerTarget:
         if board_state is None or any(
             change.kind in ("create", "change") for change in page.changes
         ):
-            board_state = await self._know(page.board)
+            board_state = await self._load_definition(page.board)
         try:
             await self._in_thread(lambda: self._deliver(page, board_state))
         except BaseException:
@@ -85,9 +85,9 @@ class LedgerTarget:
             self._connection.close()
             self._connection = None
 
-    async def _know(self, board: str) -> "_KnownBoard":
+    async def _load_definition(self, board: str) -> "_BoardState":
         definition = await self._definition(board)
-        self._boards[board] = board_state = _KnownBoard(definition)
+        self._boards[board] = board_state = _BoardState(definition)
         return board_state
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
@@ -143,7 +143,7 @@ class LedgerTarget:
             raise LedgerTaken(f"the sink {rows[0][0]!r} writes the tables of the board {board!r}")
         return None, 0
 
-    def _deliver(self, page: SinkPage, board_state: "_KnownBoard") -> None:
+    def _deliver(self, page: SinkPage, board_state: "_BoardState") -> None:
         stored, generation = self._stored(page.board)
         if stored == page.after:  # the acknowledgement of this page was lost
             return
@@ -240,7 +240,7 @@ class LedgerTarget:
             some = rows[start : start + ROWS_A_STATEMENT]
             self._dialect.upsert(self._connection, self._tables.name(table), types, key, some)
 
-    def _define(self, board: str, board_state: "_KnownBoard", generation: int) -> None:
+    def _define(self, board: str, board_state: "_BoardState", generation: int) -> None:
         definition = board_state.definition
         row = (board, escaped(definition.title), definition.to_json().decode(), generation)
         self._upsert("boards", self._tables.boards, 1, [row])
@@ -253,7 +253,7 @@ class LedgerTarget:
                 *(board, generation << GENERATION_BITS),
             )
 
-    def _retire(self, board: str, board_state: "_KnownBoard") -> None:
+    def _retire(self, board: str, board_state: "_BoardState") -> None:
         """Delete the periods that the board no longer keeps; once each time a period ends."""
         for window, oldest_ms in board_state.oldest().items():
             if board_state.retired.get(window) == oldest_ms:
@@ -272,7 +272,7 @@ class LedgerTarget:
         )
 
 
-class _KnownBoard:
+class _BoardState:
     """A board's definition, and the beginnings of its periods."""
 
     def __init__(self, definition: Board) -> None:

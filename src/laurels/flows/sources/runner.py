@@ -236,7 +236,7 @@ class SourceRunner:
         end = messages[-1].position
         divide = partial(self._rows.divided, messages, self._boards.positions, self._outcomes)
         boards = await asyncio.to_thread(divide) if len(messages) > ON_LOOP else divide()
-        await self._know(boards)
+        await self._look_up(boards)
         board_rows = [
             (board, rows) for board, rows in boards.items() if board in self._boards.positions
         ]
@@ -249,7 +249,7 @@ class SourceRunner:
             await self._advance(most=ADVANCED_AT_ONCE)
         self._show_progress(self.figures)
 
-    async def _know(self, boards: dict[str, list[Row]]) -> None:
+    async def _look_up(self, boards: dict[str, list[Row]]) -> None:
         """Look up boards that are new to this run; skip and count the messages for boards that do
         not exist."""
         new = [board for board in boards if board not in self._boards.positions]
