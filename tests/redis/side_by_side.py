@@ -217,9 +217,9 @@ async def _count(pair: Pair) -> None:
     random, rules = pair.random, pair.rules
     batch = some_batch(random, rules, pair.number, pair.now_ms)
     plan = plan_batch(rules, {}, batch)
-    watch = random.randrange(len(plan.places))
+    watch = random.randrange(len(plan.specs))
     due_ms = next_boundary(rules, pair.now_ms)
-    ranks = random.random() < 0.5 and not plan.places[watch].by
+    ranks = random.random() < 0.5 and not plan.specs[watch].by
     pair.calls += 1
     count = partial(
         pair.redis.apply,
@@ -314,7 +314,7 @@ async def compare(pair: Pair) -> None:
         lambda: pair.redis.read(pair.opened, asks, now_ms=pair.now_ms, due_ms=due_ms),
     )
     if pair.random.random() < 0.3:
-        for place in pair.rules.places if pair.rules.scoped else ():
+        for place in pair.rules.specs if pair.rules.scoped else ():
             scope_count = await pair.redis.scope_count(pair.opened, place.name)
             assert scope_count >= pair.memory.scope_count(pair.number, place.name)
     for ask, result in zip(asks, read.results, strict=True):

@@ -180,7 +180,7 @@ def test_every_read_is_answered_as_by_one_shard(
                 ]
                 assert removed[0] == removed[1]
                 await both.ask([listing(rng, rules, WHOLE) for _ in range(3)])
-                for place in rules.places:
+                for place in rules.specs:
                     counts = [
                         await both.index.scope_count(board, place.name)
                         for board in (both.whole, both.parts)

@@ -56,7 +56,7 @@ def test_another_definition_has_another_plan(one: OneBoard) -> None:
     windows = [*one.state.board.windows, "week"]
     redefine(one.state, replace(one.state.board, windows=windows), 2, NOON_MS)
     after = one.boards.plan(one.batch(NOON_MS))
-    assert len(after.places) == len(before.places) + 1
+    assert len(after.specs) == len(before.specs) + 1
 
 
 def test_events_with_times_get_their_own_plan(one: OneBoard) -> None:

@@ -40,7 +40,7 @@ def scopes_at(plan: Plan, event: int) -> dict[tuple[str, str], str | int]:
     """Return by window and form of scope the text of the scope in which an event counts, or a
     negative number that says why it does not count."""
     found: dict[tuple[str, str], str | int] = {}
-    for place, at in enumerate(plan.places):
+    for place, at in enumerate(plan.specs):
         index = plan.index_of(place, event)
         found[at.window, at.name] = index if index < 0 else plan.targets[index].key.scope
     return found
@@ -66,7 +66,7 @@ def test_events_without_labels_count_only_in_the_scope_of_all() -> None:
 
 def test_a_rolling_window_and_its_target_have_the_same_scope() -> None:
     _, plan = planned(BOARD, [(None, {"room": "1"}), (HOUR, {"room": "2"})])
-    at = plan.places.index(next(p for p in plan.places if (p.window, p.name) == ("3h", "room")))
+    at = plan.specs.index(next(p for p in plan.specs if (p.window, p.name) == ("3h", "room")))
     for event, scope in enumerate(("room=1", "room=2")):
         target, found = plan.targets[plan.index_of(at, event)], plan.ranking(at, event)
         assert found is not None
@@ -107,7 +107,7 @@ def test_a_batch_plans_each_event_as_it_would_alone(seed: int) -> None:
         assert scopes_at(plan, i) == scopes_at(alone[i], 0)
         assert plan.refused_by(i) == alone[i].refused_by(0)
         assert (i in plan.late) == (alone[i].late == (0,))
-        for place, at in enumerate(plan.places):
+        for place, at in enumerate(plan.specs):
             assert plan.ranking(place, i) == alone[i].ranking(place, 0)
             index = plan.index_of(place, i)
             names = (at.by,) if at.by else at.labels

@@ -26,7 +26,7 @@ def test_a_board_counts_all_events_unless_it_says_otherwise() -> None:
     rules = Board("b").rules()
     assert (rules.scopes, rules.rank_by, rules.labels) == (((),), (), ())
     assert not rules.scoped
-    assert rules.places == (RankingSpec("all"),)
+    assert rules.specs == (RankingSpec("all"),)
 
 
 def test_labels_of_a_scope_are_sorted_by_name() -> None:
@@ -37,7 +37,7 @@ def test_labels_of_a_scope_are_sorted_by_name() -> None:
     rules = board.rules()
     assert rules.scoped
     assert rules.labels == ("gender", "room", "zone")
-    assert rules.places == (
+    assert rules.specs == (
         RankingSpec("all"),
         RankingSpec("day"),
         RankingSpec("all", ("gender", "zone")),
@@ -45,7 +45,7 @@ def test_labels_of_a_scope_are_sorted_by_name() -> None:
         RankingSpec("all", (), "room"),
         RankingSpec("day", (), "room"),
     )
-    assert [place.name for place in rules.places[::2]] == ["", "gender,zone", "@room"]
+    assert [place.name for place in rules.specs[::2]] == ["", "gender,zone", "@room"]
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def _totals(
     rules = state.rules
     if rules.best or (len(rules.columns) == 1 and not rules.columns[0].adds_up):
         return
-    for spec in rules.places:
+    for spec in rules.specs:
         window = rules.windows[spec.window]
         scope = scope_at(spec, labels)
         if scope is None or window.weighing is not None or (spec.by and rules.has_label_replica):

@@ -36,7 +36,7 @@ LATE, NO_SCOPE = -1, -2
 class Plan(Struct, frozen=True, dict=True):
     """The targets of the events of one batch.
 
-    `routes` has one item for each ranking spec of the board (`places`), in the same order: an index
+    `routes` has one item for each ranking spec of the board (`specs`), in the same order: an index
     into `targets` for all events, or one index for each event, which is LATE if the window refuses
     the event, NO_SCOPE if the event lacks the labels. `rolling` has, in the same order, the state
     of a rolling window (with the ranking of all events; a scope has its own), None for another
@@ -46,7 +46,7 @@ class Plan(Struct, frozen=True, dict=True):
     over all events, -1 without one.
     """
 
-    places: tuple[RankingSpec, ...]
+    specs: tuple[RankingSpec, ...]
     targets: tuple[Target, ...]
     routes: tuple["int | array[int]", ...]
     rolling: tuple[RollingState | None, ...]
@@ -67,19 +67,19 @@ class Plan(Struct, frozen=True, dict=True):
         states = {roll.ranking.key.window: roll for roll in self.rolling if roll is not None}
         return tuple([states.get(target.key.window) for target in self.targets])
 
-    def index_of(self, place: int, event: int) -> int:
+    def index_of(self, spec: int, event: int) -> int:
         """Return the index into `targets` for an event, negative if it has no target."""
-        route = self.routes[place]
+        route = self.routes[spec]
         return route if isinstance(route, int) else route[event]
 
-    def ranking(self, place: int, event: int) -> Target | None:
-        """Return the ranking in which an event counts for the ranking spec number `place`, None if
+    def ranking(self, spec: int, event: int) -> Target | None:
+        """Return the ranking in which an event counts for the ranking spec number `spec`, None if
         it does not count there. For a rolling window it is the ranking of the running step."""
-        route = self.routes[place]
+        route = self.routes[spec]
         index = route if isinstance(route, int) else route[event]
         if index < 0:
             return None
-        target, roll = self.targets[index], self.rolling[place]
+        target, roll = self.targets[index], self.rolling[spec]
         return target if roll is None else roll.in_scope(target.key.scope)
 
     @cached_property
@@ -93,9 +93,9 @@ class Plan(Struct, frozen=True, dict=True):
         """Return the windows that refuse events of a batch of `size` events as too late, and the
         number of these events."""
         refused: dict[str, set[int]] = {}
-        for place, route in zip(self.places, self.routes, strict=True):
+        for spec, route in zip(self.specs, self.routes, strict=True):
             if route == LATE or (isinstance(route, array) and LATE in route):
-                events = refused.setdefault(place.window, set())
+                events = refused.setdefault(spec.window, set())
                 per_event = enumerate(_per_event(route, size))
                 events.update([event for event, index in per_event if index == LATE])
                 events -= self.outside
@@ -103,7 +103,7 @@ class Plan(Struct, frozen=True, dict=True):
 
     def select(self, events: Sequence[int]) -> "Plan":
         """Return the plan of some of the events; its targets are those of the whole batch."""
-        place = {event: i for i, event in enumerate(events)}
+        indexes = {event: i for i, event in enumerate(events)}
         return replace(
             self,
             routes=tuple(
@@ -112,16 +112,16 @@ class Plan(Struct, frozen=True, dict=True):
                     for route in self.routes
                 ]
             ),
-            late=tuple([place[event] for event in self.late if event in place]),
-            outside=frozenset([place[event] for event in self.outside if event in place]),
+            late=tuple([indexes[event] for event in self.late if event in indexes]),
+            outside=frozenset([indexes[event] for event in self.outside if event in indexes]),
         )
 
     def without_labels(self) -> "Plan":
         """Return the plan without the rankings by a label, which come after all others."""
-        kept = [not place.by for place in self.places].count(True)
+        kept = [not spec.by for spec in self.specs].count(True)
         return replace(
             self,
-            places=self.places[:kept],
+            specs=self.specs[:kept],
             targets=tuple([target for target in self.targets if not is_by(target.key.scope)]),
             routes=self.routes[:kept],
             rolling=self.rolling[:kept],
@@ -131,7 +131,7 @@ class Plan(Struct, frozen=True, dict=True):
         """Return the names of the windows that refuse an event as too late."""
         if event in self.outside:
             return ()
-        late = [p.window for i, p in enumerate(self.places) if self.index_of(i, event) == LATE]
+        late = [p.window for i, p in enumerate(self.specs) if self.index_of(i, event) == LATE]
         return tuple(dict.fromkeys(late))
 
 
@@ -140,30 +140,30 @@ def plan_batch(
 ) -> Plan:
     """Return the plan of a batch; O(ranking specs) if its events share their periods and labels, as
     they mostly do. `refreshed_steps` are the steps that refreshed windows show."""
-    places, windows = rules.places, rules.windows
+    specs, windows = rules.specs, rules.windows
     targets: list[Target] = []
     by_window: dict[str, tuple[int | array[int], list[Target]]] = {}
     routes: list[int | array[int]] = []
     scopes: dict[str, dict[int, str | None]] = {}
-    for place in places:
-        if place.window not in by_window:
+    for spec in specs:
+        if spec.window not in by_window:
             periods: list[Target] = []
-            floor_ms = floors.get(place.window, MIN_MS)
-            by_window[place.window] = (
-                _route(rules, windows[place.window], floor_ms, batch, periods),
+            floor_ms = floors.get(spec.window, MIN_MS)
+            by_window[spec.window] = (
+                _route(rules, windows[spec.window], floor_ms, batch, periods),
                 periods,
             )
-        route, periods = by_window[place.window]
-        if not place.name:
+        route, periods = by_window[spec.window]
+        if not spec.name:
             routes.append(_shift_route(route, len(targets), len(periods)))
             targets += periods
         elif batch.labels is None:
             routes.append(NO_SCOPE)
         else:
-            if place.name not in scopes:
-                scopes[place.name] = batch.labels.scopes(place)
+            if spec.name not in scopes:
+                scopes[spec.name] = batch.labels.scopes(spec)
             routes.append(
-                _route_scopes(scopes[place.name], batch.labels.each, route, periods, targets)
+                _route_scopes(scopes[spec.name], batch.labels.each, route, periods, targets)
             )
     late: tuple[int, ...] = ()
     if routes and all(_refuses_any(route) for route in routes):
@@ -176,10 +176,10 @@ def plan_batch(
         if (roll := rolls.get(name)) is not None:
             rolls[name] = roll._replace(shown=step)
     return Plan(
-        places=places,
+        specs=specs,
         targets=tuple(targets),
         routes=tuple(routes),
-        rolling=tuple([rolls.get(place.window) for place in places]),
+        rolling=tuple([rolls.get(spec.window) for spec in specs]),
         late=late,
         all_window=rules.all_window,
         outside=_outside(rules, batch),
@@ -222,13 +222,13 @@ def _route_scopes(
     `targets`. `groups` has the number of each event's tuple of labels, and `scopes` the scope for
     each number (None: no scope). `route` has the same indices for the window without labels, into
     its targets, `periods`."""
-    places: dict[tuple[str, int], int] = {}
+    indexes: dict[tuple[str, int], int] = {}
 
     def place_of(scope: str | None, index: int) -> int:
         if scope is None or index < 0:
             return NO_SCOPE if scope is None else index
-        if (at := places.get((scope, index))) is None:
-            at = places[scope, index] = len(targets)
+        if (at := indexes.get((scope, index))) is None:
+            at = indexes[scope, index] = len(targets)
             (board, window, instance, _), period = periods[index]
             targets.append(Target(RankingKey(board, window, instance, scope), period))
         return at
@@ -347,7 +347,7 @@ def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -
     """Return the ranking spec of a window for scopes of these labels; the defaults are the board's
     first window and first labels."""
     if window is None and scope is None:
-        return rules.places[0]
+        return rules.specs[0]
     labels = rules.scopes[0] if scope is None else label_names(rules, scope)
     return RankingSpec(window_named(rules, window).name, labels)
 

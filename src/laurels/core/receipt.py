@@ -147,7 +147,7 @@ class Receipts(Plain, Sequence[Receipt]):
     ) -> None:
         self._rules = rules
         self.window = watched.window
-        self._place = rules.places.index(watched)
+        self._place = rules.specs.index(watched)
         self._size = size
         self.offset = offset
         self._parts = parts

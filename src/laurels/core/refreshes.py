@@ -246,8 +246,8 @@ class Refreshes:
 
 def _counts_in(window: str, plan: Plan, outcomes: Outcomes) -> bool:
     """Return whether any event was counted in a window."""
-    counting = [i for i, place in enumerate(plan.places) if place.window == window]
+    counting = [i for i, spec in enumerate(plan.specs) if spec.window == window]
     return any(
-        code in COUNTED and any(plan.index_of(place, event) >= 0 for place in counting)
+        code in COUNTED and any(plan.index_of(spec, event) >= 0 for spec in counting)
         for event, code in enumerate(outcomes.codes)
     )

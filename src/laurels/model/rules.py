@@ -97,7 +97,7 @@ class Rules(Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def places(self) -> tuple[RankingSpec, ...]:
+    def specs(self) -> tuple[RankingSpec, ...]:
         """The rankings in which an event may be counted: each scope in each window, then those by a
         label."""
         scoped = [RankingSpec(window, labels) for labels in self.scopes for window in self.windows]
@@ -108,22 +108,22 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def all_window(self) -> int:
-        """The index in `places` of the window `all` over all events, -1 without one."""
-        for i, place in enumerate(self.places):
-            if not place.name and self.windows[place.window].holds_totals:
+        """The index in `specs` of the window `all` over all events, -1 without one."""
+        for i, spec in enumerate(self.specs):
+            if not spec.name and self.windows[spec.window].holds_totals:
                 return i
         return -1
 
     @cached_property
     def recorded(self) -> tuple[int, ...]:
-        """The indexes in `places` of the rankings that changes list: those whose scores are changed
+        """The indexes in `specs` of the rankings that changes list: those whose scores are changed
         by events and not by time. Rankings by a label are not among them."""
-        windows = [self.windows[place.window] for place in self.places]
+        windows = [self.windows[spec.window] for spec in self.specs]
         return tuple(
             [
                 index
-                for index, (place, window) in enumerate(zip(self.places, windows, strict=True))
-                if not place.by and not window.steps and window.weighing is None
+                for index, (spec, window) in enumerate(zip(self.specs, windows, strict=True))
+                if not spec.by and not window.steps and window.weighing is None
             ]
         )
 

@@ -183,7 +183,7 @@ def page(board: str, uid: str, rules: Rules, cursor: InitialCursor, limit: int) 
     """Make a page of the initial load: a generator that yields queries, is sent their answers, and
     returns the page. The last page has the change `initial_end` and the cursor of the changes that
     follow."""
-    recorded = [rules.places[index] for index in rules.recorded]
+    recorded = [rules.specs[index] for index in rules.recorded]
     for _ in range(MAX_STEPS):
         if cursor.place >= len(recorded):
             end = Change(f"{uid}/initial", board, "initial_end", 0)

@@ -36,7 +36,7 @@ class ChangeContext(Struct, frozen=True):
         """The name of the window whose scores are those of changes: the first window `all` over all
         events; None without one."""
         index = self.rules.all_window
-        return None if index < 0 else self.rules.places[index].window
+        return None if index < 0 else self.rules.specs[index].window
 
     def place(self, block: Block, number: int) -> BlockPlace:
         """Return the place after a change of a block."""

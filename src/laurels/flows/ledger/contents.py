@@ -145,7 +145,7 @@ class LedgerContents:
 
 def windows_without_entries(rules: Rules) -> tuple[str, ...]:
     """Return the windows and rankings of a board that are not in a ledger."""
-    recorded = {rules.places[index].window for index in rules.recorded}
+    recorded = {rules.specs[index].window for index in rules.recorded}
     windows = [name for name in rules.windows if name not in recorded]
     return (*windows, *[f"by {label}" for label in rules.rank_by])
 

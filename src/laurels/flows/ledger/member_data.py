@@ -52,7 +52,7 @@ class DataReconciling:
         self._board = definition.name
         self._rows = rows
         rules = definition.rules()
-        spec = rules.places[rules.recorded[0]] if rules.recorded else rules.places[0]
+        spec = rules.specs[rules.recorded[0]] if rules.recorded else rules.specs[0]
         self._window = spec.window
         self._labels = dict.fromkeys(spec.labels, "-")
         self.compared = 0

@@ -113,7 +113,7 @@ class Submission:
         self.accept(boards, now_ms)
         if self._position_record is not None:
             return [self._position_record]
-        self._place = self.board.rules.places.index(self._watched)
+        self._place = self.board.rules.specs.index(self._watched)
         drafted: list[record.Record] = []
         for batch in self._batches:
             self._plans.append(boards.plan(batch))

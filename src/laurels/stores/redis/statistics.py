@@ -111,7 +111,7 @@ class BoardStatistics:
         removed yet, and the approximate memory, in bytes, of their rankings and of the rankings by
         a label."""
         opened, counts = opened_as(state), dict[str, int]()
-        by_label = {place.name for place in state.rules.places if place.by}
+        by_label = {spec.name for spec in state.rules.specs if spec.by}
         nbytes = sum([await self._nbytes(state, scope, now_ms) for scope in by_label])
         for form in [",".join(labels) for labels in state.rules.scopes if labels]:
             counts[form] = await self._catalog.index.scope_count(opened, form)

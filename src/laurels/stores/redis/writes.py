@@ -176,7 +176,7 @@ class Writer:
                     opened_as(state),
                     batch,
                     plan,
-                    plan.places.index(place),
+                    plan.specs.index(place),
                     ranks=ranks,
                     due_ms=plan_expiry(plan, state.rules, batch),
                     places=in_call,

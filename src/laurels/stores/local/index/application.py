@@ -58,8 +58,8 @@ class BatchApplication:
         self._counted: Any = self._members
         if rules.rank_by:
             self._counted = [
-                self._members if not place.by else _values_of(batch, place.by, roster)
-                for place in plan.places
+                self._members if not spec.by else _values_of(batch, spec.by, roster)
+                for spec in plan.specs
             ]
         self._words = [
             column if rule.sign > 0 else negated(column)
@@ -68,7 +68,7 @@ class BatchApplication:
         self._decay_weights: Sequence[Any] = ()
         if rules.weighings:
             self._decay_weights = [
-                _weights(rules.weighing(place.window), batch) for place in plan.places
+                _weights(rules.weighing(spec.window), batch) for spec in plan.specs
             ]
         self._ats = batch.now_ms if batch.ats is None else batch.ats
         self._stamps = stamps_of(self._ats, rules.resolution_ms)
@@ -87,7 +87,7 @@ class BatchApplication:
             return [array("q", [0]) * size for _ in range(count)]
 
         added = columns(len(rules.columns)) if self._batch.absolute else None
-        return BatchTrace([(place, columns(rules.entry_words)) for place in rules.recorded], added)
+        return BatchTrace([(spec, columns(rules.entry_words)) for spec in rules.recorded], added)
 
     def _roll(self, target: Target, roll: RollingState, roster: Roster) -> RollingSet:
         """Return the rolling window of a target. Raises CheckFailed if it was not advanced to the
@@ -135,10 +135,10 @@ class BatchApplication:
         """Return the members whose entries may have changed, by scope."""
         by_scope: dict[str, list[int]] = {}
         scopes = [target.key.scope for target in self._plan.targets]
-        for place in range(len(self._plan.places)):
-            members = self._counted[place] if self._board_store.rules.rank_by else self._members
+        for spec in range(len(self._plan.specs)):
+            members = self._counted[spec] if self._board_store.rules.rank_by else self._members
             for event in range(self._batch.size):
-                if (index := self._plan.index_of(place, event)) >= 0:
+                if (index := self._plan.index_of(spec, event)) >= 0:
                     by_scope.setdefault(scopes[index], []).append(members[event])
         return by_scope
 

@@ -36,10 +36,10 @@ def encode_batch(
         "now": batch.now_ms,
         "rolling": [
             encode_rolling_state(roll)
-            for place, roll in zip(plan.places, plan.rolling, strict=True)
-            if roll is not None and not place.name
+            for spec, roll in zip(plan.specs, plan.rolling, strict=True)
+            if roll is not None and not spec.name
         ],
-        "windows": [_window(encoding, batch, plan, i) for i in range(len(plan.places))],
+        "windows": [_window(encoding, batch, plan, i) for i in range(len(plan.specs))],
         "members": [member.decode() for member in slots],
         "atomic": batch.atomic,
         "forget": rules.dedupe_ms,
@@ -54,8 +54,8 @@ def encode_batch(
             arguments["event_members"] = numbers
         if rules.scoped and batch.labels is not None:
             return arguments | _in_scopes(plan, batch.labels, numbers, arguments["windows"]), None
-    places = {place.window: i + 1 for i, place in enumerate(plan.places) if not place.name}
-    arguments["targets"] = [[places[t.key.window], t.key.instance] for t in plan.targets]
+    positions = {spec.window: i + 1 for i, spec in enumerate(plan.specs) if not spec.name}
+    arguments["targets"] = [[positions[t.key.window], t.key.instance] for t in plan.targets]
     arguments["routes"] = [
         route + 1 if isinstance(route, int) else [each + 1 for each in route]
         for route in plan.routes
@@ -86,7 +86,7 @@ def _encode_events(
 
 
 def _window(encoding: BoardEncoding, batch: Batch, plan: Plan, i: int) -> dict[str, Any]:
-    roll, window = plan.rolling[i], plan.places[i].window
+    roll, window = plan.rolling[i], plan.specs[i].window
     if roll is None:
         return {"name": window, "steps": 0} | _weights(batch, encoding.rules.weighing(window))
     lows, highs = encoding.steps[window]
@@ -108,19 +108,19 @@ def _in_scopes(
     """Encode the scopes of a batch, the members in each scope, and the used targets. In each item
     of `windows`, set the number of the form that its scopes have."""
     scopes = _Scopes(labels, event_members)
-    for place, window in zip(plan.places, windows, strict=True):
-        if place.name:
-            window["form"] = scopes.form(place)
+    for spec, window in zip(plan.specs, windows, strict=True):
+        if spec.name:
+            window["form"] = scopes.form(spec)
     used: set[int] = set()
     for route in plan.routes:
         used.update([route] if isinstance(route, int) else route)
     kept = sorted(index for index in used if index >= 0)
-    places = {(place.window, place.name): i + 1 for i, place in enumerate(plan.places)}
+    numbers = {(spec.window, spec.name): i + 1 for i, spec in enumerate(plan.specs)}
     targets = []
     for index in kept:
         key = plan.targets[index].key
         form, number = scopes.scope(key.scope)
-        target = [places[key.window, form], key.instance]
+        target = [numbers[key.window, form], key.instance]
         targets.append([*target, number] if number else target)
     number_of = {index: i + 1 for i, index in enumerate(kept)}
     return {
@@ -152,42 +152,42 @@ class _Scopes:
         events."""
         return self._numbers[text]
 
-    def form(self, place: RankingSpec) -> int:
+    def form(self, spec: RankingSpec) -> int:
         """Return the number of the form that a ranking spec's scopes have."""
-        if (number := self._forms.get(place.name)) is not None:
+        if (number := self._forms.get(spec.name)) is not None:
             return number
-        number = self._forms[place.name] = len(self._forms) + 1
+        number = self._forms[spec.name] = len(self._forms) + 1
         slots: dict[str, dict[Any, int]] = {}
         of_group = {
             group: None if text is None else slots.setdefault(text, {})
-            for group, text in self._labels.scopes(place).items()
+            for group, text in self._labels.scopes(spec).items()
         }
-        self.forms.append({"name": place.name, "event_members": self._places(place, of_group)})
+        self.forms.append({"name": spec.name, "event_members": self._members_of(spec, of_group)})
         for text, own in slots.items():
             self.scopes.append(
-                {"name": text, "form": number, ("names" if place.by else "slots"): list(own)}
+                {"name": text, "form": number, ("names" if spec.by else "slots"): list(own)}
             )
-            self._numbers[text] = place.name, len(self.scopes)
+            self._numbers[text] = spec.name, len(self.scopes)
         return number
 
-    def _places(
-        self, place: RankingSpec, of_group: Mapping[int, dict[Any, int] | None]
+    def _members_of(
+        self, spec: RankingSpec, of_group: Mapping[int, dict[Any, int] | None]
     ) -> list[int]:
         """Return for each event the index, from 1, of its member among the members of its scope; 0
         for an event in no scope."""
         each: array[int] = self._labels.each
-        if place.by:
-            values = self._labels.values(place.by)
+        if spec.by:
+            values = self._labels.values(spec.by)
             by_group = {
                 group: 0 if own is None else own.setdefault(values[group], len(own) + 1)
                 for group, own in of_group.items()
             }
             return [by_group[group] for group in each]
-        places = []
+        indexes = []
         for group, slot in zip(each, self._event_members, strict=True):
             own = of_group[group]
-            places.append(0 if own is None else own.setdefault(slot, len(own) + 1))
-        return places
+            indexes.append(0 if own is None else own.setdefault(slot, len(own) + 1))
+        return indexes
 
 
 def positions_of(batch: Batch) -> PositionWrite | None:

@@ -110,7 +110,7 @@ class PeriodExpiry(ShardCalls):
         cursor = BEGIN if board.rules.scoped else END
         while cursor != END:
             cursor = await self._operate("expire_scopes", board, cursor=cursor, **arguments)
-        forms = list(dict.fromkeys(place.name for place in board.rules.places if place.name))
+        forms = list(dict.fromkeys(spec.name for spec in board.rules.specs if spec.name))
         await self._operate("expire_board", board, forms=forms, **arguments)
 
     async def _expire(

@@ -86,7 +86,7 @@ class Upkeep(ShardCalls):
             now=now_ms,
             due=due_ms,
             before=refreshed.due_by(now_ms),
-            forms=list(dict.fromkeys(place.name for place in board.rules.places if place.name)),
+            forms=list(dict.fromkeys(spec.name for spec in board.rules.specs if spec.name)),
             limit=_CELLS,
         )
         return int(left), decode_refresh_states(board, refresh_states)

@@ -313,7 +313,7 @@ class Counting:
         """Return the outcomes of these events. Skipped shares were counted by an earlier call."""
         place = {event: i for i, event in enumerate(events)}
         rules = self._board.rules
-        watched = None if self._watch is None else self._plan.places[self._watch].window
+        watched = None if self._watch is None else self._plan.specs[self._watch].window
         width = 0 if watched is None else rules.score_words(watched)
         codes = bytearray([Outcome.DUPLICATE]) * len(events)
         before, after = _no_scores(len(events), width), _no_scores(len(events), width)

@@ -104,8 +104,8 @@ def encode_feed_payload(
 def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int | None] | None:
     """Return the periods or steps in which a window counts these events in rankings by a label."""
     instances: list[int | None] = [None] * len(events)
-    for place, route in zip(plan.places, plan.routes, strict=True):
-        if not place.by or place.window != window:
+    for spec, route in zip(plan.specs, plan.routes, strict=True):
+        if not spec.by or spec.window != window:
             continue
         for i, event in enumerate(events):
             index = route if isinstance(route, int) else route[event]

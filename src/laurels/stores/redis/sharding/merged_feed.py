@@ -161,25 +161,25 @@ def _plan(home: Opened, batch: Batch, entry_rows: Sequence[tuple[FeedEntry, int]
     instances = {
         name: _instances(window, batch.now_ms, entry_rows) for name, window in rules.windows.items()
     }
-    for place in rules.places:
-        scopes = labels.scopes(place)
+    for spec in rules.specs:
+        scopes = labels.scopes(spec)
         own: dict[int, int] = {}
         route = array("i")
-        for group, instance in zip(labels.each, instances[place.window], strict=True):
+        for group, instance in zip(labels.each, instances[spec.window], strict=True):
             if instance is None or scopes[group] is None:
                 route.append(NO_SCOPE)
                 continue
             if instance not in own:
                 own[instance] = len(targets)
-                targets.append(_target(home, place, instance))
+                targets.append(_target(home, spec, instance))
             route.append(own[instance])
         routes.append(route)
     rolls = {n: rolling_state(home.number, each, batch.now_ms) for n, each in rules.windows.items()}
     return Plan(
-        places=rules.places,
+        specs=rules.specs,
         targets=tuple(targets),
         routes=tuple(routes),
-        rolling=tuple([rolls[place.window] for place in rules.places]),
+        rolling=tuple([rolls[spec.window] for spec in rules.specs]),
         late=(),
         all_window=-1,
     )
@@ -196,7 +196,7 @@ def _instances(
     return [None if instance is None or instance < oldest else instance for instance in each]
 
 
-def _target(home: Opened, place: RankingSpec, instance: int) -> Target:
-    window = home.rules.windows[place.window]
-    key = RankingKey(home.number, place.window, instance, place.name)
+def _target(home: Opened, spec: RankingSpec, instance: int) -> Target:
+    window = home.rules.windows[spec.window]
+    key = RankingKey(home.number, spec.window, instance, spec.name)
     return Target(key, window.period_of(instance))
