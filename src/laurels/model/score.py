@@ -141,6 +141,11 @@ def to_value(units: int, scale: int) -> Number:
     return Decimal(f"{units}e-{scale}") if scale else units
 
 
+def values_of(units: Sequence[int], scale: int) -> list[Number]:
+    """Return counts of units as the values that users see."""
+    return [Decimal(f"{count}e-{scale}") for count in units] if scale else list(units)
+
+
 def score_of(units: Sequence[int], rules: Rules) -> Score:
     """Return the score of an entry: one number, or a tuple if the board has several columns."""
     if len(rules.columns) == 1:

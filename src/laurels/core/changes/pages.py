@@ -15,7 +15,8 @@ from laurels.errors import (
 )
 from laurels.model.labels import labels_of
 from laurels.model.rules import Rules
-from laurels.model.score import Score, score_of, to_value, units_of
+from laurels.model.scale import Whole
+from laurels.model.score import Number, Score, score_of, units_of, values_of
 from laurels.model.validation import quoted
 
 from .answers import Change, ChangedRanking, ChangeKind, ChangePage, Delta
@@ -116,12 +117,14 @@ class ChangeContext(Struct, frozen=True):
         ats: Sequence[int] | None = None
         if block.ages is not None:
             ats = differences(block.now_ms, unpack(block.ages, block.size))
-        added = [unpack(column, block.size) for column in block.added]
+        deltas: Sequence[Delta | None] = [None] * len(rows)
+        if any(column.adds_up for column in self.rules.columns):
+            added = [unpack(column, block.size)[start:stop] for column in block.added]
+            deltas = self._deltas(added)
         labels = self._labels(block)
-        rankings, totals = self._traced(block, rows)
+        rankings, totals = self._traced(block, start, stop)
         prefix = f"{self.uid}/{self.shard}/{block.sequence}/{block.tag:x}/"
         kind: ChangeKind = "set" if block.absolute else "event"
-        has_sum = any(column.adds_up for column in self.rules.columns)
         return [
             Change(
                 f"{prefix}{i}",
@@ -131,20 +134,24 @@ class ChangeContext(Struct, frozen=True):
                 members[i].decode(),
                 _text(None if block.ids is None else block.ids[i]),
                 {} if labels is None else labels[i],
-                self._delta([column[i] for column in added]) if has_sum else None,
+                deltas[i - start],
                 totals[i - start],
                 rankings[i - start],
             )
             for i in rows
         ]
 
-    def _delta(self, units: Sequence[int]) -> Delta:
-        """Return what an event added to the sum columns, None for other columns."""
-        parts = [
-            to_value(count, column.scale) if column.adds_up else None
-            for count, column in zip(units, self.rules.columns, strict=True)
+    def _deltas(self, added: Sequence[Sequence[int]]) -> Sequence[Delta]:
+        """Return what each event added to the sum columns, with None for other columns, from the
+        units in each column. At least one column is a sum."""
+        columns = self.rules.columns
+        if len(columns) == 1:
+            return values_of(added[0], columns[0].scale)
+        parts: list[Sequence[Number | None]] = [
+            values_of(units, column.scale) if column.adds_up else [None] * len(units)
+            for units, column in zip(added, columns, strict=True)
         ]
-        return parts[0] if len(parts) == 1 and parts[0] is not None else tuple(parts)
+        return list(zip(*parts, strict=True))
 
     def _labels(self, block: EventBlock) -> list[dict[str, str]] | None:
         """Return the labels of each event, None if no event has any."""
@@ -158,46 +165,61 @@ class ChangeContext(Struct, frozen=True):
         return [named[group] for group in unpack(each, block.size)]
 
     def _traced(
-        self, block: EventBlock, rows: range
+        self, block: EventBlock, start: int, stop: int
     ) -> tuple[list[list[ChangedRanking]], list[Score | None]]:
-        """Return two lists with an item for each event of `rows`: its entries in the rankings where
-        it counted, and the score in the window `all` over all events."""
-        rankings: list[list[ChangedRanking]] = [[] for _ in rows]
-        totals: list[Score | None] = [None] * len(rows)
+        """Return two lists with an item for each event from `start` to `stop`: its entries in the
+        rankings where it counted, and the score in the window `all` over all events."""
+        rankings: list[list[ChangedRanking]] = [[] for _ in range(start, stop)]
+        totals: list[Score | None] = [None] * (stop - start)
         names = [self._ranking(target) for target in block.targets]
-        rules, all_window = self.rules, self._all_window
+        all_window = self._all_window
+        is_total = [window == all_window and not scope for window, _, scope in block.targets]
+        scale = Whole(self.rules)
         for traced in block.rankings:
             route = traced.route
             if isinstance(route, int) and route < 0:
                 continue
-            each = [route] * block.size if isinstance(route, int) else unpack(route, block.size)
-            columns = [unpack(column, block.size) for column in traced.words]
-            for row in rows:
-                if (index := each[row]) < 0:
+            each = (
+                [route] * (stop - start)
+                if isinstance(route, int)
+                else unpack(route, block.size)[start:stop]
+            )
+            columns = [unpack(column, block.size)[start:stop] for column in traced.words]
+            scores, times = scale.scores(columns), times_of_many(columns, self.rules)
+            for i, (index, score, reached_ms, last_ms) in enumerate(
+                zip(each, scores, *times, strict=True)
+            ):
+                if index < 0:
                     continue
-                words = [column[row] for column in columns]
-                score = score_of(units_of(words, rules), rules)
-                reached_ms, last_ms = times_of(words, rules)
                 named = names[index]
-                rankings[row - rows.start].append(
+                rankings[i].append(
                     ChangedRanking(
                         named.window, named.period, named.labels, score, reached_ms, last_ms
                     )
                 )
-                window, _, scope = block.targets[index]
-                if not scope and window == all_window:
-                    totals[row - rows.start] = score
+                if is_total[index]:
+                    totals[i] = score
         return rankings, totals
 
 
 def times_of(words: Sequence[int], rules: Rules) -> tuple[int | None, int | None]:
     """Return, from an entry's words, the time at which its score was reached, if that decides ties,
     and the time that decides its `last` columns."""
-    reached_ms = None
+    [reached_ms], [last_ms] = times_of_many([[word] for word in words], rules)
+    return reached_ms, last_ms
+
+
+def times_of_many(
+    words: Sequence[Sequence[int]], rules: Rules
+) -> tuple[Sequence[int | None], Sequence[int | None]]:
+    """Return the times of `times_of` for many entries, from their words in columns."""
+    absent = [None] * len(words[0])
+    reached_ms: Sequence[int | None] = absent
     if rules.tie:
-        reached_ms = rules.tie * words[len(rules.columns)] * rules.resolution_ms
+        unit = rules.tie * rules.resolution_ms
+        reached_ms = [unit * stamp for stamp in words[len(rules.columns)]]
     if not rules.has_last:
-        return reached_ms, None
+        return reached_ms, absent
     return reached_ms, words[rules.entry_words - 1] if rules.is_stamped else reached_ms
 
 

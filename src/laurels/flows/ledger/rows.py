@@ -77,7 +77,9 @@ def restored(text: str) -> str:
 
 def scope_text(labels: dict[str, str] | None) -> str:
     """Return the text of a scope in the ledger; a very long one is shortened."""
-    text = escaped(labels_text(labels or {}))
+    if not labels:
+        return ""
+    text = escaped(labels_text(labels))
     if len(text) <= MAX_SCOPE:
         return text
     return f"{text[: MAX_SCOPE - 9]}~{crc32(text.encode()):08x}"
@@ -107,8 +109,10 @@ def flush_of(
     """Return the writes for a page of changes. `start_of` returns the beginning of a period of a
     window."""
     flush = Flush()
+    block, version = "", 0
     for change in changes:
-        version = version_of(change, generation)
+        if (block_of := change.id.rpartition("/")[0]) != block:  # it has the sequence number
+            block, version = block_of, version_of(change, generation)
         if change.kind in ("create", "change"):
             flush.defines = True
         elif change.kind == "initial_end":
