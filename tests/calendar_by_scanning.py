@@ -1,8 +1,8 @@
 """Find calendar periods in the simplest way, by reading the local clock minute by minute.
 
-The oracle knows time zones only from this file. It reads the pinned tzdata package through the
-standard zoneinfo and scans. It shares no code with the code under test. It assumes that the offset
-of every zone from UTC is a whole number of minutes, which is true of all zones since 1972.
+The oracle uses time zones only through this file. The file reads the pinned tzdata package through
+the standard zoneinfo, and shares no code with the code under test. It assumes that the offset of
+every zone from UTC is a whole number of minutes, which is true of all zones since 1972.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def first_date(day: date, calendar: Calendar) -> date:
 
 
 def date_after(first: date, calendar: Calendar) -> date:
-    """Return the first date of the next period after the one that begins at `first`."""
+    """Return the first date of the period after the one that begins at `first`."""
     days = {"day": 1, "week": 7}.get(calendar.unit)
     if days is not None:
         return first + timedelta(days=days)
@@ -154,7 +154,7 @@ def span_at(calendar: Calendar, at_ms: int) -> Span:
 
 
 def span_named(calendar: Calendar, label: str) -> Span | None:
-    """Return the period with this label, None if the calendar has no such period."""
+    """Return the period with this label, or None if the calendar has no such period."""
     if calendar.unit == "hour":
         return _hour_named(calendar, label)
     first = _date_named(calendar, label)

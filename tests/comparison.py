@@ -1,4 +1,4 @@
-"""Conversion between the oracle's records and those of laurels, and comparison of answers."""
+"""Convert records between the oracle and laurels, and compare their answers."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def board_of(definition: Definition) -> laurels.Board:
 
 
 def public_score(score: Score | None, definition: Definition) -> Any:
-    """Return a score as laurels returns it: an int at scale 0, else a Decimal, and a tuple of these
-    for several columns."""
+    """Return a score as laurels returns it: an int at scale 0, otherwise a Decimal; for several
+    columns, a tuple of them."""
     if score is None:
         return None
     if isinstance(score, DecayedScore):
@@ -54,7 +54,7 @@ def typed(score: object) -> object:
 def assert_entries(
     entries: Iterable[laurels.Entry], places: Sequence[Place], definition: Definition
 ) -> None:
-    """Assert that a list of entries equals a list of the oracle's places."""
+    """Assert that a list of entries equals a list of the oracle's `Place` records."""
     actual = [(entry.member, entry.rank, typed(entry.score)) for entry in entries]
     expected = [
         (place.member, place.rank, typed(public_score(place.score, definition))) for place in places
@@ -65,7 +65,7 @@ def assert_entries(
 def assert_standing(
     standing: laurels.Standing | None, card: Card | None, definition: Definition
 ) -> None:
-    """Assert that a standing equals the oracle's card."""
+    """Assert that a standing equals a `Card` of the oracle."""
     if card is None or standing is None:
         assert standing is None
         assert card is None
@@ -84,7 +84,7 @@ def assert_neighbour(
     expected: tuple[Place, Score] | None,
     definition: Definition,
 ) -> None:
-    """Assert that a neighbour has the expected place and gap."""
+    """Assert that a neighbour has the expected member, rank, score and gap."""
     if neighbour is None or expected is None:
         assert neighbour is None
         assert expected is None
@@ -98,7 +98,7 @@ def assert_neighbour(
 def assert_receipt(
     receipt: laurels.Receipt, verdict: Verdict, window: str, definition: Definition
 ) -> None:
-    """Assert that a receipt equals the oracle's verdict, in all fields except the message."""
+    """Assert that a receipt equals a `Verdict` of the oracle in all fields except the message."""
     assert (receipt.status, receipt.reason) == (verdict.status, verdict.reason)
     assert receipt.window == window
     assert (receipt.message is None) == (verdict.reason is None)
@@ -141,15 +141,15 @@ def everything(lb: laurels.Leaderboards) -> Everything:
 
 
 def _words(scope: dict[str, Any]) -> tuple[str, ...]:
-    """Return the scope of a query as texts: its labels with their values, or the label whose values
+    """Return the scope of a query as text: its labels with their values, or the label whose values
     are ranked."""
     named: dict[str, str] = scope.get("labels", scope)
     return tuple(f"{name}={value}" for name, value in named.items())
 
 
 def scopes_of(lb: laurels.Leaderboards, board: laurels.Board) -> list[dict[str, Any]]:
-    """Return the scope arguments of a query for every ranking of a board: the scopes that have
-    members, all events together, and the labels whose values are ranked."""
+    """Return the scope arguments by which a query can name each ranking of a board: the scopes that
+    have members, the scope of all events, and the labels whose values are ranked."""
     scopes: list[dict[str, Any]] = [{"by": by} for by in board.rank_by]
     for labels in board.scopes:
         scopes.extend({"labels": each} for each in lb.scopes(board.name, *labels) if labels)
@@ -174,6 +174,6 @@ def attempt_oracle(ask: Callable[[], T]) -> T | Refusal:
 
 
 def assert_refused(answer: object, refusal: Refusal) -> None:
-    """Assert that a deployment refused with the error code of the oracle."""
+    """Assert that a deployment refused an operation with the error code of the oracle."""
     assert isinstance(answer, LaurelsError), f"expected {refusal.code}, got {answer!r}"
     assert answer.code == refusal.code

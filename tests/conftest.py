@@ -1,4 +1,4 @@
-"""Settings of all tests: no deadlines, the counts of `make torture`, temporary files in memory, and
+"""Settings of all tests: no deadlines, more cases in `make torture`, temporary files in memory, and
 the order of files."""
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ LONG_FIRST = (
     "http/test_crowd.py",
     "crash/test_damaged_files.py",
 )
-"""The files with the longest tests, which run first. If they started last, cores would be idle for
-minutes at the end."""
+"""The files with the longest tests, which run first. If they started last, some cores would have
+nothing to do for the last minutes."""
 
 pytest.register_assert_rewrite(
     "tests.comparison", "tests.stateful.comparing", "tests.stateful.world"
 )
 
 
-# A busy machine is slow at random, so the duration of an example says nothing about the code.
+# A busy machine is slow at random, so the time that an example takes says nothing about the code.
 for profile, examples in (("test", 50), ("torture", 2_000)):
     settings.register_profile(
         profile,
@@ -83,19 +83,19 @@ settings.load_profile("test")
 
 
 # Otherwise each HTTP client and each connection to MariaDB would read the certificates of this
-# machine, which takes longer than most tests.
+# machine. That takes longer than most tests.
 TLS, AUTHORITIES = "create_ssl_context", "load_default_certs"
 setattr(default, TLS, cache(getattr(default, TLS)))
 setattr(SSLContext, AUTHORITIES, lambda *_: None)
 
 
-# The default time limit of 5 s would be a deadline, too.
+# The default timeout of HTTP clients, 5 s, would be a deadline, too.
 for phase in ("connect", "read", "write", "pool"):
     setattr(DEFAULT_TIMEOUT_CONFIG, phase, 60.0)
 
 
 class Scaled(Protocol):
-    """A function that returns `few` in `make test`, and `many` in `make torture`."""
+    """A function that returns `few` in `make test` and `many` in `make torture`."""
 
     def __call__(self, few: int, many: int) -> int: ...
 
@@ -110,8 +110,8 @@ def scaled(request: pytest.FixtureRequest) -> Scaled:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return the number of workers for `-n auto`: one and a half times the number of cores, since a
-    worker waits half of its time for programs, browsers and servers that it has started."""
+    """Return the number of workers for `-n auto`: 1.5 times the number of cores. A worker spends
+    half of its time waiting for programs, browsers and servers that it has started."""
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -119,9 +119,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Make a worker report only the result of each test, and its setup and teardown only if they
-    failed. Transferring a report takes as long as most tests, and each of the ten thousand tests
-    would have three. `--durations` needs all of them."""
+    """Make a worker report only the result of each test, and report setup and teardown only if they
+    failed. Transferring a report takes as long as most tests, and the default is three reports for
+    each of ten thousand tests. `--durations` needs all three."""
     if not hasattr(item.config, "workerinput") or item.config.getoption("durations") is not None:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -142,7 +142,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _take_interrupts() -> None:
     """Handle Ctrl-C even if a shell started the tests in the background with SIGINT ignored.
-    Programs inherit ignored signals, so SIGINT would not end any program that a test starts."""
+    Programs inherit ignored signals. Without this, SIGINT would not end the programs that a test
+    starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -153,13 +154,13 @@ ENOUGH_BYTES = 2**31
 
 def _keep_files_in_memory() -> None:
     """Put the temporary files of all tests, and of the programs they start, into memory. On a disk,
-    thousands of tests would wait for flushes that make no difference: a killed process leaves the
-    same files in both. `TMPDIR` chooses another folder."""
+    thousands of tests would wait for flushes, although a killed process leaves the same files on a
+    disk and in memory. `TMPDIR` chooses another folder."""
     if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK):
         return
     if shutil.disk_usage(MEMORY).free >= ENOUGH_BYTES:
         os.environ["TMPDIR"] = str(MEMORY)
-        tempfile.tempdir = None  # computed again at the next use
+        tempfile.tempdir = None  # the module computes it again at its next use
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -182,8 +183,8 @@ def pytest_collection_finish() -> None:
 
 
 def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Select the tests of this run: without `--torture` all except the cases marked `torture`; with
-    it all cases of the tests that have a long count."""
+    """Select the tests of this run. Without `--torture`, these are all cases that are not marked
+    `torture`. With `--torture`, they are all cases of the tests that have more cases there."""
     torture = bool(config.getoption("torture"))
     long = {_test_of(item) for item in items if _has_long_count(item)}
     kept, others = list[pytest.Item](), list[pytest.Item]()
@@ -207,7 +208,8 @@ def _is_torture(item: pytest.Item) -> bool:
 
 
 def _test_of(item: pytest.Item) -> Hashable:
-    """Return what identifies the test that an item is a case of."""
+    """Return the identity of the test function that an item runs, which is the same for all its
+    cases."""
     return item.path, getattr(item, "cls", None), getattr(item, "originalname", item.name)
 
 

@@ -22,7 +22,7 @@ def covering(*values: Sequence[object]) -> list[object]:
 
 
 def rare(*cases: object) -> list[ParameterSet]:
-    """Return cases that only `make torture` runs. For several parameters, each case is a tuple."""
+    """Return cases that only `make torture` runs. With several parameters, each case is a tuple."""
     return [_rare(case) for case in cases]
 
 

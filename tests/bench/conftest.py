@@ -1,5 +1,5 @@
-"""Fixtures of the tests of the benchmarks. These collect garbage before each timing, which takes
-long if other tests have filled the heap."""
+"""Fixtures of the tests of the benchmarks. A benchmark collects garbage before each timing, which
+takes long if other tests have filled the heap."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.redis.writing import patient
 
 @pytest.fixture(autouse=True)
 def small_heap() -> Iterator[None]:
-    """Exclude the objects that exist before a test from garbage collection. Those of the test are
-    excluded afterwards, because each later collection would otherwise take 0.3 s."""
+    """Exclude the objects that exist before a test from garbage collection, and after the test the
+    objects that it has created. Each later collection would otherwise take 0.3 s."""
     gc.collect()
     gc.freeze()
     yield
@@ -32,7 +32,7 @@ def patient_calls() -> Iterator[None]:
 
 @pytest.fixture
 def needs_redis() -> None:
-    """Skip the test without redis-server, or fail under CI. A Valkey server is no replacement in a
-    comparison."""
+    """Skip the test if redis-server is not installed; under CI, fail it. Comparisons need Redis
+    itself, so a Valkey server does not replace it."""
     if not installed():
         skip_or_fail("redis-server is not installed: apt-get install -y redis-server")

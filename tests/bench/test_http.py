@@ -230,7 +230,8 @@ def test_a_process_is_started_where_it_belongs() -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, 0.3])
 def test_a_load_that_is_ended_before_an_answer_says_so(tmp_path: Path, seconds: float) -> None:
-    """There is an error even if the load generator is stopped before it handles signals."""
+    """A load that gets no answer raises an error, even if the load generator is stopped before it
+    handles signals."""
     with socket.create_server((HOST, 0)) as silent_server:
         port = silent_server.getsockname()[1]
         with pytest.raises(wrk.NothingAnswered):

@@ -210,8 +210,7 @@ def test_everything_is_measured_and_reported(
         "chunk, longest",
     ):
         assert line in tables
-    # With so few members, the memory that they take is less than the fluctuation of the server's
-    # memory.
+    # With so few members, their memory is smaller than the fluctuation of the server's memory.
     below = [s for s in report.samples if min(s.figures) < 0 and s.question.unit != "bytes"]
     assert not below
     assert os.sched_getaffinity(0) == before

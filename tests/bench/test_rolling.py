@@ -1,4 +1,4 @@
-"""The benchmark of rolling windows measures boards with the described content."""
+"""The boards of the benchmark of rolling windows have the content that the benchmark describes."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -31,7 +31,8 @@ def redis_server(needs_redis: None, tmp_path: Path) -> Iterator[RedisServer]:  #
 
 
 def week(count: int) -> tuple[Population, History, list[str]]:
-    """Return a number of members, their history in a window of a week, and their names."""
+    """Return a population of `count` members, their events in a window of a week, and their
+    names."""
     population = Population(count, NOW_MS)
     history = History(population, WEEK.begins_ms(NOW_MS), NOW_MS)
     return population, history, [member_name(i) for i in range(count)]
@@ -149,7 +150,7 @@ def test_what_a_write_waits_for_elsewhere_is_told_apart() -> None:
     with waits.watching():
         pass
     assert 0 < waits.write < 1
-    assert waits.write_itself == 0, "each write waited a second elsewhere"
+    assert waits.write_itself == 0, "the write waited elsewhere all the time"
 
 
 def test_machine_hiccups_are_reported_when_the_watch_ends(tmp_path: Path) -> None:

@@ -107,8 +107,8 @@ def test_a_population_is_the_same_for_everyone() -> None:
 def test_zipf_traffic_prefers_the_active() -> None:
     population = Population(1_000, NOW_MS)
     counts = Counter(member for member, _ in population.traffic("zipf", 20_000))
-    # With s = 1, the most active of 1,000 members has 1/7.485 of all events, and the second half of
-    # that.
+    # With the Zipf exponent 1, the most active of 1,000 members has 1/7.485 of all events, and the
+    # second most active has half as many.
     assert 2_400 < counts[population.active(1)] < 2_950
     assert 1_150 < counts[population.active(2)] < 1_530
 

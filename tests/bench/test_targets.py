@@ -1,4 +1,5 @@
-"""Targets are measured, compared with the wanted figures, and drawn as a picture."""
+"""Targets of the benchmarks are measured, compared with the wanted figures, and drawn as a
+picture."""
 
 from pathlib import Path
 from xml.etree import ElementTree
@@ -146,8 +147,8 @@ def test_programs_that_took_part_twice_are_named_once() -> None:
 
 def test_growth_is_judged_by_the_logarithm_and_what_memory_costs() -> None:
     reads = {1_024: 1.0, 4_096: 10.0, 1 << 20: 10.0}
-    # From 1,024 members on, the logarithm allows 6/5 and 2 times the cost; what exceeds that is one
-    # random read per binary digit.
+    # Compared with 1,024 members, the logarithm allows a cost of 6/5 at 4,096 members and of 2 at
+    # 1,048,576. Here each cost exceeds that by one random read for each binary digit of the size.
     costs = {1_024: 100.0, 4_096: 120.0 + 12 * 10, 1 << 20: 2 * (200.0 + 20 * 10)}
     assert {size: round(share, 9) for size, share in shares(costs, reads).items()} == {
         4_096: 1.0,
