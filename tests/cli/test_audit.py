@@ -27,7 +27,8 @@ WHO = f"the command line (user {USER})"
 
 
 def administer(shell: Shell) -> None:
-    """Run each administrative command in order, and others that are refused or only read."""
+    """Run every administrative command in order, and also commands that are refused or that only
+    read."""
     shell.file("boards.toml", '[boards.gifts]\nwindows = ["all", "day"]\n[boards.race]\n')
     shell.ok("board", "create", "gifts", "--window", "all")
     shell.ok("board", "change", "gifts", "--title", "Gifts")

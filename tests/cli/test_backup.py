@@ -23,8 +23,8 @@ BOARD = laurels.Board("gifts", windows=["all", "day", "3h=rolling:3h/1h"], dedup
 
 
 def filled(folder: Path) -> list[laurels.Entry]:
-    """Fill a folder with everything that a board stores, with snapshots, a trimmed log, and entries
-    after the newest snapshot."""
+    """Fill a folder with everything that a board stores, with snapshots, with a trimmed log, and
+    with log entries after the newest snapshot."""
     with laurels.open(folder) as lb:
         lb.create(BOARD)
         for i in range(12):

@@ -160,8 +160,8 @@ MEANWHILE = [
     ("change", "window .hour. cannot go"),
     ("create", "there is a board .c. already"),
 ]
-"""What another program does meanwhile, and a pattern of the message. The quotes of names differ
-between stores."""
+"""What another program does during the command, and a pattern of the expected error. The pattern
+allows any quotes around names, because stores quote them differently."""
 
 
 @pytest.mark.parametrize("at", ["http", "redis"], indirect=True)

@@ -139,8 +139,8 @@ def test_the_last_30_days_on_30_june_2022(spent: Shell) -> None:
 def test_the_last_days_as_recomputed(
     folder: Path, purchases: list[Purchase], scaled: Scaled
 ) -> None:
-    """The compared days are less than a window apart, so each purchase is in the window on at least
-    one of them."""
+    """The compared days are less than one length of the window apart, so each purchase is in the
+    window on at least one of them."""
     apart = scaled(6, 1)
     with laurels.open(str(folder), create=False) as lb:
         board = lb.get("spent")

@@ -64,7 +64,7 @@ def test_a_refused_export_leaves_the_file_unchanged(crowd: Shell) -> None:
 
 def test_an_estimate_is_shown_as_one(crowd: Shell) -> None:
     match = ABOUT.fullmatch(_row(crowd, "rank", "rank", "crowd", "m007"))
-    while match is None:  # both bounds of an estimate may happen to be equal
+    while match is None:  # By chance, both bounds of an estimate may be equal.
         match = ABOUT.fullmatch(_row(crowd, "rank", "rank", "crowd", "m007"))
     middle, low, high = map(int, match.groups())
     assert low <= 294 <= high

@@ -1,5 +1,5 @@
-"""`import --from` compares the sorted set and the board afterwards, and can continue after an
-interruption."""
+"""After an import from a sorted set, `import --from` compares the set with the board. An
+interrupted import can continue."""
 
 import signal
 
@@ -55,7 +55,8 @@ Comparison.run = running
 def test_changes_of_the_source_during_the_import_are_reported_apart(
     gifts: Shell, server: Server
 ) -> None:
-    """Members that were changed during the import are imported, but reported apart from errors."""
+    """Members whose scores changed in the set during the import are imported, but reported apart
+    from errors."""
     expected = many(3_000)
     fill(server, expected)
     ran = gifts.process(

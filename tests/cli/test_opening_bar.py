@@ -14,7 +14,8 @@ from laurels.stores.local.recovery.progress import current_report
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Return a list of what is drawn: the name of a bar, its progress, and None at its end."""
+    """Return a list that records what is drawn: the name of each bar, its progress, and None at its
+    end."""
     seen: list[object] = []
 
     @contextmanager

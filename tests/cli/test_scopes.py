@@ -123,7 +123,7 @@ def test_labels_of_an_import_come_from_where_it_says(shell: Shell) -> None:
 
 
 def test_a_column_of_something_else_is_no_label(shell: Shell) -> None:
-    """The columns of member, value and time are never read as labels, even if a label has such a
+    """The columns of member, value and time are never read as labels, even if a label has the same
     name."""
     shell.ok("board", "create", "gifts", "--scope", "", "--rank-by", "member", "--rank-by", "value")
     shell.ok("import", "gifts", "-", stdin=b"member,value\nann,1\n")

@@ -208,7 +208,7 @@ def test_several_files_go_in_in_the_order_of_their_times(board: Shell) -> None:
     assert board.scores("g") == {"late": 1}
     again = board("import", "g", "early.csv", "--clock", "event")
     assert (again.code, again.err.split(": 1 of")[0]) == (2, "error [usage]: early.csv")
-    assert board.scores("g") == {"late": 1}, "a command of its own is refused as well"
+    assert board.scores("g") == {"late": 1}, "a separate command for this file is refused as well"
     board.ok("import", "g", "early.csv", "--clock", "event", "--late", "ok")
     assert board.scores("g") == {"early": 1, "late": 1}
     assert board.scores("g", "--window", "month") == {"late": 1}

@@ -21,9 +21,10 @@ HOUR = 3_600_000
         (" 1970-01-01T01:00:00Z ", "Asia/Shanghai", HOUR),
         ("1970-01-01T01:00:00+01:00", "Asia/Shanghai", 0),
         ("1969-12-31T23:59:59.999999", "UTC", -1),
-        # Clocks in Berlin went back at 03:00: 02:30 occurred twice, and the first one is taken.
+        # Clocks in Berlin went back at 03:00, so 02:30 occurred twice. The first of the two is
+        # used.
         ("2026-10-25T02:30", "Europe/Berlin", 1_792_888_200_000),
-        # Clocks in Sao Paulo skipped midnight: the day began at 03:00 UTC.
+        # Clocks in Sao Paulo skipped midnight, so the day began at 03:00 UTC.
         ("2018-11-04", "America/Sao_Paulo", 1_541_300_400_000),
     ],
 )

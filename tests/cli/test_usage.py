@@ -1,4 +1,5 @@
-"""Wrong usage ends with one line and exit code 2, and every command has a description."""
+"""Wrong usage prints an error of one line and exits with code 2. Every command has a
+description."""
 
 import os
 import subprocess

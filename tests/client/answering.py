@@ -29,8 +29,8 @@ class Script:
         return answer
 
     def open(self, key: str | None = None) -> Leaderboards:
-        """Return the verbs of a client of this server. Its pauses take no time and are recorded in
-        `slept`."""
+        """Return `Leaderboards` that send requests to this server. Pauses of the client take no
+        time and are recorded in `slept`."""
         keys = numbered("key")
         address = ServiceAddress("http://boards", key)
         transport = httpx.MockTransport(self)

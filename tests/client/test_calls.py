@@ -220,7 +220,7 @@ def test_an_event_refused_here_keeps_its_place() -> None:
     assert (receipts.applied, receipts.refused, receipts.error(1)) == (1, 1, None)
 
 
-# Answers that do not come from laurels
+# Answers of servers that are not laurels
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_errors_of_the_service_are_raised_as_they_are() -> None:
         Script(refusal(503, "overloaded")).open().count("b")
 
 
-# The address of the server, and the key
+# The server's address and the key
 
 
 def test_the_key_goes_with_every_request() -> None:
@@ -363,7 +363,8 @@ def test_a_member_in_no_window_has_a_card_without_standings(tmp_path: Path) -> N
 
 
 def test_an_older_service_that_cannot_name_changed_boards_is_named() -> None:
-    """A sink asks often. Reading every board instead would put too much load on the service."""
+    """The client does not read every board instead, because a sink asks so often that this would
+    put too much load on the service."""
     script = Script(refusal(404, "not_found", "there is no /v1/changes"))
     with pytest.raises(ServiceOutdated, match=r"GET /v1/changes.*; upgrade the service") as caught:
         script.open().changed_boards()

@@ -1,4 +1,4 @@
-"""Every surface names scopes in queries in the same way, with the same answers and errors."""
+"""Every API names the scope of a query in the same way, and gives the same answers and errors."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def filled(lb: laurels.Leaderboards) -> laurels.Leaderboards:
 
 
 class Awaited:
-    """The verbs of the asynchronous surface, each called on an event loop of its own."""
+    """The verbs of the asynchronous API, each called on an event loop of its own."""
 
     def __init__(self, url: str) -> None:
         self._url = url
