@@ -1,5 +1,5 @@
-"""Boards in memory with the answers of an index that orders only the head. The positions after the
-head are arbitrary, and the ranks are bounds around the true ones."""
+"""Boards in memory that answer like an index in which only the head is in order. Members after the
+head come in arbitrary order, with bounds around their true ranks."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ GRID_AGE = 7
 
 @contextmanager
 def coarse(least: int) -> Iterator[None]:
-    """Make the indexes of this process give coarse answers, in which at least `least` positions are
-    certain."""
+    """Make the indexes of this process give coarse answers, in which only some positions are
+    certain, but at least `least`."""
     answers = _Coarse(least)
 
     def run_local(plan: ReadPlan[Any], index: Index, offset: int) -> Any:
@@ -64,7 +64,7 @@ def over_http(least: int) -> Callable[[Path, Clock], Place]:
 
 
 class _Coarse:
-    """The results of an index with less information: only some positions are certain."""
+    """The results of an index, reduced: only some positions are certain."""
 
     def __init__(self, least: int) -> None:
         self._least = least
@@ -100,7 +100,7 @@ class _Coarse:
         return {number for number, store in index._boards.items() if store.rules.head}
 
     def _widened(self, located: Located, certain: int, total: int) -> Located:
-        """Return ranks with bounds around them. The bounds of a member whose position is certain
+        """Return ranks with bounds around them. If the position of a member is certain, both bounds
         equal its rank."""
         lows, highs = [], []
         for position, rank in zip(located.positions, located.ranks, strict=True):

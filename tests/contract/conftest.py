@@ -25,8 +25,8 @@ def clock() -> laurels.ManualClock:
 
 def _suited(request: pytest.FixtureRequest) -> Implementation:
     """Return the implementation of a test. A test that needs a board in one shard skips the
-    implementations that divide boards, because it also runs on the same deployment without
-    division."""
+    implementations that divide boards into shards. It also runs on the same kind of deployment
+    without shards."""
     found: Implementation = request.param
     if found.divided and request.node.get_closest_marker("one_shard"):
         pytest.skip("an all-or-nothing batch of several members needs a board in one shard")

@@ -26,7 +26,8 @@ Clock = laurels.Clock | str
 
 
 class Place(Protocol):
-    """A running deployment; `url` and `clock` are the arguments that open its boards."""
+    """A running deployment. `url` and `clock` are the arguments with which its boards are
+    opened."""
 
     @property
     def url(self) -> str: ...
@@ -65,7 +66,8 @@ class OverHttp:
 
 
 def _small_heads() -> Any:
-    """Make an index server estimate ranks even on small boards. Return the patch, to be stopped."""
+    """Make an index server estimate ranks even on small boards. Return the patch, which the caller
+    has to stop."""
     small = HeadSizes(
         slack=20, slack_share=0.2, capacity=8, sample=200, edges=128, step=0.05, width=0.2, least=8
     )
@@ -112,8 +114,8 @@ class OnCluster:
 
 
 class Divided(OnCluster):
-    """Boards on the same cluster, each divided over all nodes whatever its definition says, except
-    boards that cannot be divided."""
+    """Boards on the same cluster. Each board is divided over all nodes even if its definition has
+    one shard, except boards that cannot be divided."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         super().__init__(folder, clock)
@@ -135,9 +137,9 @@ def _divided(rules_of: Callable[[laurels.Board], Rules]) -> Callable[[laurels.Bo
 
 @dataclass(frozen=True)
 class Implementation:
-    """A kind of deployment: how to run it with a folder, whether its data remains after it is
-    closed, whether only one process may open it at a time, whether it divides boards, and whether
-    only the next write does a due refresh."""
+    """A kind of deployment. It says how to run it with a folder, whether its data remains after
+    closing, whether only one process may open it, whether it divides boards into shards, and
+    whether only writes refresh windows."""
 
     name: str
     run: Callable[[Path, Clock], Place]
@@ -153,14 +155,14 @@ EMBEDDED = (
     Implementation("memory", lambda _, clock: InProcess("memory:", clock), False),
     Implementation("folder", lambda folder, clock: InProcess(str(folder), clock), True, True),
 )
-"""The implementations with boards in this process, which carry out operations in the order of the
+"""The implementations with boards in this process. They carry out operations in the order of the
 calls."""
 STORES = (
     *EMBEDDED,
     Implementation("http", OverHttp, lasting=True, exclusive=True, refreshes=False),
 )
-"""The implementations with one offset for all boards, which counts the operations on all of
-them."""
+"""The implementations with one offset for all boards, which counts the operations on all of them
+together."""
 IMPLEMENTATIONS = (
     *STORES,
     Implementation("redis", OnRedis, lasting=True, has_walks=False),
@@ -171,11 +173,8 @@ LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implemen
 
 
 class Deployment:
-    """A fresh deployment with a clock, and its boards as `lb`, which can be closed and opened
-    again.
-
-    `folder` has the files of implementations whose data remains.
-    """
+    """A fresh deployment with a clock. Its boards are `lb`, which can be closed and opened again.
+    If its data remains after closing, the files are in `folder`."""
 
     def __init__(self, implementation: Implementation, directory: Path, clock: Clock) -> None:
         self.folder = directory / "laurels-data"

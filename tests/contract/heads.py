@@ -1,6 +1,6 @@
-"""Compare boards with a head with the oracle, which keeps all members in order. The checks do not
-depend on the store: the true rank is within the bounds, exact ranks are equal, and lists end with
-the head."""
+"""Compare boards that have a head with the oracle, which keeps all members in order. On every
+store, the true rank has to be within the bounds, exact ranks have to be equal, and lists have to
+end with the head."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ class Pair:
         assert self.lb.rank(self.name, "nobody", **asked) is None
 
     def _certain(self, page: laurels.Page, total: int) -> int:
-        """Return how many positions can be listed: the `certain` of a page, or all."""
+        """Return how many positions of a page can be listed: its `certain`, or all positions if it
+        has no bound."""
         assert page.total == total
         if page.certain is None:
             assert not self.head or total <= self.head
@@ -156,7 +157,8 @@ class Pair:
         assert (found.below and found.below.member) == below
 
     def _together(self, members: list[str], places: list[Place], asked: dict[str, Any]) -> None:
-        """Check the ranks of several members, and the order of these members."""
+        """Check the ranks of several members that are requested together, and the order of these
+        members."""
         by_member = {place.member: place for place in places}
         ranks = self.lb.ranks(self.name, [*members, "nobody"], **asked)
         assert ranks[-1] is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 ODD = ["a,b", "x=y", "%", "%2C", "é", "日本", " ", "@room", "{}", "a,zone=b", "\x00", "+", "a/b"]
-"""Values that are easily confused with a number, an operator or another syntax."""
+"""Label values that are easily confused with a number, an operator or other syntax."""
 
 
 def anything(value: object) -> Any:

@@ -1,4 +1,5 @@
-"""The entries around a member: always min(2r+1, total) entries, shifted at the ends."""
+"""The entries around a member: always min(2r+1, total) entries. At the ends of the ranking, the
+range is shifted."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from tests.contract.reading import members, ranks
 
 @pytest.fixture
 def seven(lb: laurels.Leaderboards) -> laurels.Leaderboards:
-    """Return a store with a board of seven members, a to g, with a first."""
+    """Return a store with a board of seven members, in order from `a` (first) to `g` (last)."""
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [(name, 10 - i) for i, name in enumerate("abcdefg")])
     return lb

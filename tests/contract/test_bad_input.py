@@ -1,9 +1,9 @@
 """Each kind of bad input has its own stable code and a message that says what to do, and changes no
 state.
 
-All tests of this file share one deployment of each kind, which must return the same state at the
-end as at the beginning. No refusal undoes a change made by another one, so a test fails on its own
-if its refusals change anything.
+All tests of this file share one deployment of each kind. At the end, the deployment must return the
+same state as at the beginning. A refusal cannot undo the changes of another refusal, so a test
+whose refusals change anything also fails when it runs alone.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from tests.comparison import Everything, everything
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 
-# The batches here have no other events than refused ones, and callers get a warning about such a
-# batch.
+# Every event of these batches is refused, and laurels warns about such batches.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 LIMIT = 2**53 - 1
@@ -59,8 +58,8 @@ def implementation(request: pytest.FixtureRequest) -> Implementation:
 def ready(
     implementation: Implementation, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Ready]:
-    """Create a board `b` with cents, with the windows all and day, and with a member at the top of
-    the range. At the end, check that the tests have changed nothing."""
+    """Create a board `b` with two decimal places and the windows all and day. One member has the
+    highest allowed score. At the end, check that the tests have changed nothing."""
     folder, clock = tmp_path_factory.mktemp("ready"), laurels.ManualClock(NOW_MS)
     with Deployment(implementation, folder, clock) as deployment:
         lb, column = deployment.lb, laurels.Column(scale=2)
@@ -80,14 +79,14 @@ def anything(value: object) -> Any:
 
 
 def state(lb: laurels.Leaderboards) -> State:
-    """Return the whole readable state except the offset, since a refusal may have an entry in the
-    log."""
+    """Return the whole readable state except the offset, because the log may have an entry for a
+    refusal."""
     remembered = [lb.stats(board.name).remembered for board in lb.boards()]
     return everything(lb), len(lb.boards()), remembered
 
 
 def submit(**wrong: Any) -> Act:
-    """Return a call that submits an event which is valid except for the given fields."""
+    """Return a call that submits an event, which is valid except for the given fields."""
     event = {"member": "ann", "value": 1, **wrong}
     return lambda lb: lb.submit("b", **event)
 
@@ -136,7 +135,7 @@ EVENTS: list[tuple[dict[str, Any], str]] = [
     ({"at": -2_208_988_800_001}, "invalid_at"),
     ({"at": LATEST_MS}, "invalid_at"),
     ({"at": 10**30}, "invalid_at"),
-    # If an event has two errors, its code is that of the one which does not depend on the columns.
+    # If an event has two errors, the reported one is the error that does not depend on the columns.
     ({"at": 1.5, "value": LIMIT // 100 + 1}, "invalid_at"),
     ({"at": 1.5, "value": "one"}, "invalid_at"),
     ({"at": 1.5, "value": None}, "invalid_value"),
@@ -151,7 +150,8 @@ EVENTS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("wrong", "code"), EVENTS)
 def test_an_event_is_refused(ready: Ready, wrong: dict[str, Any], code: str) -> None:
     error = ready.refuses(submit(**wrong), code)
-    assert error.retryable == (code == "dedupe_full")  # only if a retry may succeed
+    # only this error may disappear when the event is sent again
+    assert error.retryable == (code == "dedupe_full")
     event = {"member": "ann", "value": 1, **wrong}
     receipt = ready.lb.submit_many("b", [event])[0]
     assert (receipt.status, receipt.reason) == ("refused", code)

@@ -1,5 +1,5 @@
-"""The changes of a board are, in every implementation, those that follow from the list of all
-events."""
+"""In every implementation, the changes of a board equal those that the oracle derives from the list
+of all events."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def board_of(definition: Definition, **fields: Any) -> laurels.Board:
 
 
 class History:
-    """The same random writes, sent to the boards and to the oracle."""
+    """Random writes, sent both to the boards and to the oracle."""
 
     def __init__(self, clock: laurels.ManualClock, definition: Definition, seed: int) -> None:
         self.rng = Random(seed)
@@ -399,7 +399,7 @@ def test_watching_goes_on(lb: laurels.Leaderboards) -> None:
 
 def test_at_most_so_many_are_kept(lb: laurels.Leaderboards, implementation: Implementation) -> None:
     if implementation.name not in ("redis", "cluster"):
-        pytest.skip("a folder trims many changes at a time, see tests/unit/test_change_log.py")
+        pytest.skip("a folder removes many changes at a time, see tests/unit/test_change_log.py")
     lb.create(board_of(DEFINITIONS["sum"], changes_max=30))
     cursor = lb.changes("board").cursor
     for i in range(80):
@@ -433,8 +433,8 @@ def test_the_score_is_that_of_the_first_window_over_all_events(lb: laurels.Leade
 
 
 def test_a_tag_that_the_store_does_not_know_has_diverged(lb: laurels.Leaderboards) -> None:
-    """The store refuses a cursor with an unknown tag as diverged, at every position. Such cursors
-    occur after a store has lost its newest changes and has continued with other ones."""
+    """At every position, the store refuses a cursor with an unknown tag as diverged. Such cursors
+    exist after a store has lost its newest changes and has then recorded other ones."""
     lb.create(board_of(DEFINITIONS["sum"]))
     for i in range(3):
         lb.submit_many("board", [("ann", i), ("bob", i)])
@@ -453,8 +453,8 @@ def test_a_tag_that_the_store_does_not_know_has_diverged(lb: laurels.Leaderboard
 
 
 def named(lb: laurels.Leaderboards, cursor: str, board: str) -> tuple[set[str], str]:
-    """Read the changed boards until `board` is one of them. Return all their names, and the cursor
-    after them."""
+    """Read names of changed boards until `board` is among them. Return all names that were read,
+    and the cursor after the last one."""
     found: set[str] = set()
     while board not in found:
         changed = lb.changed_boards(cursor)
@@ -498,8 +498,8 @@ def test_a_cursor_of_changed_boards_misses_nothing_over_a_restart(lasting: Deplo
 
 
 def test_a_page_counts_what_follows_it(lb: laurels.Leaderboards) -> None:
-    """The count of waiting changes is exact even if a page ends within a batch, and excludes the
-    positions of sinks."""
+    """The number of waiting changes is exact even if a page ends within a batch. It does not count
+    the changes that record positions of sinks."""
     lb.create(laurels.Board("b", changes="1h"))
     for i in range(9):
         lb.submit_many("b", [(f"m{j % 7}", 1) for j in range(1 + 3 * (i % 4))])

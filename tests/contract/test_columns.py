@@ -1,4 +1,4 @@
-"""Scores are exact, and each operator keeps the value that its definition requires."""
+"""Scores are exact, and each column keeps the value that its operator requires."""
 
 from __future__ import annotations
 

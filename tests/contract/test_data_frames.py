@@ -14,15 +14,15 @@ NOON_MS = 1_795_176_000_000
 
 
 class Scored(NamedTuple):
-    """An event as a named tuple whose fields have another order than `submit_many` expects of
-    tuples."""
+    """An event as a named tuple whose fields are not in the order that `submit_many` expects of
+    plain tuples."""
 
     value: int
     member: str
 
 
 def cell(value: object, kind: str) -> Any:
-    """Return a value in a numpy type, as a cell of a data frame has it."""
+    """Return a value in a numpy type, as in the cell of a data frame."""
     return series([value], kind).iloc[0]
 
 
@@ -132,7 +132,8 @@ def test_what_is_no_integer_is_refused(board: laurels.Leaderboards, value: Any) 
 
 
 def test_a_batch_on_the_command_line_does_not_warn(tmp_path: Any) -> None:
-    """There is no warning, since the command itself reports refused events, line by line."""
+    """The Python warning is not raised, because the command itself reports refused events line by
+    line."""
     from laurels.cli import main  # noqa: PLC0415
 
     (tmp_path / "bad.csv").write_text("member,value\nann,0x\nben,1y\n")

@@ -1,4 +1,5 @@
-"""Decay windows: scores decay by half every half-life, and only events change the order."""
+"""Decay windows: scores lose half of their value with every half-life, and only events change the
+order."""
 
 from __future__ import annotations
 

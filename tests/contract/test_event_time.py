@@ -1,5 +1,5 @@
-"""Boards in event time: now is the latest `at` received, and a batch is cut where a period or step
-begins."""
+"""Boards in event time: the time of a board is the latest `at` it has received, and a batch is cut
+where a period or step begins."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""In event time, the batches into which a history is cut do not change the answers, and each board
-has its own time."""
+"""Boards in event time: answers do not depend on the batches into which a history is cut, and each
+board has its own time."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ from tests.counts import some
 from tests.definitions import Definition, Report, WindowDef
 from tests.oracle import Oracle
 
-# The events are random, so all events of a batch may be refused, and callers get a warning about
-# that.
+# The events are random, so all events of a batch may be refused. laurels warns about such batches.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 DAY = 24 * HOUR
@@ -63,7 +62,7 @@ def shared(
 
 
 def seen(receipts: Sequence[laurels.Receipt]) -> Seen:
-    """Return the fields of receipts that do not depend on the commit that contains the event."""
+    """Return the fields of receipts that do not depend on which events share a commit."""
     return [
         (r.member, r.status, r.reason, r.period, r.previous_score, r.score, r.refused_windows)
         for r in receipts
@@ -113,8 +112,8 @@ def test_ids_that_are_forgotten_make_room_within_a_batch(replayed: Deployment) -
 def test_an_id_is_remembered_until_the_event_comes_by_which_it_is_forgotten(
     replayed: Deployment,
 ) -> None:
-    """An id is forgotten when an event shows that `dedupe` has passed. Later events of the same
-    batch make no difference, even if the batch has more ids than `dedupe_max`."""
+    """An id is forgotten as soon as an event shows that `dedupe` has passed. Later events of the
+    same batch make no difference, even if the batch has more ids than `dedupe_max`."""
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["all"], dedupe="30m", dedupe_max=2))
     events = [
@@ -279,8 +278,8 @@ def reports_of(
 def submitted(
     lb: laurels.Leaderboards, definition: Definition, reports: Sequence[Report], cuts: Sequence[int]
 ) -> tuple[Seen, list[laurels.Receipt]]:
-    """Submit a history in batches that end at the cuts. Return its receipts, without and with what
-    depends on the commit."""
+    """Submit a history in batches that end at the cuts. Return its receipts twice: without and with
+    the fields that depend on the commit."""
     lb.create(board_of(definition))
     receipts: list[laurels.Receipt] = []
     for start, end in pairwise(sorted({0, *cuts, len(reports)})):
@@ -292,7 +291,7 @@ def submitted(
 def everything(
     lb: laurels.Leaderboards, name: str, oracle: Oracle, other: str
 ) -> list[list[tuple[object, ...]]]:
-    """Return all readable entries of a board. The periods come from `other`, a board of the oracle
+    """Return all readable entries of a board. Its periods are read from `other`, an oracle's board
     with the same definition."""
     found: list[list[tuple[object, ...]]] = []
     for window in oracle.board(other).windows:
@@ -329,7 +328,7 @@ def test_any_partition_gives_the_same_answers(
     assert in_parts == alone
     assert at_once == alone
     watched = next(iter(oracle.board(whole.name).windows))
-    if len(reports) > 1:  # the receipt of a single event has its rank as well
+    if len(reports) > 1:  # the receipt of a single event also has the member's rank
         for receipt, verdict in zip(receipts, verdicts, strict=True):
             assert_receipt(receipt, verdict, watched, whole)
     for window in oracle.board(whole.name).windows:

@@ -1,4 +1,4 @@
-"""Friends: the ranking of some members among themselves, with their places in the whole ranking."""
+"""Friends: the ranking of some members among themselves, with their ranks in the whole ranking."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ STORES = (
     Implementation("estimating-http", over_http(HEAD + 20), lasting=True),
 )
 REFILLING = Implementation("refilling", in_memory(HEAD - 40), lasting=False)
-"""A store in which sometimes not even the whole head is certain."""
+"""A store in which sometimes even some positions of the head are not certain."""
 
 
 @pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
@@ -59,7 +59,7 @@ any_time = pytest.mark.parametrize(
     indirect=True,
     ids=lambda implementation: implementation.name,
 )
-"""Run a test on every store, including one whose head is not yet filled."""
+"""Run a test on every store, including a store whose head is not yet filled."""
 
 
 def shaped() -> list[object]:
@@ -207,7 +207,7 @@ def test_scores_within_the_head_are_listed_and_counted(crowd: laurels.Leaderboar
     assert [entry.score for entry in lb.range("b", low=245)] == [249, 248, 247, 246, 245]
     assert lb.count("b", low=245) == 5
     assert lb.count("b", low=200, high=240) == 41
-    assert lb.count("b", high=240) == 241  # the 10 members above m0240 are in the head
+    assert lb.count("b", high=240) == 241  # all 10 members above m0240 are in the head
     assert lb.count("b", low=150) == HEAD
     assert_beyond(lambda: lb.count("b", low=149))
     assert_beyond(lambda: lb.count("b", low=10, high=20))

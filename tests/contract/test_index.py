@@ -1,4 +1,5 @@
-"""The guarantees of an index: every implementation gives the answers that plain lists give."""
+"""The guarantees of an index: every implementation gives the answers that plain lists of entries
+give."""
 
 from collections.abc import Callable, Iterator
 from random import Random
