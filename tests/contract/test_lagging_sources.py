@@ -1,7 +1,7 @@
-"""Events of a source that lags: whether an event is late depends on the time at which its stream
-received it, and no period becomes final before all its sources have passed its end.
+"""A source that lags behind its stream: whether an event is late depends on the time at which the
+stream received it. No period becomes final before all sources of the board have passed its end.
 
-The oracle below implements the same rules in whole hours and days of UTC, for a board with two
+The oracle of this file implements these rules in whole hours and days of UTC, for a board with two
 sources.
 """
 
@@ -39,7 +39,8 @@ def position(at: int, passed_ms: int | None) -> str:
 
 
 class Oracle:
-    """An oracle that counts the events of each period and step by these rules."""
+    """A second implementation of the rules of lateness, which counts the events of each period and
+    step."""
 
     def __init__(self) -> None:
         self.totals: Counter[tuple[str, int, str]] = Counter()
@@ -76,8 +77,8 @@ class Oracle:
         return dict(found)
 
     def waits(self, until_ms: int, now_ms: int) -> tuple[bool, tuple[str, ...]]:
-        """Return whether a period whose grace ends at `until_ms` is final, and the sources that it
-        still waits for."""
+        """Return whether a period whose grace ends at `until_ms` is final, and the sources for
+        which it still waits."""
         if now_ms <= until_ms:
             return False, ()
         if now_ms > until_ms + WAIT:
@@ -107,8 +108,8 @@ class Stream:
             self.messages.append(Message(at_ms, at_ms - late, f"m{random.randrange(4)}"))
 
     def commit(self, lb: laurels.Leaderboards, oracle: Oracle, count: int, now_ms: int) -> None:
-        """Count the next messages, each in a commit of its own. If no message has arrived by now,
-        commit a position which says that the stream has none before `now_ms`."""
+        """Count the next messages, each in a commit of its own. If no message has arrived yet,
+        commit a position that says so: the stream has no message before `now_ms`."""
         there = [m for m in self.messages[self.at : self.at + count] if m.arrived_ms <= now_ms]
         for message in there:
             self._submit(lb, [message], message.arrived_ms)
@@ -132,8 +133,8 @@ class Stream:
 def check(
     lb: laurels.Leaderboards, oracle: Oracle, now_ms: int
 ) -> dict[tuple[str, str], dict[str, int]]:
-    """Compare every readable ranking, and whether the answers say that it is final. Return the
-    scores of the final periods."""
+    """Compare every readable ranking, and whether the store reports it as final. Return the scores
+    of the final periods."""
     finals = {}
     for window, length in (("hour", HOUR), ("day", DAY)):
         for info in lb.periods("b", window):
@@ -167,7 +168,9 @@ def test_sources_that_lag_lose_nothing(
     lb.create(BOARD)
     end_ms = NOW_MS + 9 * HOUR
     streams = [Stream(name, random, end_ms) for name in ("source/a", "source/b")]
-    for stream in streams:  # before any period ends, since a new source may change a final one
+    # Both sources begin before any period ends: a source that begins later may change a final
+    # period.
+    for stream in streams:
         stream.at = sum(message.arrived_ms <= NOW_MS for message in stream.messages)
         stream.commit(lb, oracle, 1, NOW_MS)
     finals: dict[tuple[str, str], object] = {}

@@ -1,5 +1,5 @@
-"""Late events: the window `all` counts them all, and a calendar window those that its grace and
-`keep` allow."""
+"""Late events: the window `all` counts every late event. A calendar window counts it if the grace
+and `keep` of the window allow it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.contract.reading import members, scores
 
 DAY = 24 * HOUR
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, when the running hour of the clock began."""
+"""15:00, the start of the hour that is running at `NOW_MS`."""
 
 
 def test_grace_is_counted_from_the_end_of_the_period(

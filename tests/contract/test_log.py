@@ -1,4 +1,4 @@
-"""The guarantees of a log, in every implementation."""
+"""The guarantees of a log, for every implementation."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -65,9 +65,9 @@ def test_its_size_grows_with_what_is_in_it(log: Log) -> None:
 
 
 def test_the_write_ahead_file_begins_anew_however_much_is_written(tmp_path: Path) -> None:
-    """The file stays below 68 MiB, however much is written. A thread checkpoints it; if the thread
-    is late, the commit does so at 64 MiB. The next commit then starts again at the beginning of the
-    file."""
+    """The write-ahead file stays below 68 MiB, however much is written. A thread checkpoints it; if
+    the thread is late, a commit does so at 64 MiB. After a checkpoint, the next commit starts again
+    at the beginning of the file."""
     log = SqliteLog(tmp_path / "log.db")
     body = bytes(1 << 20)
     largest = 0

@@ -1,4 +1,5 @@
-"""Measures: a column's value is the weighted sum of what an event reports, exactly."""
+"""Measures: the value of a column is the exact weighted sum of the measures that an event
+reports."""
 
 from __future__ import annotations
 

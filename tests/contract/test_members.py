@@ -45,8 +45,8 @@ def test_set_is_an_event_with_an_id(lb: laurels.Leaderboards) -> None:
 
 
 def test_a_total_cannot_be_set_as_of_a_time(lb: laurels.Leaderboards) -> None:
-    """A set total must have the current time. With a time of its own, the older of two totals would
-    win if it arrived later."""
+    """A total that is set always has the current time. If callers could choose the time, an older
+    total that arrives later would replace a newer one."""
     lb.create(laurels.Board("b"))
     with pytest.raises(SetWithTime, match="op last"):
         lb.set("b", "ann", 7, at=NOW_MS - 1)

@@ -1,5 +1,5 @@
-"""Mending: in every implementation, the entries that are read and replaced are those of the
-ranking."""
+"""Mending: in every implementation, entries that are read from one ranking and written into another
+one make the same ranking."""
 
 from __future__ import annotations
 
@@ -78,8 +78,7 @@ def _initial(lb: laurels.Leaderboards) -> Iterator[Any]:
 
 
 def rankings(lb: laurels.Leaderboards) -> list[Any]:
-    """Return every ranking in its order, including ties, with the times that decide between equal
-    scores."""
+    """Return every ranking in order, with the times that decide between equal scores."""
     found = []
     for each in present(lb):
         members = [entry.member for entry in each.entries]

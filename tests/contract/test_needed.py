@@ -1,5 +1,5 @@
-"""The value that a member needs for a position: an event with this value reaches the position, and
-no smaller one does."""
+"""`needed` returns the value that takes a member to a position: an event with this value reaches
+the position, and no event with a smaller value does."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.oracle import Oracle
 from tests.stateful.choices import COMBINATIONS, MEMBERS, column, number
 from tests.stateful.needs import Needs
 
-# Tests also submit a smaller value, as the only event of a batch. If it is refused, callers get a
-# warning about a batch in which every event is refused.
+# Tests also submit a smaller value, as the only event of a batch. If it is refused, laurels warns
+# that every event of the batch was refused.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 DAY = 24 * HOUR
@@ -158,7 +158,8 @@ def test_the_share_of_a_step_counts(lb: laurels.Leaderboards, clock: laurels.Man
     lb.submit_many("b", [("ann", 9), ("bob", 1)])
     clock.advance(DAY)
     lb.submit_many("b", [("ann", 3), ("bob", 4)])
-    assert unreachable(lb.needed("b", "bob", 1))  # needs 8 more, but a step may have at most 10
+    # bob needs 8 more, but his total in this step would exceed the step's share, 10
+    assert unreachable(lb.needed("b", "bob", 1))
     with pytest.raises(TotalOutOfRange):
         lb.submit("b", "bob", 8)
     clock.advance(DAY)
@@ -205,8 +206,8 @@ def test_a_window_with_refresh_is_refused(
     standing = lb.standing("b", "bob", to_rank=1)
     assert standing is not None
     assert (standing.to_rank, standing.needed) == (laurels.Gap(1, 1), None)
-    # The range still applies to the tallies of this window: a total of at most 60 in 30 steps
-    # leaves 2 for each step.
+    # The range also bounds the steps of this window: a total of at most 60 over 30 steps allows 2
+    # for each step.
     assert unreachable(lb.needed("b", "bob", 1, window="all"))
     clock.advance(DAY)
     assert value(lb.needed("b", "bob", 1, window="all")) == 2
@@ -269,8 +270,8 @@ def test_a_rank_is_a_position(five: laurels.Leaderboards, rank: Any) -> None:
 def test_what_is_needed_is_right_by_trial(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
-    """Compare the answers for random boards of every kind of column and tie rule with the oracle,
-    and submit the value that an answer names."""
+    """For random boards of every kind of column and tie rule, compare the answers with the oracle,
+    and submit the value that each answer names."""
     rng = Random(20)
     for i, (shape, tie, rank) in enumerate(rng.sample(COMBINATIONS, 12)):
         columns = tuple(column(rng, j, *part) for j, part in enumerate(shape))

@@ -1,5 +1,5 @@
-"""Ties and rank styles: the order is total, and members share a rank only if all their columns are
-equal."""
+"""Ties and rank styles: the order has no undecided ties, and members share a rank only if all their
+columns are equal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Cursors: walking the pages returns each member that does not cross a cursor exactly once,
-whatever other members do."""
+"""Cursors: a walk through the pages returns every member exactly once, even if other members move.
+Only a member that itself moves past a cursor may be missing or repeated."""
 
 from __future__ import annotations
 

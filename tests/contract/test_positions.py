@@ -1,4 +1,4 @@
-"""Conditional positions: a batch counts only if the source's position is the expected one, so that
+"""Conditional positions: a batch counts only if the position of its source is the expected one. So
 several writers of one source count each batch once."""
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def test_a_position_follows_another_one(lb: laurels.Leaderboards) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_writers_of_one_source_count_each_event_once(lb: laurels.Leaderboards, seed: int) -> None:
-    """Several writers read the same events as fast as they can, and cut them into different
-    batches."""
+    """Several writers read the same events as fast as they can, and each cuts them into batches of
+    other sizes."""
     lb.create(laurels.Board("b"))
 
     def write(at: int, end: int) -> None:

@@ -81,8 +81,8 @@ def test_a_rank_asked_again_is_of_the_step_and_the_day_that_run(
     lb.create(laurels.Board("b", windows=["all", "day", "2h=rolling:2h/1h"]))
 
     def twice(window: str) -> set[tuple[object, ...]]:
-        """Ask for the ranks one by one and together, each twice. Return the set of answers, which
-        has one element if they agree."""
+        """Request the ranks one by one and together, each twice. Return the set of answers, which
+        has one element if all agree."""
         pair = ["ann", "bob"]
         found: set[tuple[object, ...]] = set()
         for _ in range(2):

@@ -56,7 +56,7 @@ def embedded(tmp_path: Path, clock: laurels.ManualClock) -> Iterator[Deployment]
 
 @pytest.fixture
 def in_shares() -> Iterator[None]:
-    """Make the store compute every refresh ahead, a few cells at a time."""
+    """Make the store compute every refresh in advance, a few cells at a time."""
     with (
         patch.object(refreshes, "UNBUILT_CELLS", 0),
         patch.object(service, "SHARE_LEAST", 1),
@@ -65,7 +65,7 @@ def in_shares() -> Iterator[None]:
 
 
 def ensure_only_refresh(page: laurels.Page, written: laurels.Receipt) -> None:
-    """Assert that nothing changed after the write except by the refresh, which is one change in
+    """Assert that nothing changed after the write except by the refresh, which adds one change in
     each shard that has members."""
     offset = page.as_of.offset
     shards = len(offset) if isinstance(offset, tuple) else 1
@@ -342,7 +342,7 @@ def test_a_restart_a_check_and_a_rebuild_change_nothing(
 
 
 def built(lb: laurels.Leaderboards, write: Callable[[int], object]) -> int:
-    """Write until a due refresh has happened; return the number of writes."""
+    """Write until a due refresh has happened. Return the number of writes."""
     before = lb.top("b").as_of
     for i in range(3_000):
         if lb.top("b").as_of != before:
@@ -459,14 +459,15 @@ def test_a_refresh_that_cannot_be_written_stays_due(embedded: Deployment) -> Non
         assert lb.submit("b", "ann", 5).status == "applied"
     assert lb.top("b").entries == []
     lb.check()
-    lb = embedded.reopen()  # as after a crash between a commit and the refresh that follows it
+    # the state after a crash between a commit and the refresh that follows it
+    lb = embedded.reopen()
     assert lb.top("b").as_of.offset == 0
     lb.submit("b", "bob", 7)
     assert scores(lb.top("b")) == {"bob": 7, "ann": 5}
 
 
 def offsets(page: laurels.Page) -> tuple[int, ...]:
-    """Return the offset of an answer as a tuple, with one offset for each shard of the board."""
+    """Return the offset of an answer as a tuple with one offset for each shard of the board."""
     offset = page.as_of.offset
     return offset if isinstance(offset, tuple) else (offset,)
 

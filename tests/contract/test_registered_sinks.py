@@ -17,8 +17,8 @@ def board(most: int = 10_000_000) -> laurels.Board:
 
 
 def write(deployment: Deployment, clock: laurels.ManualClock, batches: int = 6) -> None:
-    """Submit several batches an hour apart, so that everything that may be trimmed has been
-    trimmed."""
+    """Submit several batches an hour apart, so that the store has removed every change that it may
+    remove."""
     lb = deployment.lb
     for i in range(batches):
         clock.advance(HOUR)

@@ -1,4 +1,4 @@
-"""`retain`: a board exists for that long after its end, and is then removed with all its data."""
+"""`retain`: after its end, a board exists for this long. Then it is removed with all its data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rolling windows: at each moment they show the total of the last n steps, and they change exactly
+"""Rolling windows: at each moment a window shows the totals of the last n steps. It changes exactly
 at the boundaries of steps."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.contract.reading import members, scores
 from tests.counts import rare
 
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, the start of the running hour."""
+"""15:00, the start of the hour that is running at `NOW_MS`."""
 LIMIT = 2**53 - 1
 
 

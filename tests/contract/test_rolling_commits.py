@@ -16,7 +16,7 @@ from tests.contract.deployments import Deployment, Implementation
 from tests.contract.reading import members, scores
 
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, the start of the running hour."""
+"""15:00, the start of the hour that is running at `NOW_MS`."""
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def test_a_batch_over_several_steps_is_replayed_as_if_live(
 
 @pytest.fixture
 def untouched(clock: laurels.ManualClock) -> Iterator[laurels.Leaderboards]:
-    """Return another deployment with the same clock, for comparison. A test does everything on it
-    except one kind of operation."""
+    """Return another deployment with the same clock, for comparison. On it, a test repeats all
+    operations except one kind."""
     with laurels.open("memory:", clock=clock) as other:
         yield other
 

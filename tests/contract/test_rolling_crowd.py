@@ -16,8 +16,8 @@ Counted = list[tuple[int, str, int]]
 
 
 def ranking(counted: Counted, running: int, *, best: bool) -> list[tuple[str, int]]:
-    """Return what a window of four hours shows, computed from all events so far: (hour, member,
-    value)."""
+    """Return the ranking that a window of four hours should show, computed from all events so far:
+    (hour, member, value)."""
     own: dict[str, list[int]] = {}
     for hour, member, value in counted:
         if running - 3 <= hour <= running:

@@ -1,5 +1,5 @@
-"""The guarantees of an index with rolling windows: every implementation gives the answers that
-plain lists give."""
+"""The guarantees of an index for rolling windows: every implementation gives the answers that plain
+lists of events give."""
 
 from __future__ import annotations
 

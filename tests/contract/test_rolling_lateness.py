@@ -12,7 +12,7 @@ from tests.contract.conftest import NOW_MS
 from tests.contract.reading import scores
 
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, the start of the running hour."""
+"""15:00, the start of the hour that is running at `NOW_MS`."""
 
 
 def test_a_late_event_lands_in_its_step_and_leaves_with_it(

@@ -1,5 +1,5 @@
-"""The ranking after steps have ended: the last value, the best value and the ties of the remaining
-events."""
+"""The order of a rolling window after steps have left it: the last value, the best value and the
+ties of the remaining events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.contract.conftest import NOW_MS
 from tests.contract.reading import members, scores
 
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, the start of the running hour."""
+"""15:00, the start of the hour that is running at `NOW_MS`."""
 LAPS = [laurels.Column("laps", op="best"), laurels.Column("seconds", op="best", order="asc")]
 
 
@@ -22,7 +22,7 @@ def rolling(
     hours: int = 3,
     tie: Tie = "first",
 ) -> None:
-    """Create a board that counts the last hours, with the longest possible grace."""
+    """Create a board whose window has the longest possible grace and counts the last hours."""
     windows = [f"r=rolling:{hours}h/1h"]
     lb.create(laurels.Board("b", columns=columns, windows=windows, tie=tie, grace="1h"))
 

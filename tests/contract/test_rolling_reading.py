@@ -1,5 +1,5 @@
-"""Queries about a rolling window: it has one ranking, with the label of the running step, in local
-days."""
+"""Queries about a rolling window: it has one ranking, whose label is that of the running step.
+Steps of days are days of the board's time zone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.contract.deployments import Deployment, Implementation
 from tests.contract.reading import members
 
 THREE = NOW_MS - 30 * MINUTE
-"""15:00, the start of the running hour."""
+"""15:00, the start of the hour that is running at `NOW_MS`."""
 
 OpenedAt = Callable[[int], tuple[laurels.Leaderboards, laurels.ManualClock]]
 

@@ -1,4 +1,4 @@
-"""A rolling window has the same content after restarts and rebuilds at any moment."""
+"""A rolling window has the same content after a restart or a rebuild at any moment."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def random_act(rng: Random, clock: laurels.ManualClock) -> Callable[[laurels.Lea
 
 
 def comparable(receipt: laurels.Receipt) -> laurels.Receipt:
-    """Return a receipt without the differences between deployments: offsets count the events of one
-    board or of all boards, and a service quotes texts as JSON does."""
+    """Return a receipt without the fields that differ between deployments: an offset may count the
+    events of one board or of all boards, and a service quotes values in messages as JSON."""
     message = receipt.message and receipt.message.replace("'", '"')
     return replace(receipt, offset=0, message=message)
 

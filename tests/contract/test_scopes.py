@@ -21,8 +21,8 @@ DAY = 24 * HOUR
 
 @pytest.fixture
 def rooms(lb: laurels.Leaderboards) -> laurels.Leaderboards:
-    """Return a store with a board `b` that has scopes of all events, by room, and by zone and room,
-    and that ranks the rooms."""
+    """Return a store with a board `b` that has three scopes: all events, by room, and by zone and
+    room. The rooms are ranked, too."""
     scopes = [[], ["room"], ["zone", "room"]]
     lb.create(laurels.Board("b", scopes=scopes, rank_by="room", windows=["all", "day"]))
     return lb

@@ -1,4 +1,4 @@
-"""Scopes over time: a scope is removed with its last period, and queries do not change the
+"""Scopes over time: a scope is removed together with its last period, and queries do not change the
 state."""
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def operations() -> list[object]:
 
 
 def named(value: object) -> str:
-    """Return the text by which a parameter appears in the name of a test."""
+    """Return the text for a parameter in the name of a test."""
     return value.name if isinstance(value, Implementation) else str(value)
 
 

@@ -28,7 +28,7 @@ LIMITED: dict[str, Any] = {"windows": WINDOWS, "starts": STARTS, "ends": ENDS}
 
 
 def answers(lb: laurels.Leaderboards) -> dict[str, Any]:
-    """Return for each window the scores, with the period and the time of the answer."""
+    """Return the scores of each window, with the period and the time of the answer."""
     pages = {name: lb.top("b", window=name) for name in COUNTED}
     return {
         name: (scores(page), page.as_of.period, page.as_of.now_ms) for name, page in pages.items()

@@ -1,5 +1,5 @@
-"""Calendar windows: a new period begins at its boundary without any job, and past periods stay
-readable."""
+"""Calendar windows: a new period begins at its boundary without a scheduled job, and past periods
+stay readable."""
 
 from __future__ import annotations
 
