@@ -30,7 +30,7 @@ def killing(*arguments):
     return {method}(*arguments)
 Copies.{method} = killing
 """
-"""Code that makes a process kill itself before a certain write of a copy."""
+"""Code that makes a process kill itself before the given write of a copy."""
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_wrong_usage(shell: Shell, arguments: list[str], code: str) -> None:
 
 
 MORE = [("begin", 1), ("put", 4), ("finish", 3)]
-"""The calls before which `make torture` kills a copy in addition."""
+"""The calls before which a copy is also killed in `make torture`."""
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def killing_midway(*arguments):
         yield piece
 Copies.{method} = killing_midway if "{method}" == "pieces" else killing
 """
-"""Code that makes a process kill itself before it writes or sends a certain piece."""
+"""Code that makes a process kill itself before it writes or sends the given piece."""
 LOCAL = ("laurels.stores.local.copies", "LocalCopies")
 REMOTE = ("laurels.stores.http.copies", "RemoteCopies")
 

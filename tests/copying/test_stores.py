@@ -1,5 +1,6 @@
-"""After a copy between any two kinds of stores, and as time passes, the target gives the answers of
-the source. An event that is sent again to it counts once."""
+"""After a copy between any two kinds of stores, the target gives the same answers as the source,
+also when time passes. If an event that was counted before the copy is sent to the target again, it
+is a duplicate."""
 
 from __future__ import annotations
 
@@ -44,13 +45,13 @@ PAIRS = [
 
 def pairs(count: int) -> list[object]:
     """Return all pairs of a source and a target, of which `make test` runs the first `count`. The
-    first 4 have every kind of target, and the first 6 also every kind of source. Only the pieces
-    pass from the source to the target."""
+    first 4 pairs have every kind of target, and the first 6 also have every kind of source. These
+    suffice, because a target gets nothing from a source but pieces."""
     return some(count, [pytest.param(pair, id=f"{pair[0]}-to-{pair[1]}") for pair in PAIRS])
 
 
 into_each_target = pytest.mark.parametrize("pair", pairs(4), indirect=True)
-"""Run a test with each kind of target, because it depends only on the target."""
+"""Run a test with each kind of target only, because the result does not depend on the source."""
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_a_copy_answers_as_its_source(
         assert answers(target, board) == answers(source, board)
     target.check()
     random = Random(5)
-    for day in range(8):  # steps and periods end, and events count in both
+    for day in range(8):  # steps and periods end, and both boards count new events
         clock.advance(HALF_DAY_MS)
         for board in BOARDS:
             events = events_of(board, random, 10, 100 + day)
@@ -152,7 +153,8 @@ def test_the_changes_of_a_copy_go_on_where_those_of_the_source_end(
     copied(source, target, "gifts")
     ends = [len(copies_of(lb).origin("gifts").ends) for lb in (source, target)]
     if ends[0] != ends[1]:
-        with pytest.raises(CursorDiverged):  # the positions of three shards, and of one
+        # a position in three shards differs from one in a single shard
+        with pytest.raises(CursorDiverged):
             target.changes("gifts", after=end)
         return
     assert list(target.changes("gifts", after=end).changes) == []

@@ -1,9 +1,8 @@
-"""Damaged files: somewhere in a file of a folder, a bit is flipped or the end is cut off.
+"""Damaged files: in one file of a folder, a bit is flipped or the end is cut off.
 
 The folder is copied while it is open, as a power cut would leave it: two snapshots, a trimmed log,
-and entries in the write-ahead file that no checkpoint has moved yet. Whatever the damage, opening
-the folder either fails with an error of laurels that names a file, or everything that was
-acknowledged is there.
+and entries in the write-ahead file that no checkpoint has moved yet. Opening the damaged copy must
+either fail with an error of laurels that names a file, or restore everything that was acknowledged.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ UNREAD = {"lock", "log.db-shm"}
 
 @dataclass(frozen=True)
 class Damage:
-    """One change of a file: flip `bit` of the byte at offset `place` or, if `bit` is None, cut the
-    file off there."""
+    """One change of a file. It flips `bit` of the byte at offset `place` or, if `bit` is None, cuts
+    the file off there."""
 
     file: str
     place: int
@@ -63,7 +62,7 @@ def whole_folder(folder: Path, work: Path) -> object:
 
 
 def damages(folder: Path, many: int, random: Random) -> Iterator[Damage]:
-    """Yield the flipping of a bit and a cut at this many offsets of each file, spread over the
+    """Yield a flipped bit and a cut at each of `count` offsets of each file, spread over the
     file."""
     for path in sorted(folder.iterdir()):
         size = path.stat().st_size
@@ -76,8 +75,8 @@ def damages(folder: Path, many: int, random: Random) -> Iterator[Damage]:
 
 
 def try_out(folder: Path, damage: Damage, work: Path, expected: object) -> str:
-    """Damage a copy and open it. Return `whole` if it has the expected content, or the code of the
-    error."""
+    """Damage a copy of the folder and open it. Return `whole` if it has the expected content,
+    otherwise the code of the error."""
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(folder, work)
     damage.do(work)

@@ -1,5 +1,5 @@
-"""A disk that fails at a chosen call: the library of `failing_io.c`, called the shim, and a process
-that runs with it.
+"""A disk that fails at a chosen call. `failing_io.c` is compiled to a library, called the shim,
+that replaces the calls of a process.
 
 A run takes only a fraction of a second, because the process with the shim (`stage.py`) loads
 everything once and forks for each run. The shim starts to work in the fork, when it gets the name
@@ -29,12 +29,10 @@ SECONDS = 60
 
 @dataclass(frozen=True)
 class Fault:
-    """The failure of call number `at`, or none if that is 0. `number` is the errno of the failed
-    call, or `KILL` to end the process there.
-
-    With `stays`, every later call fails as well. With `half`, a write does half of its work first.
-    With `reads`, reads are counted and can fail, too.
-    """
+    """The failure of call number `at`, or no failure if `at` is 0. `number` is the errno of the
+    failed call, or `KILL` to end the process at the call. With `stays`, every later call fails,
+    too. With `half`, a failing write first writes half of its data. With `reads`, calls that read
+    are counted and can fail, too."""
 
     at: int = 0
     number: int = KILL
@@ -79,7 +77,7 @@ class Stage:
 
     def play(self, part: str, folder: Path, said: Path, settings: dict[str, str]) -> int:
         """Run a part (of `play.PARTS`) on a folder in a fork, and append its reports to a file.
-        Return the exit code; it is negative for a signal."""
+        Return the exit code, which is negative if a signal ended the fork."""
         told = {
             "part": part,
             "folder": str(folder),
@@ -95,7 +93,7 @@ class Stage:
 
 @contextmanager
 def staged(library: Path) -> Iterator[Stage]:
-    """Start the process with the shim, and end it with the context."""
+    """Start the process with the shim, and end it when the context ends."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.crash.stage"],
         stdin=subprocess.PIPE,

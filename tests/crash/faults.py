@@ -1,5 +1,5 @@
-"""Every kind of failure at every call: runs of `play.py` on a failing disk, and a check of what
-each leaves."""
+"""Every kind of failure at every call: run `play.py` on a failing disk, and check the folder that
+each run leaves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS: Sequence[Fault] = (
 )
 READS = Fault(number=errno.EIO, reads=True)
 STEPS_BEFORE = (0.3, 0.55, 0.8)
-"""How much of the first part has run when it is killed, before the second part runs."""
+"""The shares of the first part after which it is killed; then the second part runs."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Scene:
 
 
 def scenes(stage: Stage, base: Path) -> list[Scene]:
-    """Return a scene on a new folder, and scenes on folders that were closed or killed at some
-    moments."""
+    """Return a scene on a new folder, and scenes on folders that an earlier run has closed or that
+    were left by a kill."""
     base.mkdir()
     new = _counted(stage, Scene("new", "first", None, b""), base)
     found = [new]
@@ -59,7 +59,7 @@ def scenes(stage: Stage, base: Path) -> list[Scene]:
 
 
 def _counted(stage: Stage, scene: Scene, base: Path) -> Scene:
-    """Return the scene with the number of its calls, after a run without failures."""
+    """Return the scene with its numbers of calls, counted in a run without failures."""
     counts = []
     for reads in (False, True):
         work, trace = base / "counted", base / "trace"
@@ -86,8 +86,8 @@ def _played(
 
 
 def survive(stage: Stage, scene: Scene, fault: Fault, folder: Path) -> set[int]:
-    """Run a scene with a fault, and judge the folder. Return the steps without a report of success
-    that are in it."""
+    """Run a scene with a fault, and check the folder. Return the steps that are in it although no
+    success was reported."""
     try:
         code, told = _played(stage, scene, fault.settings(), folder)
         assert code == (0 if fault.number else KILLED), code
@@ -98,7 +98,7 @@ def survive(stage: Stage, scene: Scene, fault: Fault, folder: Path) -> set[int]:
 
 
 def every(scene: Scene, kind: Fault) -> Iterator[Fault]:
-    """Yield this kind of fault at every call of a scene."""
+    """Yield a fault of this kind for every call of a scene."""
     calls = scene.calls_with_reads if kind.reads else scene.calls
     for at in range(1, calls + 1):
         yield replace(kind, at=at)

@@ -1,11 +1,10 @@
 """The long run: `python -m tests.crash.long --damages 2000 --seed 1`.
 
 Every call of every scene fails in every way, the power is cut after every call, and every file is
-damaged at many offsets. Each time, the remaining folder is judged. A loss is printed with what
-reproduces it, and each of the three kinds of damage has a line in the report. The exit code is 1 if
-anything was lost.
-
-`make torture` runs the same cases as tests; this program takes other seeds and counts.
+damaged at many offsets. After each case, the remaining folder is checked. If data is lost, the
+program prints how to reproduce the case. The report has one line for each of the three kinds of
+damage. The exit code is 1 if anything was lost. `make torture` runs the same cases as tests; this
+program takes other seeds and counts.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tests.crash.faults import KINDS, READS, every, scenes, survive
 from tests.crash.power_cut import survive_cut, traced
 
 Case = Callable[[], object]
-"""One case to try: it returns a word for the outcome, and raises an error if something was lost."""
+"""One case to try. It returns a word for the outcome, and raises an error if something was lost."""
 
 
 def main() -> int:
@@ -45,7 +44,7 @@ def main() -> int:
 
 
 def tried(what: str, cases: Iterator[Case], every: int) -> int:
-    """Run the cases and print a report; return how many failed."""
+    """Run the cases and print a report. Return how many cases failed."""
     began = time.monotonic()
     became: Counter[str] = Counter()
     wrong = 0
@@ -75,8 +74,8 @@ def _faults(stage: Stage, base: Path, _options: Namespace) -> Iterator[Case]:
 
 
 def _cuts(stage: Stage, base: Path, options: Namespace) -> Iterator[Case]:
-    """Yield two cuts after every call: one loses everything that was not flushed, one keeps some of
-    it."""
+    """Yield two power cuts after every call: the first loses everything that was not flushed, and
+    the second keeps a part of it."""
     run, work = traced(stage, base), base.with_name("work")
     for after in range(1, len(run.calls) + 1):
         for chance in (None, Random(options.seed * 100_000 + after)):

@@ -1,6 +1,6 @@
-"""A short run that uses all features of a folder, and reports each step after it is done.
+"""A short run that uses all features of a folder, and reports each step after the step is done.
 
-`verdict.py` runs the same steps on a store in memory to determine what the folder must contain.
+`verdict.py` runs the same steps on a store in memory to find out what the folder must contain.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Say = Callable[[dict[str, object]], None]
 
 @dataclass(frozen=True)
 class Step:
-    """One operation, and the time that passes before it. `kept` says whether it may write to the
-    log."""
+    """One operation, and the time that passes before it. `kept` says whether the operation may
+    write to the log."""
 
     name: str
     do: Do
@@ -39,7 +39,7 @@ class Step:
 
 
 REFRESHED = "9d=rolling:9d/1d,refresh=1s"
-"""Each step before which time passes causes a refresh of this window."""
+"""The window that each step refreshes if time passes before the step."""
 POINTS = Board(
     "points", windows=["all", "day", "10m=rolling:10m/1m", REFRESHED], dedupe="48h", grace="3m"
 )
@@ -71,7 +71,8 @@ def _one(board: str, member: str, value: object, id: str | None = None, wait_ms:
 
 
 def _batch(first: int, size: int, *, wait_ms: int = 0) -> Step:
-    """Submit a batch of events of new members, with ids and a position."""
+    """Submit a batch of events of new members. The events have ids, and the batch has a
+    position."""
 
     def do(lb: laurels.Leaderboards) -> object:
         events = [(f"n{first + i}", i % 97) for i in range(size)]
@@ -83,7 +84,7 @@ def _batch(first: int, size: int, *, wait_ms: int = 0) -> Step:
 
 
 def _in_rooms(first: int, size: int, *, wait_ms: int = 0) -> Step:
-    """Submit a batch of events of a few members in this many rooms; each event has an id."""
+    """Submit a batch of events of a few members in `rooms` rooms. Each event has an id."""
 
     def do(lb: laurels.Leaderboards) -> object:
         events = [
@@ -148,7 +149,7 @@ FIRST: Sequence[Step] = (
     _check(),
     _one("points", "dan", 1, "e5", wait_ms=12 * HOUR),
 )
-"""The steps on a folder that does not exist yet. They end on the next day."""
+"""The steps on a folder that does not exist yet. The last steps are on the next day."""
 
 SECOND: Sequence[Step] = (
     _one("points", "eve", 3, "f1", wait_ms=HOUR),
@@ -161,15 +162,15 @@ SECOND: Sequence[Step] = (
     _one("levels", "bob", (1, 1)),
     _check(),
 )
-"""The steps on the folder that `FIRST` left, however `FIRST` ended."""
+"""The steps on the folder that `FIRST` left, even if `FIRST` was interrupted."""
 
 STEPS: Sequence[Step] = (*FIRST, *SECOND)
 PARTS = {"first": range(len(FIRST)), "second": range(len(FIRST), len(STEPS))}
-"""The indexes of the steps of each part. One process runs one part."""
+"""For each part, the indexes of its steps. One process runs one part."""
 
 
 def perform(step: Step, lb: laurels.Leaderboards) -> dict[str, object]:
-    """Do a step; return its answer, or the code of the error it raised."""
+    """Carry out a step. Return its answer, or the code of its error."""
     try:
         answer = step.do(lb)
     except laurels.LaurelsError as error:
@@ -178,11 +179,8 @@ def perform(step: Step, lb: laurels.Leaderboards) -> dict[str, object]:
 
 
 def play(folder: Path, numbers: range, say: Say) -> None:
-    """Open the folder, do these steps, report the result of each, and close the folder.
-
-    If the store cannot be opened or has closed after an error, it is opened again for the next
-    step.
-    """
+    """Open the folder, carry out these steps, report the result of each, and close the folder. If
+    the store cannot be opened, or has closed after an error, open it again for the next step."""
     clock = ManualClock(START_MS + sum(step.wait_ms for step in STEPS[: numbers.start]))
     lb: laurels.Leaderboards | None = None
     for number in numbers:
@@ -203,8 +201,8 @@ def play(folder: Path, numbers: range, say: Say) -> None:
 
 
 def _opened(folder: Path, clock: ManualClock) -> laurels.Leaderboards:
-    """Open the folder. The log has more frequent checkpoints than usual, so that a short run has
-    some."""
+    """Open the folder. The log is checkpointed more often than usual, so that even a short run has
+    some checkpoints."""
     lb = laurels.open(folder, clock=clock)
     log = local(lb)._log
     assert isinstance(log, SqliteLog)
@@ -214,7 +212,7 @@ def _opened(folder: Path, clock: ManualClock) -> laurels.Leaderboards:
 
 
 def saying(file: int) -> Say:
-    """Return a function that writes each report as a line of JSON, in a single write."""
+    """Return a function that writes each report as one line of JSON, in a single write."""
 
     def say(what: dict[str, object]) -> None:
         os.write(file, json.dumps(what).encode() + b"\n")

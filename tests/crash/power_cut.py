@@ -1,8 +1,9 @@
-"""What a disk contains after a power cut at any moment of a traced run.
+"""The possible contents of a disk after a power cut at any moment of a traced run.
 
-A disk keeps what was flushed, and may lose everything else: the data written to a file since its
-last fsync, sector by sector, and the names that a folder gained and lost since its last fsync. The
-trace of `failing_io.c` has the calls before the cut, and between them the reports of steps.
+A disk keeps what was flushed. It may lose the data that was written to a file since the last fsync
+of the file, sector by sector, and the names that a folder gained and lost since the last fsync of
+the folder. The trace of `failing_io.c` has the calls before the cut, and between them the reports
+of steps.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def calls_of(trace: Path, written: Path) -> list[Call]:
 
 @dataclass
 class _File:
-    """The flushed content of a file, and the later changes in order: (offset, data) is a write,
-    (length, None) sets a new length."""
+    """The flushed content of a file, and the changes since then in order: (offset, data) is a
+    write, and (length, None) sets a new length."""
 
     flushed: bytes = b""
     since: list[tuple[int, bytes | None]] = field(default_factory=list)
@@ -59,8 +60,8 @@ class _File:
         self.flushed, self.since = _with(self.flushed, self.since), []
 
     def left(self, chance: Random | None) -> bytes:
-        """Return the content after a power cut: what was flushed and, with `chance`, some of the
-        rest."""
+        """Return the content of the file after a power cut: everything that was flushed and, with
+        `chance`, some of the later changes."""
         if chance is None:
             return self.flushed
         return _with(self.flushed, [part for part in self._parts() if chance.random() < 0.5])
@@ -113,7 +114,7 @@ class Disk:
         elif call.name == "unlink":
             self._rename({call.path: None})
         elif file is None:
-            pass  # the file has no name any more, so nothing can open it
+            pass  # the file has no name any more, so it cannot be opened
         elif call.name == "fsync":
             file.flush()
         elif call.name in {"truncate", "allocate"}:
@@ -129,14 +130,14 @@ class Disk:
             file.since.append((0, None))
 
     def _rename(self, names: dict[str, _File | None]) -> None:
-        """Change which files these names mean; None removes a name. A power cut keeps all these
-        changes or none."""
+        """Change which files these names denote; None removes a name. A power cut keeps either all
+        of these changes or none."""
         self._since.append(names)
         self._names = _renamed(self._names, [names])
 
     def cut(self, folder: Path, chance: Random | None = None) -> None:
-        """Write what a power cut leaves into a folder: what was flushed and, with `chance`, some of
-        the rest. SQLite's shared memory is left out."""
+        """Write the state after a power cut into a folder: everything that was flushed and, with
+        `chance`, some later changes. The shared memory of SQLite is left out."""
         folder.mkdir()
         some = [names for names in self._since if chance is not None and chance.random() < 0.5]
         for path, file in _renamed(self._settled, some).items():
@@ -157,7 +158,8 @@ def _renamed(names: dict[str, _File], changes: list[dict[str, _File | None]]) ->
 
 @dataclass(frozen=True)
 class Traced:
-    """The disk calls and reports of a complete run of the first part on a new folder."""
+    """The disk calls and the reports of a complete run of the first part, which starts with a new
+    folder."""
 
     calls: list[Call]
     folder: Path
@@ -178,8 +180,8 @@ def traced(stage: Stage, base: Path) -> Traced:
 
 
 def survive_cut(run: Traced, after: int, chance: Random | None, work: Path) -> set[int]:
-    """Cut the power after this many calls, and judge the folder. Return the steps without a report
-    of success that are in it."""
+    """Cut the power after this many calls, and check the folder. Return the steps that are in it
+    although no success was reported."""
     shutil.rmtree(work, ignore_errors=True)
     disk, said = Disk(run.folder), work.with_name(f"{work.name}.said")
     told = bytearray()

@@ -2,8 +2,8 @@
 
     LD_PRELOAD=failing_io.so python -m tests.crash.stage
 
-It reads a line of JSON for each part, and answers with the exit code on a line, which is negative
-for a signal. An alarm ends a part that takes longer than a minute.
+It reads a line of JSON for each part, and answers with a line that has the exit code, negative if a
+signal ended the part. A part that takes longer than a minute is ended by an alarm.
 """
 
 from __future__ import annotations

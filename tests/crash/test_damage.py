@@ -1,5 +1,5 @@
-"""A damaged or too new log is refused with its name. Nothing is guessed, and every loss is
-reported."""
+"""A log that is damaged, or has a too new format, is refused with an error that names its file. No
+content is guessed, and every loss is reported."""
 
 import asyncio
 import sqlite3
@@ -153,7 +153,7 @@ def test_one_write_that_cannot_be_logged_does_not_fail_its_neighbours(
 
     def refuse_cid(found: record.Record) -> msgspec.Raw:
         if isinstance(found, record.Events) and b"cid" in found.members:
-            raise TypeError("no bytes for this one")
+            raise TypeError("this record cannot be encoded")
         return encode_one(found)
 
     monkeypatch.setattr(record, "encode_one", refuse_cid)

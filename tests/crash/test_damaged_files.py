@@ -1,5 +1,5 @@
-"""A file has lost a bit or its end: either the folder has everything that was acknowledged, or it
-is refused."""
+"""If a file has a flipped bit or has lost its end, the folder either has everything that was
+acknowledged, or is refused."""
 
 from __future__ import annotations
 

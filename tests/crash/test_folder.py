@@ -1,5 +1,5 @@
-"""Only one process may open a folder: others learn which process has it, and a forked one is
-refused."""
+"""Only one process may open a folder. Other processes learn which process has opened it, and a
+forked process is refused."""
 
 import asyncio
 import os

@@ -27,8 +27,8 @@ def kept(tmp_path: Path) -> Path:
 
 
 def recorded(format: int = FORMAT) -> object:
-    """Return the recorded answers. Definitions in them have the defaults of fields that did not
-    exist then."""
+    """Return the recorded answers. Fields of definitions that did not exist then get their default
+    values."""
     found = msgspec.json.decode((HERE / f"format-{format}.json").read_bytes())
     for board in found.values():
         defined = laurels.Board.from_json(board["definition"])

@@ -1,7 +1,8 @@
-"""Acknowledged events survive SIGKILL: each is counted once and completely, and `check` passes.
+"""Acknowledged events survive SIGKILL: each event is counted once and completely, and `check`
+passes.
 
-The kills interrupt commits, snapshots, trims and the ends of steps. `make torture` has more of
-them.
+Kills interrupt commits, snapshots, trims of the log and the ends of steps. `make torture` has more
+of them.
 """
 
 import random
@@ -60,8 +61,8 @@ def _judge_rooms(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
 
 
 def _judge_refreshed(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
-    """Check that the refreshed window shows an earlier state, which is the same moment in all
-    scopes."""
+    """Check that the refreshed window shows an earlier state, and that all scopes show the state of
+    the same moment."""
     shown = {entry.member: entry.score for entry in lb.export("kills", window="9d")}
     assert set(shown) <= {*there}
     assert set(shown.values()) <= {1}
@@ -74,15 +75,16 @@ def _judge_refreshed(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
 
 
 def _assert_refreshed(lb: laurels.Leaderboards) -> None:
-    """Check that the refreshed window shows all members a second after the last kill."""
+    """Check that the refreshed window shows all members once a refresh after the last kill is
+    done."""
     while local(lb).pace(10_000)[0]:
         pass
     assert lb.count("kills", window="9d") == lb.count("kills") > 0
 
 
 def _judge_changes(lb: laurels.Leaderboards, there: Iterable[str], known: list[str]) -> list[str]:
-    """Check that each event has one change, with the same id as before the kill, and that no number
-    is missing. Return all ids."""
+    """Check that each event has one change, that the change has the same id as before the kill, and
+    that no number is missing. Return all ids."""
     found, after = list[Change](), None
     while True:
         page = lb.changes("kills", after=after, limit=10_000)
@@ -101,7 +103,8 @@ def _judge_changes(lb: laurels.Leaderboards, there: Iterable[str], known: list[s
 
 
 def _kill_in_a_row(folder: Path, kills: int, moments: random.Random) -> None:
-    """Kill several writers of one folder one after another, and check the folder after each."""
+    """Start and kill several writers of one folder one after another, and check the folder after
+    each kill."""
     acknowledged: list[str] = []
     ids: list[str] = []
     for kill in range(kills):

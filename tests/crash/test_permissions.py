@@ -1,4 +1,5 @@
-"""Only the owner may read the files of a store, whatever the umask of the process."""
+"""Only the owner may read the files of a store, even if the umask of the process would allow
+others."""
 
 from __future__ import annotations
 

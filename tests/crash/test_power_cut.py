@@ -1,5 +1,5 @@
-"""The power is cut at any moment: everything that was acknowledged is on the disk, and is read from
-it."""
+"""After a power cut at any moment, everything that was acknowledged is on the disk and can be
+read."""
 
 from __future__ import annotations
 

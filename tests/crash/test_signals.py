@@ -1,4 +1,4 @@
-"""Ctrl-C and signal handlers: the store continues, and no caller waits forever."""
+"""Ctrl-C and signal handlers: the store continues to work, and no caller waits forever."""
 
 import signal
 import subprocess

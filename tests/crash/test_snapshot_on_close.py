@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a small log count as one that takes a second to fold."""
+    """Make the store treat a small log like one that takes a second to fold."""
     monkeypatch.setattr(taking, "SECOND_OF_LOG", 2_000)
 
 

@@ -23,7 +23,7 @@ def opened(folder: Path, *, log_keep: bool | None = None) -> laurels.Leaderboard
 
 
 def submit(lb: laurels.Leaderboards, count: int) -> None:
-    """Make this many commits. After each, another member is first."""
+    """Make this many commits. Each commit puts another member first."""
     for i in range(count):
         lb.submit("gifts", f"m{i}", 7 + lb.stats().offset)
 

@@ -1,5 +1,5 @@
-"""Snapshots of an open store: automatic ones, ones that a full disk refuses, and ones that closing
-interrupts."""
+"""Snapshots of an open store: automatic snapshots, snapshots that fail because the disk is full,
+and snapshots that closing the store interrupts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def names(folder: Path) -> list[str]:
 
 
 def assert_opens_again(folder: Path, offset: int | None) -> None:
-    """Assert that the folder opens with all 20 members, from a snapshot at that offset."""
+    """Assert that the folder opens from the snapshot with this offset, and has all 20 members."""
     with laurels.open(folder) as again:
         assert again.stats().kept.snapshot_offset == offset
         assert again.top("gifts").total == 20
@@ -68,8 +68,7 @@ def test_a_snapshot_that_the_disk_refuses_costs_nothing(
 
 
 def settled(lb: laurels.Leaderboards, condition: Callable[[Kept], bool]) -> Kept:
-    """Wait until the automatic snapshot fulfils the condition; return the statistics of
-    snapshots."""
+    """Wait until the statistics of automatic snapshots fulfil the condition. Return them."""
     turn = threading.Event()
     for _ in range(TIMEOUT * 1_000):
         if condition(kept := lb.stats().kept):
@@ -112,7 +111,7 @@ def test_a_failed_automatic_snapshot_is_retried_when_the_log_has_grown(
         kept = settled(lb, lambda kept: kept.failure is not None)
         assert (kept.snapshot_offset, names(tmp_path)) == (None, [])
         assert "No space left" in (kept.failure or "")
-        for _ in range(2):  # the second write waits for the work after the first one
+        for _ in range(2):  # the second write waits for the work that follows the first one
             lb.submit("gifts", "m1", 1)
         local(lb)._snapshot_scheduler.wait()
         assert len(tries) == 1

@@ -1,12 +1,12 @@
-"""Check what a folder contains after a run that was interrupted.
+"""Check the content of a folder after an interrupted run.
 
 The acknowledged steps are run again on a store in memory, and the folder must have the same content
 as that store: all entries, ids, positions and data. The content of a refreshed window depends only
-on the log, which `check` tests. Here such windows are compared after both stores have refreshed
+on the log, which `check` tests. Here, such windows are compared after both stores have refreshed
 them once more.
 
-For each part of the run, the folder may have one more step, completely: the last one that was being
-written to the disk, if no later step was acknowledged.
+For each part of the run, the folder may have one more step, completely. This is the last step that
+was being written to the disk, and only if no later step was acknowledged.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tests.internals import local
 
 IN_DOUBT = {"storage_failed", "closed"}
 TELLABLE = IN_DOUBT | {"unknown_board"}
-"""The codes with which a step may fail on a failing disk. The board may be unknown because its
-creation failed."""
+"""The error codes that a step may get on a failing disk. `unknown_board` is possible because the
+creation of the board may have failed."""
 
 
 @dataclass
 class StepReports:
-    """The reports of a run: the answers (`done`) and errors (`failed`) of its steps by their index,
-    and in `ended` the last index of each completed part."""
+    """The reports of a run: the answers (`done`) and the errors (`failed`) of its steps by their
+    index. `ended` has the last index of each completed part."""
 
     done: dict[int, object] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
@@ -57,8 +57,8 @@ class StepReports:
         return told
 
     def in_doubt(self, part: range, there: set[int]) -> set[int]:
-        """Return the steps of a part that may be in the folder without a report of success. `there`
-        has the steps of earlier parts that are assumed to be in it."""
+        """Return the steps of a part that may be in the folder although no success was reported.
+        `there` has the steps of earlier parts that are assumed to be in it."""
         settled = max((n for n in self.done if n in part and self._wrote(n, there)), default=-1)
         failed = {n for n, code in self.failed.items() if n in part and code in IN_DOUBT}
         said = [n for n in part if n in self.done or n in self.failed]
@@ -68,8 +68,8 @@ class StepReports:
 
     def _wrote(self, done: int, there: set[int]) -> bool:
         """Return whether a successful step wrote to the log. Creating an existing board and
-        repeating counted events write nothing. Only a write proves that earlier failed steps are
-        not in the log."""
+        repeating counted events write nothing. A successful write proves that earlier failed steps
+        are not in the log; a success without a write proves nothing."""
         step, answer = STEPS[done], self.done[done]
         made = any(n < done and STEPS[n].name == step.name for n in {*self.done, *there})
         counted = isinstance(answer, list) and answer[0] == "duplicate"
@@ -77,8 +77,8 @@ class StepReports:
 
 
 def judge(folder: Path, told: StepReports) -> set[int]:
-    """Open the folder, and return the steps without a report of success that are in it. Raise
-    AssertionError if its content is wrong, or if it cannot be used further."""
+    """Open the folder. Return the steps that are in it although no success was reported. Raise
+    AssertionError if its content is wrong, or if it no longer accepts writes."""
     clock = ManualClock(END_MS)
     with laurels.open(folder, clock=clock) as lb:
         lb.check()
@@ -101,8 +101,8 @@ def _matched(held: object, told: StepReports) -> set[int]:
 
 
 def _with_doubts(told: StepReports) -> Iterator[set[int]]:
-    """Yield each set of steps without a report of success that may be in the folder, smallest
-    first: at most one step of each part."""
+    """Yield each set of steps that may be in the folder although no success was reported, smallest
+    first. A set has at most one step of each part."""
     extras: list[set[int]] = [set()]
     for part in PARTS.values():
         extras += [
@@ -113,7 +113,8 @@ def _with_doubts(told: StepReports) -> Iterator[set[int]]:
 
 @cache
 def _replayed(numbers: Sequence[int]) -> tuple[dict[int, object], object]:
-    """Return the answers to these steps and the state after them, in a store in memory."""
+    """Run these steps on a store in memory. Return the answers to the steps, and the state of the
+    store after them."""
     clock = ManualClock(START_MS)
     answers: dict[int, object] = {}
     with laurels.open("memory:", clock=clock) as lb:
@@ -128,7 +129,7 @@ def _replayed(numbers: Sequence[int]) -> tuple[dict[int, object], object]:
 
 
 def _assert_goes_on(folder: Path, clock: ManualClock) -> None:
-    """Check that the folder accepts writes and snapshots, and has all of them when it is opened
+    """Check that the folder accepts writes and snapshots, and still has them after it is opened
     again."""
     with laurels.open(folder, clock=clock) as lb:
         lb.create(laurels.Board("after", windows=["all", "3d=rolling:3d/1d"]))
@@ -148,7 +149,8 @@ def _refresh(lb: laurels.Leaderboards) -> None:
 
 
 def _state_of(lb: laurels.Leaderboards) -> object:
-    """Return everything in a store that a caller can see, and the event ids it remembers."""
+    """Return the state of a store: everything that a caller can see, and the event ids that it
+    remembers."""
     fold = local(lb)._fold
     return (
         everything(lb),

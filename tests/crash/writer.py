@@ -2,9 +2,9 @@
 
     python -m tests.crash.writer FOLDER FIRST
 
-Two threads submit single events, and a third one batches of ten. Each printed line names a member,
-or a batch, whose events were acknowledged before. A fourth thread takes snapshots and thereby trims
-the log. The board keeps its changes. Meanwhile the steps of a short rolling window end, and a
+Two threads submit single events, and a third thread submits batches of ten. Each printed line names
+a member or a batch that has been acknowledged. A fourth thread takes snapshots, which trims the
+log. The board keeps its changes. While the process runs, steps of a short rolling window end, and a
 window of days is refreshed every second.
 """
 
@@ -28,12 +28,12 @@ BOARD = laurels.Board(
 
 
 def room_of(member: str) -> dict[str, str]:
-    """Return the labels of a member's events. In total there are a few hundred rooms."""
+    """Return the labels of a member's events. All members together have a few hundred rooms."""
     return {"room": f"{member[:1]},{member[-2:]}"}
 
 
 def batch_members(number: int) -> list[str]:
-    """Return the members of one batch, of which all or none count."""
+    """Return the members of one batch. Either all of its events count or none."""
     return [f"b{number}-{i}" for i in range(BATCH)]
 
 
