@@ -1,5 +1,5 @@
-"""The calls that carry out a batch: each call has few members, and each event is in exactly one
-call."""
+"""The calls into which a batch is divided: each call has few members, and each event is in exactly
+one call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a process knows about windows with a refresh on an index server, and when it reads that."""
+"""What a process knows about the refreshed windows on an index server, and when it reads their
+state again."""
 
 from __future__ import annotations
 

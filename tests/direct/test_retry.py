@@ -1,5 +1,5 @@
-"""Repeats of a call: all attempts have one id, they end in time, and the error says whether the
-call may have been applied."""
+"""Repeats of a call: all attempts have one call id, they end in time, and the error says whether
+the call may have been applied."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ CALL_SECONDS = 2.0
 
 
 class Index:
-    """An index that returns or raises the given answers in turn, and records the ids of calls. Only
-    its calls and pauses take time."""
+    """An index that returns or raises the prepared answers one after another, and records the ids
+    of calls. Only its calls and pauses take time."""
 
     def __init__(self, *answers: object, takes: float = 0.0) -> None:
         self.answers = list(answers)
@@ -96,8 +96,8 @@ def test_may_have_applied_survives_a_later_attempt(monkeypatch: pytest.MonkeyPat
 
 
 def test_may_have_applied_survives_a_new_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch that is planned again keeps its call id. An error in between says that the events may
-    have been counted."""
+    """A batch that is planned again keeps its call id. If it then fails for another reason, the
+    error still says that the events may have been counted."""
     attempts = Calls("t").next(1)
     index = Index(doubt(), PlanExpired(5), "done")
     with pytest.raises(PlanExpired):

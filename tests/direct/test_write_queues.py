@@ -1,4 +1,4 @@
-"""Queues of writes: those that arrive during a call are sent together in the next call, in
+"""Queues of writes: all writes that arrive during a call are sent together in the next call, in
 order."""
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from laurels.stores.redis.write_queues import WriteQueues, _next_group
 
 
 class Gate:
-    """A function that carries out writes, one call for a board at a time. Each call waits until the
-    test releases it."""
+    """A function that carries out writes, with at most one call per board at a time. Each call
+    waits until the test releases it."""
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []
@@ -50,7 +50,7 @@ class Gate:
 
 
 def members_of(write: Any) -> list[str]:
-    """Return the members of a submission, or the name of a write made by `named`."""
+    """Return the members of a submission, or the name of a write that `named` has made."""
     if isinstance(write, Single):
         return [write._propose(None, 0)]  # type: ignore[arg-type, list-item]
     return [member.decode() for member in write.members()]
@@ -72,7 +72,7 @@ def named(name: str, *, exclusive: bool = False) -> FoldedWrite:
 
 
 async def begun(*writes: Coroutine[Any, Any, Any]) -> list[asyncio.Task[Any]]:
-    """Start writes as tasks, and let them run until all of them wait."""
+    """Start writes as tasks, and run the event loop until all of them wait."""
     tasks = [asyncio.create_task(write) for write in writes]
     for _ in range(5):
         await asyncio.sleep(0)

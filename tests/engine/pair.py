@@ -1,4 +1,4 @@
-"""A native ranked set and a plain one that get the same changes and the same queries."""
+"""A ranked set of the engine and a plain one, which get the same changes and the same queries."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -21,8 +21,8 @@ def by_word(rows: Sequence[Row], width: int) -> "list[array[int]]":
 
 
 class Pair:
-    """Both sets over one roster with the given members. A member is named by its index among
-    them."""
+    """Both sets, over one roster with the given members. A member is named by its index in that
+    list."""
 
     def __init__(
         self,
@@ -92,8 +92,8 @@ class Pair:
                 assert self.native.list_entries(start, stop, style) == listed
 
     def compare_bounds(self, random: Random, keys: Iterable[Sequence[int]]) -> None:
-        """Compare the positions of keys of any length, also together with members, in the roster or
-        not."""
+        """Compare the positions of keys of any length, with and without members; some of the
+        members are not in the roster."""
         for key in keys:
             for right in (False, True):
                 expected = self.plain.bound(key, None, right=right)

@@ -1,4 +1,5 @@
-"""The ranked set in its plainest form, a sorted list, with which the engine is compared."""
+"""A ranked set in the simplest form, a list of entries, with which the engine's ranked set is
+compared."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -7,7 +8,7 @@ Row = tuple[int, ...]
 
 
 class PlainSet:
-    """Entries by the bytes of their member; each query sorts them again."""
+    """Entries in a dict from the bytes of a member to its columns. Each query sorts them again."""
 
     def __init__(self, *, columns: int, tie: bool, stamped: bool) -> None:
         self.columns = columns
@@ -37,7 +38,8 @@ class PlainSet:
         return ranks
 
     def bound(self, words: Sequence[int], member: bytes | None, *, right: bool) -> int:
-        """Return how many entries precede a key; with `right`, also those equal to it."""
+        """Return how many entries precede a key; with `right`, entries equal to the key are
+        included."""
         key = tuple(words)
         cut = bisect_right if right else bisect_left
         if member is None:

@@ -1,5 +1,5 @@
-"""The write rule in its plainest form, written from the documented semantics, with which the
-engine's fold is compared."""
+"""The write rule in its simplest form, written from the documented semantics. The engine's fold is
+compared with it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,8 @@ class Event:
     absolute: bool = False
     skipped: bool = False
     rankings: Sequence[int] = (0,)
-    """For each window the number of the ranking in which the event counts, -1 if in none."""
+    """For each window, the number of the ranking in which the event counts, or -1 if it counts in
+    none."""
 
 
 @dataclass
@@ -42,7 +43,8 @@ class PlainFold:
         return self.rankings.get(ranking, {}).get(member)
 
     def count(self, event: Event) -> int:
-        """Count an event in all its windows or, if one refuses it, in none; return its status."""
+        """Count an event in all its windows or, if one of them refuses it, in none. Return its
+        status."""
         values = self.relative(event)
         for op, value, low, high in zip(self.ops, values, self.lows, self.highs, strict=True):
             if op != SUM and not low <= value <= high:
@@ -61,8 +63,8 @@ class PlainFold:
         return APPLIED if changed else UNCHANGED
 
     def relative(self, event: Event) -> Row:
-        """Return the values of an event. For an absolute event, sums are the differences to the
-        totals in the window `all`."""
+        """Return the values to add for an event. For an absolute event, the value of a sum column
+        becomes the difference to the member's total in the window `all`."""
         if not event.absolute or self.all_window < 0:
             return event.values
         kept = self.kept(event.rankings[self.all_window], event.member)

@@ -1,8 +1,8 @@
-"""Rolling windows in their plainest form: every event is kept, and every answer is computed from
-the events.
+"""Rolling windows in their simplest form: every event is kept, and every answer is computed from
+all events. The engine's rolling sets are compared with them.
 
-The engine's rolling sets are compared with them. Nothing here depends on how a window moves: the
-entries of a window at any step are folded from the events of its steps.
+There is no code here for the end of a step. The entries of a window at any step are folded from the
+events of its steps.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ class Kept(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """An event that was counted; for absolute events, sums are differences."""
+    """A counted event. For an absolute event, the values of sum columns are differences."""
 
     values: Row
     at: int
@@ -54,8 +54,8 @@ class Event:
 
 
 def step_bound(low: int, high: int, steps: int) -> tuple[int, int]:
-    """Return the lowest and highest total of one step for which the total of any set of the
-    window's steps is within the range."""
+    """Return the lowest and the highest total that one step may have, so that the total of any of
+    the window's steps is within the range."""
     limit = 2**53 - 1
     if low >= 0:
         return low, min(high, limit // steps)
@@ -66,7 +66,8 @@ def step_bound(low: int, high: int, steps: int) -> tuple[int, int]:
 
 @dataclass
 class PlainBoard:
-    """The events of a board, and its windows: a Roll or, for the window over all events, None."""
+    """The events of a board, and its windows. A window is a Roll, or None for the window over all
+    events."""
 
     ops: Sequence[int]
     lows: Sequence[int]
@@ -77,8 +78,8 @@ class PlainBoard:
     events: dict[int, list[Counted]] = field(default_factory=dict)
 
     def events_of(self, window: int, member: int, now: int) -> list[Counted]:
-        """Return the events of a member that are in a window, in the order in which they were
-        counted."""
+        """Return the events of a member that count in a window at `now`, in the order in which they
+        were counted."""
         roll = self.windows[window]
         events = self.events.get(member, [])
         return [e for e in events if roll is None or roll.takes(e.at, now)]
@@ -113,9 +114,9 @@ class PlainBoard:
         return Kept(columns, max(event.stamp for event in events), newest_at)
 
     def cells(self, window: int, member: int, now: int) -> dict[int, Row]:
-        """Return the cells of a member by step. A cell is the entry that the events of its step
-        alone result in. For best columns, a cell that a later step beats is left out, and each cell
-        has its distances to the previous and the next one."""
+        """Return the cells of a member by step. A cell is the entry that results from the events of
+        its step alone. In a best column, a cell is left out if a later step has a better one, and
+        each cell also has its distances to the previous and to the next cell."""
         roll = self.windows[window]
         assert roll is not None
         by_step: dict[int, list[Counted]] = {}
@@ -143,8 +144,8 @@ class PlainBoard:
         return (*kept.columns, *tie, *((kept.newest_at,) if stamped else ()))
 
     def count(self, event: Event, now: int) -> int:
-        """Count an event in all windows that take it or, if one refuses it, in none; return its
-        status."""
+        """Count an event in all windows that take it or, if one of them refuses it, in none. Return
+        its status."""
         taking = [i for i, roll in enumerate(self.windows) if not roll or roll.takes(event.at, now)]
         if not taking:
             return UNCHANGED
@@ -159,12 +160,13 @@ class PlainBoard:
         return APPLIED if any(changed) else UNCHANGED
 
     def shown(self, kept: Kept | None) -> tuple[Row, int] | None:
-        """Return the values whose change makes an event `applied` instead of `unchanged`."""
+        """Return the columns and the stamp of an entry. If an event changes these in any window,
+        its status is `applied`, otherwise `unchanged`."""
         return None if kept is None else (kept.columns, kept.stamp if self.tie else 0)
 
     def relative(self, event: Event, now: int) -> Row:
-        """Return the values of an event. For an absolute event, sums are the differences to the
-        totals in the window `all`."""
+        """Return the values to add for an event. For an absolute event, the value of a sum column
+        becomes the difference to the member's total in the window `all`."""
         if not event.absolute or None not in self.windows:
             return event.values
         kept = self.kept(list(self.windows).index(None), event.member, now)

@@ -1,5 +1,5 @@
-"""Pairs of a board's windows, one in the compiled engine and one in plain Python. Both get the same
-changes, so that tests can compare them."""
+"""Pairs of a board's windows: one compiled by Cython, one in plain Python. Both get the same
+changes, and tests compare them."""
 
 from array import array
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def cells(tally: Tally | None) -> dict[int, Row]:
 
 
 class RollingPair:
-    """A board's windows in both forms, over one roster. A member is named by its index."""
+    """The windows of a board in both forms, over one roster. A member is named by its index."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class RollingPair:
         self.rollings = [None if roll is None else self.rolling_set(roll) for roll in windows]
 
     def rolling_set(self, roll: Roll) -> RollingSet:
-        """Return an empty set at the current step."""
+        """Return an empty rolling set at the current step."""
         bounds = [
             step_bound(low, high, roll.steps)
             for low, high in zip(self.plain.lows, self.plain.highs, strict=True)
@@ -79,7 +79,7 @@ class RollingPair:
     def apply(
         self, events: Sequence[Event], watch: int = -1, journal: Journal | None = None
     ) -> None:
-        """Count events in both, and compare their statuses and reports, event by event."""
+        """Count events in both forms, and compare their statuses and reports, event by event."""
         status = bytearray(7 if event.skipped else 0 for event in events)
         stores, rollings, routes = self.routes(events)
         resolution = self.plain.resolution
@@ -117,8 +117,9 @@ class RollingPair:
     def routes(
         self, events: Sequence[Event]
     ) -> "tuple[list[RankedSet | Tally], list[RollingSet | None], list[int | array[int]]]":
-        """Return the sets and tallies to write to, the rolling set that each belongs to, and for
-        each window the index of the one that takes each event, -1 for none."""
+        """Return three lists: the sets and tallies to write to; for each of them the rolling set
+        that it belongs to, or None; and for each window the index of the set or tally that takes
+        each event, or -1."""
         stores: list[RankedSet | Tally] = []
         rollings: list[RollingSet | None] = []
         routes: list[int | array[int]] = []
@@ -147,8 +148,8 @@ class RollingPair:
         return self.plain.kept(watch, event.member, self.now)
 
     def go_to(self, now: int, random: Random) -> None:
-        """Move to a later time. Each window does all steps up to it, or starts again from its
-        tallies if all its steps have left."""
+        """Move to a later time. Each window rotates its steps up to that time. If all its steps
+        have left, it starts again from its tallies."""
         self.now = now
         for roll, rolling in zip(self.plain.windows, self.rollings, strict=True):
             if roll is None or rolling is None:
@@ -172,7 +173,7 @@ class RollingPair:
             self.plain.events.pop(member, None)
 
     def state(self) -> list[object]:
-        """Return all entries and cells, word by word; the pass need not be complete."""
+        """Return all entries and cells, word by word. The pass of a window need not be complete."""
         held: list[object] = [entries(self.ranking)]
         for rolling in self.rollings:
             if rolling is not None:
@@ -188,7 +189,8 @@ class RollingPair:
                 rolling.check()
 
     def compare(self) -> None:
-        """Compare every ranking, all tallies, and the prepared rankings if the pass is complete."""
+        """Compare every ranking and all tallies, and the prepared rankings if their pass is
+        complete."""
         self.check()
         for window, rolling in enumerate(self.rollings):
             if rolling is None:
@@ -224,7 +226,8 @@ class RollingPair:
         assert held == made
 
     def expected(self, window: int, now: int) -> dict[int, Row]:
-        """Return the entries that the ranking of a rolling window should have at `now`."""
+        """Return the entries that the ranking of a rolling window should have at `now`, computed
+        from its events."""
         return {
             self.ids[member]: (*self.plain.row(kept), self.plain.newest(window, member, now))
             for member, kept in self.plain.live(window, now).items()

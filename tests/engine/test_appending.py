@@ -1,4 +1,4 @@
-"""Rows that are put in ranking order become full leaves, and queries give the same answers as for
+"""Rows that are loaded in ranking order fill whole leaves, and queries give the same answers as for
 rows in another order."""
 
 from array import array
@@ -55,7 +55,7 @@ def test_sorted_rows_make_the_same_ranking(dense: bool, size: int, spread: int) 
     random.shuffle(shuffled)
     put(slow, shuffled, 1)
     same(quick, slow, style)
-    # Now the rows are of members that have entries already: entries are changed, and some of them
+    # Now load rows of members that already have entries: entries are changed, and some of them
     # move.
     again = in_order(random, spread)[: MEMBERS // 2]
     put(quick, again, size)

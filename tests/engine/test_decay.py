@@ -1,4 +1,5 @@
-"""Decayed totals from the fold equal totals added one by one, in rankings of any size."""
+"""Decayed totals that the fold computes equal totals that are added one by one, in rankings of any
+size."""
 
 from array import array
 from random import Random
@@ -26,7 +27,8 @@ def roster_of(count: int) -> Roster:
 
 
 def sets(roster: Roster, tie: int) -> tuple[Shape, RankedSet, RankedSet]:
-    """Return a shape with one sum, a ranking of plain totals and one of decayed totals."""
+    """Return a shape with one sum column, a ranking of plain totals, and a ranking of decayed
+    totals."""
     shape = Shape([SUM], [-LIMIT], [LIMIT], tie)
     whole = RankedSet(roster, columns=1, tie=tie != 0, stamped=False, dense=False)
     return shape, whole, RankedSet(roster, columns=2, tie=tie != 0, stamped=False, dense=True)
@@ -45,8 +47,8 @@ def sets(roster: Roster, tie: int) -> tuple[Shape, RankedSet, RankedSet]:
 def test_totals_are_what_is_added_one_by_one(
     members: int, events: int, tie: int, distinct: bool, scaled: Scaled
 ) -> None:
-    """With `distinct`, each event has a different member, in sequence; such events are counted in
-    another order than they arrived."""
+    """With `distinct`, each event has a different member, in sequence. The engine counts such
+    events in another order than the order of arrival."""
     random = Random(members)
     roster = roster_of(members)
     shape, whole, hot = sets(roster, tie)

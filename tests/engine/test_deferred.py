@@ -1,4 +1,4 @@
-"""A deferred rolling set, when it is refreshed, has the ranking that an ordinary one has live."""
+"""A deferred rolling set, when it is refreshed, has the same ranking as an ordinary rolling set."""
 
 from array import array
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ STEP_MS = 10
 
 
 class Beside:
-    """An ordinary rolling set and a deferred one, which get the same changes."""
+    """An ordinary rolling set and a deferred one. Both get the same changes."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Beside:
         )
 
     def count(self, rng: Random, size: int, journal: Journal | None = None) -> None:
-        """Count the same events in both. The deferred one reports the entries of its last
+        """Count the same events in both sets. The deferred set reports the entries of its last
         refresh."""
         oldest = (self.now // STEP_MS - self.steps + 1) * STEP_MS
         ats = array("q", [rng.randint(oldest, self.now) for _ in range(size)])

@@ -1,4 +1,4 @@
-"""The engine's write rule equals the plain one for every operator, tie rule and resolution, in
+"""The engine's write rule equals the plain rule for every operator, tie rule and resolution, in
 several windows."""
 
 from array import array
@@ -44,7 +44,7 @@ OPS = [
 
 
 class Board:
-    """The native fold and the plain one, which count the same events."""
+    """The engine's fold and the plain fold, which count the same events."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Board:
         )
 
     def apply(self, events: Sequence[Event], watch: int = -1) -> bytearray:
-        """Count events in both, and compare their statuses and reports."""
+        """Count events with both folds, and compare their statuses and reports."""
         status = bytearray(7 if event.skipped else 0 for event in events)
         reported = apply(
             self.shape,
@@ -119,7 +119,7 @@ class Board:
         return kept.columns if kept else None
 
     def compare(self) -> None:
-        """Compare the members and words of every ranking."""
+        """Compare the members and the words of every ranking."""
         for ranking, native in enumerate(self.rankings):
             native.check()
             kept = self.plain.rankings.get(ranking, {})
@@ -202,8 +202,8 @@ def test_a_repeat_of_the_best_is_unchanged() -> None:
 
 
 def test_a_large_ranking(scaled: Scaled) -> None:
-    """The ranking is so large that the fold prefetches. There are frequent members, new members and
-    moves over a long distance."""
+    """The ranking is so large that the fold prefetches memory. Some members have events often, some
+    are new, and some move over a long distance."""
     random = Random(5)
     board = Board([SUM], members=90_000, all_window=0)
     at = 0
@@ -227,8 +227,8 @@ def test_a_large_ranking(scaled: Scaled) -> None:
 
 @pytest.mark.parametrize("ops", [[SUM], pytest.param([LAST, SUM], marks=pytest.mark.torture)])
 def test_members_in_sequence(ops: Sequence[int]) -> None:
-    """Every event has a different member, in sequence. They are counted in another order than they
-    arrived, with the same result."""
+    """Every event has a different member, in sequence. The engine counts such events in another
+    order than the order of arrival, with the same result."""
     random = Random(f"in sequence {ops}")
     board = Board(ops, members=90_000, rankings=2, bound=5_000, all_window=0)
     for count in (70_000, 20_000, 400):
@@ -242,7 +242,8 @@ def test_members_in_sequence(ops: Sequence[int]) -> None:
 
 
 def test_a_stretch_of_members_in_sequence() -> None:
-    """Events that are counted in another order are reported in the order of their arrival."""
+    """The engine counts these events in another order, but reports them in the order of their
+    arrival."""
     random = Random(8)
     whole, alone = (Board([SUM], members=90_000) for _ in range(2))
     count, start, stop = 90_000, 1_000, 71_000

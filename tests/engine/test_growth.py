@@ -1,5 +1,5 @@
-"""The ranked set at every size: one leaf, branches, several levels of branches, and back to one
-leaf."""
+"""The ranked set at every size: it grows from one leaf to several levels of branches, and shrinks
+to one leaf again."""
 
 from array import array
 from random import Random
@@ -20,7 +20,7 @@ def members(count: int) -> list[bytes]:
 
 
 def in_order(random: Random, kind: str, count: int) -> list[int]:
-    """Return the indexes of all members, in an order in which to add or remove them."""
+    """Return the indexes of all members, in the order in which a test adds or removes them."""
     places = list(range(count))
     if kind == "falling":
         places.reverse()
@@ -54,7 +54,7 @@ def test_growing_and_shrinking_keep_the_content(kind: str, dense: bool) -> None:
 
 
 def test_a_steady_state_of_moves(scaled: Scaled) -> None:
-    """Members move over long and short distances, so that leaves and branches are split and joined
+    """Members move over short and long distances, so that leaves and branches are split and joined
     in every way."""
     random = Random(7)
     pair = Pair(members(MEMBERS), columns=2, tie=True, dense=True)
@@ -71,8 +71,8 @@ def test_a_steady_state_of_moves(scaled: Scaled) -> None:
 
 
 def test_a_sparse_set_over_a_large_roster() -> None:
-    """The set has few of the roster's many members, so its table is hashed; when it has more, parts
-    of the table become arrays."""
+    """The set has few of the roster's members, so its table is hashed. When the set grows, parts of
+    the table become arrays."""
     random = Random(11)
     pair = Pair(members(MEMBERS), columns=1)
     for share in (2, 20, 60, 98, 30, 3):
@@ -85,7 +85,7 @@ def test_a_sparse_set_over_a_large_roster() -> None:
 
 @pytest.mark.parametrize("leaves", [1, 2, 4, 119, 120, 200, 225, 233, 237, 238, 239, 240, 241])
 def test_a_leap_in_values_at_any_size(leaves: int) -> None:
-    """New entries have values far from all earlier ones, so leaves of every size are packed
+    """New entries have values far from all earlier values, so leaves of every size are packed
     again."""
     near = min(127 * leaves, MEMBERS - 1_000)
     pair = Pair(members(near + 1_000), columns=1, tie=True)
@@ -109,7 +109,7 @@ def test_members_can_leave_and_return_to_the_same_key() -> None:
 
 
 def test_moves_between_pages_that_join() -> None:
-    """The batch predicts where its entries will be, and meanwhile leaves are joined there."""
+    """The batch predicts the leaves of its entries, and then joins leaves there."""
     random = Random(17)
     pair = Pair(members(300_000))
     pair.put(range(300_000), [(place,) for place in range(300_000)])
@@ -120,8 +120,8 @@ def test_moves_between_pages_that_join() -> None:
 
 
 def test_ids_far_apart() -> None:
-    """The members are every 64th of the roster, so the table's directory is deep on one side
-    only."""
+    """The members of the set are every 64th member of the roster, so the directory of its table is
+    deep on one side only."""
     pair = Pair(members(1_000_000))
     far = range(0, 1_000_000, 64)
     near = range(0, 1_000_000, 17)

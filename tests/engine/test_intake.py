@@ -1,5 +1,5 @@
-"""Events as columns: gathering a batch with the fast path gives the same columns as `parse`
-alone."""
+"""Events are gathered as columns: the fast path for a batch gives the same columns as `parse` for
+each event."""
 
 from array import array
 from collections.abc import Sequence
@@ -16,12 +16,11 @@ Row = tuple[bytes, tuple[int, ...], int | None, bytes | None, object]
 
 
 class RefusedError(Exception):
-    """The error that the rules below raise."""
+    """The error that `Rules` raises."""
 
 
 class Rules:
-    """The rules for gathering events in plain form, and the number of times that `parse` was
-    called."""
+    """The rules for gathering events, in plain form. They count the calls of `parse`."""
 
     def __init__(
         self, multipliers: Sequence[int], lows: Sequence[int], highs: Sequence[int]
@@ -41,8 +40,8 @@ class Rules:
         return self.text(member), self.units(given), self.at(at), id and self.text(id), labels
 
     def labelled(self, labels: object) -> int:
-        """Return the number of a label set; in this test, label sets are numbers already, and 7
-        means none."""
+        """Return the number of a label set. In this test, label sets are numbers already, and 7
+        means no labels."""
         if labels is None:
             return 7
         if not isinstance(labels, int):
@@ -221,7 +220,7 @@ def test_an_empty_batch() -> None:
 
 
 def test_collected_errors_never_hold_frames() -> None:
-    """No error has a traceback while the batch is still being read. The garbage collector would
+    """While the batch is being read, no error has a traceback. The garbage collector would
     otherwise visit all frames of all errors."""
     rules, raised = Rules([1], [0], [10]), list[RefusedError]()
 

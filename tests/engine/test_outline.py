@@ -1,5 +1,5 @@
-"""The outline of an encoded body agrees with the decoded document, and its pieces together are the
-whole body."""
+"""The outline of an encoded body agrees with the decoded document, and the pieces that it names
+make up the whole body."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Structures that reserve memory for many members, or are copied, give the same answers as those
-that grew."""
+"""Structures for which memory was reserved, and copies of structures, give the same answers as
+structures that grew."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_prepared_ranking_is_a_copy_of_the_live_one(members: int, scaled: Scal
         assert new.prepared.slice(0, members) == new.live.slice(0, members)
         assert new.prepared.nbytes == new.live.nbytes
         new.check()
-    # The copy shares no memory with the original, so it can change.
+    # The copy shares no memory with the original, so changing the copy is safe.
     pair.rollings[0] = new
     for _ in range(scaled(5, 20) if members else 0):
         pair.apply([some_event(random, pair, 9, roll.step_ms, roll.steps) for _ in range(100)])

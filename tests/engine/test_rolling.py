@@ -27,7 +27,8 @@ STEPS = [2, 3, 5, 8, 50]
 
 
 def some_event(random: Random, pair: RollingPair, spread: int, step_ms: int, steps: int) -> Event:
-    """Return a random event. Four in ten are late, by up to a step more than the window has."""
+    """Return a random event. Four of ten events are late, by up to one step more than the window
+    has."""
     at = pair.now
     if random.random() < 0.4:
         at -= random.randrange(step_ms * (steps + 1))
@@ -41,8 +42,8 @@ def some_event(random: Random, pair: RollingPair, spread: int, step_ms: int, ste
 
 
 def some_leap(random: Random, step_ms: int, steps: int) -> int:
-    """Return by how much to move the time: within a step, by some steps, or beyond the whole
-    window."""
+    """Return a random duration by which to move the time: within a step, some steps, or more than
+    the whole window."""
     return random.choice(
         [0, 1, step_ms // 3, step_ms // 2, step_ms, random.randrange(step_ms * 3)] * 3
         + [step_ms * random.randint(2, steps), step_ms * random.randint(1, steps + 2)]
@@ -68,7 +69,7 @@ def run(random: Random, pair: RollingPair, roll: Roll, rounds: int, spread: int)
 
 
 def change(random: Random, pair: RollingPair, events: Sequence[Event]) -> None:
-    """Count events. Sometimes count them once before, and undo that."""
+    """Count events. Sometimes count them once before, with a journal, and undo that."""
     watch = random.randrange(-1, len(pair.rollings))
     if random.random() < 0.2:
         before = pair.state()
@@ -111,8 +112,8 @@ def run_all(random: Random, ops: Sequence[int], tie: int, resolution: int, round
 
 @pytest.mark.parametrize("ops", [(SUM,), (BEST,), (LAST, SUM)])
 def test_many_members(ops: Sequence[int], scaled: Scaled) -> None:
-    """There are so many members that tallies have many buckets and rankings many leaves. The pass
-    is done in small shares."""
+    """There are so many members that tallies have many buckets and rankings have many leaves. The
+    pass is done in small shares."""
     random = Random(f"{ops}")
     roll = Roll(4, 1_000)
     pair = RollingPair(ops, [None, roll], members=2_000)
@@ -133,8 +134,8 @@ def test_many_members(ops: Sequence[int], scaled: Scaled) -> None:
 
 @pytest.mark.parametrize("ops", [[SUM], pytest.param([BEST], marks=pytest.mark.torture)])
 def test_a_large_window(ops: Sequence[int]) -> None:
-    """The window is so large that events and the pass prefetch. There are frequent members, new
-    members and moves over a long distance."""
+    """The window is so large that events and the pass prefetch memory. Some members have events
+    often, some are new, and some move over a long distance."""
     random = Random(f"{ops}")
     roll = Roll(3, 1_000)
     pair = RollingPair(ops, [roll], members=86_000)
@@ -159,7 +160,8 @@ def test_a_large_window(ops: Sequence[int]) -> None:
 
 
 def restored(pair: RollingPair, rolling: RollingSet, random: Random) -> RollingSet:
-    """Return a copy of a set, made of the cells and entries that can be read from it."""
+    """Return a copy of a rolling set, made of the cells and entries that can be read from the
+    set."""
     roll = next(roll for roll in pair.plain.windows if roll is not None)
     new = pair.rolling_set(roll)
     for number in rolling.numbers():
@@ -201,8 +203,8 @@ def test_a_rolling_set_can_be_saved_and_restored_at_any_point(
 
 
 def test_an_expired_best_is_replaced_by_the_best_of_later_steps() -> None:
-    """The best score of the steps that remain replaces it. Scores are stored with a sign by which
-    less is better: (-9, -1) is better than (-7, -2)."""
+    """Scores are stored with a sign by which a smaller number is better: (-9, -1) is better than
+    (-7, -2)."""
     pair = RollingPair([BEST, BEST], [Roll(3, 10)])
     for now, tuple_ in [(0, (-9, -1)), (10, (-4, -8)), (20, (-7, -2)), (25, (-1, -99))]:
         pair.go_to(now, Random(0))
@@ -223,7 +225,7 @@ def test_a_late_best_counts_only_until_its_step_leaves() -> None:
     pair.apply([Event(0, (-3,), 20), Event(0, (-9,), 5), Event(0, (-3,), 15), Event(0, (-2,), 15)])
     rolling = pair.rollings[0]
     assert rolling is not None
-    assert rolling.numbers() == [0, 1, 2]  # an equal value in a later step is not better
+    assert rolling.numbers() == [0, 1, 2]  # an equal value in a later step is not a better one
     assert [cells(rolling.tally(n))[0] for n in (0, 1, 2)] == [
         (-9, 5, 0, 1),
         (-3, 15, 1, 1),
@@ -250,8 +252,8 @@ def test_tallies_with_only_beaten_candidates_are_dropped() -> None:
 
 
 def test_an_event_out_of_range_of_its_step_counts_nowhere() -> None:
-    """The range of the column is -12 to 12, and the window has 3 steps, so the total of a step must
-    be within -4 to 4."""
+    """The range of the column is -12 to 12, and the window has 3 steps, so the total of each step
+    must be within -4 to 4."""
     pair = RollingPair([SUM], [None, Roll(3, 10)], low=-12, high=12)
     pair.apply([Event(0, (4,), 0), Event(0, (1,), 0), Event(0, (-9,), 0), Event(0, (-8,), 0)], 1)
     assert entries(pair.ranking) == {0: (-4, 0)}

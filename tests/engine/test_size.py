@@ -1,4 +1,4 @@
-"""How much memory the engine's structures take."""
+"""The memory that the engine's structures take."""
 
 from array import array
 from random import Random
@@ -23,8 +23,8 @@ def test_small_sets_are_small() -> None:
 
 
 def test_large_sets_are_dense() -> None:
-    """With a column and a tie word, an entry takes less than 25 bytes of the whole set's memory,
-    even after random updates."""
+    """With one column and a tie word, an entry takes less than 25 bytes, even after random updates.
+    That is the memory of the whole set divided by its entries."""
     random = Random(13)
     pair = Pair(members(100_000), columns=1, tie=True)
     for _ in range(2):
@@ -41,7 +41,7 @@ def test_the_roster_is_compact() -> None:
 
 
 def tally_of(members: int, of: int) -> Tally:
-    """Return the tally of an hour in which `members` of the roster's `of` members have small
+    """Return a tally of one hour in which `members` of the roster's `of` members have small
     sums."""
     random = Random(members)
     tally = Tally(columns=1, tie=True, stamped=False, linked=False)
@@ -56,8 +56,8 @@ def tally_of(members: int, of: int) -> Tally:
 
 @pytest.mark.parametrize("members", [1_000, 1_700, 3_000, 10_000, 17_000, 60_000, 100_000])
 def test_tallies_are_compact(members: int) -> None:
-    """With a small sum and a time within the hour, a cell takes less than 13.5 bytes of the whole
-    tally's memory."""
+    """With a small sum and a time within the hour, a cell takes less than 13.5 bytes. That is the
+    memory of the whole tally divided by its cells."""
     for of in (members, 20 * members):
         assert tally_of(members, of).nbytes < 13.5 * members
 

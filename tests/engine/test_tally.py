@@ -1,4 +1,4 @@
-"""The tally equals a dict while it grows and shrinks through every size, and uses little memory."""
+"""A tally equals a dict while it grows and shrinks through all sizes, and it uses little memory."""
 
 from array import array
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ SHAPES = [
     for stamped, linked in ((False, False), (True, False), (False, True))
 ]
 GOLDEN = 0x9E3779B1
-"""A member's place is its id times this number, modulo 2**32."""
+"""The place of a member is its id times this number, modulo 2**32."""
 
 
 class TallyPair:
-    """A native tally and a dict that get the same changes."""
+    """A tally of the engine and a dict, which get the same changes."""
 
     def __init__(self, *, columns: int, tie: bool, stamped: bool, linked: bool) -> None:
         self.native = Tally(columns=columns, tie=tie, stamped=stamped, linked=linked)
@@ -50,7 +50,7 @@ class TallyPair:
 
 
 def scanned(tally: Tally, limit: int) -> dict[int, Row]:
-    """Return all cells, read in several calls; assert that none is returned twice."""
+    """Return all cells, read by several calls. Assert that no cell is returned twice."""
     met: dict[int, Row] = {}
     place = 0
     while place < END:
@@ -113,8 +113,8 @@ def test_growing_and_shrinking_keep_the_content(kind: str) -> None:
 
 
 def test_members_with_clustered_hashes_work() -> None:
-    """Many members have neighbouring places, so that some buckets are much deeper than others and
-    are joined again beginning with the deepest."""
+    """Many members have neighbouring places, so some buckets are much deeper than others. When
+    cells are removed, the deepest buckets are joined first."""
     random = Random(3)
     inverse = pow(GOLDEN, -1, END)
     crowds = [random.randrange(END - 2**24) for _ in range(3)]
