@@ -1,4 +1,4 @@
-"""Fixtures: the database servers of the ledger tests, each shared by all tests."""
+"""Fixtures of the flow tests: the database servers of the ledger tests, which all tests share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def mariadb() -> Iterator[MariaDB]:
 
 @pytest.fixture(params=["sqlite", "postgres", "mariadb"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a database; this test's prefix has no tables in it yet."""
+    """The URL of a database in which no table has the prefix of this test yet."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/ledger.db"
     server = request.getfixturevalue(request.param)

@@ -32,7 +32,7 @@ _POSTGRES = "/usr/lib/postgresql/*/bin"
 
 
 def need(name: str, package: str, *more: str) -> str:
-    """Return the path of a program, wherever Debian puts it."""
+    """Return the path of a program, also from folders where Debian installs it outside PATH."""
     places = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/sbin", "/usr/local/sbin", *more]
     found = shutil.which(name, path=os.pathsep.join(places))
     if found is None:
@@ -41,8 +41,8 @@ def need(name: str, package: str, *more: str) -> str:
 
 
 def _is_running(pid: int) -> bool:
-    """Return whether a process is still running; one that only waits for its parent to collect it
-    is not."""
+    """Return whether a process is still running. A process that has ended, but whose parent has not
+    waited for it, is not running."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -51,7 +51,7 @@ def _is_running(pid: int) -> bool:
 
 
 class Program(ABC):
-    """A server with a folder of its own; it keeps its port through `kill` and `start`."""
+    """A server with a folder of its own. It keeps its port when it is killed and started again."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="laurels-db-", ignore_cleanup_errors=True)
@@ -75,7 +75,7 @@ class Program(ABC):
         """Return the command that starts the server."""
 
     def user(self) -> str | None:
-        """Return the user to run the server as if the tests run as root, None for the same user."""
+        """Return the user that the server runs as if the tests run as root; None means root."""
         return None
 
     def start(self) -> None:
@@ -86,8 +86,8 @@ class Program(ABC):
         until(self._answers, f"{self.command()[0]} answers on port {self.port}")
 
     def kill(self) -> None:
-        """End all processes of the server at once, as a power failure does. Wait for the last one,
-        since PostgreSQL does not start again while a process uses its shared memory."""
+        """End all processes of the server at once, as a power failure does. Wait until they have
+        ended, because PostgreSQL does not start again while a process uses its shared memory."""
         children = self._pids()[1:]
         self._end(signal.SIGKILL)
         for pid in children:
@@ -175,7 +175,8 @@ def _is_user(name: str) -> bool:
 
 
 def _as_root(name: str) -> str | None:
-    """Return the user for a server that refuses to run as root, if the tests do; otherwise None."""
+    """If the tests run as root, return the user for a server that refuses to run as root; otherwise
+    None."""
     if os.geteuid() != 0:
         return None
     return name if _is_user(name) else "nobody"

@@ -1,7 +1,8 @@
-"""Helpers of the tests that kill sinks: load on a board, sinks as processes, and their targets.
+"""Helpers of the tests that kill sinks: they write events to a board, run sinks as processes, and
+open the targets.
 
-A test kills a sink only after its target has received more changes, not while the program is still
-starting. At the end, the test compares the target's content with the acknowledged events.
+A test kills a sink only after the target has received more changes, not while the sink is still
+starting. At the end, the test compares the content of the target with the acknowledged events.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MEMBERS = 60
 
 @dataclass
 class Acknowledged:
-    """The number of acknowledged events, and the scores that result from them."""
+    """The number of acknowledged events, and the scores that these events result in."""
 
     events: int = 0
     scores: Counter[str] = field(default_factory=Counter)
@@ -72,23 +73,25 @@ class Load(Acknowledged):
 
 @dataclass
 class Tally:
-    """The kills in one test, and how much its target differs in the end."""
+    """The kills of one test, and how much the target differs from the board at the end."""
 
     kills: int = 0
     progressed: int = 0
-    """The number of kills before which the target had received more changes since the last one."""
+    """The number of kills for which the target had received more changes since the previous
+    kill."""
     events: int = 0
     missing: int = 0
     twice: int = 0
     disordered: int = 0
 
     def count(self, *, progressed: bool) -> None:
-        """Count a kill."""
+        """Count a kill, and whether the target has received changes since the last one."""
         self.kills += 1
         self.progressed += progressed
 
     def compare(self, found: Sequence[object], wanted: Sequence[object]) -> None:
-        """Count the missing and the repeated elements of a list, and whether its order differs."""
+        """Count the missing and the repeated elements of a list, and record whether its order
+        differs from the expected one."""
         first = list(dict.fromkeys(found))
         self.missing += len({*wanted} - {*found})
         self.twice += len(found) - len(first)
@@ -114,7 +117,7 @@ class SinkProcess:
             )
 
     def wait_for(self, condition: Callable[[], object], what: str) -> None:
-        """Wait until the sink has caused a condition; fail if the sink ends before."""
+        """Wait until the running sink has caused a condition. Fail if the sink ends first."""
 
         def holds() -> bool:
             assert self._child is not None
@@ -130,7 +133,7 @@ class SinkProcess:
             child.communicate()
 
     def finish(self) -> None:
-        """End the sink process, then send the remaining changes with another one."""
+        """End the sink process. Then send the remaining changes with another process."""
         self.kill()
         done = subprocess.run(
             [*self._command, "--until-end"],
@@ -151,17 +154,17 @@ class SinkProcess:
 
 @dataclass
 class Target(ABC):
-    """A target of a sink, whose content a test can read."""
+    """The target of a sink, whose content a test can read."""
 
     url: str
     program: Any = None
-    """The server of the target, if a test may kill it and start it again."""
+    """The server of the target, if a test may kill it and start it again; otherwise None."""
     resends: int = 0
     """The largest number of changes that the sink may repeat after each kill."""
 
     @abstractmethod
     def progress(self) -> object:
-        """Return a value that differs whenever the sink has delivered more."""
+        """Return a value that changes whenever the sink has delivered more."""
 
     @abstractmethod
     def has_all(self, lb: laurels.Leaderboards) -> bool:
@@ -169,7 +172,7 @@ class Target(ABC):
 
     @abstractmethod
     def compare(self, lb: laurels.Leaderboards, load: Acknowledged, tally: Tally) -> None:
-        """Add to the tally what the target lacks and what it has twice."""
+        """Add to the tally the changes that the target lacks and those that it has twice."""
 
 
 class Ledger(Target):
@@ -179,7 +182,7 @@ class Ledger(Target):
         try:
             return rows(self.url, "SELECT position FROM laurels_sinks") or None
         except (psycopg.Error, pymysql.Error, sqlite3.Error, laurels.LaurelsError):
-            return None  # no tables yet, or the server is down
+            return None  # the ledger has no tables yet, or its server is down
 
     def has_all(self, lb: laurels.Leaderboards) -> bool:
         return ledger(self.url, BOARD) == rankings(lb, BOARD)
@@ -202,7 +205,7 @@ class List(Target):
     documents: Callable[[], list[Any]] = list
     length: Callable[[], object] = int
     by_member: bool = False
-    """Whether the order is guaranteed only among the changes of each member."""
+    """Whether the target keeps the order only among the changes of each member."""
 
     def progress(self) -> object:
         return self.length()
@@ -232,7 +235,8 @@ class List(Target):
 def judge(
     kind: str, to: Target, lb: laurels.Leaderboards, load: Acknowledged, tally: Tally
 ) -> None:
-    """Assert that the target lacks no acknowledged event, and repeats no more than it may."""
+    """Assert that the target lacks no acknowledged event, and that it repeats no more events than
+    it may."""
     tally.events = load.events
     to.compare(lb, load, tally)
     print(f"{kind}: {tally}")
@@ -242,7 +246,7 @@ def judge(
 
 
 def stored(lb: laurels.Leaderboards) -> list[Any]:
-    """Return all changes of the board except those of positions."""
+    """Return all changes of the board except changes of positions."""
     found: list[Any] = []
     after = None
     while True:
@@ -302,7 +306,7 @@ def target(kind: str, folder: Path) -> Iterator[Target]:
 
 
 def _lines(path: Path) -> list[Any]:
-    """Return the complete lines of a file. A kill may cut a line; the sink has then sent it
+    """Return the complete lines of a file. If a kill has cut a line, the sink has sent that change
     again."""
     found = []
     for line in path.read_bytes().splitlines():
@@ -325,4 +329,4 @@ async def _length(url: str) -> int | None:
 
 
 async def _ignore(_: Exception) -> None:
-    """Ignore an error, because the library also raises it in its calls."""
+    """Ignore an error of a connection, because the call that uses the connection raises it, too."""

@@ -1,5 +1,4 @@
-"""Helpers of the tests of sinks: they run a sink in this process and read the content of a
-ledger."""
+"""Helpers of the sink tests: they run a sink in this process and read the content of a ledger."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ def sink_of(
     report: Callable[[str], None] = lambda _: None,
     **options: Any,
 ) -> SinkRunner:
-    """Return a sink that ends when it has sent everything."""
+    """Return a sink that ends as soon as it has sent everything."""
     settings = SinkOptions(name, **{"until_end": True, **options})
     target = open_target(url, name, delivery, lb, lambda: NOW_MS)
     return SinkRunner(
@@ -66,7 +65,7 @@ def rows(url: str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
 
 
 def ledger(url: str, board: laurels.Board, prefix: str = "laurels_") -> Rankings:
-    """Return the rankings of a board in a ledger."""
+    """Return the rankings of a board as a ledger stores them."""
     dialect, _ = dialect_of(url)
     scales = [column.scale for column in board.columns]
     held: Rankings = {}
@@ -87,7 +86,7 @@ def _parts(score: Any) -> tuple[int | Decimal, ...]:
 
 
 def rankings(lb: laurels.Leaderboards, board: laurels.Board) -> Rankings:
-    """Return the rankings of a board, as the verbs of its store report them."""
+    """Return the rankings of a board as the verbs of its store report them."""
     held: Rankings = {}
     for window in ("all", "day", "month"):
         if window not in board.windows:
@@ -120,7 +119,8 @@ def _scopes(lb: laurels.Leaderboards, board: laurels.Board) -> list[dict[str, st
 
 
 async def create_stream(url: str) -> None:
-    """Create the stream to which a sink sends; it detects repeated ids for an hour."""
+    """Create the JetStream stream to which a sink sends. It detects repeated message ids for an
+    hour."""
     client = await nats.connect(url)
     try:
         await client.jetstream().add_stream(
@@ -131,7 +131,7 @@ async def create_stream(url: str) -> None:
 
 
 async def messages(url: str) -> list[Any]:
-    """Return all messages of that stream."""
+    """Return all messages of the stream `changes`."""
     client = await nats.connect(url)
     try:
         stream = client.jetstream()

@@ -1,4 +1,4 @@
-"""Helpers of the tests of sources: they run a source in this process or as a command."""
+"""Helpers of the source tests: they run a source in this process or as a command."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ T = TypeVar("T")
 Boards = str | Path | Callable[[], AbstractAsyncContextManager[laurels.AsyncLeaderboards]]
 
 FOUR_FIELDS = "board=KeyPrefix,member=UserId,value=DeltaScore"
-"""A mapping in one line of configuration: an event has four fields."""
+"""A mapping in one line of configuration, for events with four fields."""
 
 
 def four_fields(board: str, member: str, delta: object, score: object = 0) -> bytes:
-    """Return an event with the four fields as JSON."""
+    """Return an event as JSON with the four fields of `FOUR_FIELDS`."""
     fields = {"KeyPrefix": board, "UserId": member, "DeltaScore": delta, "Score": score}
     return msgspec.json.encode(fields)
 
 
 class KeptRejects:
-    """Rejected messages, kept in memory."""
+    """A rejects file in memory, which keeps the rejected messages."""
 
     def __init__(self) -> None:
         self.lines: list[RejectedMessage] = []
@@ -60,7 +60,7 @@ class KeptRejects:
 
 @asynccontextmanager
 async def open_boards(at: Boards) -> AsyncIterator[laurels.AsyncLeaderboards]:
-    """Open the boards at a URL, or with the function of a test."""
+    """Open boards from a URL, or by the function that a test gives."""
     async with laurels.open_async(at) if isinstance(at, (str, Path)) else at() as lb:
         yield lb
 
@@ -87,7 +87,8 @@ def reader_of(address: str | Path, stdin: Callable[[int], bytes] = no_input) -> 
 
 
 class RecordingReader:
-    """A reader of a stream that records the total length of the messages of each read."""
+    """A reader that passes reads to another reader, and records the total length of the messages of
+    each read."""
 
     def __init__(self, reader: StreamReader) -> None:
         self._reader = reader
@@ -113,7 +114,7 @@ def count(
     on_wait: Callable[[], object] = lambda: None,
     **settings: Any,
 ) -> Outcome:
-    """Run a source on the boards until it has counted all messages of the stream."""
+    """Run a source on the boards until it has counted all messages of its stream."""
     rejects, waits = KeptRejects(), list[str]()
     used = reader_of(reader) if isinstance(reader, (str, Path)) else reader
 
@@ -168,8 +169,8 @@ class SourceProcess:
         )
 
     def wait_for_batches(self, count: int) -> None:
-        """Wait until the process has counted this number of batches more. It has to print a line
-        for each."""
+        """Wait until the process has counted this many more batches. The process has to print a
+        line for each batch."""
         assert self.child.stderr is not None
         while count:
             line = self.child.stderr.readline()
@@ -177,7 +178,8 @@ class SourceProcess:
             count -= b"messages read" in line
 
     def ended(self) -> tuple[int, str, str]:
-        """Wait until the process ends by itself; return its exit code, output and error output."""
+        """Wait until the process ends by itself. Return its exit code, its output and its error
+        output."""
         out, err = self.child.communicate()
         return self.child.returncode, out.decode(), err.decode()
 
@@ -195,8 +197,8 @@ class SourceProcess:
 
 
 class NatsServer:
-    """A NATS server with JetStream on a free port; it keeps its port and folder through
-    `restart`."""
+    """A NATS server with JetStream on a free port. It keeps its port and its folder when it is
+    restarted."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="laurels-nats-")
@@ -217,8 +219,8 @@ class NatsServer:
         return f"nats://127.0.0.1:{self.port}"
 
     def start(self) -> bool:
-        """Start the server; return whether it runs, which fails if another program has taken its
-        port."""
+        """Start the server. Return False if another program has taken its port meanwhile, otherwise
+        True."""
         child = subprocess.Popen(
             [
                 self._program,
@@ -261,7 +263,7 @@ class NatsServer:
         assert "error" not in found, found
 
     def publish(self, subject: str, messages: Sequence[bytes]) -> None:
-        """Publish messages in order, and return when the server has stored all of them."""
+        """Publish messages in order. Return when the server has stored all of them."""
         _apart(self._publish(subject, messages))
 
     def close(self) -> None:
@@ -308,14 +310,14 @@ class NatsServer:
 
 
 def _apart(call: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in another thread, since this thread may have a running loop; return its
-    result."""
+    """Run a coroutine in another thread and return its result. This thread may already have a
+    running event loop."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, call).result()
 
 
 async def _ignored(_error: Exception) -> None:
-    """Ignore an error, because the library also raises it in its calls."""
+    """Ignore an error of a connection, because the call that uses the connection raises it, too."""
 
 
 def written(path: Path, lines: Sequence[bytes | Mapping[str, object]]) -> Path:

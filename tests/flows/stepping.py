@@ -1,4 +1,5 @@
-"""A sink whose sleeps a test ends one by one, its target in memory, and counts of its queries."""
+"""A sink whose sleeps a test ends one by one, with a target in memory and counts of the sink's
+queries."""
 
 from __future__ import annotations
 
@@ -13,11 +14,12 @@ from laurels.flows.sinks.runner import SinkRunner
 from laurels.flows.sinks.target import SinkPage
 
 QUERIES = ("changes", "changed_boards", "boards", "position", "submit_many")
-"""The verbs that a sink calls and that are counted."""
+"""The verbs that a sink calls and whose calls are counted."""
 
 
 async def beside(sink: SinkRunner, test: Callable[[], Awaitable[None]]) -> None:
-    """Run a test and a sink together until one of them ends; raise the error of that one."""
+    """Run a test and a sink concurrently until one of them ends. If that one failed, raise its
+    error."""
     running = asyncio.create_task(sink.run())
     testing = asyncio.ensure_future(test())
     tasks = {running, testing}
@@ -34,7 +36,7 @@ async def beside(sink: SinkRunner, test: Callable[[], Awaitable[None]]) -> None:
 
 class Memory:
     """A target in memory, which keeps the received changes and positions. While `is_up` is cleared,
-    deliveries to it block."""
+    deliveries wait."""
 
     keeps_positions = True
     takes_state = False
@@ -72,7 +74,7 @@ class Memory:
 
 
 class Steps:
-    """A sleep that ends when the test calls `step`."""
+    """A replacement of `sleep` in which every sleep ends when the test calls `step`."""
 
     def __init__(self) -> None:
         self._sleeping: list[tuple[float, asyncio.Future[None]]] = []
@@ -91,8 +93,8 @@ class Steps:
             await self._begun.wait()
 
     async def step(self) -> float:
-        """End the current sleep, and wait for the next one. Return the requested length of the
-        current one."""
+        """End the current sleep, and wait for the next one. Return the length that was requested
+        for the ended sleep."""
         await self.asleep()
         seconds, future = self._sleeping.pop()
         future.set_result(None)
@@ -130,7 +132,7 @@ class Counted:
         return counting
 
     async def quiet(self) -> None:
-        """Wait until all queries have been answered."""
+        """Wait until no query is in progress."""
         while self._ended != self.begun:
             self._one_ended.clear()
             await self._one_ended.wait()

@@ -1,5 +1,5 @@
 """Targets that are full, read-only for a while, or down for an hour: all changes wait, the sink
-reports the reason, and nothing is lost."""
+reports the reason, and no change is lost."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ FULL = {
         "The table is full",
     ),
 }
-"""For each database: a statement after which it behaves as if its disk were full, a statement that
-ends this, and a part of the error."""
+"""For each database: a statement that makes it behave as if its disk were full, a statement that
+undoes this, and a part of the error."""
 
 
 class Waits:
-    """A sleep that takes no time, and calls a function at the third call."""
+    """A replacement of `sleep` that takes no time. At the third call, it calls a function."""
 
     def __init__(self, then: Callable[[], Awaitable[object]]) -> None:
         self.errors: list[str | None] = []
@@ -70,8 +70,8 @@ async def opened(events: int = 500) -> laurels.AsyncLeaderboards:
 async def sent_after_waits(
     lb: laurels.AsyncLeaderboards, url: str, then: Callable[[], Awaitable[object]], **options: Any
 ) -> str:
-    """Send everything to a target that fails until `then` has been called. Return the reported
-    reason of the waits."""
+    """Send everything to a target that fails until `then` has been called. Return the reason that
+    the sink reports while it waits."""
     waits, reports = Waits(then), list[str]()
     sink = waits.sink = sink_of(lb, url, sleep=waits.sleep, report=reports.append, **options)
     await sink.run()
@@ -143,7 +143,7 @@ def test_a_full_file_of_sqlite_delays_and_loses_nothing(
 
 
 def test_a_sink_waits_for_a_read_only_postgresql(postgres: Postgres) -> None:
-    """A PostgreSQL server is read-only while another one takes over."""
+    """PostgreSQL is read-only, as during a failover to another server."""
     url = f"{postgres.url}?prefix=reading_"
 
     async def play() -> None:
@@ -178,7 +178,7 @@ def test_a_sink_waits_for_a_read_only_postgresql(postgres: Postgres) -> None:
 
 
 def test_rows_that_fill_more_than_a_packet_are_divided(mariadb: MariaDB) -> None:
-    """The server accepts at most 1 MiB at once, and the encoded rows are longer than that."""
+    """The server accepts at most 1 MiB in one packet, and the encoded rows are longer than that."""
     url = f"{mariadb.url}?prefix=packets_"
     data = '"' * 500
 
@@ -205,7 +205,7 @@ def test_rows_that_fill_more_than_a_packet_are_divided(mariadb: MariaDB) -> None
 
 
 class LimitedNats(Nats):
-    """A NATS server with an account of at most 300,000 bytes, and messages of at most 1 KiB."""
+    """A NATS server whose account may store at most 300,000 bytes, in messages of at most 1 KiB."""
 
     def command(self) -> Sequence[str]:
         path = self.folder / "nats.conf"
@@ -219,7 +219,7 @@ class LimitedNats(Nats):
 
 
 def test_a_jetstream_without_room_delays_and_refuses_what_is_too_long(tmp_path: Path) -> None:
-    """A message that is too long would always be refused, so its page is parked."""
+    """A message that is too long would be refused at every attempt, so the sink parks its page."""
 
     async def play(broker: Nats) -> None:
         client = await nats.connect(broker.url)
@@ -256,8 +256,8 @@ def test_a_jetstream_without_room_delays_and_refuses_what_is_too_long(tmp_path: 
 def test_a_target_down_for_an_hour_gets_all_changes_later(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
-    """The hour passes on the clock of the sink. The sink makes pauses between its attempts, of at
-    most half a minute."""
+    """The hour passes on the sink's clock. Between its attempts, the sink waits for at most half a
+    minute."""
     clock = laurels.ManualClock(NOW_MS)
     waits: list[float] = []
 
@@ -283,7 +283,7 @@ def test_a_target_down_for_an_hour_gets_all_changes_later(
             await sink.run()
             assert not sink.failed
             assert len(reports) == 1, "one failure is reported once"
-            await sink_of(lb, url, delivery=OPEN).run()  # sends the changes of the hour
+            await sink_of(lb, url, delivery=OPEN).run()  # the sink sends the changes of the hour
             if kind == "postgres":
                 assert ledger(url, BOARD, "hour_") == rankings(lb.sync, BOARD)
             page = await lb.changes("b", limit=10_000)

@@ -1,5 +1,5 @@
-"""While nothing is written, a sink of many boards sends the store one small query per poll,
-whatever the number of boards."""
+"""While nothing is written, a sink of many boards sends the store one small query per poll, for any
+number of boards."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Idle:
         )
 
     async def settle(self) -> None:
-        """Wait until the sink has reported its position in each board, the store has named nothing
-        new since, and no query is under way."""
+        """Wait until the sink has reported its position in each board, the store has named no more
+        changed boards, and no query is in progress."""
         has_reported = False
         while not has_reported or self.counted.named != []:
             await self.counted.quiet()
@@ -40,7 +40,7 @@ class Idle:
         self.counted.forget()
 
     async def pass_seconds(self, seconds: float) -> int:
-        """Let the sink sleep for this time in total; return how often it slept."""
+        """Let the sink sleep for this time in total. Return the number of sleeps."""
         steps = 0
         while seconds > 0:
             seconds -= await self.steps.step()

@@ -99,7 +99,7 @@ async def step(lb: laurels.AsyncLeaderboards, board: laurels.Board, random: Rand
 
 @pytest.mark.parametrize("kind", BOARDS)
 def test_a_ledger_has_the_same_content_as_the_store(kind: str, url: str) -> None:
-    """The history has periods that end and expire, removals, member data, and sinks that start
+    """The history has periods that end and expire, removals, and member data. Some sinks start
     again from the current entries."""
     defined, random = BOARDS[kind], Random(kind)
     clock = laurels.ManualClock(NOW_MS)
@@ -139,8 +139,8 @@ def _some(board: laurels.Board) -> dict[str, str] | None:
 
 
 def test_a_ledger_is_rewritten_when_changes_are_missing(url: str) -> None:
-    """All current entries are written again, and the mark after them causes the removal of all
-    other rows."""
+    """The sink writes all current entries again. The change `initial_end` after them makes the
+    ledger remove all other rows."""
     defined = board(changes="1d")
 
     async def play() -> None:
@@ -225,8 +225,8 @@ def test_a_page_whose_answer_was_lost_is_written_once(url: str) -> None:
 
 @pytest.mark.parametrize("step", ["_write", "_retire"])
 def test_an_interrupted_page_is_rolled_back(url: str, step: str) -> None:
-    """A page is interrupted after its position was written, or after its rows. In both cases the
-    transaction is undone, and the page is written when it is sent again."""
+    """A page is interrupted after its position was written, or after its rows were written. In both
+    cases the transaction is undone, and the page is written when the sink sends it again."""
 
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
@@ -305,8 +305,8 @@ def test_escaped_texts_round_trip(text: str) -> None:
 
 
 def test_a_file_of_sqlite_is_for_its_owner(tmp_path: Path) -> None:
-    """Only the owner may read the file, whatever the umask of the process. A mode that somebody has
-    set later is kept."""
+    """Only the owner may read the new file, even if the umask of the process would allow others. If
+    somebody changes its mode later, that mode is kept."""
     path, before = tmp_path / "ledger.db", os.umask(0)
     url = f"sqlite:///{path}"
 

@@ -1,4 +1,4 @@
-"""The queries in docs/ledger.md work in every database, and give the answers of the store."""
+"""The queries in docs/ledger.md work in every database, and give the same answers as the store."""
 
 from __future__ import annotations
 

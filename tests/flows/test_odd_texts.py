@@ -1,5 +1,5 @@
-"""Ids with quotes, slashes, NUL and characters of four bytes reach every target unchanged, and
-never become a part of a statement."""
+"""Ids with quotes, slashes, NUL and characters of four bytes reach every target unchanged. They
+never become part of an SQL statement."""
 
 from __future__ import annotations
 

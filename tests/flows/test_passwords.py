@@ -1,4 +1,4 @@
-"""Passwords in the URLs of targets and streams work, and no output shows them."""
+"""Passwords in the URLs of targets and streams work, and no output contains them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def boards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_password_in_the_environment_works_and_is_not_shown(
     boards: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command line has no URL, because other users of the machine may see it."""
+    """The URL is not on the command line, because other users of the machine may see that."""
     with Server() as redis:
         redis.call("CONFIG", "SET", "requirepass", PASSWORD)
         address = f"redis://:{PASSWORD}@127.0.0.1:{redis.port}/0"
@@ -120,8 +120,7 @@ def test_an_error_of_a_target_has_no_password(url: str) -> None:
 
 
 def assert_hidden(error: LaurelsError) -> None:
-    """Assert that the error does not show the password, with its causes and as a log would print
-    it."""
+    """Assert that an error, its causes, and its form in a log do not contain the password."""
     assert PASSWORD not in "".join(traceback.format_exception(error))
     assert PASSWORD not in repr(error)
 
@@ -166,7 +165,8 @@ def test_a_server_shows_no_password_whatever_the_state_of_its_sinks_and_sources(
     mariadb: MariaDB,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """The sinks of the server run, cannot reach their target, or are refused by it."""
+    """The sinks and sources of the server run, cannot reach their servers, or are refused by
+    them."""
     with Server() as redis, Nats() as nats, Receiver() as hook, Receiver() as refusing:
         redis.call("CONFIG", "SET", "requirepass", PASSWORD)
         refusing.answers += [(400, {})] * 1_000

@@ -1,5 +1,5 @@
-"""Messages that are no events and are meant to stop a source. Each is skipped or rejected with an
-error code, and the next message counts."""
+"""Messages that are not events and are meant to stop a source. Each of them is skipped or rejected
+with an error code, and the message after it counts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ REJECTED = {
     "a label of an object": (event(more=b',"labels":{"a":{"b":1}}'), "invalid_label"),
     "too long": (event(more=b',"x":"' + b"x" * MESSAGE_LIMIT + b'"'), "line_too_long"),
 }
-"""Messages by their description, each with the code of its reject."""
+"""Messages with their descriptions, and the error codes with which they are rejected."""
 MAPPING = f"{FOUR_FIELDS},at?=at,labels?=labels"
 OTHER_NAMES = ["", "..", "../../etc", "a/b", "b?x=1#", "\0", "x" * 100_000]
 """Names that are invalid for a board."""
@@ -87,7 +87,8 @@ def test_a_poisoned_line_is_rejected_and_the_next_one_counts(boards: Path, tmp_p
 
 
 def test_the_last_of_fields_of_one_name_counts(boards: Path, tmp_path: Path) -> None:
-    """If a field occurs twice, the fast path and the mapping both use the last one."""
+    """If a message has two fields of the same name, both the fast path and the mapping use the last
+    one."""
     line = b'{"KeyPrefix":"b","UserId":"a","UserId":"c","DeltaScore":1,"DeltaScore":5}'
     count(boards, written(tmp_path / "events", [line]), FOUR_FIELDS)
     count(
@@ -132,7 +133,8 @@ def test_an_entry_that_is_not_utf8_does_not_spoil_the_summary(
 
 
 def test_an_entry_of_64_mib_is_rejected_with_its_beginning(redis: Server, boards: Path) -> None:
-    """One entry has a field that is too long; another one is slightly too long as a whole."""
+    """One entry has a field that is too long. In another entry, all fields together are slightly
+    too long."""
     fields = (b"KeyPrefix", b"b", b"UserId", b"a", b"DeltaScore", b"1")
     redis.call("XADD", "long", "*", *fields, b"x", b"x" * (64 << 20))
     redis.call("XADD", "long", "*", "m", event(more=b',"x":"' + b"x" * MESSAGE_LIMIT + b'"'))
@@ -145,7 +147,7 @@ def test_an_entry_of_64_mib_is_rejected_with_its_beginning(redis: Server, boards
 
 
 def test_a_message_cannot_forge_its_subject(boards: Path) -> None:
-    """A client that may publish to only one subject can reach only the board of that subject."""
+    """A client that may publish to only one subject can write only to the board of that subject."""
     with laurels.open(boards) as lb:
         lb.create(laurels.Board("other"))
     message = b'{"$subject":"scores.other","UserId":"a","DeltaScore":1}'

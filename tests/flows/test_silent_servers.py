@@ -1,4 +1,5 @@
-"""A target server that is stopped but keeps its connections is treated like one that is down."""
+"""A target server that is stopped but keeps its connections open is treated like a server that is
+down."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ SHORT_SECONDS = 0.05
 def delivered_after_a_stop(
     server: Program, url: str, shorten: Callable[[Any, pytest.MonkeyPatch], object]
 ) -> str:
-    """Send a page to a stopped server, and again after the server has been resumed; return the
-    error of the first time. `shorten` makes the connected target time out early."""
+    """Send a page to a stopped server, and send it again after the server has been resumed. Return
+    the error of the first attempt. `shorten` gives the connected target a short timeout."""
 
     async def play() -> str:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
@@ -54,7 +55,7 @@ def delivered_after_a_stop(
 
 
 def test_a_stopped_postgresql_times_out(postgres: Postgres) -> None:
-    """The timeout must be the client's, since a stopped server does not apply its statement
+    """The client has to measure the time, because a stopped server does not apply its statement
     timeout."""
 
     def shorten(_target: Any, patch: pytest.MonkeyPatch) -> None:

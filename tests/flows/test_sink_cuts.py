@@ -1,8 +1,8 @@
-"""Connections to a target that break off in the middle of a page.
+"""Connections to a target that break in the middle of a page.
 
-The connection ends before the server has received the end of a transaction, or after that but
-before its answer arrives, or because the server closes it. In each case no change is lost, and none
-is delivered twice.
+The connection is lost before the server has received the commit of a transaction, or after that but
+before the answer arrives. Or the server closes the connection. In each case no change is lost, and
+no change is delivered twice.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def redis() -> Iterator[Server]:
 
 
 def end_sessions(url: str) -> None:
-    """Make a database close all connections except the one of this command."""
+    """Make a database close all connections except the one that sends this statement."""
     if url.startswith("postgresql"):
         with psycopg.connect(url, autocommit=True) as to:
             to.execute(
@@ -56,7 +56,7 @@ def end_sessions(url: str) -> None:
 
 
 def cut(proxy: Proxy, way: str, part: bytes, end: Callable[[], None]) -> None:
-    """Break the connection in one of the ways at the next request that contains these bytes."""
+    """Break the connection at the next request that contains these bytes, in one of the ways."""
     if way == "before":
         proxy.keep_back(part)
     elif way == "after":
@@ -70,7 +70,7 @@ def cut(proxy: Proxy, way: str, part: bytes, end: Callable[[], None]) -> None:
 def test_a_ledger_is_complete_after_an_interrupted_page(
     database: Postgres | MariaDB, at: str, way: str, request: pytest.FixtureRequest
 ) -> None:
-    """There are two pages: the first one of a board, with its definition, and one that ends a
+    """There are two pages: the first page of a board, with its definition, and a page that ends a
     period. The sink repeats a transaction that was not committed."""
     prefix = f"t{abs(hash(request.node.nodeid)) % 10**12}_"
     direct = f"{database.url}?prefix={prefix}"
@@ -149,6 +149,6 @@ def test_a_jetstream_has_each_change_once_after_an_interrupted_page(way: str) ->
 
 
 async def ids(lb: laurels.AsyncLeaderboards) -> list[str]:
-    """Return the ids of all changes except those of sinks' positions."""
+    """Return the ids of all changes except changes of sink positions."""
     page = await lb.changes("b", limit=10_000)
     return [change.id for change in page if change.kind != "position"]

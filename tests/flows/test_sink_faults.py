@@ -1,4 +1,5 @@
-"""Sinks of a store that was restored to an earlier state, and sinks to a cluster."""
+"""Sinks of a store that was restored to an earlier state, and sinks whose target is a Redis
+Cluster."""
 
 from __future__ import annotations
 
@@ -26,14 +27,14 @@ def cluster() -> Iterator[Cluster]:
 
 
 async def ids(lb: laurels.AsyncLeaderboards, board: str = "b") -> list[str]:
-    """Return the ids of all changes except those of sinks' positions."""
+    """Return the ids of all changes except changes of sink positions."""
     page = await lb.changes(board, limit=10_000)
     return [change.id for change in page if change.kind != "position"]
 
 
 def test_a_store_restored_to_before_its_sink_is_detected(tmp_path: Path) -> None:
-    """After the restore, the sink to a stream stops with an error, and the sink to a ledger sends
-    all current entries again."""
+    """After the restore, a sink to a stream stops with an error, and a sink to a ledger sends all
+    current entries again."""
     folder, saved, path = tmp_path / "boards", tmp_path / "saved", tmp_path / "lines"
     database = f"sqlite:///{tmp_path}/ledger.db"
 
@@ -71,8 +72,8 @@ def test_a_store_restored_to_before_its_sink_is_detected(tmp_path: Path) -> None
 
 
 def test_a_cluster_has_each_change_once(cluster: Cluster) -> None:
-    """In a cluster, the sink's position is stored in the slot of the stream, for every form of the
-    stream's key."""
+    """The stream may have any form of key. The sink's position is stored in the same slot as the
+    stream."""
 
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:

@@ -1,8 +1,9 @@
-"""After any number of kills, a target lacks no change, has none twice, and has them in order.
+"""After any number of kills, a target lacks no change, has no change twice, and has all changes in
+order.
 
-Events come through the service. At random moments, the sink, which is a process of its own, or its
-target is killed, each time after the target has received more changes. `make torture` runs the
-tests with many kills.
+The events come from a client of the service. At random moments, the test kills the sink, which is a
+process of its own, or the target, each time after the target has received more changes. `make
+torture` runs the tests with many kills.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.serving import ADMIN_KEY, Served
 from .killing import BOARD, Load, SinkProcess, Tally, judge, target
 
 BATCHES = 12
-"""The largest number of batches between the arrival of the first change and the kill."""
+"""A kill happens at most this many batches after the arrival of the first change."""
 
 
 @contextmanager
@@ -42,7 +43,8 @@ def served(folder: Path) -> Iterator[tuple[Served, laurels.Leaderboards]]:
 def test_a_target_is_exact_after_kills_of_its_sink(
     kind: str, tmp_path: Path, scaled: Scaled
 ) -> None:
-    """A target may have changes twice if it neither stores positions nor detects repeated ids."""
+    """A target may have changes twice only if it neither stores positions nor detects repeated
+    ids."""
     random, tally = Random(f"sink {kind}"), Tally()
     with (
         served(tmp_path / "boards") as (server, lb),

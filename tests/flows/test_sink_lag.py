@@ -1,5 +1,5 @@
-"""The lag of a sink is the number of changes that its target has not stored: those of the page that
-is being sent, and all later ones."""
+"""The lag of a sink is the number of changes that its target has not stored: the changes of the
+page that is being sent, and all later ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOUR = 3_600_000
 
 
 class Paused:
-    """A sink whose target accepts pages of up to 100 changes, and is down at first."""
+    """A sink whose target accepts pages of up to 100 changes. At first the target is down."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, clock: laurels.ManualClock) -> None:
         self.lb, self.clock = lb, clock
@@ -109,7 +109,7 @@ def test_a_stopped_sink_lags_by_the_changes_since(tmp_path: Path) -> None:
 
 
 def test_a_sink_warns_before_the_board_removes_what_it_has_not_sent() -> None:
-    """The warning depends on the number of changes. It comes once, and not again before the sink
+    """The warning depends on the number of changes. It is logged once, and not again until the sink
     has caught up."""
 
     async def test(paused: Paused) -> None:
@@ -123,7 +123,7 @@ def test_a_sink_warns_before_the_board_removes_what_it_has_not_sent() -> None:
         await lb.submit_many("b", [("m", 1)] * 99)
         await paused.until_waiting(99)
         await paused.steps.step()
-        assert not paused.messages, "a registered sink loses no changes by age"
+        assert not paused.messages, "a registered sink loses no changes by their age"
         assert problem_of([paused.sink.figures], clock.now_ms()) is None
         assert not (await paused.status()).is_nearly_lost
         await lb.submit_many("b", [("m", 1)])
@@ -145,8 +145,8 @@ def test_a_sink_warns_before_the_board_removes_what_it_has_not_sent() -> None:
 
 
 def test_an_unregistered_sink_warns_by_the_age_of_changes() -> None:
-    """If the sink is not registered, the board removes changes by their age, so the warning depends
-    on their age."""
+    """The board removes changes by their age if the sink is not registered, so the warning depends
+    on their age, too."""
 
     async def test(paused: Paused) -> None:
         lb, clock = paused.lb, paused.clock

@@ -1,5 +1,5 @@
-"""The names of sinks and sources: which ones a definition refuses, and that existing ones keep
-working."""
+"""The names of sinks and sources: some names are refused for new ones, but existing sinks and
+sources with such names keep working."""
 
 from __future__ import annotations
 

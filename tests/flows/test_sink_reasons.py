@@ -1,4 +1,5 @@
-"""Why a sink sends nothing: its last error, since when it fails, and when it tries again."""
+"""The reason why a sink sends nothing: its last error, the time since when it fails, and the time
+of its next attempt."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ REFUSED = str(TargetRefused("it says no"))
 
 
 class Failing:
-    """A target that fails with some errors before it accepts a page."""
+    """A target that raises some errors before it accepts a page."""
 
     keeps_positions = False
     takes_state = False
@@ -61,7 +62,7 @@ def test_the_reason_has_the_first_failure_and_the_next_attempt(tmp_path: Path) -
 
     async def sleep(seconds: float) -> None:
         nonlocal now_ms
-        if seconds != 0.05:  # the sink's pause between polls
+        if seconds != 0.05:  # the sink's sleep between two polls
             figures = runners[0].figures
             waits.append((figures.of("b").wait, figures.failing_seconds(now_ms)))
             now_ms += int(seconds * 1_000)
@@ -184,7 +185,7 @@ def test_status_tries_to_reach_the_given_target(
         lb.submit("b", "ann", 1)
     assert main(["sink", "status", "s", "--at", at, "--to", to]) == 2
     out, err = capsys.readouterr()
-    assert "waiting" in out, "the reason that the store has"
+    assert "waiting" in out, "the reason that the store has recorded"
     assert "target_unavailable" in err
 
 

@@ -1,4 +1,4 @@
-"""Sinks whose target is a stream or a file of lines: each change arrives, in order, even after
+"""Sinks whose target is a stream or a file of lines: every change arrives, in order, even after
 failures."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def broker() -> Iterator[Nats]:
 
 
 class StoppedError(Exception):
-    """Raised by a test to stop a sink that would wait."""
+    """Raised by a test to stop a sink that would wait and try again."""
 
 
 async def opened(clock: laurels.ManualClock | None = None) -> laurels.AsyncLeaderboards:
@@ -51,7 +51,7 @@ async def opened(clock: laurels.ManualClock | None = None) -> laurels.AsyncLeade
 
 
 async def ids(lb: laurels.AsyncLeaderboards) -> list[str]:
-    """Return the ids of all changes except those of sinks' positions."""
+    """Return the ids of all changes except changes of sink positions."""
     page = await lb.changes("b", limit=10_000)
     return [change.id for change in page if change.kind != "position"]
 
@@ -113,7 +113,8 @@ def test_an_invalid_mapping_is_refused(text: str) -> None:
 
 
 def test_a_full_disk_delays_and_leaves_no_half_line(tmp_path: Path) -> None:
-    """The file is a link to `/dev/full`, a device that is always full."""
+    """The file is a link to `/dev/full`, a device that is always full. Then it becomes a file with
+    enough room."""
 
     async def play() -> None:
         lb = await opened()
@@ -138,7 +139,8 @@ def test_a_full_disk_delays_and_leaves_no_half_line(tmp_path: Path) -> None:
 
 
 def test_a_redis_stream_has_each_change_once(redis: Server) -> None:
-    """An outdated runner, which sends the first changes again from an old position, is refused."""
+    """A second sink runner sends the first changes again from an outdated position, and is
+    refused."""
 
     async def play() -> None:
         lb = await opened()
@@ -194,7 +196,7 @@ async def messages(broker: Nats, stream: str) -> list[tuple[str, dict[str, Any]]
 
 
 def test_a_jetstream_has_each_change_once_and_members_in_order(broker: Nats) -> None:
-    """A sink without a position in the store sends everything again, but the stream stores each
+    """A sink whose position is not in the store sends everything again, but the stream stores each
     change once."""
 
     async def play() -> None:
@@ -248,8 +250,8 @@ def test_a_subject_that_is_wrong_is_refused(text: str) -> None:
 
 
 def test_a_stream_is_not_restarted_automatically(tmp_path: Path) -> None:
-    """If changes of a board are missing, the sink reports that and stops for this board until the
-    operator decides. Other boards continue."""
+    """If changes of a board are missing, the sink reports that and sends no more of this board
+    until the operator decides. It continues with other boards."""
 
     async def play() -> None:
         lb, path = await opened(), tmp_path / "changes.jsonl"

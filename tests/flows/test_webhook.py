@@ -1,5 +1,5 @@
-"""Webhooks: what a receiver gets, what its answers mean, and which addresses a sink never
-contacts."""
+"""Webhooks: the requests that a receiver gets, the effect of its answers, and the addresses that a
+sink never contacts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_secret_may_come_from_a_file(tmp_path: Path) -> None:
 
 
 class Receiver(ThreadingHTTPServer):
-    """A receiver of webhooks. It gives the answers in `answers` first, then 200."""
+    """A receiver of webhooks. It first gives the answers in `answers`, and then always 200."""
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
@@ -55,7 +55,8 @@ class Receiver(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def close(self) -> None:
-        """Stop serving, then close the socket: a thread that serves a closed socket never waits."""
+        """Stop serving before closing the socket. A thread that still served a closed socket would
+        never end."""
         self.shutdown()
         self.server_close()
 
@@ -210,7 +211,7 @@ def test_private_addresses_are_not_called(host: str) -> None:
 
 
 class Names:
-    """A resolver that returns another address for a name each time."""
+    """A resolver that returns another address each time that a name is looked up."""
 
     def __init__(self, *answers: list[str]) -> None:
         self._answers = list(answers)
@@ -226,7 +227,7 @@ class Names:
 def test_a_name_of_a_private_address_is_not_called(
     answer: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name is refused if one of its addresses is private, even if another one is public."""
+    """A name is refused if any of its addresses is private, even if another address is public."""
 
     async def play() -> None:
         lb = await opened()
@@ -242,8 +243,8 @@ def test_a_name_of_a_private_address_is_not_called(
 
 
 def test_a_name_is_resolved_only_once(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The receiver has a loopback address, to which the name resolves at the second time. The sink
-    sends the request to the public address of the first time, and resolves the name only once."""
+    """At the second lookup, the name resolves to the loopback address of the receiver. The sink
+    looks the name up only once, and sends the request to the public address of that lookup."""
     called: list[object] = []
 
     async def play() -> None:
@@ -329,7 +330,8 @@ def test_an_invalid_webhook_url_is_refused(url: str) -> None:
 
 
 def test_a_stopped_sink_resumes_at_its_stored_position(receiver: Receiver) -> None:
-    """A page is sent again if the sink stops before the store has its position."""
+    """If the sink stops before the store has recorded the position of a page, the page is sent
+    again."""
 
     async def play() -> None:
         lb = await opened(600)
@@ -348,8 +350,8 @@ def test_a_stopped_sink_resumes_at_its_stored_position(receiver: Receiver) -> No
 
 
 def test_a_kill_while_parking_leaves_no_damage(tmp_path: Path) -> None:
-    """The kill leaves half a line in the file. The sink removes it, and parks its page again, since
-    the store has no position after it."""
+    """The kill leaves half a line in the file. The sink removes it and parks its page again,
+    because the store has not recorded a position after that page."""
 
     async def play() -> None:
         lb = await opened()
