@@ -1,4 +1,5 @@
-"""A store that is rebuilt from a ledger has the rankings of the original store, including ties."""
+"""A store that is rebuilt from a ledger has the same rankings as the original store, including the
+order of ties."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def reading(url: str) -> LedgerReader:
 async def rebuilt(
     lb: laurels.AsyncLeaderboards, url: str, patterns: list[str] | None = None
 ) -> list[RebuiltBoard]:
-    """Rebuild the boards of a ledger in a store; return a report for each board."""
+    """Rebuild the boards of a ledger in a store. Return a report for each board."""
     reader = reading(url)
     try:
         return await asyncio.to_thread(rebuild, reader, copies_of(lb), patterns)
@@ -119,8 +120,8 @@ def test_rebuilt_rankings_equal_the_original_ones(
 
 
 def test_a_long_history_is_rebuilt_exactly(url: str, tmp_path: Path, scaled: Scaled) -> None:
-    """The random events, 200,000 in `make torture`, have few different values, so that many scores
-    are equal."""
+    """The history has random events, 200,000 of them in `make torture`. They have few different
+    values, so many scores are equal."""
     defined = laurels.Board(
         "b",
         columns=[laurels.Column("points", scale=0)],
@@ -155,8 +156,8 @@ def test_a_long_history_is_rebuilt_exactly(url: str, tmp_path: Path, scaled: Sca
 
 
 def test_cdnow_is_rebuilt_exactly(url: str, tmp_path: Path, scaled: Scaled) -> None:
-    """The rebuilt rankings of real purchases, by month and week, equal the original ones, including
-    ties."""
+    """The board has real purchases. The rebuilt rankings by month and week equal the original ones,
+    including the order of ties."""
     defined = laurels.Board(
         "spent",
         columns=[laurels.Column("amount", scale=2)],
@@ -219,11 +220,11 @@ def test_a_scope_with_a_shortened_text_is_rebuilt(url: str) -> None:
 
 
 class Cut(Exception):  # noqa: N818 (what ends a process)
-    """Raised where the process would have ended."""
+    """Raised at the call before which the process is meant to end."""
 
 
 class CutCopies:
-    """The interface for copying whole boards, of a process that ends before a certain write."""
+    """An interface for copying whole boards that raises `Cut` before a given write."""
 
     def __init__(self, copies: BoardCopies, writes: int) -> None:
         self._copies = copies
@@ -243,8 +244,8 @@ class CutCopies:
 def test_an_interrupted_rebuild_starts_over(
     url: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A rebuild is interrupted before its first write, the next one before its second write, and so
-    on, until one is complete."""
+    """The first rebuild is interrupted before its first write, the next one before its second
+    write, and so on, until a rebuild is complete."""
     defined, clock = board(), laurels.ManualClock(NOW_MS)
 
     async def fill() -> dict[str, Any]:
@@ -284,8 +285,8 @@ def test_an_interrupted_rebuild_starts_over(
 
 
 def test_cursors_from_before_the_rebuild_are_detected(url: str, target: str) -> None:
-    """The board keeps its uid, but its changes are different ones, even those with equal
-    numbers."""
+    """The rebuilt board has the same uid, but its changes differ from the old ones, even if their
+    numbers are equal."""
 
     async def play() -> None:
         clock = laurels.ManualClock(NOW_MS)
@@ -341,8 +342,8 @@ def test_a_board_of_that_name_is_left_alone(url: str) -> None:
 
 
 def test_a_rebuild_refuses_impossible_entries(url: str) -> None:
-    """Somebody has written such entries into the table. The rebuild stops before it creates the
-    board."""
+    """Somebody has written impossible entries into the ledger. The rebuild stops before it creates
+    the board."""
 
     async def play() -> None:
         clock = laurels.ManualClock(NOW_MS)

@@ -1,4 +1,4 @@
-"""A ledger and its store are compared, and differences are mended, while writes continue."""
+"""A ledger is compared with its store, and differences are mended, while writes continue."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def stored_rankings(lb: laurels.Leaderboards) -> list[tuple[str, str | None, Any
 
 
 def corrupt_store(lb: laurels.AsyncLeaderboards, random: Random) -> None:
-    """Change an entry without a record in the log, as a bug would."""
+    """Change an entry of the store without a record in the log, as a bug would."""
     store: Any = lb.sync._store
     state = store.named("b")
     window, period, labels, members = random.choice(stored_rankings(lb.sync))
@@ -88,7 +88,7 @@ def corrupt_store(lb: laurels.AsyncLeaderboards, random: Random) -> None:
 
 
 def corrupt_ledger(url: str, random: Random) -> None:
-    """Change a row, as a bug or a person would."""
+    """Change a row of the ledger, as a bug or a person would."""
     table = f"{prefix_of(url)}scores"
     names = "board, member, window_name, period, scope"
     found = rows(url, f"SELECT {names} FROM {table} ORDER BY {names}")
@@ -166,7 +166,7 @@ def some(defined: laurels.Board) -> dict[str, str] | None:
 
 
 class Beside:
-    """The verbs of a store; `act` is called before and after each of them."""
+    """The verbs of a store. `act` is called before and after each verb."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, act: Callable[[], Awaitable[None]]) -> None:
         self._lb = lb
@@ -185,8 +185,8 @@ class Beside:
 
 
 class History:
-    """Writes to a board during a comparison, and the values its members must have in the end. Only
-    the members in `busy` get events."""
+    """Writes to a board during a comparison, and the values that its members must have in the end.
+    Only the members in `busy` get events."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, url: str, random: Random) -> None:
         self.members = [*ODD_MEMBERS, *[f"m{i}" for i in range(400)]]
@@ -205,7 +205,7 @@ class History:
         await sent(self._lb, self._url)
 
     async def act(self) -> None:
-        """Submit some events. Sometimes run the sink, unless the comparison has paused it."""
+        """Submit some events. Sometimes also run the sink, unless the comparison has paused it."""
         random, lb = self._random, self._lb
         some = [
             (random.choice(self.busy), random.randrange(1, 9))
@@ -226,8 +226,8 @@ class History:
         await sent(self._lb, self._url)
 
     def corrupt(self, mend: Side) -> None:
-        """Change a member's values on the side that will be mended. If that is the store, choose a
-        member without events, because the events would be added to a wrong score."""
+        """Change a member's values on the side that the comparison mends. If that is the store,
+        choose a member without events, because events would be added to the wrong score."""
         if mend == "store":
             member = self._random.choice(self.members[100:])
             if self._random.random() < 0.3:
@@ -253,8 +253,8 @@ class History:
 def test_only_corruptions_are_repaired_during_writes(
     mend: Side, url: str, scaled: Scaled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Events, member data and runs of the sink happen between any two steps of the comparison. In
-    the end, both sides have the totals of the events."""
+    """Events, writes of member data and runs of the sink happen between any two steps of the
+    comparison. In the end, both the store and the ledger have the totals of the events."""
     defined, random = board(windows=["all", "day"]), Random(mend)
 
     async def play() -> None:
@@ -336,7 +336,8 @@ def test_member_data_is_compared_and_repaired(kind: str, mend: Side, url: str) -
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
             await lb.create(defined)
-            await sent(lb, url)  # current entries omit the data of unranked members
+            # without this, the data of members that are not ranked would be missing in the ledger
+            await sent(lb, url)
             members = [*ODD_MEMBERS, *[f"m{i}" for i in range(8)]]
             events = [(member, 1, None, None, some(defined)) for member in members]
             await lb.submit_many("b", events)
@@ -496,7 +497,7 @@ def test_the_command_ends_with_1_where_differences_remain(
 
 
 def mends(lb: laurels.AsyncLeaderboards) -> int:
-    """Return how many calls of `mend` the audit log has."""
+    """Return how many calls of `mend` are in the audit log."""
     return sum(entry.verb == "mend" for entry in lb.sync.audit(limit=1_000).entries)
 
 
@@ -519,7 +520,7 @@ def test_a_store_is_mended_in_batches(tmp_path: Path) -> None:
 
 
 class MovedBefore:
-    """The verbs of a store in which members get events right before entries are replaced."""
+    """The verbs of a store. Right before entries are replaced, their members get events."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, members: list[str]) -> None:
         self._lb = lb
@@ -587,7 +588,7 @@ def corrupt_rows(url: str, members: list[str]) -> None:
 @pytest.mark.parametrize("mend", ["ledger", "store"])
 @pytest.mark.parametrize("kind", ["redis", "shards", "http"])
 def test_every_kind_of_store_is_compared(kind: str, mend: Side, tmp_path: Path) -> None:
-    """With `mend="store"`, the wrong scores of the ledger are written into the store."""
+    """With `mend="store"`, wrong scores in the ledger are written into the store."""
     url = f"sqlite:///{tmp_path}/ledger.db"
     defined = board(windows=["all", "day"], shards=3 if kind == "shards" else 1)
 

@@ -1,5 +1,5 @@
-"""After kills of a server, each event of its source has counted once, and its sinks have each
-change once."""
+"""A server is killed several times. Afterwards, each event of its source has counted once, and its
+sinks have each change once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def points(lb: laurels.Leaderboards) -> int:
 def test_a_killed_server_counts_its_source_once_and_its_sinks_miss_nothing(
     tmp_path: Path, scaled: Scaled
 ) -> None:
-    """The source is a file; the changes go into a ledger and into a file of lines."""
+    """The source is a file. The sinks are a ledger and a file of lines."""
     random, load = Random("served"), Acknowledged()
     events, settings, boards = tmp_path / "events", tmp_path / "laurels.toml", tmp_path / "boards"
     with laurels.open(boards) as lb:

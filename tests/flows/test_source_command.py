@@ -1,4 +1,4 @@
-"""The commands `source run` and `source status`: their output, and how they end."""
+"""The commands `source run` and `source status`: their output, and the ways in which they end."""
 
 import signal
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""A shard of a board loses its newest writes, as in a failover to a replica that lagged. The source
-counts the lost events again, and no event twice."""
+"""A shard of a board loses its newest writes, as after a failover to a replica that lagged. The
+source counts the lost events again, and counts no event twice."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ class ShardCopies:
         self._copies.append({shard: self._dumped(shard) for shard in range(SHARDS)})
 
     def put_back(self, ages: dict[int, int]) -> None:
-        """Replace some shards by an earlier copy; `ages` has the number of the copy."""
+        """Replace some shards by earlier copies. `ages` has the number of the copy for each
+        shard."""
         for shard, age in ages.items():
             if keys := self._keys(shard):
                 self._client.delete(*keys)
@@ -145,8 +146,7 @@ def test_a_shard_rolled_back_while_the_source_runs(
 
 
 class Losses:
-    """Random copies of the shards, and random replacements of some shards by one of their
-    copies."""
+    """Random copies of the shards. From time to time, a copy replaces its shard."""
 
     def __init__(self, server: Server, rng: Random) -> None:
         self._copies, self._rng = ShardCopies(server), rng
@@ -166,13 +166,14 @@ class Losses:
 def test_shards_that_lose_writes_again_and_again(
     server: Server, tmp_path: Path, scaled: Scaled
 ) -> None:
-    """Shards lose writes at any time, even before earlier lost events have been counted again."""
+    """Shards lose writes at any time, even before events of an earlier loss have been counted
+    again."""
     for seed in range(scaled(2, 200)):
         rng, expected = Random(seed), Counter[str]()
         losses = Losses(server, rng)
         file = written(tmp_path / f"events{seed}", events_of(rng, 60, expected))
         for _ in range(4):
-            with suppress(SourceOvertaken):  # raised if all shards lost the same batches
+            with suppress(SourceOvertaken):  # raised if all shards have lost the same batches
                 count(
                     server.url,
                     file,

@@ -1,4 +1,4 @@
-"""Files and pipes of JSON lines as streams: each line counts once, as soon as it arrives."""
+"""Files and pipes of JSON lines as streams: every line counts once, as soon as it arrives."""
 
 import os
 import queue
@@ -79,8 +79,8 @@ def position_of(boards: Path, board: str) -> StreamPosition:
 def test_a_board_without_messages_does_not_delay_a_restart(
     boards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A board without messages gets the source's position as well, here after every second batch,
-    so a new run need not read the stream from its start."""
+    """A board without messages gets the source's position, too, here after every second batch. So a
+    new run need not read the stream from the beginning."""
     monkeypatch.setattr(runner, "ADVANCE_EVERY", 2)
     file = written(tmp_path / "events", [four_fields("gifts", "ann", 1) for _ in range(10)])
 
@@ -198,8 +198,8 @@ def test_each_run_counts_a_pipe_from_its_start_to_its_end(boards: Path) -> None:
 
 
 def test_a_line_of_a_pipe_is_counted_without_waiting_for_the_next(boards: Path) -> None:
-    """The pipe returns its second line only after the first one has been counted, and never
-    ends."""
+    """The pipe never ends, and it returns its second line only after the first line has been
+    counted."""
     given: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     given.put(four_fields("gifts", "ann", 1) + b"\n")
     seen: list[int] = []

@@ -1,5 +1,5 @@
-"""A source that is killed at random moments, and continues with batches of another size, counts
-everything once.
+"""A source is killed at random moments. When it continues, even with batches of another size, it
+counts everything once.
 
 `make torture` runs these tests with more kills.
 """
@@ -24,14 +24,15 @@ from .sourcing import FOUR_FIELDS, NatsServer, SourceProcess, four_fields, writt
 
 SEED = 20_261_124
 FIRST, MORE = 1_500, 300
-"""The number of events before the first run, and the number that arrive during each run."""
+"""The number of events that the stream has before the first run, and the number that arrive during
+each run."""
 
 FEW = [("file", "folder"), ("redis", "shards"), ("nats", "shards")]
-"""The pairs of a stream and a store that are always tested; `make torture` tests all pairs."""
+"""The pairs of a stream and a store that every run tests; `make torture` tests all pairs."""
 
 TELLING = "from laurels.cli.flows import source\nsource.PROGRESS_SECONDS = 0.0"
-"""Code that makes a source print a line for each batch. When a test reads the line, the source
-already continues."""
+"""Code that makes a source print a line for each batch. When a test reads the line, the source has
+already continued."""
 
 Publish = Callable[[list[bytes]], object]
 Expected = dict[str, Counter[str]]
@@ -87,7 +88,8 @@ def publish(server: Server, events: list[bytes]) -> None:
 
 
 def events_of(rng: Random, count: int, expected: Expected) -> list[bytes]:
-    """Return events of the boards, events of an unknown board, and messages that are no events."""
+    """Return events of the four boards, events of an unknown board, and messages that are not
+    events."""
     found = []
     for _ in range(count):
         board, member = rng.choice("aaabbcx"), f"m{rng.randrange(40)}"

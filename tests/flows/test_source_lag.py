@@ -1,5 +1,5 @@
-"""A source that lags loses no events, because it tells the boards up to which time of the stream it
-has read."""
+"""A source that lags loses no events, because it reports to the boards the time up to which it has
+read the stream."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ EVENT = b'{"board": "b", "member": "ann", "value": 1}'
 
 
 class LeapingClock(laurels.ManualClock):
-    """A clock that a test may set back."""
+    """A clock that a test may also set back."""
 
     def set(self, now_ms: int) -> None:
         self._now_ms = now_ms
 
 
 class MemoryReader:
-    """A stream in this process. Its messages get the time of a clock. A reader that waits for a
-    message advances this clock by `idle_ms`."""
+    """A stream in this process, whose messages get the time of a clock. A reader that waits for a
+    message moves this clock on by `idle_ms`."""
 
     name, resumes, ended = "memory", True, False
 
@@ -85,7 +85,7 @@ class MemoryReader:
 
 
 class BusyReader(MemoryReader):
-    """A stream that gets a message every five seconds, so that there is always one to read."""
+    """A stream that gets a message every five seconds, so that a reader never waits."""
 
     async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
         await asyncio.sleep(0)
@@ -114,7 +114,7 @@ async def opened(clock: laurels.ManualClock) -> AsyncIterator[laurels.AsyncLeade
 
 
 async def ends(lb: laurels.AsyncLeaderboards, board: str = "b") -> list[tuple[bool, bool]]:
-    """Return for each period, oldest first, whether it is final, and whether it waits for the
+    """Return for each period, oldest first, whether it is final and whether it waits for the
     source. Periods before `BEGIN_MS` are left out."""
     found = await lb.periods(board, "hour")
     return [
@@ -149,8 +149,8 @@ def test_a_delayed_source_counts_messages_in_their_own_periods() -> None:
 
 
 def test_lateness_is_decided_for_each_message_of_a_batch() -> None:
-    """A message that the stream took after the grace of its hour is late for that hour, whatever
-    batch it is in."""
+    """If the stream took a message after the grace of the message's hour, the message is late for
+    that hour, whichever batch it is in."""
 
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS)
@@ -173,9 +173,9 @@ def test_lateness_is_decided_for_each_message_of_a_batch() -> None:
 
 
 def test_boards_without_messages_get_the_time_of_the_source() -> None:
-    """A period becomes final within ten seconds after the end of its grace, even on a board without
-    messages. The source reports the time to such a board once for each period, not every ten
-    seconds."""
+    """A period becomes final within ten seconds after the end of its grace, even on a board that
+    gets no messages. To such a board, the source reports the time once for each period, not every
+    ten seconds."""
 
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS)
@@ -219,8 +219,8 @@ def test_a_busy_stream_advances_the_time_of_idle_boards() -> None:
 
 
 def test_a_clock_leap_does_not_block_periods_for_good() -> None:
-    """While the clock is ahead, the source reports a time that is too late. After the clock has
-    been corrected, the source reports the right time."""
+    """While the clock is ahead, the source reports a wrong time, which is too late. After the clock
+    has been corrected, the source reports the right time."""
 
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS)
@@ -295,7 +295,8 @@ def test_a_redis_stream_reports_its_time(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("lag", [0, 30 * MINUTE])
 def test_a_new_run_continues_with_the_reported_time(lag: int) -> None:
-    """A run continues with the time that the previous run had reported."""
+    """A period that the previous run made final stays final, even if the stream's clock has been
+    set back."""
 
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS + HOUR + 6 * MINUTE)
@@ -304,7 +305,7 @@ def test_a_new_run_continues_with_the_reported_time(lag: int) -> None:
             await run(lb, reader).run()
             assert (await ends(lb))[0] == (True, False)
             clock.advance(MINUTE)
-            reader.take(at_ms=BEGIN_MS + lag)  # the stream's clock was set back
+            reader.take(at_ms=BEGIN_MS + lag)  # the stream's clock was set back by then
             runner = run(lb, reader)
             await runner.run()
             assert runner.figures.late == {"hour": 1}

@@ -1,4 +1,5 @@
-"""A mapping is a line of configuration that says what a message means. Numbers stay exact."""
+"""A mapping is a line of configuration that says which field of a message is which part of an
+event. Numbers stay exact."""
 
 from datetime import UTC, datetime
 from decimal import Decimal

@@ -1,4 +1,5 @@
-"""JetStream streams as sources: each message counts once, and a replaced stream is detected."""
+"""JetStream streams as sources: every message counts once, and a stream that was replaced by
+another is detected."""
 
 import asyncio
 import signal
@@ -46,7 +47,7 @@ def server() -> Iterator[NatsServer]:
 
 @pytest.fixture
 def stream(server: NatsServer) -> str:
-    """Create an empty stream; return its address."""
+    """Create an empty stream. Return its address."""
     server.call(f"STREAM.DELETE.{STREAM}")
     server.create(STREAM, "scores.*")
     return f"{server.url}/{STREAM}"
@@ -209,7 +210,8 @@ def test_messages_removed_during_a_run_are_detected(
 
     with pytest.raises(SourceExpired):
         count(boards, stream, FOUR_FIELDS, batch=5, on_progress=purge)
-    assert scores(boards, "gifts") == {"ann": 10}  # the second batch was read with the first
+    # the second batch had been read together with the first one
+    assert scores(boards, "gifts") == {"ann": 10}
 
 
 def test_a_source_waits_for_its_server_to_return(

@@ -1,6 +1,6 @@
-"""A source is paused, and another run of it overtakes it. When the first run resumes, it counts
-nothing twice, because each commit names the position it follows and the store compares that with
-its own."""
+"""A source is paused, and a second run of the same source overtakes it. When the first run resumes,
+it counts nothing twice: each commit names the position that it follows, and the store compares this
+with its own position."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BOARDS = ("gifts", "gold")
 
 @pytest.fixture(params=["service", "redis", "shards"])
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of an empty store for the boards."""
+    """The URL of a store with the boards gifts and gold, which are still empty."""
     shards = 3 if request.param == "shards" else 1
     boards = [laurels.Board(name, windows=["all", "day"], shards=shards) for name in BOARDS]
     if request.param == "service":

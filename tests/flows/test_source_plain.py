@@ -1,4 +1,4 @@
-"""The fast path for plain messages gives the same result as the mapping for every message."""
+"""For every message, the fast path for plain messages gives the same result as the mapping."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +41,8 @@ def by_mapping(template: str, message: Message) -> object:
 
 
 def by_parser(template: str, message: Message) -> object:
-    """Return the result of the fast path or, if it does not take the message, of the mapping."""
+    """Return the result of the fast path or, if it does not take the message, the result of the
+    mapping."""
     parser = EventParser(parse_mapping(template))
     found = parser.plain(message)
     if found is None:
@@ -54,7 +55,7 @@ def by_parser(template: str, message: Message) -> object:
 
 @st.composite
 def raw_messages(draw: st.DrawFn) -> bytes:
-    """Strategy for JSON texts with valid and invalid values; some fields occur twice."""
+    """A strategy for JSON texts with valid and invalid values, in which some fields occur twice."""
     texts = st.sampled_from(['"m"', '""', '"ä\\u0000"', '"\\ud800"', "null", "7", "true", "[]"])
     numbers = st.sampled_from(
         ["1", "-0", "0", "1.5", "1.0", '"1"', "1e3", "null", "NaN", "true", "9" * 30, "9" * 5_000]

@@ -1,4 +1,5 @@
-"""Redis streams as sources: each entry counts once, and a replaced stream is detected."""
+"""Redis streams as sources: every entry counts once, and a stream that was replaced by another is
+detected."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -30,7 +31,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def stream(server: Server) -> str:
-    """Return the address of a stream on an empty server; the stream does not exist yet."""
+    """Return the address of a stream that does not exist yet, on an empty server."""
     server.call("FLUSHALL")
     return f"{server.url}/0/{KEY}"
 
@@ -83,8 +84,8 @@ def test_a_message_from_the_future_counts_now(server: Server, stream: str, board
 def test_long_entries_are_read_in_small_batches(
     server: Server, stream: str, boards: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A read takes only as many entries as would fit if all were as long as the longest one so
-    far."""
+    """A read takes only as many entries as would fit if all entries were as long as the longest one
+    so far."""
     monkeypatch.setattr(redis_stream, "BATCH_BYTES", 100_000)
     fields = ("KeyPrefix", "gifts", "UserId", "ann", "DeltaScore", 1)
     for number in range(40):
@@ -158,8 +159,8 @@ def test_entries_deleted_unread_are_detected(server: Server, stream: str, boards
 def test_entries_deleted_unread_during_a_run_are_detected(
     server: Server, stream: str, boards: Path
 ) -> None:
-    """The entries are deleted when the first batch is counted. By then the second one has been
-    read."""
+    """The entries are deleted while the first batch is counted. By then, the source has read the
+    second batch."""
     for i in range(1, 15):
         add(server, "gifts", "ann", 1, f"{i}-0")
     with pytest.raises(SourceExpired, match="2 entries"):

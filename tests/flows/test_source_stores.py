@@ -1,5 +1,5 @@
-"""A source waits for a store that is down, and counts nothing twice whichever error the store
-returns."""
+"""A source waits for a store that is down. Whichever error the store returns, the source counts
+nothing twice."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def index_server(server: Server) -> Server:
 
 @pytest.fixture
 def events(tmp_path: Path) -> Path:
-    """Return a file with 20 events for each of twelve members of both boards."""
+    """Return a file that has 20 events for each of twelve members of both boards."""
     names = [(board, f"m{i}") for i in range(MEMBERS) for board in ("gifts", "gold")]
     return written(tmp_path / "events", [four_fields(*name, 1) for name in names * 20])
 
@@ -64,7 +64,7 @@ def replace(lb: laurels.AsyncLeaderboards, submit_many: Callable[..., Any]) -> N
 
 
 def broken(url: str, failure: Callable[[Any], Exception | None]) -> Boards:
-    """Return a function that opens the boards of a server, and makes some calls fail."""
+    """Return a function that opens the boards of a server so that some of the calls fail."""
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[laurels.AsyncLeaderboards]:
@@ -128,7 +128,7 @@ def test_a_partly_counted_batch_is_finished_with_the_same_bounds(
     index_server: Server, events: Path, shard: int, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first run ends in the middle of its second batch, as if it were killed. The next run cuts
-    the batch at the same message."""
+    that batch at the same message."""
     monkeypatch.setattr(retry, "REPEATS_SECONDS", 0.0)
     batches = iter(range(3))
 
@@ -152,7 +152,7 @@ def test_a_partly_counted_batch_is_finished_with_the_same_bounds(
 def test_a_batch_counted_without_an_answer_is_not_sent_again(
     index_server: Server, events: Path
 ) -> None:
-    """Every third batch is counted, but its answer is lost."""
+    """Every third batch is counted, but the answer is lost."""
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[laurels.AsyncLeaderboards]:
@@ -177,7 +177,8 @@ def test_a_batch_counted_without_an_answer_is_not_sent_again(
 def test_another_run_of_the_same_source_is_noticed(
     index_server: Server, events: Path, tmp_path: Path
 ) -> None:
-    """Another run has counted everything meanwhile, so a run that resumes counts nothing more."""
+    """While a run is paused, another run of the same source has counted everything. When the paused
+    run resumes, it counts nothing."""
 
     def run_another(_runner: object, _figures: object) -> None:
         where = ("--from", str(events), "--at", index_server.url, "--map", FOUR_FIELDS)
@@ -190,7 +191,7 @@ def test_another_run_of_the_same_source_is_noticed(
 
 
 def test_a_source_waits_for_a_board_with_a_full_id_table(tmp_path: Path) -> None:
-    """The board forgets ids as time passes, which happens while the source waits."""
+    """The board forgets ids as time passes, and time passes while the source waits."""
     clock = laurels.ManualClock(1_795_219_200_000)
     event = {"board": "ids", "member": "ann", "value": 1}
     events = [{**event, "id": f"e{i}"} for i in range(25)]
