@@ -1,4 +1,4 @@
-"""Compute the state of a store by folding its log again, for comparisons."""
+"""Compute the state of a store by folding its log again, so that tests can compare it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def follow(fold: Fold, log: MemoryLog, until: int) -> None:
 
 
 def assert_same(fold: Fold, log: MemoryLog, now_ms: int) -> None:
-    """Assert that a fold equals the result of folding its log again, and that its structures are
-    consistent."""
+    """Assert that a fold equals the result of folding its log again, and that its structures pass
+    their checks."""
     fold.advance_clock(now_ms)
     fold.advance_all()
     fold.index.check()

@@ -1,2 +1,2 @@
-"""Golden files: public interfaces and stored data that users rely on. Each change of such a file
-needs a decision of its own."""
+"""Golden files: public interfaces and stored data that users rely on. Every change of such a file
+is a decision of its own."""

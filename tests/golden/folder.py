@@ -1,10 +1,10 @@
-"""Data folders that an earlier version wrote, with the answers it gave. All later code has to open
-them and give the same answers.
+"""Data folders that an earlier version wrote, with the answers it gave. All later versions have to
+open them and give the same answers.
 
 `folder-1` has a log and two snapshots, and its log has entries after the newest snapshot.
-`folder-1-log` is such a folder before its first snapshot. The code of 22 November 2026 wrote both,
-and they are never written again. A new format gets another folder: raise `NUMBER`, then run `python
--m tests.golden.write folder`.
+`folder-1-log` is such a folder before its first snapshot. The code of 22 November 2026 wrote both
+folders, and they are never written again. A new format gets another folder: raise `NUMBER`, then
+run `python -m tests.golden.write folder`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ HERE = Path(__file__).parent
 NUMBER = 1
 OPENED_AFTER_MS = 60_000
 Answers = dict[str, dict[str, object]]
-"""The answers by board and question."""
+"""The answers, by board and query."""
 UNNAMED = laurels.Board("unnamed", windows=["all", "week:keep=20", "day:tz=Asia/Tokyo"])
-"""A board with unnamed windows. When the folders were written, the whole text form of a window was
-its name."""
+"""A board whose windows have no names. When the folders were written, the name of such a window was
+its whole text."""
 
 
 def folders() -> list[Path]:
@@ -38,7 +38,8 @@ ADDED = {"labels", "changes", "changes_max", "head", "close_wait", "starts", "en
 
 
 def answers(lb: laurels.Leaderboards) -> Answers:
-    """Return the answers about the boards of a folder, without offsets, in a fixed order."""
+    """Return the answers of a store to queries about its boards, in a fixed order and without
+    offsets."""
     return {board.name: dict(_of_board(lb, board)) for board in (*BOARDS, UNNAMED)}
 
 
@@ -57,12 +58,12 @@ def _of_board(lb: laurels.Leaderboards, board: laurels.Board) -> Iterator[tuple[
 
 
 def end_ms(folder: Path) -> int:
-    """Return the time of the answers of a folder, in ms."""
+    """Return the time for which the answers of a folder were recorded, in ms."""
     return int((folder / "now").read_text())
 
 
 def expected(folder: Path) -> bytes:
-    """Return the answers of a folder as they were when it was written."""
+    """Return the answers that were recorded when a folder was written."""
     return (folder / "answers.jsonl").read_bytes()
 
 

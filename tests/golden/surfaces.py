@@ -30,12 +30,12 @@ SIGNATURES, OPENAPI, HELP, ERRORS = (
     HERE / name for name in ("signatures.txt", "openapi.json", "help.txt", "errors.txt")
 )
 _PLACES = re.compile(r"\blaurels\.(?:[a-z_]\w*\.)+(?=[A-Z_])")
-"""The module in front of a type's name, which is left out because types may move."""
+"""The module before the name of a type. It is left out because types may move to other modules."""
 
 
 def signatures() -> str:
     """Return all public names with their kinds, and the signatures of their public methods and
-    fields. Types are named without their modules."""
+    fields. The names of types are without their modules."""
     return "\n".join(line for name in sorted(laurels.__all__) for line in _lines_of(name)) + "\n"
 
 
@@ -68,8 +68,9 @@ def described() -> str:
 
 
 def help_texts() -> str:
-    """Return the help of every command, with its arguments and options grouped by panels, as the
-    code defines them. The layout that `--help` prints depends on a library and is left out."""
+    """Return the help of every command, with its arguments and options grouped by panels. It is
+    made from the definitions in the code, because the layout that `--help` prints depends on a
+    library."""
     return "\n".join(_command(typer.main.get_command(program.program()), "laurels"))
 
 

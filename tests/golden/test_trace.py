@@ -1,4 +1,4 @@
-"""Every store that plays the trace gives the recorded receipts and answers."""
+"""Every store that plays the recorded trace returns the recorded receipts and answers."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """A trace: a fixed history of events over boards of every shape, with receipts and answers.
 
-The history depends only on a seed, so every store and every version of the code plays the same one.
-Each step submits a batch, moves the clock, or does something rarer (a set, a removal, data of a
-member). Some queries follow every step. The file has one line per step: its kind, the SHA-256 of
-all its receipts, and that of its answers. Offsets are left out, since stores count them
+The history depends only on a seed, so every store and every version of the code plays the same
+history. Each step submits a batch, moves the clock, or does something rarer, such as a set or a
+removal. Some queries follow every step. The file has one line per step, with its kind, the SHA-256
+of its receipts, and the SHA-256 of its answers. Offsets are left out, since stores count them
 differently. Windows with a refresh are left out too, since the time of a refresh depends on the
 store.
 """
@@ -48,13 +48,13 @@ BOARDS = (
         "points", columns=[{"name": "points", "scale": 2, "max": "500.00"}], windows=["all", "hour"]
     ),
 )
-"""The boards of the trace, which have every operator, order, tie, kind of window and rank style
-except `dense`, which a board in several shards cannot have."""
+"""The boards of the trace. Together they have every operator, order, tie rule, kind of window and
+rank style, except the rank style `dense`, which a board in several shards cannot have."""
 
 
 class Step(Struct, frozen=True):
-    """One step of the history as the file has it. `events` is the number of events up to and
-    including it."""
+    """One step of the history, as recorded in the file. `events` is the number of events in all
+    steps up to and including this one."""
 
     kind: str
     events: int
@@ -63,7 +63,7 @@ class Step(Struct, frozen=True):
 
 
 class Player:
-    """A player of the history, on a store whose clock it moves."""
+    """A player of the history, which submits it to a store and moves the clock of the store."""
 
     def __init__(self, lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
         self._lb = lb
@@ -71,7 +71,7 @@ class Player:
         self._random = Random(20_261_120)
         self.events = 0
         self.answers: list[object] = []
-        """The answers of the last step in full."""
+        """The complete answers of the last step."""
 
     def play(self, events: int) -> Iterator[Step]:
         """Create the boards, and play steps until this number of events has been submitted."""
@@ -169,7 +169,7 @@ _WEIGHTS = [50, 25, 5, 5, 5, 10]
 
 
 def digest(values: object) -> str:
-    """Return the first half of the SHA-256 of values as JSON, in which decimals are exact."""
+    """Return the first half of the SHA-256 of some values, encoded as JSON with exact decimals."""
     content = msgspec.json.encode(values, order="deterministic")
     return hashlib.sha256(content).hexdigest()[:32]
 
@@ -187,7 +187,7 @@ def _page(page: laurels.Page | None) -> object:
 
 
 def _standing(found: laurels.Standing | None) -> object:
-    """Return a standing without the fields that it did not have when the trace was recorded: the
+    """Return a standing without the fields that did not exist when the trace was recorded: the
     needed value and the bounds of its rank."""
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""The file of the trace: a line of JSON per step, and the full answers of some steps."""
+"""The file of the trace: one line of JSON per step, and the complete answers of some steps."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.golden.trace import EVENTS, START_MS, Player, Step
 STEPS_FILE = Path(__file__).parent / "trace.jsonl"
 ANSWERS_FILE = Path(__file__).parent / "trace-answers.json"
 FULL_EVERY = 400
-"""The answers of each step with a multiple of this number are recorded in full, to be read when a
-digest differs."""
+"""The complete answers of every step whose number is a multiple of this are recorded. People read
+them when a digest differs."""
 
 
 def recorded() -> list[Step]:

@@ -1,5 +1,6 @@
-"""A new column operator, which sums or keeps other values than the events have, needs a name, a
-function for these values, and a rule of the engine. No script and no query has to be changed."""
+"""A new column operator that sums or keeps other values than the events have needs a name, a
+function that computes these values, and a rule of the engine. No script and no query has to be
+changed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A new query needs a type, a verb, and an entry in the list of awaited verbs. No store, no file of
-the service and no command has to be changed."""
+"""A new query needs a type, a verb, and an entry in the list of awaited verbs. No file of the
+stores, of the service or of the command line has to be changed."""
 
 from __future__ import annotations
 

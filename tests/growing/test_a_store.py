@@ -1,4 +1,4 @@
-"""A new store is a class with the methods of `Store`, and every verb works with it."""
+"""A new store is a class with the methods of `Store`; every verb works with it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VERBS = [
 
 
 class CountingStore:
-    """A store that passes all calls to another store, and counts queries and commands by their
+    """A store that passes all calls to another store, and counts the queries and commands by their
     types."""
 
     def __init__(self, store: Store) -> None:

@@ -1,5 +1,8 @@
-"""A store passes a part of the contract with only a few methods. The store of this test has no log,
-and applies each command at once to an index, with the code that all stores share."""
+"""A store with only a few methods passes a part of the contract.
+
+The store of this test has no log. It applies each command at once to an index, using the code that
+all stores share.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +144,7 @@ class UnloggedStore:
             raise Closed("the store is closed")
         self._fold.advance_clock(self._clock.now_ms())
 
-    # This part of the contract does not need the methods below.
+    # The methods below are not needed by this part of the contract.
 
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False

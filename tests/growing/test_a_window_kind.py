@@ -1,5 +1,5 @@
 """A new window kind needs a class, an entry in the union of kinds, and its form in a definition. No
-store, no file of the service and no command has to be changed."""
+file of the stores, of the service or of the command line has to be changed."""
 
 from __future__ import annotations
 
