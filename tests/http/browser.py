@@ -1,4 +1,4 @@
-"""A browser for tests, with pages that record every error."""
+"""A browser for tests. Its pages record every error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.redis.programs import skip_or_fail
 
 WITHIN_MS = 60_000
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"]
-"""The pages have no 3D graphics, so they need no software renderer in place of a GPU."""
+"""The pages have no 3D graphics, so a software renderer is not needed in place of a GPU."""
 _INSTALL = "apt-get install -y chromium"
 
 _WATCH = """
@@ -56,11 +56,9 @@ def launched() -> Iterator[Browser]:
 
 
 class Contexts:
-    """The contexts of a browser. Tabs with the same options share a context.
-
-    A tab in a new context takes twice as long to open, because each context has its own cache and
-    processes. The first tab of a context starts them, so an empty tab stays open in each.
-    """
+    """The contexts of a browser. Tabs with the same options share a context, because a tab in a new
+    context takes twice as long to open: each context has its own cache and processes. The first tab
+    of a context starts the processes, so an empty tab stays open in each context."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
@@ -77,7 +75,7 @@ class Contexts:
 
 
 class Watched:
-    """A page in a tab of its own, and the errors that it reported."""
+    """A page in a tab of its own, and the errors that the page reported."""
 
     def __init__(self, context: BrowserContext) -> None:
         self.page: Page = context.new_page()
@@ -104,15 +102,15 @@ class Watched:
 
 Open = Callable[..., Watched]
 KEYS: dict[str, str] = {}
-"""The keys with which pages are opened, by the address of their server."""
+"""The keys in the addresses of pages, by the address of their server."""
 
 
 class Boards:
-    """The boards of a server. Each test creates its own boards.
+    """The boards of a server, on which each test creates its own.
 
-    Pages are opened at `url`. Writes are sent to `writes_to`: the same address, or that of another
-    process of the same service. Pages are opened with the key in their address or, if `signs_in` is
-    false, without it, so that they ask for it.
+    Pages are opened at `url`. Writes are sent to `writes_to`: the same address, or the address of
+    another process of the same service. The address of a page contains the key. If `signs_in` is
+    false, it does not, and the page asks for the key.
     """
 
     def __init__(
@@ -140,7 +138,7 @@ class Boards:
             return json.loads(answer.read() or b"null")
 
     def made(self, scores: list[tuple[str, object]], **definition: object) -> str:
-        """Create a board with these scores and return its name."""
+        """Create a board with these scores. Return its name."""
         name = f"board-{next(self._numbers)}"
         self.send("PUT", f"/v1/boards/{name}", definition)
         self.score(name, *scores)

@@ -1,4 +1,4 @@
-"""Fixtures: a browser for the tests of a module, and pages for each test."""
+"""Fixtures: one browser for all tests of a module, and new pages for each test."""
 
 from __future__ import annotations
 

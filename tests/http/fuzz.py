@@ -1,5 +1,5 @@
-"""Valid and invalid requests, generated from the OpenAPI description of the service. Each answer
-has to be one that the description declares.
+"""Valid and invalid requests, generated from the OpenAPI description of the service. Every answer
+has to be declared in the description.
 
     python -m tests.http.fuzz --minutes 10
 """
@@ -57,7 +57,7 @@ KNOWN: dict[str, list[str]] = {
     "by": ["room"],
     "scope": ["room", "", "gender,zone"],
 }
-"""Values that exist on the server. Requests get some of them, so that not all requests are
+"""Values that exist on the server. Some of them are put into requests, so that not every request is
 refused."""
 BOARDS: dict[str, dict[str, Any]] = {
     "b": {"windows": ["all", "day", "3h=rolling:3h/1h"], "columns": [{"name": "p", "scale": 2}]},
@@ -67,7 +67,8 @@ BOARDS: dict[str, dict[str, Any]] = {
 
 
 class Fuzz:
-    """A service with its description, and how often each operation answered with each status."""
+    """A service with its description. It counts how often each operation answered with each
+    status."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -76,7 +77,7 @@ class Fuzz:
         self._stock()
 
     def _stock(self) -> None:
-        """Create the boards that requests are about, unless they exist, and write some scores."""
+        """Create the boards that requests use, unless they exist, and write some scores."""
         with httpx.Client(base_url=self._url, headers=HEADERS) as http:
             for name, definition in BOARDS.items():
                 http.put(f"/v1/boards/{name}?on_exists=accept", json=definition)
@@ -94,11 +95,11 @@ class Fuzz:
                 yield operation
 
     def run(self, operation: Any, number: int, examples: int) -> None:
-        """Send this many generated requests to an operation. Raise if an answer contradicts the
-        description."""
+        """Send this many generated requests to an operation. Raise an error if an answer
+        contradicts the description."""
         self._stock()
         modes = [GenerationMode.POSITIVE]
-        if operation.query or operation.body:  # in a path, every text is valid
+        if operation.query or operation.body:  # in a path, every value is a valid text
             modes.append(GenerationMode.NEGATIVE)
         for mode in modes:
             made = operation.as_strategy(generation_mode=mode)
@@ -134,8 +135,8 @@ class Fuzz:
 
 
 def _name_scope(case: Any, described: list[dict[str, Any]], room: str | None) -> None:
-    """Replace labels in a request by a scope that exists: in the query if it can have one, and in
-    the events."""
+    """Replace labels in a request by those of an existing scope: in the query if it has labels, and
+    in the events."""
     if room is None:
         return
     if any(each["name"] == "labels" and "explode" in each for each in described):
@@ -148,7 +149,7 @@ def _name_scope(case: Any, described: list[dict[str, Any]], room: str | None) ->
 
 
 def _places(case: Any) -> Iterator[dict[str, Any]]:
-    """Yield the dicts of a request in which a value can be replaced by an existing one."""
+    """Yield the dicts of a request in which values may be replaced by existing ones."""
     for place in (case.path_parameters, case.query, case.body):
         for each in place if isinstance(place, list) else [place]:
             if isinstance(each, dict):
@@ -156,8 +157,8 @@ def _places(case: Any) -> Iterator[dict[str, Any]]:
 
 
 def main() -> int:
-    """Test all operations again and again for the given minutes, each round with other requests,
-    and print the number of answers by status."""
+    """Test all operations for the given number of minutes, in rounds with new requests. Print the
+    number of answers by status."""
     parser = argparse.ArgumentParser(description="Send generated requests to a new server.")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=None)

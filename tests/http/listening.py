@@ -58,8 +58,9 @@ class Feed:
 async def feed(
     url: str, path: str, *, last: str = "", key: str = "", buffer: int | None = None
 ) -> AsyncIterator[Feed]:
-    """Open a stream. `last` is the number of the last event received on an earlier stream.
-    `buffer` is the maximum number of bytes received before the test reads them."""
+    """Open a stream. `last` is the number of the last event that was received on an earlier stream.
+    `buffer` is the maximum number of bytes that the operating system receives before the test reads
+    them."""
     parts = urlsplit(url)
     opened = socket.socket()
     if buffer is not None:
@@ -80,7 +81,7 @@ async def feed(
 
 
 class Known:
-    """The list that a reader builds from the first frame and the changes after it."""
+    """The list that a reader builds from the first frame and all later changes."""
 
     def __init__(self) -> None:
         self.kinds: list[str] = []

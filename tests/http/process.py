@@ -1,4 +1,4 @@
-"""A server in a process of its own, started as users start it."""
+"""A server in a process of its own, started in the same way as users start it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ VARIABLE = "LAURELS_ADMIN_KEY"
 
 
 class Process:
-    """`laurels serve` on a free port; `url` is the address that it prints. A folder is served with
-    `--open` or, with `keys`, without it as users do. Boards on an index server are served with the
-    key ADMIN_KEY. With `descriptors`, the process can open at most that many files and sockets."""
+    """`laurels serve` on a free port. `url` is the address that it prints.
+
+    A folder is served with `--open`, or without it if `keys` is true. Boards on an index server are
+    served with the key ADMIN_KEY. With `descriptors`, the process can open at most that many files
+    and sockets.
+    """
 
     def __init__(
         self,
@@ -61,7 +64,7 @@ class Process:
         self.url = address
 
     def lines(self, count: int | None = None) -> Iterator[str]:
-        """Yield the next lines that the server prints, with `count` at most that many."""
+        """Yield the next lines that the server prints; with `count`, at most that many."""
         assert self._process.stderr is not None
         yield from islice(self._process.stderr, count)
 
@@ -81,7 +84,7 @@ class Process:
         return self.wait()
 
     def wait(self) -> tuple[int, str]:
-        """Wait for a server that ends by itself. Return its exit code and everything that it
+        """Wait until the server ends by itself. Return its exit code and everything that it
         printed."""
         assert self._process.stderr is not None
         rest = self._process.stderr.read()

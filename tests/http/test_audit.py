@@ -25,7 +25,8 @@ def entries(url: str, headers: dict[str, str] = ADMIN, **query: str) -> list[dic
 
 
 def administer(url: str) -> None:
-    """Make one call of each administrative kind, in order, and some other calls."""
+    """Make one call of every administrative kind, in order, and some calls that are not
+    administrative."""
     board = f"{url}/v1/boards/gifts"
     calls: list[tuple[str, str, Any]] = [
         ("PUT", f"{board}?reason=season%20begins%0A", {"title": "Gifts"}),

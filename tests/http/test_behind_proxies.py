@@ -1,4 +1,5 @@
-"""A trusted proxy may open any number of connections, but each client behind it is limited."""
+"""A trusted proxy may open any number of connections, but the connections of each client behind it
+are limited."""
 
 from __future__ import annotations
 

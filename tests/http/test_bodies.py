@@ -1,5 +1,5 @@
-"""The time and the size of each request body are bounded, and so are the bytes of all bodies
-together, whatever a client does."""
+"""The time and the size of each request body are bounded, and so is the size of all bodies
+together, even if clients send them slowly or break off."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Sender:
 
 
 class Reading:
-    """The bodies of requests, read with a clock that the test sets."""
+    """A reader of request bodies, with a clock that the test sets."""
 
     def __init__(self, most: int = 4 * MOST) -> None:
         self.now = 0.0

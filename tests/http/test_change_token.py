@@ -1,4 +1,4 @@
-"""While the change token of a board stays the same, every answer about the board does too."""
+"""While the change token of a board stays the same, every answer about the board stays the same."""
 
 from __future__ import annotations
 

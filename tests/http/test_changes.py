@@ -1,4 +1,5 @@
-"""Changes over HTTP: pages, a stream that resumes where it ended, and permission to read them."""
+"""Changes over HTTP: pages, a stream that can be resumed where it ended, and the permission to read
+them."""
 
 from __future__ import annotations
 

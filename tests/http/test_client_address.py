@@ -1,4 +1,4 @@
-"""The address of a client behind proxies, which clients cannot forge."""
+"""The address of a client behind proxies. Clients cannot forge it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PROXIES = ["10.0.0.0/8", "::1", "2001:db8:ffff::/48"]
 
 
 class Sent:
-    """A request, of which only the headers are needed."""
+    """A request of which only the headers are read."""
 
     def __init__(self, **headers: str | list[str]) -> None:
         self._headers = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -40,7 +40,7 @@ def test_a_header_from_a_peer_that_is_not_trusted_is_ignored() -> None:
     ("header", "client"),
     [
         ("198.51.100.7", "198.51.100.7"),
-        ("6.6.6.6, 198.51.100.7", "198.51.100.7"),  # the client itself sent the first address
+        ("6.6.6.6, 198.51.100.7", "198.51.100.7"),  # the client itself has sent the first address
         ("6.6.6.6, 198.51.100.7, 10.1.1.1", "198.51.100.7"),
         ("10.9.9.9, 198.51.100.7", "198.51.100.7"),
         ("198.51.100.7:50123", "198.51.100.7"),

@@ -21,7 +21,7 @@ NOON = 1_795_176_000_000
 
 
 class Machine:
-    """A wall clock that a test sets, and the time since boot."""
+    """A wall clock that a test sets, and the time since boot, which a test can only move on."""
 
     def __init__(self) -> None:
         self.boot = 1_000_000

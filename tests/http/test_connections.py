@@ -1,5 +1,5 @@
-"""The number of connections is limited in total and for each address, so that the server never runs
-out of descriptors."""
+"""The number of connections is limited in total and for each address, so that the server always has
+free descriptors."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_an_address_keeps_as_many_connections_as_it_may(tmp_path: Path) -> None:
     with Served(tmp_path, connections_per_address=30) as server:  # noqa: SIM117
         with silent(server.url, 60) as connections:
             wait_until(lambda: sum(map(is_open, connections)) <= 30)
-            assert sum(map(is_open, connections)) >= 28  # two are the server's own
+            assert sum(map(is_open, connections)) >= 28  # two connections are the server's own
 
 
 def test_below_the_bound_nothing_is_closed() -> None:
@@ -86,8 +86,8 @@ def test_below_the_bound_nothing_is_closed() -> None:
 
 
 def test_silent_connections_leave_descriptors_for_others(tmp_path: Path) -> None:
-    """A client opens more silent connections than the server has descriptors, and the server cannot
-    raise that limit. Other clients still get answers."""
+    """The server cannot raise its limit of descriptors, and a client opens more silent connections
+    than that limit. Other clients still get answers."""
     with Process(tmp_path, descriptors=1_024) as server:
         assert "allows 768 connections" in server.output
         with silent(server.url, 1_100):

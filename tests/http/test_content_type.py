@@ -1,5 +1,5 @@
-"""A write must declare the type of its body. Then a page of another origin cannot send one without
-a preflight request."""
+"""A write must declare the type of its body. A page of another origin can then send a write only
+after a preflight request."""
 
 from __future__ import annotations
 

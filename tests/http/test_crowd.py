@@ -1,5 +1,5 @@
-"""Many clients write to one member: the final score is the sum of all values, and the answers agree
-with some order of commits."""
+"""Many clients write to one member. The final score is the sum of all values, and all answers are
+possible in one order of commits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""All curl lines that users see work without changes: those in the documentation, those of `make
-run`, and those that a server prints at its first start and on its page."""
+"""All curl lines that users see work without changes: the lines in the documentation, the lines
+that `make run` prints, and the lines that a server shows at its first start and on its page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINE = re.compile(r"^ *(curl .+)$", re.MULTILINE)
 SERVE = re.compile(r"^laurels serve (--data \S+ --open)$", re.MULTILINE)
 LINES_OF_A_FIRST_KEY = 4
 BEST = 7_592
-"""The customer who spent the most in the example."""
+"""The customer with the highest total in the example."""
 NO_PROXY = {**os.environ, "no_proxy": "*"}
 
 
@@ -40,8 +40,8 @@ def curl() -> None:
 
 
 def answer_of(line: str) -> Any:
-    """Run a curl line in a shell. Return the document that it prints; for a feed, the document of
-    the first event."""
+    """Run a curl line in a shell. Return the document that it prints. For a feed, return the
+    document of the first event."""
     with subprocess.Popen(
         ["sh", "-c", f"exec {line}"],
         env=NO_PROXY,
@@ -65,7 +65,7 @@ def answer_of(line: str) -> Any:
 
 
 def ensure_works(line: str) -> Any:
-    """Return the answer to a curl line, after asserting that it is not a problem document."""
+    """Run a curl line. Assert that it prints no problem document, and return its document."""
     answer = answer_of(line)
     assert not (isinstance(answer, dict) and "code" in answer), (line, answer)
     return answer
@@ -105,7 +105,7 @@ def test_the_line_of_a_page_without_boards_works(tmp_path: Path) -> None:
 @contextmanager
 def example(folder: Path, port: int, share: int) -> Iterator[IO[str]]:
     """Run `examples/cdnow.py --serve` as `make run` does, and stop it as Ctrl-C does. It loads the
-    purchases of every `share`th customer, including the best one."""
+    purchases of one in `share` customers, among them the best one."""
     options = ["--serve", "--port", str(port), "--at", str(folder / "boards")]
     program = folder / "cdnow.py"
     shutil.copy(ROOT / "examples" / program.name, program)

@@ -1,5 +1,5 @@
-"""Event ids over HTTP: those of an Idempotency-Key or of a token belong to the caller, so that
-callers cannot use up each other's ids."""
+"""Event ids over HTTP: ids that come from an Idempotency-Key or from a token belong to the caller.
+So callers cannot use up each other's ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access fails closed: a server that has lost its keys refuses all callers."""
+"""Access fails closed: a server whose keys were lost refuses all callers."""
 
 from __future__ import annotations
 

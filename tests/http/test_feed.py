@@ -1,4 +1,5 @@
-"""The live feed: the first list with all changes applied equals the list that `top` answers."""
+"""The live feed: if all its changes are applied to the first list, the result equals the list that
+`top` returns."""
 
 from __future__ import annotations
 
@@ -75,7 +76,8 @@ class Watched:
     async def watch(
         self, last: str | None = None, **what: Any
     ) -> tuple[AsyncGenerator[bytes, None], ReceivedList]:
-        """Open a stream. Return its frames, and a list that has taken the first one."""
+        """Open a stream. Return its frames, and a list to which the first frame has been
+        applied."""
         watched = WatchedList(
             "b", what.get("window"), LIMIT, 20, what.get("member"), to_rank=what.get("to_rank")
         )
@@ -84,7 +86,8 @@ class Watched:
         return frames, received
 
     async def turn(self) -> None:
-        """Let more time pass than any interval, and make the hub read a slice of due lists."""
+        """Let more time pass than any interval of the hub. Then make the hub read a slice of the
+        due lists."""
         self.seconds += 1
         await self.hub._read_slice()
 
@@ -113,7 +116,7 @@ def run_over(scenario: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def _by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start no ticker; the tests call the hub themselves."""
+    """Start no ticker, because the tests call the hub themselves."""
     monkeypatch.setattr(Hub, "_start", lambda _: None)
 
 
@@ -187,7 +190,7 @@ def test_a_reconnecting_client_gets_missed_changes_or_the_whole_list() -> None:
         await staying.aclose()
         later, heard = await watched.watch(received.last)
         heard.take(await anext(later))
-        assert heard.kinds == ["top"], "a channel that is opened again has other numbers"
+        assert heard.kinds == ["top"], "a reopened channel uses other frame numbers"
         await later.aclose()
 
     run(scenario)
@@ -209,7 +212,7 @@ def test_a_slow_watcher_gets_the_whole_list_instead_of_what_it_missed() -> None:
 
 
 class CountedLists:
-    """The boards of a hub, with counts of the entries, lists and change tokens that it reads."""
+    """The boards of a hub. They count the entries, lists and change tokens that the hub reads."""
 
     def __init__(self, lb: AsyncLeaderboards) -> None:
         self._lb = lb
@@ -229,8 +232,8 @@ class CountedLists:
 
 
 class Crowded(Watched):
-    """A hub with a board of 1,000 members, and many lists that one subject watches. Reads are
-    counted."""
+    """A hub with a board of 1,000 members, and many lists that one subject watches. The hub's reads
+    are counted."""
 
     def __init__(self, lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
         super().__init__(lb, clock)
@@ -244,8 +247,8 @@ class Crowded(Watched):
         )
 
     async def begin(self, limits: range) -> list[asyncio.Task[AsyncGenerator[bytes, None]]]:
-        """Start to open a stream for each limit, all for the subject "greedy". Their first lists
-        may have to wait."""
+        """Begin to open a stream for each limit, all for the subject "greedy". The streams may have
+        to wait for their first lists."""
         events = [(f"m{i}", i) for i in range(1_000)]
         await self.lb.submit_many("b", events)
         opening = [
@@ -345,7 +348,7 @@ def test_a_subject_with_many_feeds_does_not_delay_others() -> None:
             slices += 1
         assert len({channel.change_token for channel in channels}) == 1, "in the end all are read"
         cost = sum(channel.cost for channel in channels)
-        assert slices <= cost / (SLICE_COST - 450), "a list waits once, however often it changed"
+        assert slices <= cost / (SLICE_COST - 450), "a list waits only once"
         for frames in (one, two, *many):
             await frames.aclose()
 

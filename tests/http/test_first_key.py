@@ -1,4 +1,5 @@
-"""A server without any key creates one and prints it once. The printed link and curl lines work."""
+"""A server that has no key creates one and prints it once. The link and the curl lines that it
+prints work."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A stream is produced only as fast as its client reads it, and not at all while the client does
-not read."""
+"""A stream is produced only as fast as its client reads it. While the client does not read, nothing
+is produced."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def _write_members(http: httpx.AsyncClient) -> None:
 
 
 async def _cut_off(http: httpx.AsyncClient) -> float:
-    """Return how many streams the server has cut off."""
+    """Return how many streams the server has ended because their clients did not read."""
     lines = [line.split() for line in (await http.get("/metrics")).text.splitlines()]
     (count,) = [line[1] for line in lines if line[0] == "laurels_streams_cut_off_total"]
     return float(count)
@@ -93,8 +93,8 @@ def test_an_export_that_is_not_read_is_not_made(
         return await ask(self, board, query)
 
     async def settled(http: httpx.AsyncClient) -> int:
-        """Return the number of pages read so far, once it stays the same while other requests are
-        served."""
+        """Return the number of pages that have been read, once it no longer grows while other
+        requests are answered."""
         before, same = made, 0
         while same < 50:
             (await http.get("/healthz")).raise_for_status()
@@ -120,7 +120,8 @@ def test_an_export_that_is_not_read_is_not_made(
 def test_streams_that_begin_together_share_the_search_for_their_descriptors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All streams together search the descriptors once, not once for each stream."""
+    """The descriptors of the process are searched once for all streams together, not once for each
+    stream."""
     streams, read = 300, 0
     peer_of = peers.peer_of
 
@@ -186,5 +187,5 @@ def test_a_descriptor_that_was_used_again_is_searched_for_again(
 
 
 def written(address: tuple[str, int]) -> str:
-    """Return the address of a client in the form that a request has."""
+    """Return the address of a client in the form that a request has it."""
     return f"{address[0]}:{address[1]}"

@@ -1,4 +1,5 @@
-"""A hub looks for writes of other processes only on boards that clients are watching."""
+"""A hub asks the store for writes of other processes, but only on boards that clients are
+watching."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from tests.internals import local
 
 
 class Watched:
-    """A hub with a clock that only the tests advance, and the sets of boards for whose changes it
-    asked."""
+    """A hub with a clock that only the tests advance. It records the sets of boards for whose
+    changes it asked."""
 
     def __init__(self, lb: AsyncLeaderboards) -> None:
         self.requested: list[set[str]] = []

@@ -1,4 +1,5 @@
-"""A full disk: the readiness check and the metrics report it, and the server recovers by itself."""
+"""While the disk is full, the readiness check and the metrics report it. Afterwards the server
+recovers without help."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ class Disk:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """A disk that SQLite cannot write to while it is `full`."""
+    """A disk on which SQLite cannot write while `full` is true."""
     disk = Disk()
 
     def refusing(write: Any) -> Any:
@@ -58,7 +59,8 @@ def test_readiness_and_metrics_report_a_full_disk_and_recover(tmp_path: Path, di
         assert _metric(server.url, "laurels_writable") == 0
         assert _metric(server.url, "laurels_write_failures_total") >= 1
 
-        disk.full = False  # the readiness check notices it without another write
+        # the readiness check notices that there is room again, without a write of a client
+        disk.full = False
         assert httpx.get(f"{server.url}/readyz").status_code == 200
         assert _metric(server.url, "laurels_writable") == 1
         answer = httpx.post(f"{server.url}/v1/boards/b/scores", json=event)

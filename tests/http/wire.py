@@ -88,6 +88,6 @@ def request(method: str, target: bytes, body: bytes | None = None, headers: byte
 def answer_of(
     url: str, method: str, target: bytes, body: bytes | None = None, headers: bytes = b""
 ) -> Answered:
-    """Send one request on a new connection and return the answer."""
+    """Send one request on a new connection. Return the answer."""
     with Wire(url) as wire:
         return wire.send(request(method, target, body, headers)).answer(method)
