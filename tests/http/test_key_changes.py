@@ -26,7 +26,7 @@ from .process import WITHIN_SECONDS, Process
 
 ADMIN = {**JSON, "authorization": f"Bearer {ADMIN_KEY}"}
 STREAMS = 16
-"""Enough streams that each of two workers has some."""
+"""So many streams that each of two workers has some."""
 PROCESSES = 3
 CHANGES = """
 import sys, time
@@ -101,8 +101,8 @@ def made(url: str, **fields: Any) -> dict[str, Any]:
 
 
 async def seconds_until_the_end(streams: list[Feed], began: float) -> float:
-    """Wait until all streams end. Return the seconds that this took since the wall-clock time
-    `began`."""
+    """Wait until all streams have ended. Return the seconds from the wall-clock time `began` until
+    then."""
     await asyncio.gather(*[stream.rest() for stream in streams])
     return time.time() - began
 

@@ -1,4 +1,4 @@
-"""The key files: a failing disk or process loses no acknowledged key."""
+"""The key files: if the disk fails or the process is killed, no acknowledged key is lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PREVIOUS = f"{KEYS_FILE}.previous"
 
 
 class KeyFolder:
-    """A folder with keys, opened by one process after another."""
+    """A folder with keys, which several processes open one after another."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -44,7 +44,8 @@ def folder(tmp_path: Path) -> KeyFolder:
 
 
 def refusing(whole: int, number: int) -> Callable[[int, bytes], int]:
-    """Return a replacement of `os.write` that writes `whole` bytes in total and then fails."""
+    """Return a replacement of `os.write` that writes `whole` bytes in total and then raises an
+    error."""
     real, left = os.write, [whole]
 
     def write(file: int, content: bytes) -> int:
@@ -76,8 +77,8 @@ def test_a_full_disk_leaves_the_keys_as_they_are(
 
 
 def on_disk_of(folder: Path, most: int) -> Callable[[int, bytes], int]:
-    """Return a replacement of `os.write` for a disk of `most` bytes that has only the files of this
-    folder."""
+    """Return a replacement of `os.write` for a disk that has room for `most` bytes and contains
+    only the files of this folder."""
     real = os.write
 
     def write(file: int, content: bytes) -> int:
@@ -143,8 +144,8 @@ def test_a_write_that_does_not_read_back_is_no_change(
 def test_a_kill_at_any_rename_leaves_whole_keys(
     folder: KeyFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process ends before one of the two renames of a change, and leaves the files it has
-    written. The keys are those from before the change."""
+    """The process ends before one of the two renames of a change, so the files that it has written
+    remain. The keys are those from before the change."""
     folder.open().create("game", "write")
     for survived in range(2):
         renames = [survived]

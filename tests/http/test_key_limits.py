@@ -1,5 +1,5 @@
-"""A key cannot create, see, change or revoke keys with more permissions than its own, or for other
-boards."""
+"""With a key, nobody can create, see, change or revoke keys that have more permissions than this
+key, or that are for other boards."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_star_never_matches_a_slash() -> None:
     assert not covers_all(["room*"], ["room/1"])
     assert not covers_all(["*"], ["a/*"])
     assert covers_all(["a/*"], ["a/room-*"])
-    assert not covers_all(["room-[12]*"], ["room-[12]x*"]), "too hard to decide, so not covered"
+    assert not covers_all(["room-[12]*"], ["room-[12]x*"]), "undecided, so not covered"
 
 
 def test_a_pattern_of_many_stars_is_matched_fast() -> None:

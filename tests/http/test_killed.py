@@ -1,4 +1,5 @@
-"""A server that is killed at any moment loses no acknowledged event, and counts no event twice."""
+"""A server may be killed at any moment: it loses no acknowledged event, and counts no event
+twice."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ WRITERS = 4
 
 
 def _write(url: str, writer: int, numbers: count[int], acknowledged: list[str]) -> None:
-    """Submit events of new members until the server has died. Record the acknowledged members."""
+    """Submit events of new members until the server has ended. Record the acknowledged members."""
     with httpx.Client(base_url=url, timeout=60) as client:
         for number in numbers:
             members = [f"w{writer}-{number}", f"w{writer}-{number}-b"][: 1 + number % 2]

@@ -1,5 +1,5 @@
-"""Large bodies are read in pieces, with the same result as small ones. A body that would become too
-large when decoded is refused before that."""
+"""Large bodies are read in pieces, with the same result as small ones. A body that would be too
+large after decoding is refused before it is decoded."""
 
 from __future__ import annotations
 

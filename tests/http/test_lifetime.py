@@ -32,7 +32,7 @@ def test_a_server_starts_and_stops_quickly_with_open_streams(tmp_path: Path) -> 
     began = time.monotonic()
     with Process(tmp_path / "boards") as server:
         assert httpx.get(f"{server.url}/readyz").status_code == 200
-        assert time.monotonic() - began < 10  # it takes two seconds on an idle machine
+        assert time.monotonic() - began < 10  # the shutdown takes two seconds on an idle machine
         httpx.put(f"{server.url}/v1/boards/b", json={}).raise_for_status()
         streams = [_stream(server.url) for _ in range(20)]
         answer = httpx.post(f"{server.url}/v1/boards/b/scores", json={"member": "a", "value": 5})
@@ -40,7 +40,7 @@ def test_a_server_starts_and_stops_quickly_with_open_streams(tmp_path: Path) -> 
         begun = time.monotonic()
         code, output = server.end()
         assert (code, "Traceback" in output) == (0, False)
-        assert time.monotonic() - begun < 10  # it takes three seconds on an idle machine
+        assert time.monotonic() - begun < 10  # the shutdown takes three seconds on an idle machine
         for stream in streams:
             stream.close()
     with laurels.open(tmp_path / "boards") as lb:

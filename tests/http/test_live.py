@@ -1,4 +1,4 @@
-"""The live feed over the network: its reader always has the list that `top` would return."""
+"""The live feed over the network: at any time, a reader has the list that `top` returns."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ async def until(done: Callable[[], bool]) -> None:
 
 
 class Moments:
-    """The answers of `top` by their offset and period, read by the client that writes."""
+    """The answers of `top` by offset and period, which the writing client reads after its
+    writes."""
 
     def __init__(self, http: httpx.AsyncClient, window: str) -> None:
         self._http = http
@@ -239,7 +240,7 @@ def test_each_key_has_its_share_of_feeds(tmp_path: Path) -> None:
             assert (refused.status_code, refused.json()["code"]) == (429, "too_many_streams")
         async with asyncio.timeout(WITHIN_SECONDS):
             while (await http.get("/v1/boards/b/export")).status_code == 429:
-                pass  # the server has to notice that the streams ended
+                pass  # until the server has noticed that the streams ended
         async with feed(server.url, LIVE):
             pass
 
@@ -267,7 +268,7 @@ WHAT = WatchedList("b", None, 10, 20)
 
 
 async def started(frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Skip the first list of a stream; return the stream."""
+    """Skip the first list of a stream. Return the stream."""
     for _ in range(2):
         await anext(frames)
     return frames
@@ -302,7 +303,7 @@ def test_the_last_reader_of_a_board_that_went_takes_nothing_from_the_next() -> N
 
 
 def test_an_outdated_slow_query_does_not_revert_the_list() -> None:
-    """A slow query of an older state may return after a newer one has begun. The list must not go
+    """A slow query may return an older state after a newer query has begun. The list must not go
     back to the older state."""
 
     async def scenario(_: AsyncLeaderboards, __: Hub) -> None:

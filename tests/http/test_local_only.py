@@ -1,5 +1,5 @@
-"""An open server answers only this machine. It refuses requests that came through a proxy, from a
-page of another origin, or to a rebound name, as their headers show."""
+"""An open server answers only requests from this machine. By their headers, it recognizes and
+refuses requests that came through a proxy, from a page of another origin, or to a rebound name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from laurels.server.auth.local_only import FORWARDING, ensure_local
 
 
 class Sent:
-    """A request, of which only the headers are needed."""
+    """A request of which only the headers are read."""
 
     def __init__(self, *headers: tuple[str, str]) -> None:
         self._headers = headers

@@ -1,4 +1,4 @@
-"""The messages of a service quote values as JSON, the form in which its callers send them."""
+"""The messages of a service quote values as JSON, because its callers send JSON."""
 
 from __future__ import annotations
 

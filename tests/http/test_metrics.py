@@ -1,4 +1,5 @@
-"""Every metric exists on a server with keys, and changes when what it counts happens."""
+"""A server with keys has every metric, and each metric changes when the event that it counts
+happens."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def http(tmp_path: Path) -> Iterator[httpx.Client]:
 
 
 def figures(http: httpx.Client) -> dict[tuple[str, ...], float]:
-    """Return the values of all samples, by their names and labels."""
+    """Return the values of all samples, by name and labels."""
     answer = http.get("/metrics").raise_for_status()
     assert answer.headers["content-type"].startswith("text/plain; version=")
     return {

@@ -1,4 +1,4 @@
-"""No request makes the server fail: hand-written malformed and hostile requests."""
+"""Malformed and hostile requests, written by hand. None of them makes the server fail."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Attacks on a server without keys: from a page of another origin in a real browser, by a rebound
-name, and through a reverse proxy."""
+"""Attacks on a server without keys: from a page of another origin in a real browser, through a
+rebound name, and through a reverse proxy."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def server() -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def foreign() -> Iterator[str]:
-    """The address of a page of another origin: it has another port of this machine."""
+    """The address of a page of another origin, which is another port of this machine."""
 
     class Blank(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -166,8 +166,8 @@ def test_the_page_itself_works(server: Served, rebound: Browser) -> None:
 
 @pytest.mark.parametrize("adds", [{"X-Forwarded-For": "203.0.113.9"}, {"Via": "1.1 proxy"}, {}])
 def test_a_reverse_proxy_passes_nothing_on(server: Served, adds: dict[str, str]) -> None:
-    """One kind of proxy adds a header, and is refused for it. A plain one forwards the client's
-    Host header, and is refused for that."""
+    """The server refuses a proxy that adds a header because of this header, and a plain proxy
+    because it forwards the client's Host header."""
     upstream = urlsplit(server.url)
 
     class Proxy(BaseHTTPRequestHandler):

@@ -28,7 +28,7 @@ def make(url: str, what: str, **fields: object) -> str:
 
 
 def seconds_until_end(url: str, secret: str, end: Callable[[], object]) -> float:
-    """Open a live feed, call `end`, and return the seconds until the feed ended."""
+    """Open a live feed, then call `end`. Return the seconds from that call until the feed ended."""
     headers = {"authorization": f"Bearer {secret}"}
     live = httpx.stream("GET", f"{url}/v1/boards/b/live", headers=headers, timeout=WITHIN_SECONDS)
     began = None
@@ -52,7 +52,7 @@ def revoke(url: str, name: str) -> None:
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of ms by which the clock of keys and tokens is ahead; tests change it."""
+    """The number of ms by which the clock of keys and tokens is ahead. Tests change it."""
     ahead, real = [0], serving._now_ms
     monkeypatch.setattr(serving, "_now_ms", lambda: real() + ahead[0])
     return ahead

@@ -25,11 +25,11 @@ from tests.redis.servers import Server, until
 from tests.serving import ADMIN_KEY, JSON, Served
 
 SOON_SECONDS = 60.0
-"""The time after which a wait fails. Normally a change is visible within milliseconds."""
+"""The time limit of waiting. Normally a change is visible within milliseconds."""
 
 
 def as_admin(call: Callable[..., httpx.Response]) -> Callable[..., httpx.Response]:
-    """Return `call` with the admin key of the servers in its headers."""
+    """Return a function that sends requests by `call` with the admin key of the servers."""
 
     def ask(url: str, headers: Mapping[str, str] | None = None, **rest: Any) -> httpx.Response:
         keyed = {"Authorization": f"Bearer {ADMIN_KEY}", **JSON, **(headers or {})}
@@ -225,7 +225,7 @@ def _away_and_again(redis: Server, url: str) -> None:
     redis.stop()
     board = f"{url}/v1/boards/b"
     event = {"member": "ann", "value": 1, "id": "once"}
-    with ThreadPoolExecutor(5) as pool:  # each request lasts until the server stops its retries
+    with ThreadPoolExecutor(5) as pool:  # each request lasts until the server ends its retries
         reading = [f"{url}/readyz", f"{board}/top", board, f"{board}/live"]
         reads = [pool.submit(http.get, each) for each in reading]
         answers = [pool.submit(http.post, f"{board}/scores", json=event), *reads]
@@ -273,7 +273,7 @@ def test_workers_are_one_service(redis: Server, pair: tuple[str, str]) -> None:
 
 
 def answering_worker(url: str) -> str:
-    """Return the name of the worker that answers a new connection."""
+    """Return the name of the worker process that answers on a new connection."""
     text = http.get(f"{url}/metrics").text
     (line,) = [line for line in text.splitlines() if line.startswith("laurels_index_up")]
     return line.partition('worker="')[2][:1]
@@ -337,8 +337,8 @@ def test_there_is_one_process_unless_more_are_asked_for() -> None:
 
 
 def test_metrics_show_which_boards_are_about_to_lose_changes() -> None:
-    """The metrics have the used share of `changes_max` for each board that the caller may see,
-    whichever process runs its sinks."""
+    """For each board that the caller may see, the metrics have the used share of `changes_max`,
+    even if another process runs the board's sinks."""
     with Server() as server, laurels.open(server.url) as lb:
         lb.create(laurels.Board("b", changes="1h", changes_max=200))
         lb.create(laurels.Board("c", changes="1h", changes_max=200))

@@ -34,7 +34,7 @@ def in_one_process() -> Iterator[Boards]:
 
 @contextmanager
 def in_several_processes() -> Iterator[Boards]:
-    """The boards of a service over an index server: two workers serve the page, and another process
+    """The boards of a service over an index server. Two workers serve the page, and a third process
     gets all writes."""
     with (
         Server() as redis,
@@ -53,13 +53,15 @@ def called(kind: Callable[[], object]) -> str:
 
 @pytest.fixture(scope="module", params=some(1, KINDS), ids=called)
 def boards(request: pytest.FixtureRequest) -> Iterator[Boards]:
-    """The boards of a server in one process; in `make torture` also of a service in several."""
+    """The boards of a server in one process and, in `make torture`, also those of a service in
+    several processes."""
     with request.param() as made:
         yield made
 
 
 of_either_kind = pytest.mark.parametrize("boards", KINDS, indirect=True, ids=called)
-"""Run a test for both, because it depends on which process learns of a change."""
+"""Run a test on both kinds of service, because its result depends on which process learns of a
+change."""
 
 
 @of_either_kind
@@ -398,7 +400,7 @@ def test_everything_is_reached_by_keyboard(boards: Boards, open_page: Open) -> N
 
 
 def tab_to(page: Page, selector: str) -> None:
-    """Press Tab until the element has the focus. Assert that its focus is visible."""
+    """Press Tab until the element has the focus. Assert that the focus is visible."""
     focus_is_seen = (
         "[...document.querySelectorAll(':focus, :has(> :focus), :has(:focus)')]"
         ".some((node) => getComputedStyle(node).outlineStyle === 'solid')"

@@ -1,4 +1,4 @@
-"""The page shows a board's scopes, and its address contains the chosen one."""
+"""The page shows the scopes of a board, and its address contains the chosen scope."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def boards() -> Iterator[Boards]:
 
 
 def party(boards: Boards, **definition: object) -> str:
-    """Create a board of rooms: ann and bob are in room 42, cid is in a room whose name has special
-    characters."""
+    """Create a board with rooms. ann and bob are in room 42, and cid is in a room whose name has
+    special characters."""
     board = boards.made(
         [], **({"scopes": SCOPES, "rank_by": "room", "title": "Party"} | definition)
     )

@@ -1,4 +1,4 @@
-"""A process returns unused memory to the operating system when it has much of it."""
+"""If a process has much unused memory, it returns it to the operating system."""
 
 import ctypes
 from types import SimpleNamespace

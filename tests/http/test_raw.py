@@ -1,4 +1,4 @@
-"""The service, used as programs in any language use it, and compared with the Python API."""
+"""The service as programs in any language use it, compared with the Python API."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def exact(response: httpx.Response) -> Any:
 
 
 def written(answer: object) -> Any:
-    """Return an answer of the Python API after encoding it as JSON and decoding that."""
+    """Return an answer of the Python API after it was encoded as JSON and decoded again."""
     return decode_json(_json.encode(answer))
 
 
@@ -400,7 +400,7 @@ def test_more_feeds_than_there_is_room_for_are_refused(tmp_path: Path) -> None:
 
 
 class Gate:
-    """Block commits before they are written to the disk, until `opened` is set."""
+    """Hold back all commits, before they are written to the disk, until `opened` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self.opened = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""An answer names the files of the server without their folders."""
+"""Answers of the server name its files without their folders."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A refused request leaves no memory that only the garbage collector frees."""
+"""A refused request leaves no objects that only the garbage collector could free."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         with httpx.Client(base_url=server.url, timeout=60) as client:
             client.put("/v1/boards/b", json={}).raise_for_status()
             gc.collect()
-            gc.freeze()  # scanning the objects of other tests would take too long
+            gc.freeze()  # scanning the objects of all other tests would take too long
             yield client
 
 
@@ -86,8 +86,8 @@ def test_nothing_of_a_refused_request_waits_for_the_collector(
                 headers["idempotency-key"] = f"{kind.replace(' ', '-')}-{attempt}"
             answer = http.request(method, path, content=body, headers=headers)
             assert 400 <= answer.status_code < 500, answer.text
-        # The server does some work after an answer. When later answers arrive, that work has been
-        # done.
+        # The server does some work after it has answered a request. When a later request is
+        # answered, that work is done.
         for _ in range(3):
             http.get("/healthz")
         left = [each for each in gc.get_objects() if isinstance(each, RequestContext)]
@@ -103,7 +103,8 @@ def _rss_mib(pid: int) -> float:
 
 
 def _refused_bodies(nbytes: int) -> list[tuple[str, str, bytes]]:
-    """Return bodies of this size that the server refuses: path, content type, body."""
+    """Return bodies of this size that the server refuses, each with its path and its content
+    type."""
     member = b'{"member":"%b","value":1}' % (b"x" * (nbytes - 40))
     lists = b"[" + b",".join([b"[]"] * ((nbytes - 2) // 3)) + b"]"
     packed = b"\xdd" + (nbytes - 5).to_bytes(4, "big") + b"\x90" * (nbytes - 5)
@@ -132,7 +133,7 @@ def test_memory_is_what_it_was_after_refused_bodies(tmp_path: Path, rounds: int)
             for path, content_type, body in bodies:
                 try:
                     answer = http.post(path, content=body, headers={"content-type": content_type})
-                except httpx.TransportError:  # refused for its length before all was sent
+                except httpx.TransportError:  # refused for its length before all of it was sent
                     continue
                 assert 400 <= answer.status_code < 500, answer.text
 

@@ -1,4 +1,4 @@
-"""Which request heads are allowed, and which headers every answer has."""
+"""The request heads that the server accepts, and the headers that every answer has."""
 
 from __future__ import annotations
 

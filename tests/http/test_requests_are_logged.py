@@ -1,4 +1,4 @@
-"""Log lines of requests have the caller, the address and the trace, and clients cannot forge
+"""The log lines of requests have the caller, the address and the trace id. Clients cannot forge log
 lines."""
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def test_a_later_version_of_a_traceparent_is_read_as_far_as_it_is_known() -> Non
 
 
 def request(client: str) -> Any:
-    """Return a request with only the attributes that admission control reads."""
+    """Return a request that has only the attributes that admission control reads."""
     return SimpleNamespace(client=client, headers={})
 
 
@@ -89,7 +89,8 @@ def test_an_address_is_limited_before_its_key_is_looked_at() -> None:
     for suffix in (1, 2):
         admission.take_request(request(f"[2001:db8::{suffix}]:9"))
     with pytest.raises(TooManyRequests):
-        admission.take_request(request("[2001:db8::3]:9"))  # another address of the same /64
+        # another address of the same /64 network
+        admission.take_request(request("[2001:db8::3]:9"))
     admission.take_request(request("[2001:db8:0:1::3]:9"))
     admission.take_request(request("203.0.113.9:9"))
 

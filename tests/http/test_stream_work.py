@@ -1,5 +1,5 @@
-"""Streams of changes and exports: the hub does their work in slices, and each subject pays for its
-own."""
+"""Streams of changes and exports: the hub does their work in slices, and the cost of each stream
+counts for its own subject."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MANY = 40
 
 
 class Counted:
-    """A store that counts the pages that are read from it."""
+    """A store that counts the pages that others read from it."""
 
     is_exact = True
 
@@ -58,7 +58,7 @@ class Counted:
 
 
 class Turns:
-    """A hub over a board that keeps its changes. Tests run its slices one by one."""
+    """A hub over a board that keeps its changes. Tests run the hub's slices one by one."""
 
     def __init__(self, lb: AsyncLeaderboards) -> None:
         self.lb = lb
@@ -91,7 +91,7 @@ class Turns:
         return self.store.pages - before
 
     async def is_served_next(self) -> bool:
-        """Return whether another subject is served in the next slice."""
+        """Return whether the next slice serves another subject."""
         watching = asyncio.create_task(self.hub.watch(WatchedList("b", None, 3, 20), None, "other"))
         await asyncio.sleep(0)
         await self.turn()

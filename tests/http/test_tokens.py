@@ -1,4 +1,5 @@
-"""Tokens: which actions they allow, which subject they are charged to, and when they end."""
+"""Tokens: the actions that they allow, the subject against whose limits their requests count, and
+the time at which they end."""
 
 from __future__ import annotations
 
