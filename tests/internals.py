@@ -12,26 +12,26 @@ Verbs = Leaderboards | AsyncLeaderboards
 
 
 def local(lb: Verbs) -> Service:
-    """Return the store, which must be one in this process."""
+    """Return the store of the boards, which must be in this process."""
     assert isinstance(lb._store, Service)
     return lb._store
 
 
 def remote(lb: Verbs) -> RedisStore:
-    """Return the store, which must be on an index server."""
+    """Return the store of the boards, which must be on an index server."""
     assert isinstance(lb._store, RedisStore)
     return lb._store
 
 
 def wire_of(lb: Verbs) -> Wire:
-    """Return the transport of a client's store, which has the connection to the service."""
+    """Return the transport of a client's store, which sends requests to the service."""
     assert isinstance(lb._store, RemoteStore)
     return lb._store.wire
 
 
 def stop_pacing(lb: AsyncLeaderboards) -> None:
-    """Stop the task that does due work. Otherwise, how often it runs would depend on the duration
-    of a test."""
+    """Stop the task that does due work. Otherwise the number of its runs would depend on how long
+    the test takes."""
     pacing = remote(lb)._pacing
     assert pacing is not None
     pacing.cancel()

@@ -1,8 +1,8 @@
 """The semantics of laurels in the plainest Python: lists of events, sorting, integers.
 
-This file is written from the design, not from the code. Neither it nor the files it imports import
-a laurels module. The oracle keeps every event that a window counted, and goes through all of them
-again for each answer. The terms are those of the design.
+The oracle is written from the design, not from the code, and imports no laurels module. It keeps
+every event that a window counted, and reads all of them again for each answer. The terms are those
+of the design.
 
 An `Oracle` is a deployment with a clock, an `OracleBoard` is one of its boards, and an
 `OracleWindow` is one window of a board: `all`, a calendar window or a rolling one. A refused
@@ -45,12 +45,12 @@ AHEAD_MS = 5_000
 MAX_BATCH = 100_000
 
 WindowScope = tuple[OracleWindow, tuple[str, ...]]
-"""The ranking that verdicts describe: a window, and the label names of a scope."""
+"""The ranking that verdicts are about: a window, and the label names of a scope."""
 
 
 class Oracle:
-    """A deployment: boards and a clock. Without a clock, the time of each board is that of its
-    events."""
+    """A deployment: boards and a clock. If it has no clock, the time of each board is that of its
+    latest event."""
 
     def __init__(self, clock: Callable[[], int] | None) -> None:
         self.clock = clock
@@ -97,7 +97,7 @@ class Oracle:
                 self.refreshes += window.refresh(self.time(board))
 
     def change(self, definition: Definition) -> None:
-        """Replace the definition of a board; tests request only safe changes."""
+        """Replace the definition of a board. Tests request only safe changes."""
         self.latest_ms = self.now_ms()
         board = self.board(definition.name)
         changes = board.definition != definition
@@ -137,7 +137,7 @@ class Oracle:
         window: str | None = None,
         scope: Sequence[str] | None = None,
     ) -> Verdict:
-        """Submit one event; raise if it is refused."""
+        """Submit one event. Raise an error if it is refused."""
         verdict = self.submit_many(name, [report], window=window, ranks=True, scope=scope)[0]
         if verdict.status == "refused":
             raise Refusal(str(verdict.reason), (verdict,))
@@ -153,9 +153,9 @@ class Oracle:
         all_or_nothing: bool = False,
         scope: Sequence[str] | None = None,
     ) -> list[Verdict]:
-        """Submit a batch; raise if it is all-or-nothing and one of its events is refused. The
-        verdicts describe one window, and in it the scope that each event has for these label names.
-        """
+        """Submit a batch and return the verdicts. Raise an error if the batch is all-or-nothing and
+        one of its events is refused. The verdicts are about one window and, in it, about the scope
+        that each event has for these label names."""
         board = self.board(name)
         watched = board.definition.scopes[0] if scope is None else tuple(sorted(scope))
         if watched not in board.definition.scopes:
@@ -202,7 +202,7 @@ class Oracle:
         return [verdicts[i] for i in range(len(reports))]
 
     def accept(self, definition: Definition, report: Report, now_ms: int) -> Accepted:
-        """Return an event after all checks that do not depend on other events."""
+        """Return an event that has passed all checks that do not depend on other events."""
         member = text_of(report.member, "member")
         ensure_numbers(report.value)
         at_ms = at_of(report.at)
@@ -233,12 +233,12 @@ class Oracle:
     def records(
         self, board: OracleBoard, accepted: dict[int, Accepted], whole: bool
     ) -> list[dict[int, tuple[int, Accepted]]]:
-        """Return the log records of a batch: by the index of each event, the time at which it is
-        judged, and the event.
+        """Return the log records of a batch. A record has, by the index of each event, the time at
+        which the event is judged, and the event.
 
         With a clock there is one record. In event time, an event is judged at the latest `at` so
-        far, and a new record begins where any window begins another period or step, or stops taking
-        events of an earlier one. An all-or-nothing batch is one record, judged at its latest `at`.
+        far. A new record begins where any window begins a period or step, or stops taking events of
+        an earlier one. An all-or-nothing batch is one record, judged at its latest `at`.
         """
         now_ms = max(self.time(board), board.latest_ms)
         if self.clock is not None:
@@ -265,11 +265,9 @@ class Oracle:
         ranks: bool,
     ) -> dict[int, Verdict]:
         """Fold one record and return its verdicts. The scores of a verdict are those before and
-        after its event, and the ranks those before and after the whole record.
-
-        A verdict has no scores and ranks if the requested window refuses the event, or if the event
-        lacks a label of the requested scope.
-        """
+        after its event. Its ranks are those before and after the whole record. A verdict has
+        neither if the requested window refuses the event, or if the event lacks a label of the
+        requested scope."""
         record = {i: event for i, (_, event) in timed.items()}
         nows = {i: now_ms for i, (now_ms, _) in timed.items()}
         window, names = requested
@@ -328,8 +326,8 @@ class Oracle:
     def attains(
         self, name: str, report: Report, window: str | None, scope: Scope, rank: int
     ) -> bool:
-        """Return whether an event that is submitted now, in a batch of its own, takes its member to
-        this position or a better one. The oracle does not keep the event."""
+        """Return whether an event, submitted now in a batch of its own, takes its member to this
+        position or a better one. The oracle forgets the event afterwards."""
         board = copy.deepcopy(self.board(name))
         now_ms = max(self.time(board), board.latest_ms)
         try:
@@ -346,8 +344,8 @@ class Oracle:
         )
 
     def scopes(self, name: str, labels: Sequence[str]) -> list[Scope]:
-        """Return the scopes with these label names that have members, in the order of their
-        texts."""
+        """Return the scopes with these label names that have members, in the order of their text
+        forms."""
         board, names = self.board(name), tuple(sorted(labels))
         if names not in board.definition.scopes:
             raise Refusal("unknown_scope")
@@ -369,7 +367,7 @@ class Oracle:
         after: Row | None = None,
         scope: Scope = ALL,
     ) -> list[Place]:
-        """Return a page; `after` is the last row of the previous page, with the score it had
+        """Return a page. `after` is the last row of the previous page, with the score that it had
         then."""
         board = self.board(name)
         places = self.places(name, window, period, scope)
@@ -386,8 +384,8 @@ class Oracle:
 
 
 def labelled(names: Sequence[str], labels: Sequence[tuple[str, str]]) -> Scope | None:
-    """Return the scope with these label names in which an event counts, None if the event lacks one
-    of them."""
+    """Return the scope with these label names in which an event counts, or None if the event lacks
+    one of the labels."""
     carried = dict(labels)
     if not all(name in carried for name in names):
         return None
@@ -395,7 +393,7 @@ def labelled(names: Sequence[str], labels: Sequence[tuple[str, str]]) -> Scope |
 
 
 def rolled_back(verdict: Verdict) -> Verdict:
-    """Return the verdict of an event after its whole batch was refused."""
+    """Return the verdict of an event whose whole batch was refused."""
     if verdict.status in {"refused", "duplicate"}:
         return verdict
     return Verdict(verdict.member, "refused", "batch_refused")

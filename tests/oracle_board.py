@@ -1,5 +1,5 @@
-"""One board of the oracle: every event that its windows counted, and rankings computed by sorting
-them again for each query."""
+"""One board of the oracle. It keeps every event that its windows counted. For each query, it
+computes and sorts the rankings again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from tests.oracle_windows import DecayWindow, OracleWindow, RollingWindow, windo
 
 
 class OracleBoard:
-    """A board: its definition, its windows, the event ids it remembers, and its members' data."""
+    """A board: its definition, its windows, the event ids it remembers, and the data of its
+    members."""
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
@@ -45,8 +46,8 @@ class OracleBoard:
         self.changes: list[Changed] = []
 
     def change(self, definition: Definition, now_ms: int) -> None:
-        """Change the title, a `keep`, or add windows. A period that has expired by now stays
-        unreadable, even if a later `keep` is longer."""
+        """Change the title or a `keep`, or add windows. A period that has already expired stays
+        unreadable, even if the new `keep` is longer."""
         self.definition = definition
         for window in definition.windows:
             fresh = window_of(window, definition)
@@ -57,7 +58,7 @@ class OracleBoard:
                 current.change(fresh, now_ms)
 
     def window(self, name: str | None) -> OracleWindow:
-        """Return a window by its name, by default the first window."""
+        """Return the window with this name, by default the first window."""
         name = next(iter(self.windows)) if name is None else name
         if name not in self.windows:
             raise Refusal("unknown_window")
@@ -66,8 +67,8 @@ class OracleBoard:
     # Scopes
 
     def scope(self, labels: Mapping[str, str], by: str | None = None) -> Scope:
-        """Return the scope with these labels, or that ranks the values of `by`; raise if the board
-        does not have it."""
+        """Return the scope with these labels, or the scope that ranks the values of the label `by`.
+        Raise an error if the board does not have it."""
         if by is not None:
             if labels or by not in self.definition.rank_by:
                 raise Refusal("unknown_scope")
@@ -78,8 +79,8 @@ class OracleBoard:
         return scope
 
     def known_scopes(self) -> list[Scope]:
-        """Return all scopes in which an event was ever counted, and those that exist without any
-        event."""
+        """Return all scopes in which an event was ever counted, and the scopes that exist without
+        any event."""
         scopes = dict.fromkeys(Scope(by=by) for by in self.definition.rank_by)
         if () in self.definition.scopes:
             scopes[ALL] = None
@@ -100,11 +101,12 @@ class OracleBoard:
         return sorted(scopes, key=lambda scope: scope_text(scope.labels))
 
     def within(self, counted: Iterable[Counted], scope: Scope) -> list[Counted]:
-        """Return the events that count in a scope, each with the member that the scope ranks."""
+        """Return the events that count in a scope, each with the member of the scope's ranking for
+        which it counts."""
         return [self._in_scope(event, scope) for event in counted if scope in event.scopes]
 
     def own(self, counted: Iterable[Counted], scope: Scope, member: str) -> list[Counted]:
-        """Return the events of one member of a scope, each with the member that the scope ranks."""
+        """Return the events that count for one member of a scope's ranking."""
         by = scope.by
         named = [e for e in counted if (dict(e.labels).get(by) if by else e.member) == member]
         return self.within(named, scope)
@@ -113,7 +115,8 @@ class OracleBoard:
         return event if scope.by is None else replace(event, member=dict(event.labels)[scope.by])
 
     def remove(self, member: str, now_ms: int) -> bool:
-        """Remove a member from all rankings of members. Return whether it was in a readable one."""
+        """Remove a member from all rankings of members. Return whether any of these was readable
+        and had the member."""
         profile = self.profiles.pop(member, None)
         removed = [window.remove(member, now_ms) for window in self.windows.values()]
         if any(removed) or profile is not None:
@@ -123,8 +126,8 @@ class OracleBoard:
     # The order of members
 
     def direct(self, score: Score) -> Score:
-        """Return a score, or its first columns, with the sign of each column chosen so that the
-        better value is smaller."""
+        """Return a score, or its first columns, with signs by which the better value of each column
+        is smaller."""
         columns = self.definition.columns
         return type(score)(
             -part if column.order == "desc" else part
@@ -132,19 +135,20 @@ class OracleBoard:
         )
 
     def key(self, row: Row) -> tuple[Score, int, bytes]:
-        """Return the sort key of a row: keys ascend in the order of the ranking."""
+        """Return the sort key of a row. In a ranking, keys ascend."""
         turned = {"first": row.stamp, "last": -row.stamp, "member": 0}[self.definition.tie]
         return self.score_key(row), turned, row.member.encode()
 
     def score_key(self, row: Row) -> Score:
-        """Return the part of the sort key that is equal for members with the same rank."""
+        """Return the part of the sort key that is equal for two members exactly if they have the
+        same rank."""
         if row.place is None:
             return self.direct(row.score)
         turned = -1 if self.definition.columns[0].order == "desc" else 1
         return turned * row.place[0], turned * row.place[1]
 
     def row(self, own: Sequence[Counted]) -> Row | None:
-        """Return the row that a member's own events result in, None if there are none."""
+        """Return the row of a member, computed from its own events, or None if it has none."""
         return self._row(own) if own else None
 
     def _row(self, own: Iterable[Counted]) -> Row:
@@ -168,7 +172,7 @@ class OracleBoard:
         return Row(own[0].member, score, stamp, place)
 
     def placed(self, rows: Iterable[Row]) -> list[Place]:
-        """Return rows sorted in the order of the ranking, with their ranks in the board's style."""
+        """Return rows in the order of the ranking, with ranks in the board's style."""
         places: list[Place] = []
         for position, row in enumerate(sorted(rows, key=self.key), start=1):
             rank = position
@@ -188,7 +192,7 @@ class OracleBoard:
         return self.placed(map(self._row, own.values()))
 
     def card(self, places: Sequence[Place], member: str) -> Card | None:
-        """Return a member's standing in a ranking, None if it is not ranked."""
+        """Return a member's standing in a ranking, or None if the member is not ranked."""
         i = next((i for i, place in enumerate(places) if place.member == member), None)
         if i is None:
             return None
@@ -204,7 +208,8 @@ class OracleBoard:
         )
 
     def around(self, places: Sequence[Place], member: str, radius: int) -> list[Place] | None:
-        """Return the 2r+1 entries around a member, shifted at the ends of the ranking."""
+        """Return the 2r+1 entries around a member. At the ends of the ranking, the range is
+        shifted."""
         own = next((place for place in places if place.member == member), None)
         if own is None:
             return None
@@ -220,8 +225,8 @@ class OracleBoard:
         return self.gap(aim.score, own.score)
 
     def friends(self, places: Sequence[Place], members: Iterable[str]) -> list[tuple[Place, Place]]:
-        """Return the given members that are ranked, in order, each with its place in the ranking
-        and its place among these members."""
+        """Return the given members that are ranked, in order. Each has its place in the whole
+        ranking and its place among these members."""
         requested = set(members)
         ranked = [place for place in places if place.member in requested]
         return list(zip(ranked, self.placed(place.row for place in ranked), strict=True))
@@ -229,8 +234,8 @@ class OracleBoard:
     def between(
         self, places: Sequence[Place], low: Score | None, high: Score | None
     ) -> list[Place]:
-        """Return the places whose score, or its first columns, is between two bounds, which are
-        included."""
+        """Return the entries whose score, or the first columns of it, is between two bounds. The
+        bounds are included."""
         descending = self.definition.columns[0].order == "desc"
         first, last = (high, low) if descending else (low, high)
         if first is not None and last is not None:
@@ -246,13 +251,14 @@ class OracleBoard:
         return [place for place in places if inside(place.score)]
 
     def at_percentile(self, places: Sequence[Place], percentile: Fraction) -> Score | None:
-        """Return the score at the nearest-rank percentile, counted from the worst score up."""
+        """Return the score at a percentile by the nearest-rank method, counted upwards from the
+        worst score."""
         if not places:
             return None
         return places[-max(1, ceil(percentile * len(places) / 100))].score
 
     def gap(self, better: Score, worse: Score) -> Score:
-        """Return the amount by which the better score is ahead, column by column."""
+        """Return by how much the better score is ahead, column by column."""
         return self.direct(type(better)(w - b for b, w in zip(better, worse, strict=True)))
 
     # How an event counts
@@ -263,8 +269,8 @@ class OracleBoard:
         return [key for key, since_ms in self.accepted.items() if now_ms - since_ms < dedupe_ms]
 
     def fold(self, event: Accepted, now_ms: int) -> Verdict:
-        """Count one event, or refuse it, and return its verdict. Events are folded in the order of
-        the log."""
+        """Count one event or refuse it. Return its verdict. Events are folded in the order of the
+        log."""
         taking = [w for w in self.windows.values() if w.takes(event.at_ms, now_ms)]
         missed = self.definition.misses(event.at_ms)
         late = [n for n, w in self.windows.items() if missed is None and w not in taking]
@@ -302,7 +308,7 @@ class OracleBoard:
     def _change_of(
         self, event: Accepted, counted: Counted, taking: Sequence[OracleWindow]
     ) -> Changed:
-        """Return the change that a reader of the board's changes gets for an event that was just
+        """Return the change that readers of the board's changes get for the event that was just
         counted."""
         names = {id(window): name for name, window in self.windows.items()}
         entries = {}
@@ -338,8 +344,8 @@ class OracleBoard:
         return row.place is None and any(not c.low <= part <= c.high for part, c in columns)
 
     def _overfills(self, window: OracleWindow, event: Counted, scope: Scope) -> bool:
-        """Return whether an event would take a sum within its period or step beyond one step's
-        share of the range."""
+        """Return whether an event would take a sum of its period or step beyond the share of the
+        range that one step may have."""
         if isinstance(window, DecayWindow):
             return False
         step = window.counted.get(window.instance(event.at_ms), [])
@@ -364,8 +370,8 @@ class OracleBoard:
 
 
 def share(column: ColumnDef, steps: int) -> tuple[int, int]:
-    """Return the lowest and highest total allowed in one step. Then the sum of all steps stays
-    within the range, whichever steps leave it."""
+    """Return the lowest and the highest total allowed in one step. With these bounds, the sum of
+    any steps of the window is within the range."""
     low, high = column.low, column.high
     if low >= 0:
         return low, min(high, LIMIT // steps)

@@ -1,8 +1,8 @@
 """Decayed scores, computed in the plain way of the oracle: sums of exact integers, rounded to 53
 bits.
 
-A number is a pair of a mantissa and an exponent of two, since 2^(at / half-life) exceeds the range
-of all built-in numeric types.
+A number is a pair of a mantissa and an exponent of two, because 2^(at / half-life) is too large for
+all built-in numeric types.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from tests.definitions import Counted
 
 PLACES = 6
 FAR = 300
-"""A number changes nothing in a sum if its exponent is smaller by more than this."""
+"""The number of binary digits after which an addend is lost: if its exponent is smaller by more
+than this, the sum does not change."""
 
 Number = tuple[int, int]
 ZERO = (0, 0)
@@ -67,14 +68,15 @@ def _shift(value: int) -> int:
 
 
 def place(number: Number) -> tuple[int, int]:
-    """Return a pair of integers that sorts like the number."""
+    """Return a pair of integers that sorts in the same way as the number."""
     mantissa, exponent = number
     high = exponent + 2**50
     return (high, mantissa) if mantissa > 0 else (-high, mantissa) if mantissa else (0, 0)
 
 
 def value_at(number: Number, half_life_ms: int, now_ms: int) -> int:
-    """Return the decayed value of a total at `now_ms`, in units with PLACES more decimal places."""
+    """Return the decayed value of a total at `now_ms`. Its unit has PLACES more decimal places than
+    the column."""
     mantissa, exponent = number
     m, e = weight(now_ms, half_life_ms)
     if exponent - e < -FAR:

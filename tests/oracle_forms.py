@@ -1,4 +1,4 @@
-"""How the oracle parses the fields of an event: ids, labels, exact numbers, times."""
+"""The oracle's parsers for the fields of an event: ids, labels, exact numbers, times."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def text_of(text: object, what: str) -> str:
-    """Return the text of a member or an event id if it has 1 to 128 bytes of UTF-8; raise
-    otherwise."""
+    """Return the text of a member or an event id. Raise an error unless it has 1 to 128 bytes of
+    UTF-8."""
     if not isinstance(text, str):
         raise Refusal(f"invalid_{what}")
     try:
@@ -32,8 +32,8 @@ def text_of(text: object, what: str) -> str:
 
 
 def ensure_label_texts(labels: object) -> None:
-    """Refuse labels of a wrong type or with invalid Unicode; other errors in labels depend on the
-    board."""
+    """Refuse labels of a wrong type or with invalid Unicode. All other errors in labels depend on
+    the board."""
     for part in [*labels, *labels.values()] if isinstance(labels, Mapping) else [labels]:
         if isinstance(part, str):
             try:
@@ -45,7 +45,8 @@ def ensure_label_texts(labels: object) -> None:
 
 
 def labels_of(labels: object, board_labels: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """Return the labels of an event as pairs, sorted by name, without those whose value is None."""
+    """Return the labels of an event as pairs, sorted by name. Labels with the value None are left
+    out."""
     if labels is None:
         return ()
     if not isinstance(labels, Mapping):
@@ -58,7 +59,7 @@ def labels_of(labels: object, board_labels: Collection[str]) -> tuple[tuple[str,
 
 
 def value_of(value: object) -> str:
-    """Return the value of a label if it has 1 to 128 bytes of UTF-8; raise otherwise."""
+    """Return the value of a label. Raise an error unless it has 1 to 128 bytes of UTF-8."""
     try:
         coded = value.encode() if isinstance(value, str) else b""
     except UnicodeEncodeError:
@@ -78,7 +79,7 @@ def _quoted(sign: str) -> str:
 
 
 def values_of(value: object, columns: Sequence[ColumnDef]) -> Score:
-    """Return a score in exact units, one integer per column."""
+    """Return a score in exact units, as one integer per column."""
     if isinstance(value, dict):
         return tuple(units_of(part, column) for part, column in weighed(value, columns))
     parts = value if isinstance(value, tuple | list) else (value,)
@@ -90,7 +91,8 @@ def values_of(value: object, columns: Sequence[ColumnDef]) -> Score:
 def weighed(
     value: dict[str, object], columns: Sequence[ColumnDef]
 ) -> list[tuple[object, ColumnDef]]:
-    """Return the value for each column of an event with measures: their weighted sums."""
+    """Return the value of each column for an event with measures: the weighted sum of the
+    measures."""
     if not value or not any(column.measures for column in columns):
         raise Refusal("invalid_value")
     names = {name for column in columns for name in column.measures or (column.name,)}
@@ -119,8 +121,8 @@ def weighed(
 
 
 def ensure_numbers(value: object) -> None:
-    """Refuse numbers that no column accepts. Numbers written as text are checked later, by their
-    column."""
+    """Refuse numbers that no column accepts. Numbers written as text are checked later, when their
+    column is known."""
     parts = tuple(value.values()) if isinstance(value, dict) else value
     for part in parts if isinstance(parts, tuple | list) else (parts,):
         if isinstance(part, str):
@@ -157,7 +159,7 @@ def units_of(value: object, column: ColumnDef) -> int:
 
 
 def at_of(at: object) -> int | None:
-    """Return an aware datetime or an integer as milliseconds, None for None."""
+    """Return an aware datetime or an integer as milliseconds, and None as None."""
     if at is None:
         return None
     if isinstance(at, datetime) and at.utcoffset() is not None:

@@ -18,7 +18,7 @@ from tests.steps_by_scanning import Steps, number_at, number_named, step_span
 DAY_MS = 86_400_000
 
 Instance = str | int | None
-"""The period or step of an event: the label of a period, the number of a step, None for all
+"""The period or step of an event: the label of a period, the number of a step, or None for all
 time."""
 
 
@@ -35,7 +35,7 @@ def window_of(window: WindowDef, board: Definition) -> OracleWindow:
 
 
 def ranks(counted: Sequence[Counted], member: str) -> bool:
-    """Return whether a member is in the ranking of members that these events result in."""
+    """Return whether these events make a ranking that contains the member."""
     return any(
         event.member == member and any(scope.by is None for scope in event.scopes)
         for event in counted
@@ -43,8 +43,8 @@ def ranks(counted: Sequence[Counted], member: str) -> bool:
 
 
 def without(counted: Sequence[Counted], member: str) -> list[Counted]:
-    """Return the events after the removal of a member. Its events still count in the rankings of
-    label values."""
+    """Return the remaining events after a member was removed. Events of the member still count in
+    the rankings of label values."""
     return [
         replace(event, scopes=tuple(scope for scope in event.scopes if scope.by is not None))
         if event.member == member
@@ -54,11 +54,12 @@ def without(counted: Sequence[Counted], member: str) -> list[Counted]:
 
 
 class OracleWindow:
-    """The window `all`, which counts every event of the board in one ranking; the base of all other
-    windows."""
+    """The window `all`, which counts every event of the board in one ranking. All other windows are
+    subclasses."""
 
     steps = 1
-    """The number of steps that are counted together; a period is one step."""
+    """The number of steps that the window counts together. A calendar window has one, its
+    period."""
 
     def __init__(self, board: Definition) -> None:
         self.ends_ms = board.ends if isinstance(board.ends, int) else None
@@ -68,11 +69,13 @@ class OracleWindow:
         self.counted: dict[Instance, list[Counted]] = {}
 
     def instance(self, at_ms: int) -> Instance:
-        """Return the period or step that contains an instant, None for all time."""
+        """Return the period or step that contains an instant, or None for the window of all
+        time."""
         return None
 
     def section(self, now_ms: int) -> object:
-        """Return a value that changes whenever the window takes other events than before."""
+        """Return a value that changes whenever the window accepts events of other times than
+        before."""
         return self.misses(now_ms), self.is_over(now_ms)
 
     def until(self, now_ms: int) -> int:
@@ -85,14 +88,14 @@ class OracleWindow:
         return self.ends_ms is not None and now_ms - self.ends_ms > self.grace_ms
 
     def cut_off(self, span: Span) -> Span:
-        """Return a period or step, shortened if the board ends within it."""
+        """Return a period or step. If the board ends within it, shorten it."""
         if self.ends_ms is None or not span.start_ms < self.ends_ms < span.end_ms:
             return span
         return replace(span, end_ms=self.ends_ms)
 
     def takes(self, at_ms: int, now_ms: int) -> bool:
-        """Return whether the window counts an event of `at_ms` that arrives at `now_ms`: it is
-        within the board's time and not late."""
+        """Return whether the window counts an event of `at_ms` that arrives at `now_ms`. The event
+        must be after the board's start, before its end, and not late."""
         return self.misses(at_ms) is None and not self.is_over(now_ms)
 
     def label(self, at_ms: int, now_ms: int) -> str | None:
@@ -100,16 +103,17 @@ class OracleWindow:
         return None
 
     def events(self, label: str | None, now_ms: int) -> list[Counted]:
-        """Return the events in the ranking with that label at `now_ms`."""
+        """Return the events that count in the ranking with that label at `now_ms`."""
         return self.counted.get(label, [])
 
     def seen(self, event: Counted, now_ms: int) -> Counted:
-        """Return an event with what this window adds to it at `now_ms`: in a window with decay, the
-        half-life and the time."""
+        """Return an event with the fields that this window adds at `now_ms`: in a decay window, the
+        half-life and the time of the query."""
         return event
 
     def judged(self, at_ms: int, now_ms: int) -> list[Counted]:
-        """Return the events whose total decides about an event of `at_ms`."""
+        """Return the events whose total must stay within the range when an event of `at_ms` is
+        added."""
         return self.events(self.label(at_ms, now_ms), now_ms)
 
     def count(self, event: Counted) -> None:
@@ -134,8 +138,8 @@ class OracleWindow:
         ]
 
     def refresh(self, now_ms: int) -> bool:
-        """Refresh the window if a refresh is due at the time of a commit. Return whether that
-        happened."""
+        """Refresh the window if a refresh is due at the time of a commit. Return whether it was
+        refreshed."""
         return False
 
     def shows(self, instance: Instance, now_ms: int) -> bool:
@@ -151,21 +155,22 @@ class OracleWindow:
         return len(self.kept(now_ms))
 
     def back(self, by: int, now_ms: int) -> Span:
-        """Return the period or step `by` before the running one."""
+        """Return the period or step that is `by` periods or steps before the running one."""
         return self.kept(now_ms)[by]
 
     def resolve(self, period: str | None, now_ms: int) -> str | None:
-        """Return the label of the requested period, by default the current one; raise if it is not
-        readable."""
+        """Return the label of the requested period, by default the current one. Raise an error if
+        the period is not readable."""
         if period is not None:
             raise Refusal("unknown_period")
         return None
 
     def begin(self, now_ms: int) -> None:
-        """Begin to count at `now_ms`, as a window that was added to an existing board."""
+        """Begin to count at `now_ms`. This is called for a window that was added to an existing
+        board."""
 
     def change(self, window: OracleWindow, now_ms: int) -> None:
-        """Apply the settings of a new definition. A period that has expired by now stays
+        """Apply the settings of a new definition. A period that has already expired stays
         unreadable."""
 
 
@@ -199,8 +204,8 @@ class CalendarWindow(OracleWindow):
         return span_at(self.calendar, at_ms).label
 
     def section(self, now_ms: int) -> object:
-        # Grace includes its last millisecond, so events of the period are late one millisecond
-        # after it.
+        # An event is still in time in the last millisecond of the grace, and late one millisecond
+        # later.
         late = self.instance(max(FIRST_MS, now_ms - self.grace_ms - 1))
         return super().section(now_ms), self.instance(self.until(now_ms)), late
 
@@ -248,7 +253,7 @@ class CalendarWindow(OracleWindow):
 
 
 class RollingWindow(OracleWindow):
-    """A window that counts the last steps together, including the running one."""
+    """A window that counts the events of the last steps together, including the running step."""
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
         super().__init__(board)
@@ -261,7 +266,8 @@ class RollingWindow(OracleWindow):
         return number_at(self.cut, at_ms)
 
     def numbers(self, now_ms: int) -> range:
-        """Return the numbers of the steps that count at `now_ms`; the last one is running."""
+        """Return the numbers of the steps that count at `now_ms`. The last one is the running
+        step."""
         running = number_at(self.cut, self.until(now_ms))
         return range(running - self.steps + 1, running + 1)
 
@@ -287,8 +293,8 @@ class RollingWindow(OracleWindow):
         return instance in self.numbers(now_ms)
 
     def kept(self, now_ms: int) -> list[Span]:
-        """Return the only ranking: its label is that of the running step, and it begins where the
-        oldest counted step begins."""
+        """Return the only ranking of the window. Its label is that of the running step, and it
+        begins where the oldest counted step begins."""
         numbers = self.numbers(now_ms)
         oldest, running = step_span(self.cut, numbers[0]), step_span(self.cut, numbers[-1])
         return [Span(running.label, oldest.start_ms, self.cut_off(running).end_ms)]
@@ -297,8 +303,8 @@ class RollingWindow(OracleWindow):
         return self.steps
 
     def back(self, by: int, now_ms: int) -> Span:
-        """Return the step that is `by` steps before the running one; a negative `by` means a later
-        one."""
+        """Return the step that is `by` steps before the running one. If `by` is negative, return a
+        later step."""
         return step_span(self.cut, self.instance(now_ms) - by)
 
     def resolve(self, period: str | None, now_ms: int) -> str | None:
@@ -318,8 +324,8 @@ class RefreshedWindow(RollingWindow):
     """A rolling window that shows the events that its last refresh has counted.
 
     The first commit after a multiple of the interval refreshes the window, after its own writes.
-    The first refresh is due at once. If a refresh found no member, the next one waits until an
-    event is counted.
+    The first refresh is due at once. If a refresh finds no member, no further refresh happens until
+    an event is counted.
     """
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
