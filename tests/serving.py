@@ -21,8 +21,8 @@ ADMIN_KEY = "admin-key-of-the-tests"
 
 
 class Served:
-    """A server of a folder, in a thread with its own event loop and the given clock. It is an open
-    server if there is no admin key."""
+    """A server of a folder, in a thread with an event loop of its own and the given clock. Without
+    an admin key it is an open server."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Served:
         self._taking.set()
 
     def close(self) -> None:
-        """Stop the server as SIGTERM does."""
+        """Stop the server in the same way as SIGTERM does."""
         if self._thread.is_alive():
             self._end()
             self._thread.join(WITHIN_SECONDS)

@@ -1,4 +1,4 @@
-"""Connections to a server within a `with` block, and scripts that tests send over them."""
+"""Connections to a server within a `with` block, and the scripts that tests run over them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def script(source: str) -> Script:
 
 
 COUNT = script("return tostring(redis.call('INCR', KEYS[1]))")
-"""Returns how many times it has run for its key."""
+"""A script that returns how many times it has run for its key."""
 
 ENDLESS = script("while true do end")
 
@@ -47,7 +47,7 @@ async def refused(call: Any, code: str = "index_unavailable") -> IndexUnavailabl
 
 
 async def in_the_end(connection: Connection, key: bytes, seconds: float = WITHIN_SECONDS) -> int:
-    """Return the answer of COUNT. The call is repeated while it fails with a retryable error."""
+    """Return the answer of COUNT. While the call fails with a retryable error, repeat it."""
     async with asyncio.timeout(seconds):
         while True:
             try:

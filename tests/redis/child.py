@@ -63,12 +63,12 @@ def write(lb: laurels.Leaderboards, seed: int, batches: int) -> dict[str, Any]:
             assert receipt.refused_windows == (), receipt
             counted.append(event)
         lb.top("b", window="r", limit=3)
-        time.sleep(0.01)  # time has to pass, because the test is about the ends of steps
+        time.sleep(0.01)  # real time has to pass, because the test is about the ends of steps
     return {"counted": counted}
 
 
 def label(lb: laurels.Leaderboards, seed: int, until: float) -> dict[str, Any]:
-    """Write events of rooms until an instant; return how many were acknowledged, and the total of
+    """Write events with rooms until an instant. Return how many were acknowledged, and the total of
     each room."""
     rng, earned, number = Random(seed), dict.fromkeys("abc", 0), 0
     while not number or time.monotonic() < until:

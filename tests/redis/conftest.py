@@ -1,4 +1,5 @@
-"""Fixtures: an index server for all tests of a file, and a clock that only tests move."""
+"""Fixtures: an index server that all tests of a file share, and a clock that only the tests
+move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ranking with a head on a server, together with a list of all its members in order."""
+"""A ranking with a head on a server, and beside it a list of all its members in order."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _SOURCE = "\n".join(
 
 
 class Layout(NamedTuple):
-    """A layout of scores on the server: how the words of a member are stored, and the numbers by
-    which they are packed."""
+    """A layout of scores on the server: how it stores the words of a member, and the lowest values
+    and units by which words are packed."""
 
     name: str
     scored: bool
@@ -55,8 +55,8 @@ LAYOUTS = (
 
 
 class View(NamedTuple):
-    """What a server returns about a ranking, and for each member its position, rank and greatest
-    possible rank."""
+    """The server's answers about a ranking, among them the position, the rank and the greatest
+    possible rank of each member."""
 
     total: int
     certain: int
@@ -65,7 +65,7 @@ class View(NamedTuple):
 
 
 class HeadRanking:
-    """A ranking with a head on a server, and all its members in order in this process."""
+    """A ranking with a head on a server. All its members are also kept in order in this process."""
 
     def __init__(self, server: Server, layout: Layout, rank: str, columns: int) -> None:
         self.layout, self.rank, self.columns = layout, rank, columns
@@ -117,7 +117,7 @@ class HeadRanking:
                 insort(self.order, self._key(member, words))
 
     def advance(self, limit: int) -> int:
-        """Do a share of the due work, and return how much is left."""
+        """Do a share of the due work. Return how much is left."""
         return int(self._ask("advance", limit=limit))
 
     def view(self, members: Sequence[str]) -> View:
@@ -159,7 +159,7 @@ class HeadRanking:
         return view
 
     def check_list(self) -> None:
-        """Check that the head lists the right members at all certain positions."""
+        """Check that the head has the right members at all positions that are certain."""
         certain = self.view([]).certain
         entries = self._server.call("ZRANGE", f"{BASE}r:all:0", 0, certain - 1) if certain else []
         if not self.layout.scored:
@@ -167,8 +167,8 @@ class HeadRanking:
         assert list(entries) == [member for _, member in self.order[:certain]]
 
     def check_structure(self) -> None:
-        """Check that every member is in the right bucket only, and that every segment counts its
-        members correctly."""
+        """Check that every member is in its bucket and in no other, and that every segment has the
+        right number of members."""
         state = self._hash("g:all:0")
         if not state:
             return
@@ -196,7 +196,7 @@ class HeadRanking:
             )
 
     def grid(self) -> list[tuple[int, bool]]:
-        """Return for each segment its number of members, and whether they can only have one
+        """Return for each segment its number of members, and whether all of them must have the same
         score."""
         count = int(self._hash("g:all:0")["edges"])
         edges = self._edges("g", count)
@@ -250,7 +250,7 @@ def _digest(salt: bytes, member: bytes) -> int:
 
 
 class Crowd:
-    """Members whose scores change in a way that is hard for the layout."""
+    """Members whose scores change in a way that is difficult for the layout."""
 
     def __init__(self, ranking: HeadRanking, way: str, rng: Random, members: int) -> None:
         self.ranking, self.way, self.rng = ranking, way, rng

@@ -1,8 +1,8 @@
-"""Find server programs, on PATH or in Python packages.
+"""Find server programs on PATH or in Python packages.
 
-The packages are searched and never imported. One of them also installs its server among the scripts
-of the environment. There it could be mistaken for a server of the system, so that folder is not
-searched.
+Packages are searched and never imported. One package also installs its server among the scripts of
+the Python environment, where it could be mistaken for a server of the operating system. So that
+folder is not searched.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CHOICE = "TEST_SERVER_KIND"
 
 
 class Kind(NamedTuple):
-    """A server of some make and version, and the Python package that has it, if there is one."""
+    """A make and version of server, and the Python package that contains it, if there is one."""
 
     name: str
     program: str
@@ -32,15 +32,16 @@ class Kind(NamedTuple):
     below: tuple[int, int] = (4, 0)
     """The first version of Python without such a package."""
     system: str = ""
-    """The package of the operating system that has it, if there is one."""
+    """The package of the operating system that contains it, if there is one."""
 
     def find(self) -> str | None:
-        """Return the path of the program, on PATH or else in the package, None if there is none."""
+        """Return the path of the program, from PATH or from the package, or None if there is
+        none."""
         return on_path(self.program) or self._packaged()
 
     def needed(self) -> str:
-        """Return the path of the program. If it is not found, skip the test, or fail under CI if it
-        could be installed."""
+        """Return the path of the program. If there is none, skip the test. Under CI, fail it if the
+        program could be installed."""
         path = self.find()
         if path is None:
             missing = f"{self.name} is not installed"
@@ -72,12 +73,12 @@ KINDS = (
 
 
 def chosen(kind: Kind) -> dict[str, str]:
-    """Return the environment in which the tests run servers of this kind."""
+    """Return the environment variables with which the tests run on servers of this kind."""
     return {_CHOICE: kind.name}
 
 
 def need_server() -> str:
-    """Return the path of the server to run; without one, skip the test or fail under CI."""
+    """Return the path of the server to run. If there is none, skip the test; under CI, fail it."""
     choice = os.environ.get(_CHOICE)
     if choice is not None:
         return next(kind for kind in KINDS if kind.name == choice).needed()
@@ -85,7 +86,8 @@ def need_server() -> str:
 
 
 def find_server() -> str | None:
-    """Return the path of a server of the operating system, or else of one in a package."""
+    """Return the path of a server of the operating system. If there is none, return the path of a
+    server in a Python package."""
     return on_path(VALKEY.program) or REDIS.find() or VALKEY.find()
 
 
@@ -97,7 +99,7 @@ def on_path(program: str) -> str | None:
 
 
 def skip_or_fail(missing: str) -> NoReturn:
-    """Skip the test because something is not installed; under CI fail instead."""
+    """Skip the test because a program is not installed. Under CI, fail it instead."""
     if os.environ.get("CI") == "true":
         pytest.fail(missing)
     pytest.skip(missing)

@@ -1,10 +1,11 @@
-"""A proxy between a process and its server, which makes requests or answers disappear.
+"""A proxy between a process and its server. It makes requests or answers disappear.
 
-It forwards bytes in both directions until a test chooses a request by some bytes in it. Then it
-does one of three things. It forwards the request, waits for the answer, and cuts the connection
-instead of forwarding the answer. Or it keeps the request, cuts the connection at once, and forwards
-the request much later. Or it holds the request, and all that follow on the connection, until it is
-released.
+It forwards bytes in both directions until it meets a request that contains certain bytes. Then it
+does what the test has chosen:
+
+It forwards the request, waits for the answer, and cuts the connection instead of forwarding the
+answer. Or it keeps the request, cuts the connection at once, and forwards the request much later.
+Or it holds the request and everything after it on this connection until the test releases it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Proxy:
 
     def cut_after(self, part: bytes, times: int = 1, *, refuse: bool = False) -> None:
         """For the next `times` requests that contain these bytes, cut the connection before the
-        answer is forwarded. Then, with `refuse`, accept no more connections."""
+        answer is forwarded. With `refuse`, accept no more connections afterwards."""
         self._doomed, self._times, self._refusing = part, times, False
         self._refuse_then = refuse
 
@@ -79,11 +80,11 @@ class Proxy:
         assert self._has_held.wait(seconds), "no request was held"
 
     def release(self) -> None:
-        """Forward the request that is held."""
+        """Forward the request that is being held."""
         self._released.set()
 
     def deliver_late(self) -> list[bytes]:
-        """Forward the requests that were kept; return the server's answer to each."""
+        """Forward the requests that were kept back. Return the server's answer to each."""
         answers = []
         for data in self._late:
             with socket.create_connection(("127.0.0.1", self._server.port)) as far:
@@ -155,8 +156,8 @@ class Proxy:
 
 
 class _Link:
-    """The connection of a client, and the connection to the server on which its requests are
-    forwarded."""
+    """The connection of a client to the proxy, and the proxy's connection to the server for the
+    requests of this client."""
 
     def __init__(self, near: socket.socket, far: socket.socket) -> None:
         self.near, self.far = near, far

@@ -1,5 +1,5 @@
-"""Real servers on free ports of this machine. Each has a folder of its own with an append-only
-file.
+"""Real servers on free ports of this machine. Each server has a folder of its own with an
+append-only file.
 
 `Server` is one process. `Cluster` is three primaries, optionally with a replica each. Both run
 until the end of their `with` block, and servers that a failed test leaves running end with this
@@ -44,7 +44,7 @@ _OPTIONS = (
 
 
 def until(condition: Callable[[], object], what: str, seconds: float = WITHIN_SECONDS) -> None:
-    """Wait until the condition is true; an error of the server counts as false."""
+    """Wait until the condition is true. An error of the server counts as false."""
     deadline = time.monotonic() + seconds
     while not _is_so(condition):
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
@@ -59,7 +59,8 @@ def _is_so(condition: Callable[[], object]) -> bool:
 
 
 def free_port() -> int:
-    """Return a port on which nothing listens, and with nothing on the port 10,000 above it."""
+    """Return a port on which nothing listens. Nothing listens on the port 10,000 above it,
+    either."""
     for _ in range(1_000):
         port = SystemRandom().choice(_PORTS)
         if _is_free(port) and _is_free(port + _BUS):
@@ -142,15 +143,15 @@ class Server:
         assert self.runs, self._last_words()
 
     def start_loading_slowly(self, micros: int) -> None:
-        """Start the server so that it loads each command from its file with this delay. It is still
-        loading when this returns."""
+        """Start the server so that it waits for this time after each command that it loads from its
+        file. Return while it is still loading."""
         assert not self.runs, "the server is already running"
         self._launch("--key-load-delay", str(micros))
         until(self.is_loading, "the server loads")
 
     def unread(self) -> int:
-        """Return how many bytes the server has received but not read yet, according to the
-        kernel."""
+        """Return how many bytes the kernel has received for the server that the server has not read
+        yet."""
         lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
         queues = (line.split() for line in lines)
         ours = (each[4] for each in queues if each[1].endswith(f":{self.port:04X}"))
@@ -160,7 +161,7 @@ class Server:
         return self.info("persistence")["loading"] == "1"
 
     def stop(self) -> None:
-        """End the server as an operator would, so that it saves its data first."""
+        """End the server as an operator would, so that it first saves its data."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -168,7 +169,7 @@ class Server:
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
-        """Kill the server, and start it again on its port and folder."""
+        """Kill the server. Then start it again with the same port and folder."""
         self.kill()
         self.start()
 
@@ -210,8 +211,8 @@ class Server:
         self._folder.cleanup()
 
     def _start_on_a_free_port(self) -> None:
-        """Start the server on a free port; try another one if another program has taken the port
-        meanwhile."""
+        """Start the server on a free port. If another program takes this port first, try another
+        one."""
         for _ in range(_ATTEMPTS):
             self.port = free_port()
             self._connect()
@@ -222,8 +223,8 @@ class Server:
         raise OSError(f"the server did not start: {self._last_words()}")
 
     def _connect(self) -> None:
-        """Create both clients. They connect when they are first used, and again after a restart of
-        the server."""
+        """Create both clients. A client connects when it is first used, and connects again after a
+        restart of the server."""
         self.client = redis.Redis(
             port=self.port, password=self._password, socket_timeout=WITHIN_SECONDS
         )
@@ -248,7 +249,7 @@ class Server:
         return ["--port", str(self.port), "--dir", self._folder.name]
 
     def _answers(self) -> bool:
-        """Return whether the server on the port is the process started here and has loaded its
+        """Return whether the process that listens on the port was started here and has loaded its
         file."""
         if self.info("server")["process_id"] != str(self.pid):
             return False
@@ -321,7 +322,7 @@ class Cluster:
         return int(self._any().call("CLUSTER", "KEYSLOT", key))
 
     def owner_of(self, key: bytes) -> Server:
-        """Return the primary that owns a key according to a running node."""
+        """Return the primary that owns a key, according to any running node."""
         slot = self.slot_of(key)
         for start, end, (_, port, *_), *_ in self._any().call("CLUSTER", "SLOTS"):
             if start <= slot <= end:
@@ -329,7 +330,7 @@ class Cluster:
         raise LookupError(f"no node owns slot {slot}")
 
     def replica_of(self, primary: Server) -> Server:
-        """Return the replica that was assigned to a primary at the start."""
+        """Return the replica that the primary got when the cluster was created."""
         return self.replicas[self.primaries.index(primary)]
 
     def wait_until_ok(self, seconds: float = WITHIN_SECONDS) -> None:
@@ -337,17 +338,24 @@ class Cluster:
         available."""
         until(lambda: all(self._sees_ok(node) for node in self._running()), "all are ok", seconds)
         until(lambda: len({self._map(node) for node in self._running()}) == 1, "one map", seconds)
-        until(lambda: len({self._epoch(node) for node in self._running()}) == 1, "told", seconds)
+        until(
+            lambda: len({self._epoch(node) for node in self._running()}) == 1, "one epoch", seconds
+        )
 
     def wait_until_down(self, seconds: float = WITHIN_SECONDS) -> None:
         """Wait until every running node has noticed that some slots are unavailable."""
-        until(lambda: not any(self._sees_ok(node) for node in self._running()), "down", seconds)
+        until(
+            lambda: not any(self._sees_ok(node) for node in self._running()),
+            "slots are unavailable",
+            seconds,
+        )
 
     def begin_migration(self, slot: int, source: Server, target: Server) -> None:
-        """Begin a migration: the source redirects (ASK) requests for keys that it no longer has.
+        """Begin to migrate a slot. The source redirects (ASK) requests for keys that it no longer
+        has.
 
-        All nodes must know the result of the last migration before. Otherwise two nodes may claim
-        the same epoch, and a node may keep the wrong owner forever.
+        Before that, all nodes must know the result of the previous migration. Otherwise two nodes
+        may claim the same epoch, and a node may keep a wrong owner forever.
         """
         self.wait_until_ok()
         target.call("CLUSTER", "SETSLOT", slot, "IMPORTING", self.id_of(source))
@@ -368,7 +376,7 @@ class Cluster:
             node.call("CLUSTER", "SETSLOT", slot, "NODE", self.id_of(target))
 
     def migrate(self, slot: int, source: Server, target: Server) -> None:
-        """Do a whole migration."""
+        """Migrate a slot completely."""
         self.begin_migration(slot, source, target)
         while self.move_keys(slot, source, target):
             pass
@@ -414,7 +422,7 @@ class Cluster:
 
     @staticmethod
     def _map(node: Server) -> tuple[tuple[int, int, int], ...]:
-        """Return the slots that each port serves, according to a node."""
+        """Return the slots of each node, by port, according to one node."""
         slots = node.call("CLUSTER", "SLOTS")
         return tuple(sorted((start, end, owner[1]) for start, end, owner, *_ in slots))
 

@@ -1,8 +1,8 @@
-"""Apply the same random operations to an index on a server and to one in memory, and compare the
-two.
+"""Apply the same random operations to an index on a server and to one in memory, and compare their
+answers.
 
-The boards are such that every layout occurs. The time jumps across the ends of periods and steps.
-The shares of a pass have any size, or no pass is done at all.
+The boards are chosen so that every layout occurs. The time jumps across the ends of periods and
+steps. A pass is done in shares of any size, or not at all.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MEMBERS = ["a", "ab", "b", "ä", "\0", "z" * 128, *[f"m{i}" for i in range(14)]]
 
 @dataclass
 class Pair:
-    """Both indexes of one board, at the same time `now_ms`."""
+    """The two indexes of one board, at the same time `now_ms`."""
 
     random: Random
     rules: Rules
@@ -62,7 +62,7 @@ class Pair:
 
     @property
     def due(self) -> Due:
-        """Return the work that is due for scopes at the current time."""
+        """Return the work that is due for the scopes at the current time."""
         return due_of(self.number, self.rules, {}, self.now_ms)
 
 
@@ -98,7 +98,8 @@ def some_board(random: Random) -> Board:
 
 
 def some_scopes(random: Random, *, rank_by: bool = True) -> dict[str, Any]:
-    """Return for a third of the boards scopes and labels whose values are ranked, else nothing."""
+    """For a third of the boards, return scopes and labels whose values are ranked. Otherwise return
+    none."""
     if random.random() < 2 / 3:
         return {}
     scopes = random.sample([[], ["room"], ["zone"], ["zone", "room"]], random.randint(1, 4))
@@ -110,7 +111,7 @@ LABELS = {"room": ["1", "2", "10", "ä,b=c:d%", "a\x1fb"], "zone": ["cn", "us", 
 
 
 def some_labels(random: Random, rules: Rules) -> dict[str, str]:
-    """Return labels of an event such that it counts in a scope."""
+    """Return the labels of an event that counts in some scope."""
     wanted = [*rules.scopes, *[(label,) for label in rules.rank_by]]
     named = {*random.choice(wanted), *random.sample(rules.labels, random.randint(0, 1))}
     return {label: random.choice(LABELS[label]) for label in named}
@@ -131,7 +132,7 @@ def _column(random: Random, kind: str) -> Column:
 
 
 async def play(pair: Pair, steps: int) -> None:
-    """Do random operations, and compare the indexes after each."""
+    """Do random operations. Compare the indexes after each operation."""
     for _ in range(steps):
         await _pass_time(pair)
         await _do_something(pair)
@@ -183,8 +184,8 @@ def scopes_of(pair: Pair) -> list[str]:
 
 
 async def brought(pair: Pair, ask: Callable[[], Awaitable[T]]) -> T:
-    """Return the answer of a call. If it fails because scopes are stale, advance these and call
-    again."""
+    """Return the answer of a call. If the call fails because scopes are stale, advance these scopes
+    and repeat it."""
     for _ in range(100):
         try:
             return await ask()
@@ -325,15 +326,15 @@ async def compare(pair: Pair) -> None:
 
 
 def listing(random: Random, rules: Rules, board: int) -> ReadRequest:
-    """Return a request that lists the existing scopes of some labels."""
+    """Return a request for the list of the scopes that exist for some labels."""
     form = ",".join(random.choice(rules.scopes))
     after = random.choice(["", "", "room=1", "zone=cn"]) if form else ""
     return ReadRequest(RankingKey(board, "", 0), scopes=Listing(form, after, random.randrange(8)))
 
 
 def comparable(result: ReadResult, width: int) -> list[object]:
-    """Return a result in a form for comparison: only the words that decide the order, and no words
-    and data for members that are absent."""
+    """Return a result in a form for comparison. It has only the words that decide the order, and no
+    words or data for members that are absent."""
     located = None
     if result.located is not None:
         where = result.located

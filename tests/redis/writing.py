@@ -1,6 +1,6 @@
-"""Threads that write while a server fails, and a check of what it must have afterwards.
+"""Threads that write while a server fails, and a check of the server's content afterwards.
 
-Every event has a different member, so that a lost event cannot hide one that counted twice.
+Every event has a different member. So an event that counted twice cannot hide one that was lost.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 BOARD = "b"
 LONGEST_SECONDS = 60.0
-"""The longest time that a write may take here, on a busy machine. test_time_limits tests the exact
-limits with an injected clock."""
+"""The longest time that a write may take on a busy machine. test_time_limits tests the exact limits
+with an injected clock."""
 
 
 @contextmanager
@@ -43,8 +43,8 @@ def opened(url: str, *boards: str) -> Iterator[laurels.Leaderboards]:
 
 @contextmanager
 def patient() -> Iterator[None]:
-    """Within this context, make calls and their repeats wait as long for a server as a busy machine
-    may take to start it."""
+    """Within this context, calls and their repeats wait as long as a busy machine may need to start
+    a server."""
     with (
         patch.dict(connect.__kwdefaults__, timeout_ms=60_000),
         patch.object(retry, "REPEATS_SECONDS", 60.0),
@@ -57,8 +57,8 @@ def patient() -> Iterator[None]:
 
 @contextmanager
 def hasty() -> Iterator[None]:
-    """Make repeats end soon, for tests in which a server stays unavailable and every call reaches
-    its limit."""
+    """End repeats soon. Tests use this when a server stays unavailable, so that every call reaches
+    its time limit."""
     with (
         patch.object(retry, "REPEATS_SECONDS", 0.3),
         patch.object(write_queues, "VERB_SECONDS", 1.0),
@@ -79,7 +79,7 @@ def again(lb: laurels.Leaderboards) -> None:
 
 
 def answered(call: Callable[[], T], seconds: float = 60) -> T:
-    """Return the answer of a call; repeat it while the server is unavailable."""
+    """Return the answer of a call. While the server is unavailable, repeat the call."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -89,7 +89,7 @@ def answered(call: Callable[[], T], seconds: float = 60) -> T:
 
 
 def debugging() -> list[str]:
-    """Return the options that allow the command DEBUG; Redis from version 7 on requires them."""
+    """Return the options that allow the command DEBUG, which Redis 7 and later require."""
     said = subprocess.run(
         [need_server(), "--version"], capture_output=True, text=True, check=True
     ).stdout
@@ -98,11 +98,9 @@ def debugging() -> list[str]:
 
 
 class Writers:
-    """Threads that write event after event within a `with` block, and record the result of each.
-
-    With `ids`, a writer repeats an event until it is acknowledged. Without, it continues with the
-    next event.
-    """
+    """Threads that write one event after another within a `with` block, and record the results.
+    With `ids`, a thread repeats an event until it is acknowledged. Without ids, it continues with
+    the next event."""
 
     def __init__(
         self,
@@ -135,9 +133,9 @@ class Writers:
         )
 
     def check(self, *, since: int = 0) -> None:
-        """Check that every acknowledged event has been counted, that none was counted twice, and
-        that every other counted event was reported as possibly applied. Events that were
-        acknowledged before `since` may be lost."""
+        """Check that every acknowledged event has been counted and that no event was counted twice.
+        Every other event that has been counted must have been reported as possibly applied. Events
+        that were acknowledged before `since` may be lost."""
         there = counted(self._lb, self._board)
         assert self.acknowledged[since:]
         assert set(there.values()) == {1}

@@ -69,11 +69,8 @@ def _modules() -> list[Path]:
 
 def _compiler(folder: Path, compiled: int) -> str:
     """Return a compiler that compiles only the first `compiled` modules of the engine, without
-    optimization.
-
-    For the other modules it copies the binary that the tests use. These modules are not translated
-    from Cython either.
-    """
+    optimization. For each other module, it copies the binary that the tests use, and no translation
+    from Cython is needed."""
     made = [f'*/{module.stem}.*) exec cc "$@" -O0 -g0 ;;' for module in _modules()[:compiled]]
     path = folder / "cc"
     path.write_text(_CC.format(made="\n".join(made), engine=ENGINE))
@@ -82,14 +79,15 @@ def _compiler(folder: Path, compiled: int) -> str:
 
 
 def _leave_out_translation(translated: Path) -> None:
-    """Write a file that Cython takes for the result of its translation, newer than all its
-    sources."""
+    """Write the file into which Cython would translate a module. It is newer than all sources of
+    the module, so Cython does not translate the module again."""
     translated.write_text(GENERATED_BY_MARKER)
     os.utime(translated, (LATER, LATER))
 
 
 def _needed(requirements: list[str]) -> Iterator[Distribution]:
-    """Yield the installed packages that meet the requirements, and their dependencies."""
+    """Yield the installed packages that satisfy the requirements, and the packages that these
+    depend on."""
     for each in map(Requirement, requirements):
         if each.marker is None or each.marker.evaluate({"extra": ""}):
             found = distribution(each.name)
@@ -98,13 +96,14 @@ def _needed(requirements: list[str]) -> Iterator[Distribution]:
 
 
 def _requirements_of(clean: Path) -> list[str]:
-    """Return the requirements of the installed package."""
+    """Return the requirements of laurels as it is installed in the clean environment."""
     (about,) = clean.glob("lib/python*/site-packages/laurels-*.dist-info")
     return Distribution.at(about).requires or []
 
 
 def _lend(clean: Path, requirements: list[str]) -> None:
-    """Let an environment import only the required packages, as installed for the tests."""
+    """Let an environment import the packages that are installed for the tests, but only the
+    required ones."""
     (packages,) = clean.glob("lib/python*/site-packages")
     for lent in _needed(requirements):
         parts = {file.parts[0] for file in lent.files or [] if file.parts[0] != ".."}
@@ -124,8 +123,8 @@ def test_build_requirements_match_the_imports_of_setup_py() -> None:
 
 def test_sdist_to_wheel_to_a_clean_environment(tmp_path: Path, scaled: Scaled) -> None:
     built = tmp_path / "dist"
-    # In `make torture`, pip installs all required packages. Otherwise the installed ones are used,
-    # because pip would take as long as the rest of the test.
+    # In `make torture`, pip installs all required packages. Otherwise the test uses the installed
+    # ones, because pip would take as long as the rest of the test.
     alone = scaled(0, 1)
     with_ours = () if alone else ("--no-isolation",)
     _run(
