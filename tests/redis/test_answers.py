@@ -1,8 +1,8 @@
-"""Several stores of one process on the same server: after one is closed, the others continue
-without delay.
+"""Several stores of one process use the same server. When one store is closed, the other stores
+continue without delay.
 
-A store whose answers nobody reads raises IndexUnavailable after its time limit, so these tests need
-not measure time.
+If nobody reads the answers of a store, it raises IndexUnavailable after its time limit. So these
+tests need not measure time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def opened(url: str) -> laurels.AsyncLeaderboards:
 
 
 class Sync:
-    """A synchronous store, which has an event loop of its own."""
+    """A synchronous store with an event loop of its own."""
 
     def __init__(self, url: str) -> None:
         self._lb = laurels.open(url)

@@ -1,4 +1,4 @@
-"""The status of the clock of boards on an index server, and accepting a leap of it."""
+"""The status of the clock of an index server, and the acceptance of a leap of that clock."""
 
 from __future__ import annotations
 

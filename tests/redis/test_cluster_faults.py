@@ -1,4 +1,4 @@
-"""Faults in a cluster: slots move and nodes fail, and calls still reach the nodes that own their
+"""Faults of a cluster: while slots move and nodes fail, calls still reach the nodes that own their
 keys."""
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def test_a_flushed_script_is_loaded_on_the_node_that_lacks_it(cluster: Cluster) 
 
 
 def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
-    """During the move, commands always succeed, and scripts succeed once all their keys are on one
-    node."""
+    """During the move, commands succeed at any time. A script succeeds as soon as all its keys are
+    on one node."""
 
     async def check() -> None:
         source, target = source_and_target(cluster)
@@ -90,7 +90,7 @@ def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
                 assert await connection.command(b"GET", KEY, key=KEY) == b"%d" % count
                 await refused_as_moving(connection.script(COUNT, KEY, b""))
             calling = asyncio.create_task(patient.script(COUNT, KEY, b""))
-            await asyncio.sleep(0.05)  # most likely the call now waits for the end of the move
+            await asyncio.sleep(0.05)  # most likely, the call now waits until the slot has moved
             await asyncio.to_thread(cluster.end_migration, slot, target)
             assert int(await calling) == count + 1
             assert int(await connection.script(COUNT, KEY, b"")) == count + 2  # redirected (MOVED)
@@ -100,8 +100,8 @@ def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
 
 
 def test_a_script_whose_keys_are_half_moved_does_nothing(cluster: Cluster) -> None:
-    """The script changes nothing, whichever of its two keys was moved first. It declares only one
-    of them."""
+    """Each of the script's two keys may have moved first. The script declares only one key, and
+    changes nothing."""
 
     async def check(first: bytes) -> None:
         source, target = source_and_target(cluster)
@@ -167,7 +167,8 @@ def test_the_replica_of_a_node_that_dies_takes_its_place() -> None:
             primary.kill()
             assert (await refused(connection.script(COUNT, KEY, b""))).may_have_applied
             assert await in_the_end(connection, KEY) in (count + 1, count + 2)
-            await asyncio.to_thread(cluster.wait_until_ok)  # nodes learn of the failover in turn
+            # nodes learn of the failover one after another
+            await asyncio.to_thread(cluster.wait_until_ok)
             assert cluster.owner_of(KEY) is cluster.replica_of(primary)
             await asyncio.to_thread(primary.start)
             await asyncio.to_thread(cluster.wait_until_ok)

@@ -1,4 +1,5 @@
-"""A connection accepts a suitable server, and refuses any other with a clear reason."""
+"""A connection accepts a server that fits its URL and version, and refuses all others with a clear
+reason."""
 
 from __future__ import annotations
 
@@ -240,7 +241,7 @@ def test_answers_go_on_when_the_loop_that_connected_first_is_closed(server: Serv
         async with connected(server.url, 300) as connection:
             leaving.set()
             await asyncio.to_thread(thread.join, 10)
-            for _ in range(2):  # the first commands may get no answer
+            for _ in range(2):  # the first commands may fail without an answer
                 try:
                     assert await connection.command(b"PING", key=None) == b"PONG"
                 except IndexUnavailable:

@@ -1,4 +1,4 @@
-"""Data on the server that another program changed: a check finds the damage, and a rebuild repairs
+"""Another program has changed data on the server: a check finds the damage, and a rebuild repairs
 it."""
 
 from __future__ import annotations

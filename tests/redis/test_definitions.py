@@ -1,5 +1,5 @@
-"""Several processes change the definition of a board: none overwrites a version that it has not
-read."""
+"""Several processes change the definition of a board. None of them overwrites a version that it has
+not read."""
 
 from __future__ import annotations
 

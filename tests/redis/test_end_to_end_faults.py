@@ -1,4 +1,4 @@
-"""Faults of a server, end to end: the server dies, is full, or loses its data."""
+"""Faults of a server, tested through the verbs: the server dies, is full, or loses its data."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def test_a_server_that_stays_down_is_unavailable(server: Server) -> None:
 
 
 def test_a_server_that_is_paused_is_answered_by_one_count(server: Server) -> None:
-    """The caller gets the error after the paused server has received the first attempt and its
-    repeats. They count once."""
+    """The caller gets an error, although the paused server has received the first attempt and its
+    repeats. When the server resumes, they count once together."""
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         server.pause()
@@ -92,8 +92,8 @@ def test_a_server_that_is_paused_is_answered_by_one_count(server: Server) -> Non
 def test_a_pause_shorter_than_the_repeats_is_not_noticed(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first attempt times out after two seconds, and the server is resumed soon after. A repeat
-    succeeds."""
+    """The first attempt times out after two seconds, and the server resumes soon afterwards. A
+    repeat then succeeds."""
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         monkeypatch.setattr(retry, "REPEATS_SECONDS", 60.0)
@@ -172,7 +172,7 @@ def test_a_server_that_is_loading_is_waited_for_or_unavailable(server: Server) -
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         with server.client.pipeline(transaction=False) as pipeline:
-            for i in range(60 * 1_024):  # a loading server answers once in 1,024 commands
+            for i in range(60 * 1_024):  # a loading server answers only once in 1,024 commands
                 pipeline.set(f"filler{i}", "x")
             pipeline.execute()
         server.kill()
@@ -180,7 +180,8 @@ def test_a_server_that_is_loading_is_waited_for_or_unavailable(server: Server) -
         with pytest.raises(IndexUnavailable) as caught:
             config.direct(server.url).close()
         assert not caught.value.may_have_applied
-        with suppress(ResponseError):  # Redis before 7 refuses this and loads slowly
+        # Redis before 7 refuses this setting and continues to load slowly
+        with suppress(ResponseError):
             server.call("CONFIG", "SET", "key-load-delay", "0")
         while server.is_loading():
             with suppress(IndexUnavailable):

@@ -1,4 +1,4 @@
-"""The connection is cut after the server has counted an event and before the client gets the
+"""The connection is cut after the server has counted an event and before the client has its
 answer."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_a_write_whose_answer_is_lost_counts_once(proxy: Proxy, times: int) -> N
 
 
 def test_a_delayed_duplicate_write_is_not_counted(proxy: Proxy) -> None:
-    """The proxy delivers a write after its repeat, and perhaps after the next write, have arrived
+    """The proxy delivers a write late: its repeat, and perhaps the next write, has already arrived
     on another connection. The server does not count it again."""
     with opened(proxy.url) as lb:
         lb.submit(BOARD, "a", 5)

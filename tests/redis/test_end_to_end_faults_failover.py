@@ -1,4 +1,4 @@
-"""A primary dies and its replica takes over, so that one of the two always serves the boards."""
+"""A primary dies and its replica takes over. From then on, the replica serves the boards."""
 
 from __future__ import annotations
 

@@ -28,20 +28,20 @@ def cluster() -> Iterator[Cluster]:
 
 
 def key_of(lb: laurels.Leaderboards, name: str) -> bytes:
-    """Create a board, and return its first key. Boards are numbered from 1 in the order of their
-    creation."""
+    """Create a board and return its first key. Boards are numbered from 1 in the order in which
+    they are created."""
     lb.create(laurels.Board(name, windows=WINDOWS))
     return b"laurels:{%d.0}:m" % len(lb.boards())
 
 
 def way(cluster: Cluster, key: bytes) -> tuple[int, Server, Server]:
-    """Return the slot of a key, the node that has it, and another node."""
+    """Return the slot of a key, the node that owns it, and another node."""
     source = cluster.owner_of(key)
     return cluster.slot_of(key), source, next(n for n in cluster.primaries if n is not source)
 
 
 def move(cluster: Cluster, key: bytes, pause: float = 0.0, order: int = 0) -> None:
-    """Move a slot key by key, in a random order with `order` as its seed."""
+    """Move a slot key by key, in a random order whose seed is `order`."""
     slot, source, target = way(cluster, key)
     cluster.begin_migration(slot, source, target)
     keys = source.call("CLUSTER", "GETKEYSINSLOT", slot, 1_000)
@@ -92,8 +92,8 @@ def test_during_a_long_move_calls_are_refused_whole(cluster: Cluster) -> None:
 
 
 def test_batches_are_counted_whole_while_their_slot_moves(cluster: Cluster, scaled: Scaled) -> None:
-    """The values of each batch add up to 0, so a batch that was half counted would change the
-    total."""
+    """The values of each batch add up to 0. If only a part of a batch were counted, the total would
+    not be 0."""
     with opened(cluster.url) as lb:
         key = key_of(lb, "pairs")
         rng, acknowledged, refused = Random(1), Counter[str](), 0
@@ -121,7 +121,7 @@ def test_batches_are_counted_whole_while_their_slot_moves(cluster: Cluster, scal
 def test_scopes_agree_with_the_whole_while_their_slot_moves(
     cluster: Cluster, scaled: Scaled
 ) -> None:
-    """The values of each batch add up to 0, and so does the ranking of each room. The scores of a
+    """The values of each batch add up to 0, in all rooms together and in each room. The scores of a
     member in all rooms add up to its score in the scope of all events."""
     rooms = ["1", "2", "3"]
     with opened(cluster.url) as lb:
@@ -156,8 +156,7 @@ def test_scopes_agree_with_the_whole_while_their_slot_moves(
 
 
 def is_made_of(left: Counter[str], pairs: list[tuple[str, str]]) -> bool:
-    """Return whether the remainder is the total of some of these batches, each counted once and
-    completely."""
+    """Return whether the total is the sum of some of these batches, each counted at most once."""
     if not pairs:
         return not any(left.values())
     (one, other), rest = pairs[0], pairs[1:]

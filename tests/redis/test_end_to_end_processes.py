@@ -1,4 +1,4 @@
-"""Several processes use one server. They agree on the time although their own clocks differ, and
+"""Several processes use one server. Although their own clocks differ, they agree on the time, and
 every acknowledged event counts in its step."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .servers import Server
 BOUND_MS = 5
 APART_SECONDS = 3
 FAR_APART_SECONDS = 120
-"""Far more than the time between two readings of the clocks, even on a busy machine."""
+"""Much longer than the time between two readings of the clocks, even on a busy machine."""
 START_SECONDS = 4
 BATCHES = 200
 
@@ -62,7 +62,7 @@ def test_processes_whose_clocks_differ_have_one_time() -> None:
         one["now_ms"], other["now_ms"], strict=True
     ):
         if max(took, other_took) > 1:
-            continue  # the process was suspended between its readings of the clocks
+            continue  # the process was suspended between two readings of the clock
         assert abs(own - others) <= max(BOUND_MS, doubt + other_doubt + 1)
         compared += 1
     assert compared > 3

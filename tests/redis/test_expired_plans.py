@@ -1,4 +1,5 @@
-"""A call that the server carries out late counts nothing in a period whose grace has ended."""
+"""If the server carries out a call late, after the grace of a period has ended, the call counts
+nothing in that period."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ IN_GRACE = NOW + 5 * MINUTE_MS - SECOND_MS
 AFTER_GRACE = NOW + 6 * MINUTE_MS
 
 COUNTING = b"late-comer\xa6atomic"
-"""Bytes that are only in the call that counts the event, not in calls that read its member."""
+"""Bytes that occur only in the call that counts the event, and not in the calls that read its
+member."""
 DAY, ROLLING = "day=day:grace=5m,keep=3", "r=rolling:2d/1d:grace=5m"
 BOARDS = {
     "one shard": laurels.Board("b", windows=[DAY]),
@@ -34,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("emptied")
 
 
 class JumpingClock:
-    """A clock that a test sets when a call reaches a certain stage."""
+    """A clock that a test sets when a call reaches a given stage."""
 
     def __init__(self, start_ms: int) -> None:
         self.at_ms = start_ms
@@ -48,7 +50,7 @@ def event(board: laurels.Board, member: str) -> tuple[Any, ...]:
 
 
 def counted_yesterday(lb: laurels.Leaderboards, board: laurels.Board) -> set[str]:
-    """Return the members that were counted in the day that has ended."""
+    """Return the members that were counted in the previous day, which has ended."""
     if board is BOARDS["rolling"]:
         return {entry.member for entry in lb.top("b").entries}
     pages = [lb.top("b", window="day", period="2026-11-20")]
@@ -92,8 +94,8 @@ def test_a_call_held_up_past_the_end_of_the_grace_is_planned_again(
 def test_a_repeat_after_the_end_of_the_grace_is_planned_again(
     server: Server, board: laurels.Board
 ) -> None:
-    """The proxy keeps the request, and the repeat is planned after the end of the grace. Then the
-    proxy delivers the first request."""
+    """The proxy keeps the first request, and its repeat is planned after the end of the grace. Then
+    the proxy delivers the first request."""
     clock = JumpingClock(IN_GRACE)
     with Proxy(server) as proxy, laurels.open(proxy.url, clock=clock) as lb:
         lb.create(board)

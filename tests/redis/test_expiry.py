@@ -1,4 +1,4 @@
-"""Keys of ended periods expire by the server's clock, without any call."""
+"""The keys of ended periods expire by the server's clock, without any call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def events(fields: dict[str, Any], count: int = 12) -> list[tuple[Any, ...]]:
 
 
 def lives(server: Server) -> dict[str, int]:
-    """Return the seconds until each key of the board expires."""
+    """Return the seconds after which each key of the board expires."""
     keys = server.call("KEYS", "laurels:{1.?}:*")
     names = [key.decode() for key in keys if b"}:a:" not in key]
     return {name: server.call("TTL", name) for name in names}
@@ -177,8 +177,8 @@ def fill(lb: laurels.Leaderboards, fields: dict[str, Any]) -> None:
 
 
 def removed_after(server: Server, ms: int) -> None:
-    """Assert that each key of the board expires after `ms` and a margin of a day. Keys of changes
-    may expire earlier."""
+    """Assert that each key of the board expires `ms` and a margin of a day from now. Keys of
+    changes may expire earlier."""
     ttls = lives(server)
     expected = (ms + EXPIRY_MARGIN_MS) // 1_000
     wrong = {name: ttl for name, ttl in ttls.items() if not expected - 100 < ttl <= expected + 1}

@@ -22,13 +22,13 @@ from .servers import Server, until
 KEY = b"counted"
 SHORT_MS = 1_000
 MOST = 3
-"""The number of calls in progress that tests of the limit allow."""
+"""The number of calls in progress that the limit allows in these tests."""
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """Run a server that loses no acknowledged write when it is killed. With `everysec` it may
-    acknowledge before it writes, if its disk is slow."""
+    """Run a server that loses no acknowledged write when it is killed. With the setting `everysec`
+    it could acknowledge a write before writing it, if its disk is slow."""
     with Server("--appendfsync", "always") as server:
         yield server
 
@@ -38,15 +38,15 @@ def counted(server: Server) -> int:
 
 
 def counted_later(server: Server) -> int:
-    """Resume a paused server; return the count after it has carried out all calls it had
-    received."""
+    """Resume a paused server. Return the count after the server has carried out all calls that it
+    had received."""
     server.resume()
     until(lambda: counted(server), "the call is carried out")
     return counted(server)
 
 
 async def under_way(server: Server, connection: Connection) -> asyncio.Task[bytes]:
-    """Return a call that a paused server has received but not carried out."""
+    """Return a call that a paused server has received but not carried out yet."""
     server.pause()
     before = server.unread()
     call = asyncio.create_task(connection.script(COUNT, KEY, b""))
@@ -107,7 +107,7 @@ def test_a_call_that_timed_out_may_have_been_carried_out(server: Server) -> None
 
 
 def test_a_call_whose_connection_is_cut_is_not_sent_again(server: Server) -> None:
-    """The server carries out the call, and its answer is lost with the connection."""
+    """The server carries out the call. Its answer is lost with the connection."""
 
     async def check() -> None:
         with Proxy(server) as proxy:
@@ -205,7 +205,7 @@ def test_a_primary_that_became_a_replica_refuses_to_write(server: Server) -> Non
 
 
 def test_a_replica_that_is_promoted_goes_on_from_there(server: Server) -> None:
-    """Clients reach the new primary at the address of the old one, as with a DNS name or a
+    """Clients reach the new primary at the address of the old one, as through a DNS name or a
     proxy."""
 
     async def check() -> None:
@@ -227,7 +227,7 @@ SIGNALLED = "An error was signalled by the server: - ResponseError: "
 WRAPPED = (
     f"{SIGNALLED}Error running script (call to f_{'5a' * 20}): @user_script:7: @user_script: 7: "
 )
-"""How Redis 6.2 words an error of a command within a script."""
+"""The words that Redis 6.2 uses for an error of a command within a script."""
 NOT_LOCAL = "attempted to access a non local key in a cluster node"
 
 
@@ -291,8 +291,8 @@ def test_server_messages_map_to_their_errors(
 def test_more_calls_than_may_be_under_way_are_refused_at_once(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limit is small here. With thousands of calls to a paused server, the client library may
-    close the connection before the last of them is refused."""
+    """The limit is small here. With thousands of calls to a paused server, the client library could
+    close the connection before the last call is refused."""
     monkeypatch.setattr(wire, "_IN_FLIGHT", MOST)
 
     async def check() -> None:

@@ -1,6 +1,6 @@
-"""Rankings by a label of a board in several shards. An event that a shard counted also counts in
-these rankings, once and in the period that accepted it, whichever process reads the feeds and
-whichever process dies."""
+"""Rankings by a label on a board in several shards. An event that a shard has counted also counts
+in these rankings, exactly once and in the period that accepted it. This is so whichever process
+reads the feeds, and even if a process dies."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def rooms(lb: laurels.Leaderboards, **arguments: Any) -> dict[str, Any]:
 
 
 def of_members(lb: laurels.Leaderboards, window: str = "all") -> dict[str, int]:
-    """Return for each room the total of its members' scores, from the rankings of the rooms."""
+    """Return for each room the total of its members' scores, computed from the rankings of the
+    rooms."""
     scores: Counter[str] = Counter()
     for room in lb.scopes("b", "room", limit=1_000):
         for entry in lb.export("b", window=window, labels={"room": room["room"]}):
@@ -73,7 +74,7 @@ def in_room(room: str, *members: str, value: int = 1) -> list[Any]:
 
 
 def unfed(lb: laurels.Leaderboards, board: str, events: list[Any]) -> None:
-    """Count events in a process that ends before the feeds have been read."""
+    """Count events in a process that ends before anybody has read the feeds."""
     with patch.object(BoardCatalog, "feed", _nothing):
         lb.submit_many(board, events)
 
@@ -82,7 +83,7 @@ async def _nothing(*_: object) -> bool:
     return False
 
 
-# The results are those of a board in one process
+# The rankings equal those of a board in one process
 
 
 BOARDS: list[dict[str, Any]] = [
@@ -305,8 +306,8 @@ def test_concurrent_queries_share_one_read(url: str, clock: laurels.ManualClock)
 
 
 class Dying:
-    """An index that fails at call number `last` and all later ones. With `done`, that call is
-    carried out before it fails."""
+    """An index that fails at call number `last` and at all later calls. With `done`, the call with
+    that number is carried out before it fails."""
 
     def __init__(self, index: Any, last: int, *, done: bool) -> None:
         self._index, self._left, self._done = index, last, done

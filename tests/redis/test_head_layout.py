@@ -1,5 +1,5 @@
-"""The layout of a ranking with a head. After any change and at any stage of its passes, the rank of
-every member is within the returned bounds, and the certain positions are right."""
+"""The layout of a ranking with a head. After any change, and at any stage of its passes, the rank
+of every member is within the returned bounds, and the positions that are certain are right."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_everybody_is_within_the_bounds(
 
 
 def check_at_rest(ranking: HeadRanking) -> None:
-    """Do all due passes. Then check that the whole head is certain and, if a new grid was made,
-    that its segments are narrow."""
+    """Do all due passes. Then check that the whole head is certain. If a new grid was made, also
+    check that its segments are narrow."""
     for _ in range(5_000):
         if not ranking.advance(50):
             break

@@ -1,5 +1,5 @@
-"""A member to which many clients write costs the server few operations, even if other members are
-written at the same time."""
+"""If many clients write to one member, the server needs only few operations, even if the clients
+also write to other members."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_ten_thousand_writes_to_a_member_are_a_few_hundred_operations() -> None:
             counted = calls_of(server)
             assert sum(counted.get(name, 0) for name in ("evalsha", "eval")) <= 30
             assert sum(counted.values()) <= 600
-            # Merging writes changes no result: every receipt has its own score, and the final score
-            # is right.
+            # Merging writes does not change their results: every receipt has its own score, and the
+            # final score is right.
             assert sorted(int(str(r.score)) for r in receipts) == list(range(2, WRITES + 2))
             for window in windows:
                 standing = await lb.standing("b", "hot", window=window)
@@ -55,7 +55,8 @@ def test_ten_thousand_writes_to_a_member_are_a_few_hundred_operations() -> None:
 
 
 def test_of_batches_that_wait_all_events_of_a_member_are_counted_together() -> None:
-    # Each batch has the same 500 hot members and 250 others. In total there are 3,000 members.
+    # Each batch has the same 500 hot members and 250 other members. Altogether there are 3,000
+    # members.
     hot = [f"h{i}" for i in range(500)]
     batches = [
         [(member, 1) for member in [*hot, *(f"c{i}" for i in range(at * 250, (at + 1) * 250))]]
@@ -71,7 +72,7 @@ def test_of_batches_that_wait_all_events_of_a_member_are_counted_together() -> N
             server.call("CONFIG", "RESETSTAT")
             receipts = await asyncio.gather(*(lb.submit_many("b", b) for b in batches[1:]))
             counted = calls_of(server)
-            # 2,750 members need 3 calls. If the hot members were in each call again, 7 would be
+            # 2,750 members need 3 calls. If each call had the hot members again, 7 calls would be
             # needed.
             assert sum(counted.get(name, 0) for name in ("evalsha", "eval")) <= 3 + 2
             for at, batch_receipts in enumerate([await first, *receipts]):

@@ -1,4 +1,5 @@
-"""A process notices what another process has done to a board whose older definition it knows."""
+"""A process notices that another process has changed or deleted a board of which it knows an older
+definition."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ Both = tuple[laurels.Leaderboards, laurels.Leaderboards]
 
 @pytest.fixture
 def both(server: Server) -> Iterator[Both]:
-    """Open two processes' stores on one server; both have read the board `b`."""
+    """Open the stores of two processes on one server. Both have read the board `b`."""
     server.call("FLUSHALL")
     clock = laurels.ManualClock(NOW)
     with (
@@ -94,7 +95,8 @@ def test_the_next_deletion_removes_leftovers_of_an_earlier_one(both: Both, serve
     one, other = both
     one.create(laurels.Board("c"))
     other.submit("c", "ann", 1)
-    # State after a process died in the middle of a deletion: only the definition has been removed.
+    # The state after a process has died in the middle of a deletion: only the definition has been
+    # removed.
     body = server.call("HGET", "laurels:{boards}:d", "b")
     server.call("HDEL", "laurels:{boards}:d", "b")
     server.call("HSET", "laurels:{boards}:g", body, "")
@@ -110,8 +112,8 @@ IN_ROOM: Event = ("ann", 1, None, None, {"room": "1"})
 def change_before(
     call: str, both: Both, monkeypatch: pytest.MonkeyPatch, labels: Sequence[str] = ()
 ) -> None:
-    """Make the other process add a scope to the board right before the first `call` of the first
-    process."""
+    """Before the first `call` of the first process, make the other process add a scope to the
+    board."""
     one, other = both
     scopes = [*one.get("b").scopes, [*labels]]
     catalog: Any = one._store._catalog  # type: ignore[attr-defined]
@@ -128,8 +130,8 @@ def change_before(
 
 @pytest.fixture
 def rooms(both: Both) -> Both:
-    """Give the board rooms and a rolling window. One member has events, and both processes know the
-    definition."""
+    """Add rooms and a rolling window to the board. One member has events, and both processes know
+    the new definition."""
     one, other = both
     one.change("b", windows=["all", "2h=rolling:2h/1h"], scopes=[[], ["room"]])
     for lb in both:

@@ -1,5 +1,5 @@
-"""A server's list of recently changed boards is bounded, and reports to readers when it has lost
-entries."""
+"""A server's list of recently changed boards is bounded. If the list has lost entries, it tells its
+readers."""
 
 from __future__ import annotations
 

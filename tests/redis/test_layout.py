@@ -1,5 +1,5 @@
-"""Which layout a board gets, which values this layout keeps exactly, and which warnings the user
-gets."""
+"""The layout that a board gets, the values that this layout keeps exactly, and the warnings that
+the user gets."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_a_board_gets_the_cheapest_layout_that_keeps_it_exactly(board: Board, na
 def test_a_refreshed_window_has_room_for_what_its_steps_add_up_to(
     low: int, high: int, name: str
 ) -> None:
-    """The packed score has five bits, and the window four steps. If all values have the same sign,
-    each step is within the range, but their total may be four times as large."""
+    """The packed score has five bits, and the window has four steps. If all values have the same
+    sign, each step is within the range, but the total of the steps may be four times as large."""
     column = Column(min=low, max=high)
     live, refreshed = (
         _board(column, windows=[f"rolling:4h/1h{more}"]).rules() for more in ("", ",refresh=1h")

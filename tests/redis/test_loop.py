@@ -1,5 +1,5 @@
-"""An event loop in a thread serves any number of callers, and continues whatever errors they
-cause."""
+"""An event loop in a thread serves any number of callers. It continues even if callers cause
+errors."""
 
 from __future__ import annotations
 
@@ -114,5 +114,5 @@ def test_a_fork_is_noticed(loop: LoopThread, monkeypatch: pytest.MonkeyPatch) ->
         child.setattr(forks, "count", forks.count + 1)
         with pytest.raises(Forked):
             loop.run(answer(7))
-        loop.close()  # has no effect on the parent's loop, which continues
+        loop.close()  # in the child, this does not affect the parent's loop
     assert loop.run(answer(7)) == 7

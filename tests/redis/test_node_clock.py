@@ -1,5 +1,5 @@
-"""Processes follow the clock of the node, and so agree with each other, although their own clocks
-differ."""
+"""Processes follow the clock of the server's node. So they agree with each other, although their
+own clocks differ."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ APART = 3 * SECOND
 
 
 class Node:
-    """A node and its network; time passes only while a call is on its way."""
+    """A node and the network to it. Time passes only while a call is on its way."""
 
     def __init__(self, seed: int, trip_ms: tuple[float, float] = (0.1, 2.0)) -> None:
         self.random = Random(seed)
@@ -53,8 +53,8 @@ class Node:
         self.true += int(ms * MS)
 
     def local(self, ahead_ns: int, gains: float) -> Callable[[], int]:
-        """Return the clock of a process, in ns. It is ahead of the node's, and runs faster by a
-        factor of 1 + `gains`."""
+        """Return the clock of a process, in ns. It is ahead of the node's clock, and runs faster by
+        a factor of 1 + `gains`."""
         start = self.true
         return lambda: start + ahead_ns + int((self.true - start) * (1 + gains))
 
@@ -173,8 +173,8 @@ def test_a_clock_does_not_start_without_its_node() -> None:
 
 
 def processes(connection: Any) -> list[NodeClock]:
-    """Return the clocks of three processes. The clock of one process is right, one is 3 s ahead,
-    and one is 3 s behind."""
+    """Return the clocks of three processes: one is right, one is 3 s ahead, and one is 3 s
+    behind."""
     return [
         NodeClock(connection, KEY, lambda ahead=ahead: time.monotonic_ns() + ahead)  # type: ignore[misc]
         for ahead in (0, APART, -APART)
@@ -229,7 +229,7 @@ def test_a_leap_of_the_node_is_not_followed_at_once() -> None:
         assert abs(leap.by_ms - 3 * 86_400_000) < 1_000
         assert clock.leaps == 1
 
-        node.set_by += 2 * 24 * 3_600 * SECOND  # the second leap has to last for ten minutes again
+        node.set_by += 2 * 24 * 3_600 * SECOND  # the second leap must also last for ten minutes
         for _ in range(4 * 60):
             node.pass_ms(2_000)
             await clock.sample()
@@ -280,7 +280,7 @@ def test_a_leap_accepted_by_one_process_is_accepted_by_all(days: int) -> None:
         clocks = [NodeClock(node, KEY, node.local(i * SECOND, 0.0), notes=notes) for i in range(3)]
         for clock in clocks:
             await clock.sample()
-        for _ in range(2):  # accepting the first leap does not accept the second
+        for _ in range(2):  # accepting the first leap does not accept the second one
             node.set_by += days * 24 * 3_600 * SECOND
             node.pass_ms(60_000)
             for clock in clocks:

@@ -1,4 +1,4 @@
-"""How the boards on an index server are opened and closed."""
+"""Boards on an index server are opened and closed, by threads, event loops and forked processes."""
 
 from __future__ import annotations
 

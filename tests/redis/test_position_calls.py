@@ -1,4 +1,4 @@
-"""The position of a source on an index server is read without reading all definitions."""
+"""To read the position of a source on an index server, a process need not read all definitions."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_a_position_costs_the_same_however_many_boards_there_are() -> None:
 
 
 def test_a_position_is_that_of_the_board_of_this_name_now() -> None:
-    """Another process deletes the board and creates it again. The position is that of the new
-    board."""
+    """Another process deletes the board and creates a new one with the same name. The answer is the
+    position of the new board."""
     for shards in (1, 3):
         with Server() as server, laurels.open(server.url) as lb, laurels.open(server.url) as other:
             lb.create(laurels.Board("b", shards=shards))

@@ -20,7 +20,7 @@ BOARD = Opened(1, 1, RULES)
 
 
 class PausedIndex:
-    """An index that answers only when the test releases an answer. The size of each ranking is the
+    """An index that answers only when the test releases the answer. The size of each ranking is the
     instance number in its key."""
 
     def __init__(self) -> None:
@@ -59,13 +59,13 @@ async def totals(reading: asyncio.Future[Reading]) -> list[int]:
 
 
 async def turns() -> None:
-    """Let the event loop run until queries are sent and answers are delivered."""
+    """Let the event loop run until all queries are sent and all released answers are delivered."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
 async def occupied(reads: Reads) -> list[asyncio.Future[Reading]]:
-    """Send single queries, numbered from 0, until the maximum number of calls is in progress."""
+    """Send single queries, numbered from 0, until no more calls may be in progress."""
     first = []
     for i in range(CALLS_MOST):
         first.append(asking(reads, ask(i)))

@@ -1,4 +1,4 @@
-"""Several processes compute one refresh in shares while other processes write."""
+"""Several processes compute one refresh together, in shares, while other processes write."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("emptied")
 
 @pytest.fixture
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prevent writes from refreshing windows, and make a share of work cover only a few members."""
+    """Prevent writes from refreshing windows, and limit each share of work to a few members."""
     monkeypatch.setattr(upkeep, "_CELLS", 80)
     monkeypatch.setattr(catalog, "MOST_DUE", 0)
 
@@ -64,7 +64,7 @@ def board(**fields: Any) -> Board:
 
 
 def share(lb: laurels.Leaderboards) -> int:
-    """Do one share of the window's refresh, and return how much is left."""
+    """Do one share of the window's refresh. Return how much is left."""
     service: Any = lb._store
     state = service.named("b")
     now_ms = service._catalog.now()
@@ -81,7 +81,7 @@ def share(lb: laurels.Leaderboards) -> int:
 def write(
     lb: laurels.Leaderboards, random: Random, clock: laurels.ManualClock, *, size: int = 1
 ) -> None:
-    """Write events of known and new members, in all steps that take events."""
+    """Write events of known and of new members, in all steps that still take events."""
     columns = lb.get("b").columns
     events = []
     for _ in range(size):
@@ -100,7 +100,7 @@ def fill(lb: laurels.Leaderboards, random: Random, clock: laurels.ManualClock) -
 
 
 def refreshed(lb: laurels.Leaderboards) -> int:
-    """Refresh the window; return how many shares that took."""
+    """Refresh the window. Return how many shares that took."""
     for count in range(1, 5_000):
         if not share(lb):
             return count
@@ -108,7 +108,7 @@ def refreshed(lb: laurels.Leaderboards) -> int:
 
 
 def ensure_as_live(lb: laurels.Leaderboards, **where: Any) -> None:
-    """Assert that the refreshed window shows the same as the live one."""
+    """Assert that the refreshed window shows the same entries as the live window."""
     refreshed, live = (lb.top("b", window=w, limit=1_000, **where) for w in ("r", "live"))
     assert refreshed.entries == live.entries
     assert refreshed.total == live.total

@@ -144,8 +144,8 @@ PREFIX = "laurels:{1.0}:"
 
 
 def crowd(lb: laurels.Leaderboards, clock: laurels.ManualClock, rooms: int) -> None:
-    """Write events of members in this many rooms. Two thirds of the rooms also get events in the
-    next hour."""
+    """Write events of members in this many rooms. In the next hour, write events in two thirds of
+    these rooms."""
     for turn in range(2):
         for first in range(0, rooms, 1_000):
             events = [
@@ -176,8 +176,8 @@ def a_board() -> laurels.Board:
 
 
 def test_stats_include_the_memory_of_scopes(fresh: Server) -> None:
-    """The memory is estimated from a sample of ten scopes. If there are fewer, it is the memory
-    that the server reports for all their rankings."""
+    """The reported memory is estimated from a sample of ten scopes. If there are fewer scopes, it
+    is the memory that the server reports for all their rankings."""
     clock = laurels.ManualClock(NOW)
     with laurels.open(fresh.url, clock=clock) as lb:
         lb.create(a_board())
@@ -208,7 +208,8 @@ def test_what_a_change_no_longer_keeps_is_not_listed(fresh: Server) -> None:
 
 
 def test_several_processes_sweep_and_one_dies(fresh: Server) -> None:
-    """The second process finishes what the killed one has left, and no work is done twice."""
+    """The second process finishes the work that the killed one has left, and no work is done
+    twice."""
     clock, own = laurels.ManualClock(NOW), laurels.ManualClock(NOW)
     rooms = 300
     with laurels.open("memory:", clock=own) as memory, laurels.open(fresh.url, clock=clock) as lb:

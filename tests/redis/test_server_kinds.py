@@ -1,8 +1,8 @@
 """Boards work on every kind of server that is installed here.
 
 Servers differ in the texts of errors and in the types of answers. The tests that depend on such
-differences are run again for each other kind of server, in a pytest process of its own: by `make
-test` only some short ones, by `make torture` all.
+differences are run again on each other kind of server, in a pytest process of its own. `make test`
+runs only some short ones of them, `make torture` all.
 """
 
 from __future__ import annotations
@@ -101,6 +101,5 @@ def test_what_depends_on_the_kind_holds_on_each(kind: Kind, what: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without the variables by which pytest configures its worker
-    processes."""
+    """Return the environment without the variables that pytest sets for its worker processes."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}

@@ -1,4 +1,4 @@
-"""A board in several shards gives the same answer to every kind of query as the same board in one
+"""For every kind of query, a board in several shards gives the same answer as the same board in one
 shard."""
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tests.redis.side_by_side import listing, some_labels, some_scopes
 from .conftest import NOW
 
 WHOLE, PARTS = 1, 2
-"""The numbers of the two boards: one in a single shard, and one in several."""
+"""The numbers of the two boards: the board in one shard, and the board in several."""
 
 
 class Both:
@@ -107,7 +107,8 @@ def board_of(rng: Random) -> Board:
 
 
 def events_of(rng: Random, rules: Rules, members: int, size: int) -> list[tuple[Any, ...]]:
-    """Return events with few distinct values, so that many members are tied, also across shards."""
+    """Return events with few different values, so that many members are tied, also members of
+    different shards."""
     spread = rng.choice([1, 4, 1_000])
     return [
         (
@@ -191,8 +192,8 @@ def test_every_read_is_answered_as_by_one_shard(
 
 
 def test_a_deep_position_reads_few_entries(server: Server) -> None:
-    """A position in the middle of a large ranking is found in a few rounds, without reading all
-    earlier entries."""
+    """A position in the middle of a large ranking is found in a few rounds of calls, without
+    reading all entries before it."""
     rules = Board("b", rank="competition").rules()
 
     async def main() -> None:
@@ -230,7 +231,7 @@ def test_a_deep_position_reads_few_entries(server: Server) -> None:
 
 
 class Counted:
-    """An index that counts its read calls and the entries they return."""
+    """An index that counts its read calls and the entries that they return."""
 
     def __init__(self, index: Any) -> None:
         self._index = index
@@ -249,8 +250,8 @@ class Counted:
 
 
 def test_shards_may_lie_one_behind_the_other(server: Server) -> None:
-    """All members of a shard rank before those of the next shard, so no entry is where an even
-    distribution would place it."""
+    """All members of a shard rank before all members of the next shard. So no entry is at the
+    position that an even distribution would suggest."""
     rules = Board("b").rules()
 
     async def main() -> None:

@@ -1,4 +1,5 @@
-"""A batch for several shards counts once, whatever fails between the calls to the shards."""
+"""A batch for several shards counts once, even if something fails between the calls to the
+shards."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ MEMBERS = [f"m{i}" for i in range(12)]
 
 
 class Failing:
-    """An index on which the calls of `apply` and `set_position` for some shards raise an error."""
+    """An index that raises an error in the calls of `apply` and `set_position` for some shards."""
 
     def __init__(self, index: Any, failure: Callable[[Opened], Exception | None]) -> None:
         self._index = index
@@ -60,7 +61,7 @@ def lb(server: Server, request: pytest.FixtureRequest) -> Iterator[laurels.Leade
 
 
 def failing(lb: laurels.Leaderboards, failure: Callable[[Opened], Exception | None]) -> None:
-    """Make calls to the shards fail from now on, if `failure` returns an error for the shard."""
+    """From now on, let the calls to a shard fail if `failure` returns an error for that shard."""
     catalog: Any = lb._store._catalog  # type: ignore[attr-defined]
     catalog.index = ShardedIndex(Failing(catalog.index._index, failure))
 

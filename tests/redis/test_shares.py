@@ -1,4 +1,4 @@
-"""All work besides counting is done in shares, however much there is."""
+"""All work besides counting is done in shares, even if there is much of it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ pytestmark = pytest.mark.usefixtures("emptied")
 
 
 class Window:
-    """A board with a rolling window. It has members in the step that leaves next and in the running
-    one, but no prepared ranking. So the prepared ranking shows which members a pass has covered."""
+    """A board with a rolling window. It has members in the running step and in the step that leaves
+    next, but no prepared ranking. So the prepared ranking later shows the members that a pass has
+    covered."""
 
     def __init__(
         self, server: Server, lb: laurels.Leaderboards, steps: int, fields: dict[str, Any]
@@ -60,7 +61,7 @@ class Window:
         return f"{BASE}t:r:{self.run - hours_ago}"
 
     def shares(self) -> list[int]:
-        """Do a pass; return how many members each of its calls covers."""
+        """Do a whole pass. Return how many members each of its calls has covered."""
         found = []
         left = 1
         while left:
@@ -70,13 +71,13 @@ class Window:
         return found
 
     def share(self) -> int:
-        """Do one call of due work, and return how much is left."""
+        """Do one call of due work. Return how much is left."""
         return int(remote(self.lb).work(1)[0])
 
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Limit a call to few members; return their number."""
+    """Limit each call to few members. Return this number."""
     monkeypatch.setattr(RedisIndex, "share", 20)
     return 20
 
@@ -183,7 +184,7 @@ def test_a_window_that_all_have_left_goes_in_shares(server: Server) -> None:
                 left = len(server.call("KEYS", f"{BASE}t:*"))
                 lengths.append(there - left)
                 there = left
-                # a process that is late finds no work, and does not disturb the others
+                # a process that comes late finds no work, and does not disturb the others
                 key = RankingKey(1, "r", run)
                 assert await redis.audit(opened, key, repair=True) == 0
                 await redis.rotate_step(opened, early, NOW + HOUR_MS, 100)

@@ -18,10 +18,11 @@ from tests.redis.servers import Server
 from tests.redis.side_by_side import Pair, play, some_board
 
 FIRST_SEEDS = (1_000, 2_003)
-"""The first seed of each part. Six successive boards have all layouts. The parts may run in
-different workers."""
+"""The first seed of each part. Six boards with successive seeds have all layouts. Different test
+workers may run the parts."""
 _SHARES = (100, 4, 7)
-"""How many members a call of a pass covers: all of them, or only some."""
+"""The number of members that one call of a pass covers at most. The first number covers all
+members."""
 
 
 async def _play(url: str, seed: int) -> str:

@@ -1,4 +1,4 @@
-"""A plain sorted set, read in shares."""
+"""A plain sorted set of Redis is read in shares."""
 
 from __future__ import annotations
 

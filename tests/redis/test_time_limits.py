@@ -1,4 +1,4 @@
-"""How long a verb takes at most, and what it reports if only a part of a batch was counted."""
+"""The time that a verb may take, and the error if only a part of a batch was counted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("emptied")
 
 
 class Faults:
-    """Calls on some keys that fail with an error."""
+    """An index in which the calls on some keys raise an error."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.keys: set[bytes] = set()
@@ -80,8 +80,8 @@ def test_a_batch_that_counted_in_some_shards_is_partly_counted(
 
 
 def test_one_event_is_not_counted_in_part(server: Server, faults: Faults) -> None:
-    """Events of many callers are sent together; each caller gets the result of its own event
-    only."""
+    """Events of many callers are sent together. Each caller gets only the result of its own
+    event."""
 
     async def check() -> None:
         async with laurels.open_async(server.url) as lb:
@@ -121,8 +121,8 @@ def test_calls_of_a_verb_share_its_deadline(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_server_that_answers_just_in_time_holds_no_verb_up_for_longer_than_documented(
     server: Server, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
 ) -> None:
-    """Each call takes nearly as long as it may. The clock of the event loop is moved on by these
-    times."""
+    """Each call takes nearly as long as it may. The test moves the clock of the event loop on by
+    these times."""
     spent = 0.0
 
     async def check() -> None:
@@ -135,7 +135,8 @@ def test_a_server_that_answers_just_in_time_holds_no_verb_up_for_longer_than_doc
 
             async def slowly(connection: Connection, call: Any) -> Any:
                 nonlocal spent
-                if deadline.seconds_left(inf) == inf:  # background work, which belongs to no verb
+                # background work, which does not belong to a verb
+                if deadline.seconds_left(inf) == inf:
                     return await sent(connection, call)
                 left = deadline.seconds_left(2.0)
                 until = spent + max(0.0, min(left, 1.9))

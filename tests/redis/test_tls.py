@@ -1,4 +1,4 @@
-"""TLS connections to index servers, with a certificate of a private authority."""
+"""TLS connections to index servers whose certificate was issued by a private authority."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .writing import BOARD, opened
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Create two certificate authorities, and a certificate of the first one for a server on this
+    """Create two certificate authorities. The first one issues a certificate for a server on this
     machine."""
     if shutil.which("openssl") is None:
         skip_or_fail("openssl is not installed: apt-get install -y openssl")
@@ -47,7 +47,7 @@ def _openssl(folder: Path, said: str) -> None:
 
 @pytest.fixture(scope="module")
 def place(folder: Path) -> Iterator[str]:
-    """Return the address of a server that listens for TLS."""
+    """Return the address of a server that listens for TLS connections."""
     port = free_port()
     options = ["--tls-port", port, "--tls-auth-clients", "no"]
     for option, name in (("cert-file", "cert"), ("key-file", "key"), ("ca-cert-file", "ca")):

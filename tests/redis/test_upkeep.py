@@ -1,4 +1,4 @@
-"""Due passes, forgetting of event ids, and repair of rankings, on a server."""
+"""Upkeep of boards on a server: due passes, forgotten event ids, and repaired rankings."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_ids_that_are_too_old_do_not_pile_up(server: Server, clock: laurels.Manu
 
 
 def damages() -> list[tuple[str, dict[str, Any], tuple[Any, ...]]]:
-    """Return cases: a name, fields of a board, and a command that damages one of its rankings in a
-    repairable way."""
+    """Return the cases: each has a name, fields of a board, and a command that damages one of the
+    board's rankings so that it can be repaired."""
     base, rolling = "laurels:{1.0}:", "r=rolling:3h/1h"
     every, dense = f"{base}r:all:-2208988800000", f"{base}d:all:-2208988800000"
     kept, counts = f"{base}k:all:-2208988800000", f"{base}n:all:-2208988800000"

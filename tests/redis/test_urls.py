@@ -1,5 +1,5 @@
-"""The URL of an index server has its address, its user and its key prefix, and messages never show
-its password."""
+"""The URL of an index server has its address, a user and a key prefix. Messages never show the
+password."""
 
 from __future__ import annotations
 
