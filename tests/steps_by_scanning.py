@@ -1,8 +1,8 @@
 """Find the steps of rolling windows in the slow way, by reading the local dates of a clock.
 
-Steps have consecutive numbers; step k ends where step k+1 begins. Steps of days group local dates,
-counted from 1 January 1970. All other steps have a fixed length and are counted from 1970 UTC. This
-file shares no code with the code under test.
+Steps have consecutive numbers, and step k ends where step k+1 begins. Steps of days are groups of
+local dates, counted from 1 January 1970. All other steps have a fixed length and are counted from
+1970 UTC. This file shares no code with the code under test.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ FIRST_DAY = EPOCH.date().toordinal()
 
 @dataclass(frozen=True)
 class Steps:
-    """The settings that divide time into steps: the length in text form, `3d` or `15m`, and the
-    time zone of its days."""
+    """The settings that divide time into steps: their length as text (`3d` or `15m`), and the time
+    zone for steps of days."""
 
     length: str
     tz: str
@@ -39,12 +39,12 @@ def number_at(steps: Steps, at_ms: int) -> int:
 
 
 def step_span(steps: Steps, number: int) -> Span:
-    """Return the step of that number, which is empty if the zone skipped all its dates."""
+    """Return the step with this number. The step is empty if the zone skipped all its dates."""
     return Span(_label(steps, number), _start(steps, number), _start(steps, number + 1))
 
 
 def number_named(steps: Steps, label: str) -> int | None:
-    """Return the number of the step with this label, None if there is none."""
+    """Return the number of the step with this label, or None if there is no such step."""
     try:
         if steps.days:
             number = (date.fromisoformat(label).toordinal() - FIRST_DAY) // steps.days
@@ -74,7 +74,8 @@ def _label(steps: Steps, number: int) -> str:
 
 
 def _instant(label: str) -> int:
-    """Return the instant of a label in UTC; raise ValueError if the label has another form."""
+    """Return the instant that a label in UTC names. Raise ValueError if the label has another
+    form."""
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z", label):
         raise ValueError(label)
     return (datetime.fromisoformat(label).astimezone(UTC) - EPOCH) // timedelta(milliseconds=1)

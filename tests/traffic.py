@@ -1,8 +1,8 @@
-"""Random operations of every kind on a store, which tests mix with operations of their own.
+"""Random operations of every kind on a store. Tests mix them with their own operations.
 
-There are boards of every shape with windows of every kind. There are few members, so that they have
-several events each. Times jump over steps and days, and event ids repeat. Members and boards are
-removed and created again, and labels have many scopes.
+There are boards of every shape, with windows of every kind. There are few members, so that each has
+several events. Times jump over steps and days, and event ids repeat. Members and boards are removed
+and created again, and many scopes occur.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Traffic:
             self._create()
 
     def happen(self, times: int) -> None:
-        """Do a number of random operations; errors of refused ones are ignored."""
+        """Do this many random operations. Errors of refused operations are ignored."""
         for _ in range(times):
             what = self.rng.choices(self._kinds, self._weights)[0]
             with suppress(laurels.LaurelsError):

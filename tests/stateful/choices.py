@@ -42,7 +42,7 @@ RANKS = ("ordinal", "competition", "dense")
 RANGES = ((-4, 6), (0, 5), (-6, 0), (-1, 1), (-30, 20), (-10, 60), (0, None), (None, 0))
 LABELS = ("room", "team", "zone")
 VALUES = ("1", "1", "1", "2", "2", "a", "a,b", "x=y", "%", "%2C", "é", "日本", "{} @:\x00\x7f", "b")
-"""Values of labels. Some of them are also names of members."""
+"""Values of labels. Some of them are also ids of members."""
 SCOPES: tuple[tuple[tuple[str, ...], ...], ...] = (
     ((), ("room",)),
     ((), ("room",), ("zone",), ("room", "zone")),
@@ -68,11 +68,12 @@ STARTS = (
     ("Africa/Cairo", datetime(2026, 4, 23, 21, 30, tzinfo=UTC)),
     ("UTC", datetime(2024, 2, 29, 23, 50, tzinfo=UTC)),
 )
-"""Time zones and instants in UTC, shortly before an irregularity of their clocks or calendars."""
+"""Time zones with instants in UTC. Shortly after each instant, the clocks or the calendar of the
+zone are irregular."""
 
 
 CHANGES = "36500d"
-"""A retention within which no episode loses a change, however far its clock moves."""
+"""A retention of changes so long that no episode loses a change, however far its clock moves."""
 
 
 def definition(
@@ -83,8 +84,8 @@ def definition(
     *,
     refreshing: bool = False,
 ) -> Definition:
-    """Return a board of this combination of columns, tie and rank style. A third of the boards
-    count by labels."""
+    """Return a board with this combination of columns, tie rule and rank style. A third of the
+    boards have scopes."""
     shape, tie, rank = combination
     fading = [part[0] for part in shape] == ["sum"]
     chosen = windows(rng, tz, fading=fading, refreshing=refreshing)
@@ -122,7 +123,7 @@ def column(rng: Random, i: int, op: str, order: str) -> ColumnDef:
 
 
 def report(rng: Random, board: OracleBoard, now_ms: int, *, absolute: bool = False) -> Report:
-    """Return an event, usually well-formed and sometimes malformed."""
+    """Return an event. Usually it is well-formed, and sometimes it is malformed."""
     definition = board.definition
     value: object = tuple(number(rng, column) for column in definition.columns)
     if len(definition.columns) == 1 and isinstance(value, tuple):
@@ -135,7 +136,7 @@ def report(rng: Random, board: OracleBoard, now_ms: int, *, absolute: bool = Fal
 
 
 def labels(rng: Random, definition: Definition) -> object:
-    """Return the labels of an event: usually most labels of its board, sometimes other values."""
+    """Return the labels of an event: usually most labels of its board, sometimes others."""
     if rng.random() < 0.03:
         wrong = [{"room": ""}, {"room": 1}, {"nope": "x"}, ["room"], {"zone": "z" * 129}]
         return rng.choice([*wrong, {"room": "\ud800"}, {"team": None}, None])
@@ -144,7 +145,7 @@ def labels(rng: Random, definition: Definition) -> object:
 
 
 def some_scope(rng: Random, board: OracleBoard) -> Scope:
-    """Return a scope that can be read from a board, mostly one that has or had members."""
+    """Return a scope that can be read from a board, mostly a scope that has or had members."""
     known = board.known_scopes()
     if known and (not board.definition.labels or rng.random() < 0.8):
         return rng.choice(known) if len(known) > 1 else known[0]
@@ -170,7 +171,8 @@ def malformed(rng: Random, event: Report) -> Report:
 
 
 def number(rng: Random, column: ColumnDef) -> int | Decimal | str:
-    """Return a value of a column: small so that members tie, or close to a limit of the range."""
+    """Return a value for a column. It is small, so that members tie, or close to a limit of the
+    range."""
     if rng.random() < 0.03:
         limit = LIMIT // rng.choice([1, 1, 2, 3, 7, 50])
         edge = rng.choice([limit, -limit, limit - 1, limit + 1]) // 10**column.scale

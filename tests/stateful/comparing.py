@@ -14,11 +14,11 @@ from tests.stateful.choices import some_scope
 from tests.stateful.questions import Bookmarks, Questions
 
 MOST_SCOPES = 5
-"""The number of scopes of a board that one comparison covers at most."""
+"""The largest number of scopes of a board that one comparison covers."""
 
 
 class Comparison:
-    """Compare the answers of a deployment with those of the oracle, and count the rankings."""
+    """A comparison of a deployment with the oracle, which counts the compared rankings."""
 
     def __init__(self, oracle: Oracle) -> None:
         self.oracle = oracle
@@ -42,12 +42,12 @@ class Comparison:
                         self.rankings += 1
 
     def changes(self, lb: laurels.Leaderboards, name: str, rng: Random) -> None:
-        """Compare the changes of a board that keeps them with those of the oracle's list."""
+        """If a board keeps its changes, compare them with the changes of the oracle."""
         if self.oracle.boards[name].definition.changes:
             assert_changes(lb, self.oracle, name, limit=rng.choice([1, 7, 1_000]))
 
     def _listing(self, lb: laurels.Leaderboards, name: str, rng: Random) -> None:
-        """Compare the list of the scopes that have members, read as one page or two."""
+        """Compare the list of the scopes that have members, read as one page or as two."""
         for names in self.oracle.boards[name].definition.scopes:
             if names:
                 expected = [dict(scope.labels) for scope in self.oracle.scopes(name, names)]
@@ -60,7 +60,7 @@ class Comparison:
     def _periods(
         self, lb: laurels.Leaderboards, name: str, window: str, scope: Scope
     ) -> Sequence[str | None]:
-        """Compare the readable periods of a window and return their labels."""
+        """Compare the readable periods of a window. Return their labels."""
         spans = self.oracle.periods(name, window)
         found = lb.periods(name, window, **scope.arguments)
         if not spans:
@@ -78,7 +78,7 @@ class Comparison:
         return [span.label for span in spans]
 
     def read_on(self, lb: laurels.Leaderboards, rng: Random) -> None:
-        """Continue from a bookmark without naming its period, even if that period has ended."""
+        """Continue from a bookmark without naming its period. The period may have ended."""
         standing = [
             (key, mark)
             for key, mark in self.bookmarks.items()
@@ -111,7 +111,7 @@ class Comparison:
             assert_entries(found.entries, expected, self.oracle.boards[name].definition)
 
     def some_ranking(self, lb: laurels.Leaderboards, name: str, rng: Random) -> Questions:
-        """Return the questions about a randomly chosen ranking of a board."""
+        """Return the queries about a randomly chosen ranking of a board."""
         window = rng.choice(list(self.oracle.boards[name].windows))
         labels = [span.label for span in self.oracle.periods(name, window)]
         label = rng.choice(labels) if labels else None

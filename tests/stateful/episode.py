@@ -20,12 +20,12 @@ from tests.stateful.rules import RULES, Rule
 from tests.stateful.world import Combination, World
 
 UNDIVIDED = [each for each in IMPLEMENTATIONS if not each.divided]
-"""The implementations that accept all-or-nothing batches with any members."""
+"""The implementations that accept all-or-nothing batches of any members."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """The numbers of steps and of compared rankings of an episode."""
+    """The number of steps of an episode, and the number of rankings that it compared."""
 
     steps: int
     rankings: int
@@ -33,8 +33,8 @@ class Tally:
 
 @contextmanager
 def shares(rng: Random) -> Iterator[None]:
-    """Limit each write to a small share of the due work, so that even the work for a few members
-    takes several writes."""
+    """Limit each write to a small share of the due work, so that the work takes several writes even
+    if there are few members."""
     after_write, at_once = rng.choice([-2, -1, 0, 256]), rng.choice([1, 3, 4096])
     with (
         patch.object(store, "SHARE_LEAST", after_write),
@@ -57,14 +57,14 @@ def begin(
 
 
 def step(world: World, rng: Random, rule: Rule) -> None:
-    """Apply one rule, then compare everything."""
+    """Apply one rule. Then compare everything."""
     rule(world, rng)
     world.comparison.compare(world.lb, rng)
 
 
 def finish(world: World, rng: Random) -> None:
-    """Assert that folding the log again gives the same state, and that another deployment gets the
-    same state if the events are grouped into other commits, with the refreshes at the same
+    """Assert that folding the log again gives the same state. Assert that another deployment also
+    gets this state if the events are grouped into other commits, with the refreshes at the same
     positions."""
     before = everything(world.lb)
     world.lb.check()
@@ -83,7 +83,7 @@ def finish(world: World, rng: Random) -> None:
 
 
 def run(seed: int, combinations: Sequence[Combination], steps: int) -> Tally:
-    """Run a whole episode, which its seed and combinations reproduce."""
+    """Run a whole episode. The same seed and combinations repeat it exactly."""
     rng = Random(seed)
     rules, weights = zip(*RULES, strict=True)
     implementation = UNDIVIDED[seed % len(UNDIVIDED)]

@@ -1,5 +1,5 @@
-"""A journal of operations, which can be repeated on another deployment in the same or in other
-commits."""
+"""A journal of operations. They can be repeated on another deployment, in the same commits or in
+others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from laurels.errors import LaurelsError
 
 @dataclass(frozen=True)
 class Done:
-    """An operation on the deployment that can be repeated on another one. `refreshes` is the number
+    """An operation on a deployment, which can be repeated on another one. `refreshes` is the number
     of refreshes that were written before it."""
 
     now_ms: int
@@ -44,19 +44,19 @@ def regrouped(journal: Sequence[Done], rng: Random) -> list[Done]:
 
 
 def _may_refresh(journal: Sequence[Done], i: int) -> bool:
-    """Return whether a refresh may follow this commit; for the last commit that is unknown, so it
-    counts as possible."""
+    """Return whether a refresh may follow this commit. For the last commit this is unknown, so the
+    answer is True."""
     return i + 1 == len(journal) or journal[i + 1].refreshes > journal[i].refreshes
 
 
 def _gathers(done: Done, following: Done) -> bool:
-    """Return whether the events of two writes may be in one commit: they have the same board and
-    time."""
+    """Return whether the events of two writes may be in one commit: both have the same board and
+    the same time."""
     return (following.board, following.now_ms) == (done.board, done.now_ms)
 
 
 def _cut(held: Sequence[Done], rng: Random) -> list[Done]:
-    """Return the events of these writes, in commits of a few events each."""
+    """Return the events of these writes in commits of a few events each."""
     parts: list[Done] = []
     events = [event for done in held for event in done.events]
     while events:

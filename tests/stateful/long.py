@@ -1,8 +1,8 @@
 """The long run: `python -m tests.stateful.long --steps 100000 --seed 1`.
 
 It goes through every combination of columns, operators, orders, tie rules and rank styles, in
-episodes of random steps. A difference is printed with the seed that reproduces it; the last line is
-a summary. The exit code is 1 if there was a difference.
+episodes of random steps. If the answers differ, it prints the seed that reproduces the difference.
+The last line is a summary. The exit code is 1 if there was a difference.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def long_run(steps: int, seed: int, episode: int) -> int:
 
 
 def combinations_of(seed: int) -> list[Combination]:
-    """Return the combination for this seed, and sometimes a second one for another board."""
+    """Return the combination for this seed. Sometimes add a second combination for another
+    board."""
     rng = Random(seed)
     chosen = [COMBINATIONS[seed % len(COMBINATIONS)]]
     return [*chosen, rng.choice(COMBINATIONS)] if rng.random() < 0.2 else chosen

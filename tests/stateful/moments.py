@@ -13,7 +13,8 @@ FAR_MS = 40 * DAY_MS
 
 
 def instant(rng: Random, board: OracleBoard, now_ms: int) -> int | None:
-    """Return an `at`: none, close to now, in a period or step or at its edge, late, or ahead."""
+    """Return the `at` of an event: none, close to now, in a period or step or at its edge, late, or
+    ahead of now."""
     kind = rng.randint(0, 9)
     if kind <= 3:
         return None
@@ -25,7 +26,7 @@ def instant(rng: Random, board: OracleBoard, now_ms: int) -> int | None:
 
 
 def _somewhere(rng: Random, board: OracleBoard, now_ms: int) -> int:
-    """Return a time in or next to a period or step that a window of the board still counts."""
+    """Return a time in, or next to, a period or step that a window of the board still counts."""
     timed = timed_windows(board)
     if not timed:
         return now_ms - rng.choice([HOUR, DAY_MS])
@@ -36,7 +37,7 @@ def _somewhere(rng: Random, board: OracleBoard, now_ms: int) -> int:
 
 
 def in_a_step(rng: Random, window: RollingWindow, now_ms: int) -> int:
-    """Return a time, at most now, in one of the steps that a window counts."""
+    """Return a time, not later than now, in one of the steps that a window counts."""
     step = window.back(rng.randrange(window.steps), now_ms)
     aside_ms = rng.choice([0, 0, 1, (step.end_ms - step.start_ms) // 2])
     return min(now_ms, step.start_ms + aside_ms)
@@ -53,7 +54,7 @@ def later(rng: Random, board: OracleBoard, now_ms: int) -> int:
 
 
 def beyond(rng: Random, board: OracleBoard, now_ms: int) -> int:
-    """Return a time at the edge of a period, of a step, or of the grace after one."""
+    """Return a time at the edge of a period, of a step, or of the grace after one of these."""
     timed = timed_windows(board)
     if not timed:
         return now_ms + HOUR

@@ -1,5 +1,5 @@
-"""Check the answers of a deployment to `needed`: the oracle counts the answered event and some less
-demanding events, each alone."""
+"""Check a deployment's answers to `needed`: the oracle counts the event that the answer names, and
+some less demanding events, each of them alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Values = tuple[Decimal, ...]
 
 
 class Needs:
-    """The value of a column that one member needs in the current period of a window."""
+    """The value of a column that one member needs for a position, in the current period of a
+    window."""
 
     def __init__(
         self,
@@ -49,8 +50,8 @@ class Needs:
         )
 
     def check(self, rng: Random) -> None:
-        """Assert that the needed value takes the member to the position, and that no less demanding
-        value does."""
+        """Assert that the needed value takes the member to the position, and that less demanding
+        values do not."""
         if isinstance(self.oracle.boards[self.name].window(self.window), RefreshedWindow):
             with pytest.raises(NotLive):
                 self.ask()
@@ -107,12 +108,13 @@ class Needs:
         return [each for each in tried if low <= each <= high]
 
     def assert_unreachable(self, rng: Random) -> None:
-        """Assert that no tried value of the column suffices. The other columns stay unchanged."""
+        """Assert that none of the tried values of the column suffices. The events do not change the
+        other columns."""
         places = self.oracle.places(self.name, self.window, None, self.scope)
         own = next((place for place in places if place.member == self.member), None)
         others = [c for c in self.definition.columns if c is not self.column]
         if own is None and any(column.op == "last" for column in others):
-            return  # their values come from another window, which differs between rankings
+            return  # the values of `last` columns come from another window, where they may differ
         unit = Decimal(1).scaleb(-self.column.scale)
         edges = [self.column.low, self.column.high, LIMIT, -LIMIT, 0]
         near = [place.score[self.at] + step for place in places[:4] for step in (-1, 0, 1)]
@@ -128,5 +130,5 @@ class Needs:
 
 
 def as_it_is(column: ColumnDef, part: int) -> Decimal:
-    """Return the value that leaves a column as it is."""
+    """Return the value of an event that does not change a column."""
     return Decimal(0 if column.op == "sum" else part).scaleb(-column.scale)

@@ -18,7 +18,7 @@ from tests.stateful.needs import Needs
 
 @dataclass(frozen=True)
 class Bookmark:
-    """The end of a page: its cursor, and its last entry as it was at that time."""
+    """The end of a page that was read: its cursor, and its last entry as it was then."""
 
     board: OracleBoard
     cursor: str
@@ -29,7 +29,8 @@ Bookmarks = dict[tuple[str, str, str | None, Scope, bool], Bookmark]
 
 
 class Questions:
-    """Queries about one ranking, whose answers from the deployment `lb` must equal the oracle's."""
+    """Queries about one ranking. The answers of the deployment `lb` must equal those of the
+    oracle."""
 
     def __init__(
         self,
@@ -89,8 +90,8 @@ class Questions:
         assert (page.as_of.labels, page.as_of.by) == (labels, self.scope.by)
 
     def next_page(self, bookmarks: Bookmarks, rng: Random) -> None:
-        """Compare the page after the last one that was read of this ranking, however long ago that
-        was."""
+        """Compare the page that follows the last page read of this ranking, which may have been
+        read long ago."""
         reverse, limit = rng.random() < 0.5, rng.randint(1, 3)
         key = (self.name, self.where["window"], self.where["period"], self.scope, reverse)
         mark = bookmarks.pop(key, None)
@@ -141,8 +142,8 @@ class Questions:
         assert standing.to_rank == laurels.Gap(rank, public_score(gap, self.definition))
 
     def needed(self, rng: Random) -> None:
-        """Compare `needed`, which is about one event in the current period, whichever period this
-        ranking is of."""
+        """Compare `needed`. It is about one event in the current period, even if this ranking is of
+        another period."""
         if self.scope.by is None:
             needs = Needs(
                 self.lb,
@@ -163,13 +164,13 @@ class Questions:
         assert score == public_score(expected, self.definition)
 
     def _bound(self, rng: Random, width: int) -> Score | None:
-        """Return the score of a random member or its first columns, sometimes None."""
+        """Return the score of a random member, or its first columns, or None."""
         score = rng.choice(self.places).score
         return None if rng.random() < 0.2 else type(score)(score[:width])
 
     def between(self, rng: Random) -> None:
-        """Compare `count` and `range` between two bounds, which are scores of members or their
-        first columns."""
+        """Compare `count` and `range` between two bounds. A bound is the score of a member or the
+        first columns of it."""
         if not self.places:
             return
         width = rng.randint(1, len(self.definition.columns))

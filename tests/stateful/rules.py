@@ -1,4 +1,4 @@
-"""The steps of the random tests, a function for each, with their frequencies."""
+"""The steps of the random tests, as one function per kind of step, with their frequencies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def submit_many(world: World, rng: Random) -> None:
 
 
 def hammer(world: World, rng: Random) -> None:
-    """Submit many events of one member in one batch, so that each depends on the one before it."""
+    """Submit many events of one member in one batch, so that the result of each event depends on
+    the events before it."""
     name = pick(world, rng)
     board = world.oracle.boards[name]
     now_ms = world.clock.now_ms()
@@ -61,8 +62,8 @@ def hammer(world: World, rng: Random) -> None:
 
 
 def scatter(world: World, rng: Random) -> None:
-    """Submit late events of two members in several steps of a rolling window. Sometimes let its
-    current step end afterwards."""
+    """Submit late events of two members in several steps of a rolling window. Sometimes move the
+    clock to the end of the running step afterwards."""
     name = pick(world, rng)
     board = world.oracle.boards[name]
     rolling = [w for w in board.windows.values() if isinstance(w, RollingWindow)]
@@ -99,7 +100,7 @@ def pass_time(world: World, rng: Random) -> None:
 
 
 def cross(world: World, rng: Random) -> None:
-    """Move the clock to a boundary of a period or step, and write or restart before anything is
+    """Move the clock to a boundary of a period or step. Then write or restart before anything is
     read."""
     board = world.oracle.boards[pick(world, rng)]
     world.clock.set(moments.beyond(rng, board, world.clock.now_ms()))
@@ -113,7 +114,7 @@ def ask(world: World, rng: Random) -> None:
 
 
 def read_on(world: World, rng: Random) -> None:
-    """Read the next page of a ranking; other steps may have changed it since the previous page."""
+    """Read the next page of a ranking, which may have changed since the previous page."""
     ranking = world.comparison.some_ranking(world.lb, pick(world, rng), rng)
     ranking.next_page(world.comparison.bookmarks, rng)
 
@@ -135,7 +136,7 @@ def ask_amiss(world: World, rng: Random) -> None:
 
 
 def _amiss(world: World, rng: Random, name: str) -> Scope:
-    """Return a scope that the board may or may not have."""
+    """Return a scope that the board may have or not."""
     if not world.definition(name).labels:
         return ALL
     names = rng.sample(choices.LABELS, rng.randint(0, 2))
@@ -145,7 +146,7 @@ def _amiss(world: World, rng: Random, name: str) -> Scope:
 
 
 def read_on_anyway(world: World, rng: Random) -> None:
-    """Continue from an old page in the period of that page, even if it has ended."""
+    """Continue from an old page in the period of that page, even if the period has ended."""
     world.comparison.read_on(world.lb, rng)
 
 
@@ -171,7 +172,8 @@ def restart(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the
 
 
 def snapshot(world: World, rng: Random) -> None:
-    """Take a snapshot, and sometimes restart, so that the store opens from it and the later log."""
+    """Take a snapshot. Sometimes restart the store, so that it opens from the snapshot and the
+    later log."""
     if not world.deployment.exclusive:
         return
     world.lb.snapshot()
@@ -227,7 +229,7 @@ def count_by_more(world: World, rng: Random, definition: Definition) -> None:
 
 
 def begin_anew(world: World, rng: Random) -> None:
-    """Delete a board, and create another one with the same name."""
+    """Delete a board. Create another board with the same name."""
     name = pick(world, rng)
     combination = rng.choice(choices.COMBINATIONS)
     world.delete(name)

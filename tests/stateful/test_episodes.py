@@ -10,11 +10,11 @@ from tests.stateful.choices import COMBINATIONS
 from tests.stateful.episode import run
 from tests.stateful.long import combinations_of, long_run
 
-# Events are random, so all events of a batch may be refused, and callers get a warning about that.
+# Events are random, so all events of a batch may be refused. laurels warns about such batches.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 NINTH = range(0, 2 * len(COMBINATIONS), 9)
-"""The seeds of every ninth combination."""
+"""The seeds of one in nine combinations."""
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ SCOPED = [1_000, 1_001, 1_002, 1_003, 1_004, 1_007]
 def test_an_episode_of_boards_with_scopes_agrees_with_the_oracle(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """Like the test above, with boards that all have scopes."""
+    """All boards of these episodes have scopes."""
     monkeypatch.setattr(choices, "SCOPED", 1)
     assert run(seed, combinations_of(seed), steps=40).steps == 40
 

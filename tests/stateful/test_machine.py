@@ -1,5 +1,5 @@
-"""Run the steps of the episodes (`episode.py`) in a state machine of hypothesis, because it shrinks
-failing examples."""
+"""Run the steps of the episodes (`episode.py`) in a state machine of hypothesis, which shrinks
+examples that fail."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.stateful.choices import COMBINATIONS
 from tests.stateful.episode import begin, finish, shares, step
 from tests.stateful.world import World
 
-# Events are random, so all events of a batch may be refused, and callers get a warning about that.
+# Events are random, so all events of a batch may be refused. laurels warns about such batches.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 randomness = st.randoms(use_true_random=False)
@@ -63,7 +63,8 @@ def happens(happening: rules.Rule) -> Callable[[Machine, Random], None]:
     return decorated
 
 
-for happening, weight in rules.RULES:  # hypothesis chooses evenly, so rules are repeated
+# hypothesis chooses all rules equally often, so frequent rules are repeated here
+for happening, weight in rules.RULES:
     for copy in range(max(1, weight // 4)):
         setattr(Machine, f"{happening.__name__}_{copy}", happens(happening))
 

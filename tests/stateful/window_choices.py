@@ -21,8 +21,8 @@ WRITTEN = (("60m", "20m"), ("1h", "15m"), ("2d", "12h"), ("1m", "10s"), ("3d", "
 def windows(
     rng: Random, tz: str, *, fading: bool = False, refreshing: bool = False
 ) -> tuple[WindowDef, ...]:
-    """Return one to six windows: usually `all`, and calendar and rolling windows. With `fading`,
-    some have fading scores. With `refreshing`, some are ranked only at intervals."""
+    """Return one to six windows: usually `all`, and some calendar and rolling windows. With
+    `fading`, some windows have decay. With `refreshing`, some rolling windows have a refresh."""
     found = [calendar(rng, unit, tz) for unit in rng.sample(UNITS, rng.choice([0, 0, 1, 2]))]
     found += [rolling(rng, i, tz) for i in range(rng.choice([0, 1, 1, 2]))]
     if fading:
@@ -50,14 +50,14 @@ def calendar(rng: Random, unit: str, tz: str) -> WindowDef:
 
 
 def decay(rng: Random, i: int, half_life: str) -> WindowDef:
-    """Return a window in which scores fade."""
+    """Return a window with decay."""
     return WindowDef("decay", name=rng.choice([None, f"hot{i}"]), half_life=half_life)
 
 
 def rolling(rng: Random, i: int, tz: str) -> WindowDef:
-    """Return the i-th rolling window of a board. It accepts late events for the grace of the
-    board, for one second, or for as long as it can. Only the first one can be without a name, so
-    that all names differ."""
+    """Return the i-th rolling window of a board. It accepts late events for the grace of the board,
+    for one second, or for the longest time that is possible. Only the first rolling window may have
+    no name, so that all names differ."""
     span, step = rng.choice(WRITTEN) if rng.random() < 0.2 else _counted(rng)
     longest = f"{(duration_ms(span) - duration_ms(step)) // 1000}s"
     grace = rng.choice([None, longest, longest, "1s"])
@@ -72,7 +72,7 @@ def rolling(rng: Random, i: int, tz: str) -> WindowDef:
 
 
 def refreshed(rng: Random, window: WindowDef) -> WindowDef:
-    """Return the window unchanged or, for half of the rolling windows, ranked only at intervals."""
+    """Return a window. With probability 1/2, add a refresh to a rolling window."""
     if window.unit != "rolling" or rng.random() < 0.5:
         return window
     fitting = [each for each in INTERVALS if duration_ms(each) <= duration_ms(window.span)]
@@ -85,7 +85,7 @@ def _counted(rng: Random) -> tuple[str, str]:
 
 
 def dedupe(rng: Random, windows: Sequence[WindowDef], grace: str) -> str:
-    """Return how long ids are kept: at least as long as any window accepts late events."""
+    """Return how long ids are remembered: at least as long as any window accepts late events."""
     kinds = [window_of(window, Definition(grace=grace)) for window in windows]
     longest_ms = max(
         duration_ms(grace),

@@ -1,4 +1,4 @@
-"""A deployment and the oracle: every operation is applied to both and the results are compared."""
+"""A deployment and the oracle. Every operation is applied to both, and the results are compared."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class World:
         return self.deployment.lb
 
     def chosen(self, rng: Random, name: str, combination: Combination) -> Definition:
-        """Return a board with this combination of columns, tie rule and rank style, limited to what
-        the deployment supports."""
+        """Return a board with this combination of columns, tie rule and rank style. It has
+        refreshed windows only if the deployment supports them."""
         refreshing = self.deployment.refreshes
         return choices.definition(rng, name, combination, self.tz, refreshing=refreshing)
 
@@ -54,7 +54,7 @@ class World:
         board: str = "",
         events: Sequence[object] = (),
     ) -> object:
-        """Apply an operation to the deployment; return its result or, if it is refused, its
+        """Apply an operation to the deployment. Return its result or, if it is refused, its
         error."""
         refreshes = self.oracle.refreshes
         self.journal.append(Done(self.clock.now_ms(), act, board, tuple(events), refreshes))
@@ -104,7 +104,7 @@ class World:
     # Queries
 
     def count(self, name: str, window: str, period: str | None, scope: Scope) -> None:
-        """Compare the number of members in a period, or the error of the query."""
+        """Compare the number of members in a period or, if the query fails, the error."""
         expected = attempt_oracle(lambda: len(self.oracle.places(name, window, period, scope)))
         found = attempt(
             lambda: self.lb.count(name, window=window, period=period, **scope.arguments)
@@ -206,7 +206,7 @@ def _scope_argument(scope: Names) -> dict[str, Any]:
 
 
 def event_of(report: Report) -> tuple[object, ...]:
-    """Return the event as a caller writes it, without trailing fields that are not set."""
+    """Return the event as a caller writes it; trailing fields that are not set are left out."""
     parts = (report.member, report.value, report.at, report.id)
     if report.labels is not None:
         return (*parts, report.labels)
