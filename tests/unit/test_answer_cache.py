@@ -1,4 +1,4 @@
-"""The cache of encoded answers has a bounded number of entries and of bytes, whatever the
+"""The cache of encoded answers has a bounded number of entries and a bounded size, for any
 queries."""
 
 from __future__ import annotations

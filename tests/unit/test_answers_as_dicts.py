@@ -1,5 +1,5 @@
-"""Converted to plain values, every kind of answer stays exact and complete, and FastAPI can encode
-it."""
+"""Every kind of answer can be converted to plain values. They are exact and complete, and FastAPI
+can encode them."""
 
 import json
 from decimal import Decimal

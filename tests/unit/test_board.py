@@ -1,5 +1,5 @@
-"""A definition is accepted in all forms that users write, stored in one canonical form, and refused
-with an error for each mistake."""
+"""A definition is accepted in all forms that users write, is stored in one canonical form, and is
+refused with an error for each mistake."""
 
 from decimal import Decimal
 from typing import Any

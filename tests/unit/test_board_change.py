@@ -1,4 +1,5 @@
-"""A board can be changed only in ways that keep the meaning of what was already counted."""
+"""A board can be changed only in ways that do not change the meaning of events that were already
+counted."""
 
 import re
 from typing import Any

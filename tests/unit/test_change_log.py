@@ -1,5 +1,5 @@
-"""The changes of a board in a folder: they are the same from memory and from the file, and are
-removed when they expire."""
+"""The changes of a board in a folder: answers from memory and from the file are equal, and changes
+are removed when they expire."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_expired_changes_are_removed(tmp_path: Path) -> None:
             lb.submit("b", f"m{i}", 1)
         clock.advance(HOUR + 1)
         lb.submit("b", "late", 1)
-        assert len(ids(lb)) == 12, "expired changes stay until the thread removes them"
+        assert len(ids(lb)) == 12, "expired changes stay until the commit thread removes them"
         write_behind(lb)
         (left,) = lb.changes("b")
         assert left.member == "late"

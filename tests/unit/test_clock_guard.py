@@ -1,4 +1,5 @@
-"""A leap of the system's clock is followed only after it has lasted for a while or was accepted."""
+"""A leap of the system's clock is followed only after it has lasted for some time, or after it was
+accepted."""
 
 from __future__ import annotations
 
@@ -23,18 +24,18 @@ class Machine:
         self.clock = self.opened()
 
     def opened(self, boot_id: str = "one") -> GuardedClock:
-        """Return the clock of a process that starts now."""
+        """Return the clock of a process that starts at this moment."""
         known = self.saved[-1] if self.saved else None
         guard = ClockGuard(HOUR, boot_id, known, self.saved.append)
         return GuardedClock(lambda: (self.boot + self.offset) * MS, lambda: self.boot * MS, guard)
 
     @property
     def true(self) -> int:
-        """Return what the wall clock would show if nobody had set it."""
+        """Return the time that the wall clock would show if nobody had set it."""
         return START - 5_000_000 + self.boot
 
     def pass_ms(self, ms: int, every_ms: int = MINUTE) -> None:
-        """Let time pass, and read the clock every `every_ms`."""
+        """Let time pass. Read the clock every `every_ms`."""
         while ms > 0:
             self.boot += min(ms, every_ms)
             ms -= every_ms
@@ -86,7 +87,7 @@ def test_an_accepted_leap_is_followed_at_once(machine: Machine) -> None:
     machine.clock.accept()
     assert machine.clock.now_ms() == machine.true + 3 * DAY
     assert machine.clock.leap() is None
-    machine.set(-3 * DAY)  # going back is a leap as well
+    machine.set(-3 * DAY)  # a step backwards is a leap, too
     machine.pass_ms(MINUTE)
     assert machine.clock.now_ms() == machine.true + 3 * DAY
 
@@ -155,7 +156,8 @@ def test_a_second_leap_starts_its_own_ten_minutes(machine: Machine) -> None:
 
 
 def test_suspension_is_no_leap(machine: Machine) -> None:
-    machine.boot += 5 * DAY  # the time since boot counts a suspension, too
+    # the time since boot includes the time during which the machine is suspended
+    machine.boot += 5 * DAY
     assert machine.clock.now_ms() == machine.true
     assert machine.clock.leaps == 0
 

@@ -1,6 +1,9 @@
-"""Group commit: there is one commit at a time, every ticket is committed, and a commit takes all
-waiting tickets. After a group, the next commit waits for as many tickets as the group had, at most
-as long as the group took."""
+"""Group commit: only one commit runs at a time, every ticket is committed, and a commit takes all
+waiting tickets.
+
+After a group, the next commit waits for as many tickets as the group had, but not longer than the
+group took.
+"""
 
 import asyncio
 import threading
@@ -28,8 +31,8 @@ class Note:
 
 
 class Desk:
-    """A committer whose commit multiplies numbers by ten, and whose first commit waits for
-    `release`. Its clock advances by `seconds` with each commit."""
+    """A committer for tests. Its commits multiply the numbers by ten, and its first commit waits
+    for `release`. Its clock moves on by `seconds` with each commit."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.groups: list[list[int]] = []
@@ -126,7 +129,7 @@ def test_a_group_is_bounded_and_a_lone_write_stays_alone(desk: Desk) -> None:
 
 
 def _in_threads(desk: Desk, numbers: range) -> list[threading.Thread]:
-    """Write each number in a thread of its own; the tickets are queued in this order."""
+    """Write each number in a thread of its own, so that the tickets are queued in this order."""
     threads = []
     for number in numbers:
         there = desk.committer._inbox.waiting
@@ -254,7 +257,8 @@ def test_a_waiter_that_gives_up_is_committed_and_blocks_nobody(
 def test_a_signal_handler_may_write_and_close_in_the_middle_of_a_write(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, close: bool
 ) -> None:
-    """The signal handler runs in the writing thread, before the ticket of that write is counted."""
+    """The signal handler runs in the writing thread, at a moment when the ticket of the interrupted
+    write is not counted yet."""
     desk.release.set()
     inbox = desk.committer._inbox
     count_one = inbox._count_one

@@ -1,4 +1,4 @@
-"""Weights and totals of decay windows are compared with exact arithmetic."""
+"""Weights and totals of decay windows equal those of exact arithmetic."""
 
 from array import array
 from decimal import Decimal, getcontext, localcontext
@@ -56,7 +56,7 @@ def rounded(exact: Fraction) -> Fraction:
 
 
 def of_words(words: Words) -> Fraction:
-    """Return the total that the two words of an entry stand for."""
+    """Return the total that is stored in the two words of an entry."""
     first, mantissa = words
     assert (first > 0) - (first < 0) == (mantissa > 0) - (mantissa < 0)
     assert mantissa == 0 or 2**52 <= abs(mantissa) < 2**53
@@ -190,8 +190,8 @@ def test_weights_are_logged(batch: Batch) -> None:
 
 
 def test_events_count_with_the_weights_in_the_log() -> None:
-    """Events count with the weights in the log, whatever their times are. So the meaning of a log
-    never changes."""
+    """Events count with the weights in the log, even if their times would give other weights. So
+    the meaning of a log never changes."""
     record = events_of(_batch(("ann", 5)).weighed([Weighing(HOUR_MS)]), 1)
     doubled = msgspec.structs.replace(record, weights={HOUR_MS: pack(array("q", [2**52 + 99]))})
     assert logged_batch(doubled).weights_in(Weighing(HOUR_MS)).mantissas == 2**52 + 99
@@ -213,7 +213,8 @@ def test_a_batch_that_is_cut_is_weighed_like_the_whole() -> None:
 
 
 def test_the_error_stays_small() -> None:
-    """The test has a hundredth of the events of `bench.decay`, but as many half-lives."""
+    """The test has a hundredth of the events of the benchmark `bench.decay`, over as many
+    half-lives."""
     random = Random(7)
     half_life_ms, events, half_lives = HOUR_MS, 10_000, 3_000
     words, exact, bound = (0, 0), 0, 0

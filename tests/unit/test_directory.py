@@ -1,4 +1,4 @@
-"""The directory of scopes lists each scope once, in order, and a listing can continue after any
+"""The directory of scopes lists each scope once and in order. A listing can continue after any
 scope."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Errors keep their codes, say what to do, and are all in the table."""
+"""Errors keep their codes and say what to do. All of them are in the table of errors."""
 
 import pickle
 import re

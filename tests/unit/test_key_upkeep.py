@@ -1,4 +1,5 @@
-"""Keys are read periodically; if the server stops during a read, its error is not reported."""
+"""Keys are read periodically. If the server stops during a read, the error of the read is not
+reported."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ scoped = st.sampled_from(RULES.scopes).flatmap(
 
 
 def gathered(*events: dict[str, str] | None) -> Labels:
-    """Return the labels of a batch that has one event for each of these dicts."""
+    """Return the labels of a batch. For each of these dicts, the batch has one event with these
+    labels."""
     columns = READER.gather([("ann", 1, None, None, labels) for labels in events])
     assert not columns.errors
     assert columns.labels is not None
@@ -214,7 +215,7 @@ def test_a_record_without_labels_is_read_as_before() -> None:
 
 @pytest.mark.parametrize("labels", [{"nope": "\ud800"}, {"nope": b"x"}, {"nope": {}}])
 def test_labels_that_json_cannot_represent_are_invalid_before_they_are_unknown(labels: Any) -> None:
-    """The reason is the same for a single event and in a batch, and for every store."""
+    """The reason is the same for a single event and for an event of a batch, on every store."""
     with laurels.open("memory:") as lb:
         lb.create(Board("b", scopes=[["team"]]))
         with pytest.raises(InvalidLabel):

@@ -1,6 +1,7 @@
-"""Only some modules may name concrete stores, and only some may read the time or random numbers.
+"""Only some modules may name concrete stores, and only some modules may read the time or random
+numbers.
 
-The imports allowed between folders are declared in pyproject.toml and checked by `make lint`.
+pyproject.toml declares which folders may import which, and `make lint` checks this.
 """
 
 import ast

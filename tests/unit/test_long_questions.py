@@ -24,7 +24,7 @@ def test_a_query_for_many_entries_reports_a_large_size(kind: type[Query[Any]]) -
     assert kind(**given).size <= ON_LOOP
     for name in SIZES & fields:
         many: Any = ["ann"] * MANY if name == "members" else MANY
-        if kind.verb == "standings":  # `standings` counts each distinct member once
+        if kind.verb == "standings":  # `standings` counts each different member once
             many = [f"m{i}" for i in range(MANY)]
         assert kind(**given | {name: many}).size > ON_LOOP
 

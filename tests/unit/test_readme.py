@@ -1,5 +1,5 @@
-"""The pages for users are correct: each example prints the output that the page shows, and each
-link has a target."""
+"""The pages for users are correct: each example prints the output that the page shows, and the
+target of each link exists."""
 
 import re
 from pathlib import Path

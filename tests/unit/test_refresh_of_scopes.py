@@ -1,5 +1,5 @@
-"""A refresh takes as long for very many scopes as for few, since a scope is updated only when it is
-used next."""
+"""A refresh takes no longer for very many scopes than for few, because a scope is updated only when
+it is next used."""
 
 from __future__ import annotations
 
@@ -25,25 +25,24 @@ from laurels.stores.local.snapshot.taking import opened, take
 from laurels.stores.local.store import Service
 from laurels.timeline.clock import ManualClock
 
-# The traffic is random, so all events of a batch may be refused, and callers get a warning about
-# that.
+# The traffic is random, so all events of a batch may be refused. laurels warns about such batches.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 ROOMS = 300
 BUSY = 150
-"""The number of shares between which something happens."""
+"""The number of shares during which other operations happen."""
 WINDOW = "3h=rolling:3h/1h,refresh=30m"
 
 
 @pytest.fixture(autouse=True)
 def in_shares(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every refresh be computed ahead, in shares."""
+    """Make the store compute every refresh in advance, in shares."""
     monkeypatch.setattr(refreshes, "UNBUILT_CELLS", 0)
 
 
 class Rooms:
     """A board with many rooms and one refreshed window. Time passes, and shares of due work are
-    done, only when a test calls for it."""
+    done, only when a test asks for it."""
 
     def __init__(self, *, rooms_only: bool = False) -> None:
         self.clock = ManualClock(NOON)
@@ -68,12 +67,12 @@ class Rooms:
         return index._boards[1]
 
     def submit(self, rooms: range, score: int = 1) -> None:
-        """Submit one event in each of these rooms, each of a different member."""
+        """Submit one event in each of these rooms. Each event has a different member."""
         events = [(f"m{i}", score, None, None, {"room": str(i)}) for i in rooms]
         self.lb.submit_many("b", events)
 
     def refresh(self) -> None:
-        """Do due work until the log has the record of the next refresh, and stop there."""
+        """Do due work until the record of the next refresh is in the log. Then stop."""
         offset = self.log.offset
         for _ in range(1_000):
             self.service.pace(50)
@@ -87,7 +86,7 @@ class Rooms:
         self.refresh()
 
     def behind(self) -> int:
-        """Return how many scopes the last refresh has not reached yet."""
+        """Return how many scopes do not show the last refresh yet."""
         return sum(part.refreshes < self.held.refreshes for part in self.held.parts.values())
 
     def score(self, room: int) -> object:
@@ -96,7 +95,7 @@ class Rooms:
 
     @contextmanager
     def unwritten(self) -> Iterator[None]:
-        """Prevent commits from writing a refresh after their own entries."""
+        """In this context, commits write no refresh after their own entries."""
         with patch.object(self.fold.refreshes, "ready", return_value=[]):
             yield
 
@@ -172,7 +171,7 @@ def test_scopes_that_a_refresh_empties_are_not_listed(rooms: Rooms) -> None:
 
 
 def waits(rooms: Rooms) -> bool:
-    """Return whether another refresh is needed, because it may find members."""
+    """Return whether another refresh is due later, because it may find members."""
     return rooms.fold.boards["b"].refreshed["3h"].waiting
 
 

@@ -1,4 +1,5 @@
-"""When a refresh is due: at multiples of an interval, or at a local time in the window's zone."""
+"""The times at which a refresh is due: multiples of an interval, or a local time in the window's
+zone."""
 
 from __future__ import annotations
 
@@ -43,10 +44,10 @@ def _due(refresh: str, tz: str, after: str) -> str:
         ("day@04:00", "Asia/Shanghai", "2026-11-22T03:59+08:00", "2026-11-22T04:00+08:00"),
         ("day@04:00", "Asia/Shanghai", "2026-11-22T04:00+08:00", "2026-11-23T04:00+08:00"),
         ("day@23:59", "Europe/Berlin", "2026-11-22T12:00+01:00", "2026-11-22T23:59+01:00"),
-        # 02:30 does not exist on 2026-03-29: the refresh is due when the clocks are put forward
+        # 02:30 does not exist on 2026-03-29, so the refresh is due when the clocks are put forward
         ("day@02:30", "Europe/Berlin", "2026-03-29T01:00+01:00", "2026-03-29T03:00+02:00"),
         ("day@02:30", "Europe/Berlin", "2026-03-29T03:00+02:00", "2026-03-30T02:30+02:00"),
-        # 02:30 occurs twice on 2026-10-25: the refresh is due only the first time
+        # 02:30 occurs twice on 2026-10-25, and the refresh is due only the first time
         ("day@02:30", "Europe/Berlin", "2026-10-25T00:00+02:00", "2026-10-25T02:30+02:00"),
         ("day@02:30", "Europe/Berlin", "2026-10-25T02:30+02:00", "2026-10-26T02:30+01:00"),
         # local time skips midnight in Beirut on 2026-03-29

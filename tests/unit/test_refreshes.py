@@ -1,5 +1,5 @@
-"""A refresh that is computed in shares, between random operations, equals one computed from the log
-alone."""
+"""A refresh that is computed in shares, between random operations, equals a refresh that is
+computed from the log alone."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from laurels.core.lifecycle import NEVER, Refreshed
 from laurels.model.windows.rolling import Rolling
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-# The traffic is random, so all events of a batch may be refused, and callers get a warning about
-# that.
+# The traffic is random, so all events of a batch may be refused. laurels warns about such batches.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 HOUR = 3_600_000

@@ -1,4 +1,5 @@
-"""Refused events of a batch leave no reference cycles for the garbage collector."""
+"""The refused events of a batch leave no reference cycles, which only the garbage collector could
+free."""
 
 import gc
 

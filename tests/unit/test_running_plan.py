@@ -1,5 +1,5 @@
-"""The plan of events without a time of their own is computed once per period, and is never used
-after the period."""
+"""The plan for events without a time of their own is computed once per period, and is not used
+after that period."""
 
 from array import array
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The plan of events with labels: each event counts exactly in the scopes whose labels it has."""
+"""The plan of events with labels: each event counts in exactly those scopes whose labels it has."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Carried = dict[str, str] | None
 
 
 def planned(board: Board, events: Sequence[tuple[int | None, Carried]]) -> tuple[Batch, Plan]:
-    """Return a batch and its plan. Each event is a number of ms before now and labels."""
+    """Return a batch and its plan. Each given event is a number of ms before now, and labels."""
     rules = board.rules()
     timed = any(ago is not None for ago, _ in events)
     rows = [("ann", 1, NOON - (ago or 0) if timed else None, None, each) for ago, each in events]
@@ -37,8 +37,8 @@ def planned(board: Board, events: Sequence[tuple[int | None, Carried]]) -> tuple
 
 
 def scopes_at(plan: Plan, event: int) -> dict[tuple[str, str], str | int]:
-    """Return by window and form of scope the text of the scope in which an event counts, or a
-    negative number that says why it does not count."""
+    """Return a dict by window and form of scope. Its value is the text of the scope in which an
+    event counts or, if the event does not count, a negative number for the reason."""
     found: dict[tuple[str, str], str | int] = {}
     for place, at in enumerate(plan.specs):
         index = plan.index_of(place, event)

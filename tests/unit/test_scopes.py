@@ -1,4 +1,4 @@
-"""Scopes in the definition of a board: each mistake is refused with an error."""
+"""Scopes in the definition of a board. Each mistake is refused with an error."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ def test_existing_scopes_and_labels_cannot_be_removed(change: dict[str, Any]) ->
 
 
 def test_queries_take_labels_as_one_keyword_argument() -> None:
-    """Labels are one argument of a query, so a label may have any name, and an unknown option is
-    refused."""
+    """All labels together are one argument of a query. So a label may have any name, and an unknown
+    option is still refused."""
     for surface in (Leaderboards, AsyncLeaderboards):
         asked = 0
         for _, verb in inspect.getmembers(surface, inspect.isfunction):

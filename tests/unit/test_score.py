@@ -1,4 +1,4 @@
-"""Scores are exact: a score that is accepted is returned unchanged, and any other is refused."""
+"""Scores are exact: an accepted score is returned unchanged, and all other scores are refused."""
 
 import time
 from array import array

@@ -1,5 +1,5 @@
-"""Settings come from several sources in a fixed order of precedence, and errors name the wrong
-setting."""
+"""Settings come from several sources, in a fixed order of precedence. Errors name the setting that
+is wrong."""
 
 from __future__ import annotations
 

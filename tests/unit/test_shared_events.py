@@ -1,6 +1,8 @@
-"""Single events of tasks that wait at the same time become one submission. Each task gets the
-result that the event would have in a batch of these events, and no event affects the result of
-another."""
+"""Single events of tasks that wait at the same time become one submission.
+
+Each task gets the result that its event would have in a batch of these events. No event changes the
+result of another event's task.
+"""
 
 import asyncio
 from collections import deque
@@ -23,7 +25,7 @@ from laurels.stores.intake.commit import Group, Inbox
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.tickets import MAX_WRITES, SharedEvent, SharedTicket, Ticket
 
-# Each event is also submitted alone, and callers get a warning if it is refused.
+# Each event is also submitted alone, and laurels warns if it is refused.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 NOW_MS = 1_700_000_000_000
@@ -45,13 +47,13 @@ async def _opened(
 async def _together(
     boards: AsyncLeaderboards, verbs: Sequence[Coroutine[Any, Any, Any]]
 ) -> list[Any]:
-    """Return the results or errors of verbs that are called while another commit is blocked."""
+    """Call several verbs while another commit is blocked. Return their results or errors."""
     inbox = local(boards)._committer._inbox
     with local(boards).reading():
         first = asyncio.ensure_future(boards.submit("b", "first", 1))
         while not inbox.waiting:
             await asyncio.sleep(0)
-        while inbox.waiting:  # until the commit has taken the ticket
+        while inbox.waiting:  # until the commit has taken the ticket from the inbox
             await asyncio.sleep(0)
         tasks = [asyncio.ensure_future(verb) for verb in verbs]
         while inbox.waiting < len(verbs):
@@ -61,7 +63,7 @@ async def _together(
 
 
 def _told(answer: object) -> object:
-    """Return a receipt without its offset, or the type and the text of an error."""
+    """Return the fields of a receipt except its offset, or the type and the text of an error."""
     if isinstance(answer, Receipt):
         return answer.member, answer.status, answer.score, answer.previous_rank, answer.rank
     assert isinstance(answer, LaurelsError)
@@ -298,7 +300,7 @@ def test_later_changes_to_arguments_do_not_change_the_event() -> None:
 
 
 class _Own(int):
-    """A subclass of int, whose methods could run code of the user."""
+    """A subclass of int, whose methods a user could have overridden with code of his own."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Error messages are short, and take little time to compute, whatever values they contain."""
+"""Error messages are short and take little time to compute, even if they contain large values."""
 
 import tracemalloc
 from typing import Any, cast
@@ -31,7 +31,7 @@ def test_a_long_text_is_not_represented_as_a_whole() -> None:
 
 
 def size(value: object) -> int:
-    """Return the number of values and characters in a nested value."""
+    """Return how many values and characters a nested value has."""
     if isinstance(value, dict):
         return 1 + sum(map(size, value)) + sum(map(size, value.values()))
     return len(value) if isinstance(value, str) else 1 + sum(map(size, cast("list[Any]", value)))

@@ -1,5 +1,5 @@
-"""A copy that is made between other operations equals the index at one moment, with all entries up
-to it."""
+"""A copy that is made between other operations equals the index at one moment, including all log
+entries up to it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.local.snapshot.files import SnapshotFiles
 from laurels.stores.local.snapshot.taking import opened, take
 
-# The traffic is random, so all events of a batch may be refused, and callers get a warning about
-# that.
+# The traffic is random, so all events of a batch may be refused. laurels warns about such batches.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make chunks have few rows, and rounds continue until almost nothing is left to copy."""
+    """Make the chunks of copies small, and copy in rounds until almost nothing is left."""
     monkeypatch.setattr(copying, "CHUNK", 9)
     monkeypatch.setattr(copying, "FINISH_MOST", 12)
     monkeypatch.setattr(copying, "MOST_ROUNDS", 5)
@@ -33,7 +32,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make many rounds of few chunks, even if little is left to copy."""
+    """Make copies of many rounds with few chunks each, even if little is left to copy."""
     monkeypatch.setattr(copying, "CHUNK", 200)
     monkeypatch.setattr(copying, "FINISH_MOST", 0)
     monkeypatch.setattr(copying, "MOST_ROUNDS", 30)
@@ -52,12 +51,12 @@ def test_a_copy_in_many_rounds_matches_the_log_at_its_end(tmp_path: Path, seed: 
 
 
 BUSY = 250
-"""The number of chunks between which there is traffic. Traffic makes more to copy, and the
-comparison folds all of it again."""
+"""The number of chunks after which traffic happens. It is bounded, because traffic makes more to
+copy and the comparison folds all of it again."""
 
 
 def copied_amid_traffic(traffic: Traffic, folder: Path) -> None:
-    """Take a copy with traffic between its chunks, and compare it with the folded log."""
+    """Take a copy, with traffic between its chunks. Compare it with the folded log."""
     traffic.happen(100)
     pieces = 0
 
@@ -75,7 +74,7 @@ def copied_amid_traffic(traffic: Traffic, folder: Path) -> None:
     loaded = opened(taken.path, MemoryIndex(5))
     assert loaded.offset == taken.offset
     assert_same(loaded, traffic.log, loaded.now_ms)
-    # If the copy folds the rest of the log, it has the state of the original.
+    # If the rest of the log is folded into the copy, the copy has the state of the original.
     traffic.happen(60)
     follow(loaded, traffic.log, traffic.log.offset)
     assert_same(loaded, traffic.log, traffic.clock.now_ms())

@@ -1,5 +1,5 @@
-"""A file gets the name of a snapshot only when it is complete, and a failed write leaves older
-snapshots unchanged."""
+"""A file gets the name of a snapshot only when it is complete. A failed write does not change older
+snapshots."""
 
 from __future__ import annotations
 

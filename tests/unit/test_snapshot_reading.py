@@ -1,5 +1,5 @@
-"""A snapshot whose sections are read in any order, or by several threads, equals one that is read
-in sequence."""
+"""The sections of a snapshot may be read in any order, or by several threads, with the same result
+as one after another."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def backwards(path: Path) -> list[Section]:
-    """Return all sections in their order, but read the last one first."""
+    """Read the sections in reverse order. Return them in their order in the file."""
     with closing(Sections(path)) as sections:
         found = [(place.kind, sections.body(place)) for place in sections.places[::-1]]
     return found[::-1]

@@ -1,4 +1,4 @@
-"""A copy contains the entries that are written between its rounds, and none of its pieces is
+"""A copy contains the log entries that are written between its rounds, and none of its pieces is
 large."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Store:
         return self
 
     def round(self) -> bool:
-        """Copy until a piece is empty, which ends a round. Return whether the round copied
+        """Copy pieces until one is empty, which ends a round. Return whether the round copied
         anything."""
         some = False
         while piece := self.copy.step(self.service._fold.describe):
@@ -75,14 +75,14 @@ class Store:
 
 
 def rows(sections: Iterable[Section]) -> int:
-    """Return the number of rows of members in these sections."""
+    """Return the number of member rows in these sections."""
     found = [msgspec.msgpack.decode(body, type=Rows) for kind, body in sections if kind == ROWS]
     return sum(len(each.ids) // 4 for each in found)
 
 
 @pytest.fixture
 def never_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the copy do all rounds that the test requests, even if little is left."""
+    """Make the copy do all rounds that the test requests, even if little is left to copy."""
     monkeypatch.setattr(copying, "FINISH_MOST", 0)
 
 

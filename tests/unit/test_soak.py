@@ -1,4 +1,4 @@
-"""The analysis of a soak test tells a plateau from slow growth."""
+"""The analysis of a soak test distinguishes a plateau of memory use from slow growth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ _MINUTES = 64
 
 
 def _samples(rss_at: list[float], descriptors: int = 40) -> list[Sample]:
-    """Return the samples of a run, one per minute, with this memory in each part of the run."""
+    """Return the samples of a run, one per minute. Each part of the run uses the given amount of
+    memory."""
     return [
         Sample(
             seconds=60.0 * minute,

@@ -1,5 +1,5 @@
-"""The share of the range that one step may have: with it, a total that was within the range stays
-so when steps leave the window."""
+"""The share of the range that one step may have: with it, a total stays within the range when steps
+leave the window."""
 
 from collections import defaultdict
 
@@ -42,17 +42,17 @@ WRITES = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 6), st.integers(-40, 40), st.booleans()),
     max_size=60,
 )
-"""Strategy for writes: how many steps pass before it, by how many steps the event is late, and the
-value it adds. The value is a number of units or, if the last field is true, of fortieths of the
-range."""
+"""Strategy for writes. A write has the number of steps that pass before it, the number of steps by
+which its event is late, and the value that it adds. The value is in units or, if the last field is
+true, in fortieths of the range."""
 
 
 def totals_as_steps_leave(
     low: int, high: int, steps: int, writes: list[tuple[int, int, int, bool]], bounded: bool
 ) -> list[int]:
-    """Return the totals of a window after each accepted write and each step, while it has events. A
-    write is refused if it takes the total out of its range or, with `bounded`, its step out of the
-    step's share."""
+    """Return the totals of a window after each accepted write and after each end of a step, while
+    the window has events. A write is refused if it takes the total out of the range. With
+    `bounded`, it is also refused if it takes its step out of the step's share."""
     first, last = step_bounds(low, high, steps) if bounded else (-(2**99), 2**99)
     tally: dict[int, int] = defaultdict(int)
     seen: list[int] = []

@@ -1,4 +1,5 @@
-"""Sums of a batch's events equal the result of counting the events one after another."""
+"""The sums that are computed for a batch equal the result of counting its events one after
+another."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def added_up(
     absolute: bool = False,
     **fields: Any,
 ) -> Sums | None:
-    """Return the sums of a batch of events on a new board with these fields."""
+    """Return the sums of a batch of events on a new board. The board has these fields."""
     boards = Boards()
     state = boards.open(laurels.Board("b", **fields), 1, 1, 0)
     batch = whole(state.rules, events, absolute)

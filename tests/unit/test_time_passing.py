@@ -1,5 +1,5 @@
-"""Changes that only the time causes are done in shares, ahead of need, and do not disturb
-commits."""
+"""Work that is due because time has passed is done in shares, before its result is needed, and
+without disturbing commits."""
 
 import asyncio
 import threading
@@ -24,7 +24,7 @@ MEMBERS = [f"m{i:04}" for i in range(3_000)]
 
 
 class HeldLog(MemoryLog):
-    """A log whose appends block until they are released, if `slow` is set."""
+    """A log whose appends block until the test releases them, if `slow` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,8 +44,8 @@ def store(log: MemoryLog, clock: laurels.ManualClock) -> Leaderboards:
 
 
 def filled(lb: Leaderboards) -> None:
-    """Fill a board with members whose events are all in one step, which is the oldest one two hours
-    later."""
+    """Fill a board with members whose events are all in one step. Two hours later, this is the
+    oldest step of the window."""
     lb.create(laurels.Board("b", windows=["r=rolling:3h/1h", "all"]))
     lb.submit_many("b", [(member, 5) for member in MEMBERS])
 
@@ -117,8 +117,8 @@ def test_commits_prepare_the_next_step_and_drop_ended_periods() -> None:
 
 
 def settled(condition: Callable[[], bool]) -> None:
-    """Wait until the condition is fulfilled by the commit thread, which continues after it has
-    answered."""
+    """Wait until the commit thread has fulfilled the condition. The thread continues its work after
+    it has answered a caller."""
     turn = threading.Event()
     for _ in range(TIMEOUT * 1_000):
         if condition():

@@ -1,5 +1,5 @@
-"""A window without a name of its own gets a short one, the same for definitions that earlier
-versions stored."""
+"""A window that has no name gets a short one. Definitions that earlier versions stored get the same
+names as new ones."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ STORED: dict[str, Any] = {
     "name": "gifts",
     "windows": ["all", "week:keep=20", "rolling:7d/1h,refresh=1h", "today=day:keep=3"],
 }
-"""A definition as earlier versions stored it, when the name of a window was its whole text."""
+"""A definition as earlier versions stored it: the name of a window was its whole text."""
 STORED_NAMES = ["all", "week:keep=20", "rolling:7d/1h,refresh=1h", "today"]
 WRITTEN = {"name": "gifts", "windows": STORED["windows"]}
 

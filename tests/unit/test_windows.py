@@ -74,7 +74,8 @@ def test_each_unit_has_its_label_and_bounds(unit: Unit, label: str, start: str, 
         # Clocks went back at midnight: 23:00 occurred twice, midnight once.
         ("America/Sao_Paulo", "2018-02-17", "2018-02-17T02:00:00Z", 25),
         ("Asia/Beirut", "2022-10-29", "2022-10-28T21:00:00Z", 25),
-        # Clocks went back at 00:01: midnight occurred twice, and the day starts at the first.
+        # Clocks went back at 00:01: midnight occurred twice, and the day starts at the first of
+        # them.
         ("America/St_Johns", "2010-11-06", "2010-11-06T02:30:00Z", 24),
         ("America/St_Johns", "2010-11-07", "2010-11-07T02:30:00Z", 25),
         ("America/St_Johns", "2010-03-14", "2010-03-14T03:30:00Z", 23),
@@ -245,7 +246,7 @@ def test_a_label_is_text() -> None:
 
 
 def counted_back(kept: Calendar, at_ms: int) -> Period:
-    """Return the oldest kept period, found by stepping back one period at a time."""
+    """Return the oldest readable period, found by going back one period at a time."""
     period = kept.period_at(at_ms)
     for _ in range(kept.keep - 1):
         if period.start_ms > MIN_MS:

@@ -288,8 +288,8 @@ FORMS = st.builds(
 
 @st.composite
 def rolling_forms(draw: st.DrawFn) -> WindowForm:
-    """Return a form of a rolling window: any unit for the step, and any unit for the span that is a
-    multiple of it."""
+    """Return the text form of a rolling window. The step may have any unit, and the unit of the
+    span is any multiple of it."""
     unit = draw(st.sampled_from(["s", "m", "h", "d"]))
     spanned = draw(st.sampled_from([(unit, 1), *_LARGER[unit]]))
     count, steps = draw(st.integers(1, 400)), draw(st.integers(2, 90))
@@ -314,7 +314,8 @@ _LARGER = {
     "h": [("d", 24)],
     "d": [],
 }
-"""The larger units in which a span may be written, with their lengths, by the unit of the step."""
+"""By the unit of the step: the larger units in which the span may be written, with their
+lengths."""
 
 
 @given(FORMS | rolling_forms())

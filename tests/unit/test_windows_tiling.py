@@ -1,4 +1,4 @@
-"""In every time zone, periods and steps cover the time without gaps, and each can be looked up by
+"""In every time zone, periods and steps follow each other without gaps, and each can be found by
 its label."""
 
 from datetime import UTC, date, datetime, timedelta
@@ -76,13 +76,13 @@ def offset(at_ms: int, tz: str) -> timedelta | None:
 
 
 def begun(at_ms: int, tz: str) -> date:
-    """Return the latest date that the local clock has shown in the last two and a half days."""
+    """Return the latest date that the local clock has shown within the last two and a half days."""
     return max(local(at_ms - i * 30_000, tz).date() for i in range(60 * 120))
 
 
 def next_change(tz: str, at_ms: int) -> int:
-    """Return the first change of the zone's offset within two years, or the end of these years if
-    there is none."""
+    """Return the first change of the zone's offset within two years. If there is none, return the
+    end of the two years."""
     for _ in range(24):
         if offset(at_ms, tz) != offset(at_ms + _MONTH_MS, tz):
             low, high = at_ms, at_ms + _MONTH_MS
@@ -104,8 +104,8 @@ AWAY = (
 
 @st.composite
 def moments(draw: st.DrawFn) -> tuple[str, int]:
-    """Return a zone and an instant: a random one, one close to a change of the zone's offset, or
-    one close to an instant of `NASTY`."""
+    """Return a zone and an instant. The instant is random, close to a change of the zone's offset,
+    or close to an instant of `NASTY`."""
     kind = draw(st.sampled_from(["any", "change", "nasty", "nasty"]))
     if kind == "nasty":
         tz, at = draw(st.sampled_from(NASTY))

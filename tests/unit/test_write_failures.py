@@ -1,5 +1,5 @@
-"""While the disk refuses writes, one line a minute is logged, and one after the first write that
-succeeds."""
+"""While the disk refuses writes, one line per minute is logged. Another line is logged after the
+first write that succeeds."""
 
 from __future__ import annotations
 
