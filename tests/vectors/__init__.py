@@ -1,1 +1,1 @@
-"""Test vectors for the rules that several languages implement; see `cases`."""
+"""Test vectors for the rules that are implemented in several languages. `cases` describes them."""

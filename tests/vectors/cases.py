@@ -1,12 +1,13 @@
-"""The format of the shared vectors, and how they are read.
+"""The format of the shared vectors, and the function that reads them.
 
-`write_rule.json` has stories, each of one member on a small board: the events as submitted, the
-signed words by which each counts, and its outcome; then the member's entry in each ranking.
-`routing.json` has the shard of a member, the scope of a set of labels, and the period or step of an
-instant. `sums.json` has batches, the sums of each member's events, and the outcome of each event.
+`write_rule.json` has stories. A story is about one member on a small board. It has the events as
+submitted, the signed words by which each event counts, and the outcome of each event; then the
+member's entry in each ranking. `routing.json` has the shard of a member, the scope of a set of
+labels, and the period or step of an instant. `sums.json` has batches, the sums of each member's
+events, and the outcome of each event.
 
-The plain Python in `plain` computes all of it, and `python -m tests.vectors.write` writes the files
-again.
+The plain Python in `plain` computes all of this, and `python -m tests.vectors.write` writes the
+files again.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ FOLDER = Path(__file__).parent
 NOW_MS = 1_800_000_000_000
 """Friday, 15 January 2027, 08:00 UTC: the time of arrival of all events."""
 WINDOWS = (WindowDef("all"), WindowDef("day", grace="1d"))
-"""The windows of a board that does not define others; days have a `keep` of 2, today and
-yesterday."""
+"""The windows of a board that does not define others. The window of days has a `keep` of 2: today
+and yesterday."""
 
 T = TypeVar("T")
 Words = tuple[int, ...]
@@ -44,8 +45,8 @@ class VectorBoard(Struct, frozen=True, omit_defaults=True):
 
 
 class WriteEvent(Struct, frozen=True, array_like=True, omit_defaults=True):
-    """An event: its numbers as submitted, their time, their words, the outcome, and whether it sets
-    the score."""
+    """An event: its numbers as submitted, its time, its words, its outcome, and whether it sets the
+    score."""
 
     value: tuple[str, ...]
     at_ms: int
@@ -55,9 +56,9 @@ class WriteEvent(Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class WriteCase(Struct, frozen=True):
-    """A story of one member. `entries` has the member's words by ranking, which is `all` or the
-    label of a day: the columns, the tie word and, if the tie word does not contain it, the latest
-    `at`."""
+    """A story of one member. `entries` has the member's words by ranking: `all`, or the label of a
+    day. The words are the columns, the tie word and, if the tie word does not contain it, the
+    latest `at`."""
 
     says: str
     board: str
@@ -83,7 +84,7 @@ class ShardCase(Struct, frozen=True, array_like=True):
 
 class ScopeCase(Struct, frozen=True, array_like=True):
     """The label names of a scope, the labels of an event, and the text of the scope in which the
-    event counts, None if it counts in none."""
+    event counts, or None if it does not count there."""
 
     names: tuple[str, ...]
     labels: dict[str, str]
@@ -91,8 +92,8 @@ class ScopeCase(Struct, frozen=True, array_like=True):
 
 
 class InstanceCase(Struct, frozen=True, array_like=True):
-    """A window, the `at` and the arrival of an event, the number and the label of the event's
-    period or step, and whether that still takes the event."""
+    """A window, and the `at` and the arrival of an event. Then the number and the label of the
+    event's period or step, and whether the window still takes the event."""
 
     window: WindowDef
     at_ms: int
@@ -122,8 +123,8 @@ class RoutingVectors(Struct, frozen=True):
 
 
 class SumEvent(Struct, frozen=True, array_like=True):
-    """An event: its member, the number to add, the time (None for now), the outcome, and the
-    member's total before it, None if it had none."""
+    """An event: its member, the number to add, its time (None for now), its outcome, and the
+    member's total before it, or None if the member had none."""
 
     member: str
     value: int
@@ -133,10 +134,12 @@ class SumEvent(Struct, frozen=True, array_like=True):
 
 
 class SumCase(Struct, frozen=True):
-    """A batch. `base` has the totals of members before it. `added` has for each member the sum of
-    its events, the least and the greatest of the partial sums, and the greatest stamp; it is None
-    if these do not suffice to count the batch. `fits` says whether the batch can be counted by the
-    sums. `entries` has the words after it."""
+    """A batch. `base` has the totals of members before the batch.
+
+    `added` has for each member the sum of its events, the least and the greatest partial sum, and
+    the greatest stamp. It is None if these do not suffice to count the batch. `fits` says whether
+    the batch can be counted by the sums. `entries` has the words after the batch.
+    """
 
     says: str
     board: str

@@ -1,5 +1,5 @@
-"""The implementations of the rules, called one by one: the engine, the scripts, and the verbs on
-any store."""
+"""The implementations of the rules, which tests call one by one: the engine, the scripts, and the
+verbs of any store."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Outcome = tuple[list[str], dict[str, Words | None]]
 
 
 def board_of(name: str, board: VectorBoard, *more: str) -> laurels.Board:
-    """Return the board of the vectors, with additional windows."""
+    """Return the board of the vectors. Additional windows may be given."""
     columns = [
         laurels.Column(c.name, c.op, c.order, c.scale, c.min, c.max)  # type: ignore[arg-type]
         for c in board.columns
@@ -49,7 +49,7 @@ def board_of(name: str, board: VectorBoard, *more: str) -> laurels.Board:
 
 
 def rankings_of(case: WriteCase) -> dict[str, int]:
-    """Return a number for each ranking of a story, 0 for `all`."""
+    """Return a number for each ranking of a story; the number of `all` is 0."""
     return {name: i for i, name in enumerate(case.entries)}
 
 
@@ -99,14 +99,16 @@ def engine(board: VectorBoard, case: WriteCase) -> Outcome:
 
 
 def lua(name: str, *before: str) -> Script:
-    """Return a script of this folder, after the files of the scripts under test that it calls."""
+    """Return a script of this folder. Before it come the files of the scripts under test that it
+    calls."""
     own = Path(__file__).with_name(f"{name}.lua").read_text(encoding="utf-8")
     source = "\n".join([*(script_of(each).source for each in before), own])
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
 def ask(server: Server, script: Script, rules: Rules, **arguments: Any) -> Any:
-    """Return the answer of a script, called for a board that does not exist on the server."""
+    """Return the answer of a script that is called for a board which does not exist on the
+    server."""
     arguments["board"] = board_encoding(Opened(1, 1, rules)).payload
 
     async def said() -> Any:
@@ -150,8 +152,8 @@ def scripts(server: Server, board: VectorBoard, cases: Sequence[WriteCase]) -> l
 
 @contextmanager
 def probed(server_side: bool) -> Iterator[list[tuple[bool, Any]]]:
-    """Record the sums by which each batch is counted. With `server_side` the single events are
-    sent, and the script computes the sums."""
+    """Record the sums by which each batch is counted. With `server_side`, the server gets single
+    events, and the script computes the sums."""
     found: list[tuple[bool, Any]] = []
     probe = lua(
         "sums",
@@ -185,7 +187,7 @@ def probed(server_side: bool) -> Iterator[list[tuple[bool, Any]]]:
 def written(
     server: Server, base: str, rules: Rules, ranking: str, member: str
 ) -> int | bytes | None:
-    """Return the row of a member in a ranking as the server stores it."""
+    """Return the row of a member in a ranking, as the server stores it."""
     if layout_of(rules).scored:
         score = server.call("ZSCORE", f"{base}r:{ranking}", member)
         return None if score is None else int(score)
@@ -194,8 +196,9 @@ def written(
 
 
 def form_of(rules: Rules, words: Words) -> int | bytes:
-    """Return words as a layout stores them: packed into one number (each minus its least value,
-    times its unit), or as 8 bytes each, of which the first has the sign."""
+    """Return words as a layout stores them. Packed into one number, each word counts as its
+    distance from its least value, times its unit. Otherwise, each word takes 8 bytes, and the first
+    byte has the sign."""
     layout = layout_of(rules)
     if layout.scored:
         each = zip(words, layout.lows, layout.units, strict=True)
@@ -219,7 +222,7 @@ def submitted(lb: laurels.Leaderboards, board: str, member: str, event: WriteEve
 
 
 def given(event: WriteEvent) -> Any:
-    """Return the numbers of an event as a caller passes them."""
+    """Return the numbers of an event as callers pass them."""
     return event.value if len(event.value) > 1 else event.value[0]
 
 
@@ -236,8 +239,8 @@ def outcomes_of(lb: laurels.Leaderboards, board: str, events: Sequence[Any]) -> 
 def columns_of(
     lb: laurels.Leaderboards, name: str, board: VectorBoard, window: str, period: str | None
 ) -> Mapping[str, Words]:
-    """Return the words of the columns of all members in a ranking, computed from the scores that it
-    shows."""
+    """Return the column words of all members in a ranking, computed from the scores that the
+    ranking shows."""
     found = {}
     for entry in lb.export(name, window=window, period=period):
         score = entry.score if isinstance(entry.score, tuple) else (entry.score,)

@@ -1,4 +1,4 @@
-"""The rules in plain Python, which compute the vectors without any code of laurels.
+"""The rules in plain Python, by which the vectors are computed without any code of laurels.
 
 `tests.oracle` gives the outcomes of events; only this file and `write` import it.
 `tests.engine.plain_fold` gives the words of entries.
@@ -51,13 +51,14 @@ class Shaped:
 
 
 def sign(column: ColumnDef) -> int:
-    """Return the factor of a column's units with which a better value is smaller."""
+    """Return 1 or -1, by which the units of a column are multiplied so that the better value is
+    smaller."""
     return -1 if column.order == "desc" else 1
 
 
 def shaped(board: VectorBoard) -> Shaped:
-    """Return the properties for the write rule. Ranges are as stored: negated if a higher value is
-    better."""
+    """Return the properties for the write rule. If a higher value is better in a column, its range
+    is negated, as it is stored."""
     ends = [sorted((sign(c) * c.low, sign(c) * c.high)) for c in board.columns]
     tie, resolution_ms = TIES[board.tie], duration_ms(board.tie_resolution)
     last = any(column.op == "last" for column in board.columns)
@@ -72,7 +73,7 @@ def shaped(board: VectorBoard) -> Shaped:
 
 
 def words_of(board: VectorBoard, value: Sequence[str]) -> Words:
-    """Return a score as words: for each column an integer, of which the smaller is better."""
+    """Return a score as words: an integer for each column, of which the smaller is better."""
     return tuple(
         [
             int(sign(c) * Fraction(part) * 10**c.scale)
@@ -87,14 +88,14 @@ def day_of(at_ms: int) -> str:
 
 
 Numbers = tuple[tuple[str, ...], int, bool]
-"""The numbers of an event, their time, and whether they set the score."""
+"""The numbers of an event, its time, and whether it sets the score."""
 
 
 def told(
     board: VectorBoard, events: Iterable[Numbers]
 ) -> tuple[list[str], dict[str, Words | None]]:
-    """Return the outcome of each event and the entries after all of them, computed by the plain
-    fold."""
+    """Return the outcome of each event, and the entries after all events, as the plain fold
+    computes them."""
     shape = shaped(board)
     fold = PlainFold(shape.ops, shape.lows, shape.highs, shape.tie, all_window=0)
     rankings = {"all": 0}
@@ -173,8 +174,8 @@ def shard_of(member: str, shards: int) -> int:
 
 
 def instance(window: WindowDef, at_ms: int, now_ms: int) -> tuple[int, str, bool]:
-    """Return the number and the label of the period or step that contains an event, and whether the
-    window takes the event."""
+    """Return the number and the label of an event's period or step, and whether the window takes
+    the event."""
     found = window_of(window, Definition(windows=(window,)))
     taken = found.takes(at_ms, now_ms)
     if isinstance(found, RollingWindow):
@@ -198,8 +199,8 @@ def added_up(
     events: Iterable[tuple[str, int, int]],
 ) -> dict[str, tuple[int, int, int, int]] | None:
     """Return for each member the sums of its events (member, value, stamp). Return None if the sums
-    do not suffice to count the events: a value is 0, or a partial sum is too large to be exact in a
-    script."""
+    do not suffice to count the events, because a value is 0 or a partial sum is too large to be
+    exact in a script."""
     own: dict[str, list[tuple[int, int]]] = {}
     for member, value, stamp in events:
         if value == 0:

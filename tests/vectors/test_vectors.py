@@ -1,4 +1,4 @@
-"""Each rule is implemented once in each language, and every implementation gives the results in the
+"""Each language implements each rule once, and every implementation gives the results in the
 vectors."""
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def clock() -> laurels.ManualClock:
 def lb(
     request: pytest.FixtureRequest, clock: laurels.ManualClock
 ) -> Iterator[laurels.Leaderboards]:
-    """Return a deployment, which uses the engine (memory) or the scripts (redis)."""
+    """Return the boards of a deployment that uses the engine (memory) or the scripts (redis)."""
     if request.param == "memory":
         with laurels.open("memory:", clock=clock) as opened:
             yield opened
@@ -75,7 +75,7 @@ def lb(
 
 
 def prefix_of(request: pytest.FixtureRequest) -> str:
-    """Return a key prefix that only one test uses."""
+    """Return a key prefix that only this test uses."""
     return f"{crc32(request.node.name.encode()):x}:"
 
 
@@ -94,8 +94,8 @@ def told(case: WriteCase) -> homes.Outcome:
 
 
 def shown(case: WriteCase, ranking: str) -> Words | None:
-    """Return the words of the columns in a story's entry; answers of a store do not have the other
-    words."""
+    """Return the words of the columns in a story's entry. The answers of a store do not have the
+    other words."""
     words = case.entries[ranking]
     return None if words is None else words[: len(case.events[0].words)]
 
@@ -156,8 +156,8 @@ def test_the_scripts_write_by_the_rule(server: Server, name: str, cases: list[Wr
 def test_every_store_writes_by_the_rule(
     lb: laurels.Leaderboards, request: pytest.FixtureRequest, name: str, cases: list[WriteCase]
 ) -> None:
-    """The events are submitted one by one for the members `m0`, `m1`…, and each story in one batch
-    for the members `b0`, `b1`…"""
+    """For the members `m0`, `m1`…, the events of a story are submitted one by one. For the members
+    `b0`, `b1`…, the events of a story are one batch."""
     board = RULE.boards[name]
     definition = homes.board_of("b", board)
     lb.create(definition)
@@ -193,9 +193,9 @@ UNSUMMED = [
 def test_steps_together_are_written_by_the_rule(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, name: str, cases: list[WriteCase]
 ) -> None:
-    """In rolling windows, the values of the steps combine to those of `all` and, after yesterday
-    has left, to those of today. The order is the same as well, which tests the stamps of equal
-    scores."""
+    """In rolling windows, the steps together have the same values as `all` and, after yesterday has
+    left the window, the same values as today. The order is also the same, which tests the stamps of
+    equal scores."""
     lb.create(homes.board_of("b", RULE.boards[name], ROLLING, REFRESHED))
     for i, case in enumerate(cases):
         for event in case.events:
@@ -214,7 +214,7 @@ def test_steps_together_are_written_by_the_rule(
 
 
 def in_order(cases: list[WriteCase], ranking: str) -> list[tuple[Words, str]]:
-    """Return the words of a ranking's members, in its order."""
+    """Return the words of a ranking's members, in the order of the ranking."""
     board = RULE.boards[cases[0].board]
     width = len(board.columns) + (board.tie != "member")
     rows = [(case.entries.get(ranking), f"m{i}") for i, case in enumerate(cases)]
@@ -229,8 +229,8 @@ def held(
     member: str,
     words: Words | None,
 ) -> None:
-    """Assert that the server stores these words of a member, including those that answers do not
-    have."""
+    """Assert that the server stores these words of a member. Some of them do not occur in
+    answers."""
     rules, base = board.rules(), f"{prefix_of(request)}{{1.0}}:"
     form = None if words is None else homes.form_of(rules, words)
     server = request.getfixturevalue("server")
@@ -270,7 +270,7 @@ def test_an_event_counts_in_the_scopes_it_has_the_labels_for() -> None:
 
 
 def instances_said(cases: list[InstanceCase]) -> list[tuple[int, str, bool]]:
-    """Return the instance that the core assigns to each of the events, which arrive together."""
+    """Return the period or step that the core assigns to each event. All events arrive together."""
     rules = laurels.Board("b", windows=[cases[0].window.definition]).rules()
     [window] = rules.windows.values()
     events = [("ann", 1, case.at_ms) for case in cases]
@@ -326,7 +326,7 @@ def test_both_languages_call_a_ranking_the_same(server: Server) -> None:
 
 
 def member_of(i: int, member: str) -> str:
-    """Return the name of a member of batch `i`; all batches are on one board, with different
+    """Return the name of a member in batch `i`. All batches are on one board, with different
     members."""
     return f"{i}{member}"
 
@@ -375,8 +375,8 @@ def test_the_scripts_add_up_what_events_come_to(
                 count(lb, i, case)
             (fits, added), *again = probes
             assert fits == case.fits, case.says
-            # A batch whose sums do not fit is sent again as events, and their sums do not fit
-            # either.
+            # If the sums of a batch do not fit, it is sent again as single events, and their sums
+            # do not fit either.
             told_alone = case.added is None or server_side
             assert bool(again) == (not fits and not told_alone), case.says
             assert not any(each[0] for each in again), case.says
@@ -414,8 +414,8 @@ def count(lb: laurels.Leaderboards, i: int, case: SumCase) -> None:
 def check(
     lb: laurels.Leaderboards, request: pytest.FixtureRequest, name: str, cases: list[SumCase]
 ) -> None:
-    """Assert that all members have the words in the vectors; on a server compare the tie words,
-    too."""
+    """Assert that all members have the words in the vectors. On a server, also compare the tie
+    words."""
     board = SUMS.boards[name]
     window = board.windows[0]
     found = homes.columns_of(lb, "b", board, window.called, None)

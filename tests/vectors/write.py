@@ -37,8 +37,8 @@ from tests.vectors.cases import (
 
 DAY_MS = 24 * HOUR
 
-# The write rule. Stories count points, where more is better. The range is -60 to 100, if the column
-# has one. If less is better in the column, the points are negated.
+# The write rule. Stories count points, and more points are better. If the column has a range, it is
+# -60 to 100. If less is better in the column, the points are negated.
 
 TIMES = {
     "then": NOW_MS - 9_500,
@@ -48,8 +48,8 @@ TIMES = {
     "now": NOW_MS,
     "yesterday": NOW_MS - 10 * HOUR,
 }
-"""`just before` is in the same second as `then`, and yesterday ended 8 hours ago. A sum can be set
-only at `now`, since the verb takes no other time."""
+"""`just before` is in the same second as `then`. Yesterday ended 8 hours ago. A score can be set
+only at `now`, because the verb takes no other time."""
 
 Story = tuple[str, list[tuple[Any, ...]]]
 """A description, and events: (points, when[, True to set])."""
@@ -139,7 +139,7 @@ FREE: list[Story] = [
 
 
 def column(op: str, order: str = "desc", scale: int = 0, *, free: bool = False) -> ColumnDef:
-    """Return a column with a range of -60 to 100 points, or without a range."""
+    """Return a column that has a range of -60 to 100 points, or no range."""
     if free:
         return ColumnDef("score", op, order, scale)
     low, high = (-60, 100) if order == "desc" else (-100, 60)
@@ -175,7 +175,7 @@ BOARDS: dict[str, tuple[VectorBoard, list[Story]]] = {
 
 
 def number_text(points: int, column: ColumnDef) -> str:
-    """Return points as the decimal text that an event has."""
+    """Return points as the decimal text of an event's value."""
     units = points if column.order == "desc" else -points
     return f"{Decimal(units).scaleb(-column.scale):f}"
 
@@ -238,7 +238,8 @@ LABELED: list[tuple[tuple[str, ...], dict[str, str]]] = [
 
 
 def days(text: str) -> int:
-    """Return a time in ms; its text is a number of days, hours and minutes, such as `2 3:30`."""
+    """Return a time in ms from a text with a number of days, hours and minutes, such as `2
+    3:30`."""
     count, _, clock = text.partition(" ")
     hours, _, minutes = clock.partition(":")
     return int(count) * DAY_MS + int(hours or 0) * HOUR + int(minutes or 0) * MINUTE
@@ -341,8 +342,8 @@ SUM_BOARDS = {
     ),
 }
 Batch = tuple[str, dict[str, int], list[tuple[Any, ...]]]
-"""A description, the totals of members before, and events: (member, value[, when]). A total may be
--100 to 60 and, within a step, -25 to 15."""
+"""A description, the totals of members before the batch, and events: (member, value[, when]). A
+total may be -100 to 60. Within a step, it may be -25 to 15."""
 
 BATCHES: list[Batch] = [
     ("one event", {}, [("a", 5)]),
@@ -412,7 +413,7 @@ def sum_case(name: str, board: VectorBoard, batch: Batch) -> SumCase:
 
 
 def lean(given: Any) -> Any:
-    """Return vectors as JSON values, without fields that have their default values."""
+    """Return vectors as JSON values. Fields with default values are left out."""
     if is_dataclass(given):
         own = {each.name: getattr(given, each.name) for each in fields(given)}
         return {
