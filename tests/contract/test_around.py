@@ -42,9 +42,7 @@ def test_the_radius_is_kept_at_the_ends(
     assert page.total == 7
 
 
-def test_a_past_period_can_be_asked_for(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock
-) -> None:
+def test_a_past_period_can_be_queried(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
     lb.create(laurels.Board("b", windows=["day"]))
     lb.submit_many("b", [("ann", 1), ("bob", 2)])
     clock.advance(86_400_000)

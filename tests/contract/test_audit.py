@@ -26,7 +26,9 @@ def test_a_page_has_1_to_1000_entries(lb: laurels.Leaderboards, limit: Any) -> N
 
 
 @pytest.mark.parametrize("before", ["x", "1;2", "9" * 20, ""])
-def test_a_page_goes_on_from_the_next_of_another(lb: laurels.Leaderboards, before: str) -> None:
+def test_a_page_continues_where_the_previous_one_ended(
+    lb: laurels.Leaderboards, before: str
+) -> None:
     with pytest.raises(InvalidCursor, match="expected the `next` of an answer for before"):
         lb.audit(before=before)
 
@@ -68,7 +70,7 @@ def test_each_call_that_administers_is_one_entry(lb: laurels.Leaderboards) -> No
     assert len({entry.by for entry in entries}) == 1
 
 
-def test_tasks_of_an_event_loop_are_recorded_alike(deployment: Deployment) -> None:
+def test_calls_on_an_event_loop_are_recorded(deployment: Deployment) -> None:
     async def main() -> laurels.AuditPage:
         async with deployment.opened_async() as lb:
             await lb.create(laurels.Board("gifts"))
@@ -82,7 +84,7 @@ def test_tasks_of_an_event_loop_are_recorded_alike(deployment: Deployment) -> No
     assert verbs == ["create", *["set"] * 8, "remove", "remove", "rebuild"]
 
 
-def test_event_loops_have_the_same_verb(deployment: Deployment) -> None:
+def test_the_audit_log_is_read_on_an_event_loop(deployment: Deployment) -> None:
     async def main() -> laurels.AuditPage:
         async with deployment.opened_async() as lb:
             return await lb.audit("gifts", limit=5)

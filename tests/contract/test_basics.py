@@ -41,7 +41,7 @@ def test_the_ends_of_a_ranking_have_one_neighbour(lb: laurels.Leaderboards) -> N
     assert last.percent == 100
 
 
-def test_the_gap_to_a_rank_that_is_reached_or_empty_is_nothing(lb: laurels.Leaderboards) -> None:
+def test_the_gap_to_a_reached_or_empty_rank_is_zero(lb: laurels.Leaderboards) -> None:
     gifts(lb)
     for rank in (2, 3, 4, 1000):
         cid = lb.standing("gifts", "cid", to_rank=rank)
@@ -75,7 +75,7 @@ def test_limit_offset_and_reverse_cut_the_ranking(lb: laurels.Leaderboards) -> N
     assert ranks(lb.top("gifts", reverse=True, limit=2)) == [3, 2]
 
 
-def test_boards_do_not_touch_each_other(lb: laurels.Leaderboards) -> None:
+def test_boards_are_independent(lb: laurels.Leaderboards) -> None:
     gifts(lb)
     lb.create(laurels.Board("likes"))
     lb.submit("likes", "ann", 1)
@@ -83,7 +83,7 @@ def test_boards_do_not_touch_each_other(lb: laurels.Leaderboards) -> None:
     assert scores(lb.top("gifts"))["ann"] == 35
 
 
-def test_a_list_and_a_card_with_the_same_as_of_agree(lb: laurels.Leaderboards) -> None:
+def test_queries_without_a_write_in_between_have_the_same_as_of(lb: laurels.Leaderboards) -> None:
     gifts(lb)
     before = lb.top("gifts").as_of
     standing = lb.standing("gifts", "ann")
@@ -97,7 +97,7 @@ def test_a_list_and_a_card_with_the_same_as_of_agree(lb: laurels.Leaderboards) -
     assert changes(after.offset) > changes(before.offset)
 
 
-def test_reading_writes_nothing(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+def test_queries_write_nothing(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
     gifts(lb)
     before = lb.stats().offset
     clock.advance(40 * 86_400_000)

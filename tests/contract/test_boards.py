@@ -39,7 +39,7 @@ def test_a_board_can_be_created_from_its_json_form(lb: laurels.Leaderboards) -> 
     assert made == same == laurels.Board.from_json(made.to_json())
 
 
-def test_a_name_is_taken_once(lb: laurels.Leaderboards) -> None:
+def test_a_board_name_can_be_used_only_once(lb: laurels.Leaderboards) -> None:
     board = lb.create(laurels.Board("b"))
     with pytest.raises(BoardExists):
         lb.create(board)
@@ -74,7 +74,9 @@ def test_a_wrong_definition_is_refused_with_every_fault_at_once(lb: laurels.Lead
 
 
 @pytest.mark.parametrize("name", ["", "-b", ".b", "a b", "ä", "x" * 65, "a/b", "b\n"])
-def test_names_are_plain(lb: laurels.Leaderboards, name: str) -> None:
+def test_odd_names_of_boards_columns_and_windows_are_refused(
+    lb: laurels.Leaderboards, name: str
+) -> None:
     definitions: list[dict[str, Any]] = [
         {"name": name},
         {"name": "b", "columns": [{"name": name}]},
@@ -114,7 +116,7 @@ def test_the_title_can_change(lb: laurels.Leaderboards) -> None:
     assert lb.get("b").title == "Gifts"
 
 
-def test_keep_can_be_raised_but_brings_nothing_back(
+def test_raising_keep_restores_no_expired_period(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["day"], keep=2))

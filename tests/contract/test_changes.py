@@ -165,7 +165,7 @@ class History:
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
-def test_changes_are_those_of_a_list(
+def test_changes_agree_with_the_oracle(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, name: str
 ) -> None:
     history = History(clock, DEFINITIONS[name], seed=len(name))
@@ -227,7 +227,7 @@ def test_changes_go_on_over_snapshots(exclusive: Deployment, clock: laurels.Manu
         assert [change.id for change in all_changes(lb, "board")][: len(ids)] == ids
 
 
-def test_a_cursor_of_nothing_and_of_now(lb: laurels.Leaderboards) -> None:
+def test_the_cursor_of_now_precedes_later_changes(lb: laurels.Leaderboards) -> None:
     lb.create(board_of(DEFINITIONS["sum"]))
     lb.submit("board", "ann", 1)
     page = lb.changes("board", after="now")
@@ -244,7 +244,7 @@ def test_a_board_without_changes_has_none(lb: laurels.Leaderboards) -> None:
         lb.changes("board")
 
 
-def test_changes_begin_when_the_board_gets_them(lb: laurels.Leaderboards) -> None:
+def test_changes_begin_when_they_are_turned_on(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("board"))
     lb.submit("board", "ann", 1)
     lb.change("board", changes="1d")
@@ -272,7 +272,7 @@ def test_limits_are_from_1_to_10000(lb: laurels.Leaderboards, limit: Any) -> Non
         lb.changes("board", limit=limit)
 
 
-def test_what_happened_without_changes_is_noticed(lb: laurels.Leaderboards) -> None:
+def test_a_cursor_from_before_changes_were_off_has_expired(lb: laurels.Leaderboards) -> None:
     lb.create(board_of(DEFINITIONS["sum"]))
     lb.submit_many("board", [(f"m{i}", 1) for i in range(9)])
     begun, caught_up = lb.changes("board", limit=2).cursor, lb.changes("board").cursor
@@ -306,7 +306,7 @@ def test_a_position_is_one_change_of_its_commit(lb: laurels.Leaderboards) -> Non
     assert sum(change.kind == "event" for change in found) == 2 * (3 + 6 + 9) + 6
 
 
-def test_a_position_changes_though_every_event_came_too_late(lb: laurels.Leaderboards) -> None:
+def test_a_position_is_a_change_even_if_every_event_is_late(lb: laurels.Leaderboards) -> None:
     lb.create(board_of(Definition(windows=(WindowDef("day"),))))
     with warnings.catch_warnings(action="ignore", category=AllEventsRefused):
         lb.submit_many("board", [("ann", 1, NOW_MS - 5 * DAY)], position=("file", "1"))
@@ -327,7 +327,7 @@ def test_a_cursor_of_another_board_has_diverged(lb: laurels.Leaderboards) -> Non
         lb.changes("board", after=ahead)
 
 
-def test_the_beginning_ends_with_the_positions_of_sources(lb: laurels.Leaderboards) -> None:
+def test_initial_changes_end_with_the_positions_of_sources(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("board", changes="1d", shards=1))
     assert [change.kind for change in lb.changes("board", initial=True)] == ["initial_end"]
     lb.submit_many("board", [("ann", 1), ("bob", 2)], position=("file", "7"))
@@ -342,7 +342,7 @@ def test_the_beginning_ends_with_the_positions_of_sources(lb: laurels.Leaderboar
     assert len({change.id for change in found}) == 5
 
 
-def test_the_beginning_is_every_present_entry(
+def test_initial_changes_have_every_current_entry(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     definition = DEFINITIONS["scopes"]
@@ -369,7 +369,7 @@ def test_the_beginning_is_every_present_entry(
     assert entries == wanted
 
 
-def test_the_beginning_goes_on_with_what_came_meanwhile(lb: laurels.Leaderboards) -> None:
+def test_initial_changes_are_followed_by_concurrent_writes(lb: laurels.Leaderboards) -> None:
     lb.create(board_of(DEFINITIONS["sum"]))
     lb.submit_many("board", [(f"m{i}", i) for i in range(10)])
     page = lb.changes("board", limit=4, initial=True)
@@ -386,7 +386,7 @@ def test_the_beginning_goes_on_with_what_came_meanwhile(lb: laurels.Leaderboards
     assert totals == {entry.member: entry.score for entry in lb.top("board")}
 
 
-def test_watching_goes_on(lb: laurels.Leaderboards) -> None:
+def test_watching_returns_each_new_change(lb: laurels.Leaderboards) -> None:
     lb.create(board_of(DEFINITIONS["sum"]))
     pages = lb.watch_changes("board", after="now")
     cursor = lb.changes("board", after="now").cursor
@@ -397,7 +397,9 @@ def test_watching_goes_on(lb: laurels.Leaderboards) -> None:
     assert [change.member for change in next(pages)] == ["bob"]
 
 
-def test_at_most_so_many_are_kept(lb: laurels.Leaderboards, implementation: Implementation) -> None:
+def test_at_most_changes_max_changes_are_kept(
+    lb: laurels.Leaderboards, implementation: Implementation
+) -> None:
     if implementation.name not in ("redis", "cluster"):
         pytest.skip("a folder removes many changes at a time, see tests/unit/test_change_log.py")
     lb.create(board_of(DEFINITIONS["sum"], changes_max=30))
@@ -412,14 +414,14 @@ def test_at_most_so_many_are_kept(lb: laurels.Leaderboards, implementation: Impl
     assert lb.changes("board", after=oldest)[0] == kept[0]
 
 
-def test_times_are_as_given(lb: laurels.Leaderboards) -> None:
+def test_a_change_has_the_time_of_its_event(lb: laurels.Leaderboards) -> None:
     lb.create(board_of(DEFINITIONS["sum"]))
     lb.submit("board", "ann", 1, at=NOW_MS - 5)
     (_, change) = all_changes(lb, "board")
     assert change.at_ms == NOW_MS - 5
 
 
-def test_the_score_is_that_of_the_first_window_over_all_events(lb: laurels.Leaderboards) -> None:
+def test_the_score_of_a_change_is_that_of_the_first_window_all(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("board", windows=["day", "ever=all"], changes="7d"))
     lb.submit("board", "ann", 5)
     lb.change("board", windows=["day", "ever=all", "since=all"])
@@ -432,7 +434,7 @@ def test_the_score_is_that_of_the_first_window_over_all_events(lb: laurels.Leade
     ]
 
 
-def test_a_tag_that_the_store_does_not_know_has_diverged(lb: laurels.Leaderboards) -> None:
+def test_a_cursor_with_an_unknown_tag_has_diverged(lb: laurels.Leaderboards) -> None:
     """At every position, the store refuses a cursor with an unknown tag as diverged. Such cursors
     exist after a store has lost its newest changes and has then recorded other ones."""
     lb.create(board_of(DEFINITIONS["sum"]))
@@ -463,7 +465,7 @@ def named(lb: laurels.Leaderboards, cursor: str, board: str) -> tuple[set[str], 
     return found, cursor
 
 
-def test_boards_with_changes_are_named(lb: laurels.Leaderboards) -> None:
+def test_changed_boards_names_the_boards_with_new_changes(lb: laurels.Leaderboards) -> None:
     begun = lb.changed_boards()
     assert begun.boards is None
     lb.create(laurels.Board("plain"))
@@ -497,7 +499,7 @@ def test_a_cursor_of_changed_boards_misses_nothing_over_a_restart(lasting: Deplo
         changed = lb.changed_boards(changed.cursor)
 
 
-def test_a_page_counts_what_follows_it(lb: laurels.Leaderboards) -> None:
+def test_a_page_counts_the_waiting_changes_exactly(lb: laurels.Leaderboards) -> None:
     """The number of waiting changes is exact even if a page ends within a batch. It does not count
     the changes that record positions of sinks."""
     lb.create(laurels.Board("b", changes="1h"))

@@ -112,7 +112,7 @@ def test_four_columns_at_full_width(lb: laurels.Leaderboards) -> None:
     assert scores(lb.top("b")) == {"ann": wide, "bob": (*wide[:3], 1 - LIMIT)}
 
 
-def test_members_with_a_total_of_nothing_are_ranked(lb: laurels.Leaderboards) -> None:
+def test_members_with_a_total_of_zero_are_ranked(lb: laurels.Leaderboards) -> None:
     one(lb, Column())
     lb.submit_many("b", [("ann", 5), ("ann", -5), ("bob", 0), ("cid", -1)])
     assert scores(lb.top("b")) == {"ann": 0, "bob": 0, "cid": -1}

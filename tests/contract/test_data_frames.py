@@ -91,7 +91,7 @@ def test_a_frame_without_a_member_says_which_field_is_missing(
         board.submit_many("b", rows.itertuples())
 
 
-def test_a_batch_in_part_refused_does_not_warn(board: laurels.Leaderboards) -> None:
+def test_a_partly_refused_batch_does_not_warn(board: laurels.Leaderboards) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert board.submit_many("b", [("ann", 0.5), ("ben", 1)]).refused == 1
@@ -120,7 +120,9 @@ def test_numpy_integers_are_integers(board: laurels.Leaderboards) -> None:
 
 
 @pytest.mark.parametrize("value", [True, 1.0, (1.5, "float64"), (True, "bool")])
-def test_what_is_no_integer_is_refused(board: laurels.Leaderboards, value: Any) -> None:
+def test_numpy_values_that_are_not_integers_are_refused(
+    board: laurels.Leaderboards, value: Any
+) -> None:
     if isinstance(value, tuple):
         value = cell(*value)
     with pytest.raises(InvalidValue):

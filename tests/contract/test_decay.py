@@ -50,7 +50,9 @@ def test_a_score_halves_with_every_half_life(
     assert scores(lb.top("b")) == {"ann": shown("0")}
 
 
-def test_events_add_to_what_is_left(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+def test_an_event_is_added_to_the_decayed_score(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
     lb.create(hot())
     lb.submit("b", "ann", 120)
     clock.advance(6 * HOUR)
@@ -86,7 +88,7 @@ def test_a_late_event_weighs_less(lb: laurels.Leaderboards) -> None:
     assert scores(lb.top("b")) == {"ann": shown("4"), "bob": shown("0")}
 
 
-def test_what_counts_nothing_changes_nothing(lb: laurels.Leaderboards) -> None:
+def test_an_event_of_zero_is_unchanged_but_adds_a_new_member(lb: laurels.Leaderboards) -> None:
     lb.create(hot(tie="member"))
     lb.submit("b", "ann", 5)
     assert lb.submit("b", "ann", 0).status == "unchanged"
@@ -145,7 +147,7 @@ def test_gaps_add_up(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> No
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-def test_a_shown_score_can_be_asked_for(
+def test_a_decayed_score_is_an_exact_bound_of_a_range(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, order: str
 ) -> None:
     random = Random(2)
@@ -168,7 +170,7 @@ def test_a_shown_score_can_be_asked_for(
         lb.count("b", low="0.0000001")
 
 
-def test_an_answer_says_for_when_it_shows_scores(
+def test_as_of_has_the_time_of_decayed_scores(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(hot())
@@ -196,7 +198,7 @@ def test_pages_go_on_while_scores_decay(
     assert seen == [f"m{i:02}" for i in range(20)]
 
 
-def test_set_gives_the_difference_to_all(
+def test_set_adds_the_difference_in_all_to_the_decayed_score(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(hot())
@@ -206,7 +208,7 @@ def test_set_gives_the_difference_to_all(
     assert scores(lb.top("b", window="all")) == {"ann": 110}
 
 
-def test_the_range_of_the_column_does_not_bind_what_decays(
+def test_decayed_scores_may_leave_the_range_of_the_column(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(hot(columns=[laurels.Column(min=0, max=100)]))
@@ -219,7 +221,7 @@ def test_the_range_of_the_column_does_not_bind_what_decays(
     assert scores(lb.top("b")) == {"ann": shown("-30")}
 
 
-def test_there_is_one_period(lb: laurels.Leaderboards) -> None:
+def test_a_decay_window_has_one_period(lb: laurels.Leaderboards) -> None:
     lb.create(hot())
     lb.submit("b", "ann", 1)
     [period] = lb.periods("b", "hot")
@@ -228,7 +230,7 @@ def test_there_is_one_period(lb: laurels.Leaderboards) -> None:
         lb.top("b", period="2026-11")
 
 
-def test_a_removed_member_begins_anew(lb: laurels.Leaderboards) -> None:
+def test_a_removed_member_starts_from_zero(lb: laurels.Leaderboards) -> None:
     lb.create(hot())
     lb.submit("b", "ann", 7)
     assert lb.remove("b", "ann")
@@ -237,7 +239,7 @@ def test_a_removed_member_begins_anew(lb: laurels.Leaderboards) -> None:
 
 
 @pytest.mark.one_shard
-def test_a_batch_taken_back_leaves_nothing(lb: laurels.Leaderboards) -> None:
+def test_a_refused_all_or_nothing_batch_changes_no_decayed_score(lb: laurels.Leaderboards) -> None:
     lb.create(hot(columns=[laurels.Column(max=10)]))
     lb.submit("b", "ann", 7)
     with pytest.raises(laurels.errors.BatchRefused):
@@ -277,12 +279,14 @@ def test_the_log_read_again_has_the_same_bits(
         ([laurels.Column("a"), laurels.Column("b")], "expected 1 column for window .*, got 2"),
     ],
 )
-def test_only_one_sum_decays(columns: list[laurels.Column], reason: str) -> None:
+def test_a_decay_window_needs_exactly_one_sum_column(
+    columns: list[laurels.Column], reason: str
+) -> None:
     with pytest.raises(BoardInvalid, match=reason):
         hot(columns=columns)
 
 
-def test_time_is_that_of_the_events_where_it_runs_by_them() -> None:
+def test_in_event_time_scores_decay_by_the_times_of_events() -> None:
     with laurels.open("memory:", clock="event") as lb:
         lb.create(hot())
         lb.submit("b", "ann", 64, at=NOW_MS)

@@ -11,7 +11,7 @@ from tests.contract.conftest import NOW_MS
 from tests.contract.reading import scores
 
 
-def test_a_repeat_is_a_status_without_effect(lb: laurels.Leaderboards) -> None:
+def test_a_repeated_id_is_a_duplicate_without_effect(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     first = lb.submit("b", "ann", 5, id="x")
     again = lb.submit("b", "ann", 7, id="x")
@@ -20,7 +20,7 @@ def test_a_repeat_is_a_status_without_effect(lb: laurels.Leaderboards) -> None:
     assert scores(lb.top("b")) == {"ann": 5}
 
 
-def test_ids_are_those_of_a_member_on_a_board(lb: laurels.Leaderboards) -> None:
+def test_the_same_id_counts_for_each_member_and_board(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.create(laurels.Board("c"))
     found = lb.submit_many("b", [("ann", 1, None, "x"), ("bob", 1, None, "x")])
@@ -29,7 +29,7 @@ def test_ids_are_those_of_a_member_on_a_board(lb: laurels.Leaderboards) -> None:
     assert lb.submit_many("b", [("a", 1, None, "nnx"), ("an", 1, None, "nx")]).applied == 2
 
 
-def test_a_repeat_within_a_batch_is_a_repeat(lb: laurels.Leaderboards) -> None:
+def test_a_repeated_id_within_a_batch_is_a_duplicate(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     found = lb.submit_many(
         "b", [("ann", 1, None, "x"), ("ann", 2, None, "y"), ("ann", 4, None, "x")]
@@ -78,7 +78,7 @@ def test_a_full_table_refuses_new_ids_and_forgets_none_early(
     assert scores(lb.top("b")) == {"ann": 4}
 
 
-def test_a_full_table_within_a_batch(lb: laurels.Leaderboards) -> None:
+def test_an_id_table_may_become_full_within_a_batch(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", dedupe_max=2))
     events = [("ann", 1, None, id) for id in ("x", "x", "y", "z", None, "y")]
     found = lb.submit_many("b", events)
@@ -100,7 +100,7 @@ def test_removing_a_member_keeps_its_ids(lb: laurels.Leaderboards) -> None:
     assert lb.top("b").total == 0
 
 
-def test_a_board_created_anew_remembers_nothing(lb: laurels.Leaderboards) -> None:
+def test_a_recreated_board_remembers_no_ids(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.submit("b", "ann", 5, id="x")
     lb.delete("b")
@@ -118,7 +118,9 @@ def test_a_batch_key_stands_for_the_ids_of_its_events(lb: laurels.Leaderboards) 
     assert lb.submit_many("b", events, key="job-8").applied == 3
 
 
-def test_a_batch_key_counts_the_events_as_they_were_given(lb: laurels.Leaderboards) -> None:
+def test_a_batch_key_numbers_events_by_their_position_in_the_batch(
+    lb: laurels.Leaderboards,
+) -> None:
     lb.create(laurels.Board("b"))
     first = lb.submit_many("b", [("", 1), ("ann", 1), ("ann", 2, None, "own")], key="k")
     assert [receipt.status for receipt in first] == ["refused", "applied", "applied"]

@@ -31,7 +31,7 @@ def replayed(implementation: Implementation, tmp_path: Path) -> Iterator[Deploym
         yield deployment
 
 
-def test_now_is_the_latest_at(replayed: Deployment) -> None:
+def test_the_time_of_a_board_is_the_latest_at(replayed: Deployment) -> None:
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["hour", "all"]))
     lb.submit("b", "ann", 1, at=NOON)
@@ -43,7 +43,7 @@ def test_now_is_the_latest_at(replayed: Deployment) -> None:
     assert scores(lb.top("b", window="all")) == {"bob": 2, "ann": 1}
 
 
-def test_events_need_a_time(replayed: Deployment) -> None:
+def test_events_without_a_time_are_refused(replayed: Deployment) -> None:
     replayed.lb.create(laurels.Board("b"))
     with pytest.raises(AtRequired):
         replayed.lb.submit("b", "ann", 1)
@@ -64,7 +64,7 @@ def test_a_batch_is_replayed_as_if_live(replayed: Deployment) -> None:
     assert members(lb.top("b")) == ["m4"]
 
 
-def test_ranks_are_before_and_after_what_counts_at_one_moment(replayed: Deployment) -> None:
+def test_ranks_are_before_and_after_the_events_of_one_moment(replayed: Deployment) -> None:
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["all", "hour"]))
     lb.submit("b", "ann", 5, at=NOON)

@@ -90,7 +90,7 @@ def test_an_event_within_grace_counts_although_a_later_one_of_its_batch_ends_the
     assert found.late == {"hour": 1}
 
 
-def test_an_id_is_remembered_from_its_own_event_on(replayed: Deployment) -> None:
+def test_an_id_is_remembered_from_the_time_of_its_event(replayed: Deployment) -> None:
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["all"], dedupe="1h"))
     at = [NOON, NOON + 50 * MINUTE, NOON + HOUR - 1, NOON + HOUR, NOON + 3 * HOUR]
@@ -109,7 +109,7 @@ def test_ids_that_are_forgotten_make_room_within_a_batch(replayed: Deployment) -
     assert [r.reason or r.status for r in found] == ["applied", "dedupe_full", "applied"]
 
 
-def test_an_id_is_remembered_until_the_event_comes_by_which_it_is_forgotten(
+def test_an_id_is_forgotten_by_the_event_that_shows_dedupe_has_passed(
     replayed: Deployment,
 ) -> None:
     """An id is forgotten as soon as an event shows that `dedupe` has passed. Later events of the
@@ -129,7 +129,7 @@ def test_an_id_is_remembered_until_the_event_comes_by_which_it_is_forgotten(
     assert scores(lb.top("b")) == {"ann": 4}
 
 
-def test_a_receipt_tells_a_decayed_score_as_of_its_own_event(replayed: Deployment) -> None:
+def test_a_receipt_has_the_decayed_score_at_the_time_of_its_event(replayed: Deployment) -> None:
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["decay:1h"]))
     found = lb.submit_many("b", [("ann", 8, NOON), ("bob", 8, NOON + 3 * HOUR)])
@@ -158,7 +158,7 @@ def test_boards_do_not_share_their_time(replayed: Deployment) -> None:
 
 
 @pytest.mark.parametrize("implementation", LASTING, ids=lambda it: it.name)
-def test_the_time_of_each_board_comes_back(replayed: Deployment) -> None:
+def test_the_time_of_each_board_is_restored_after_a_restart(replayed: Deployment) -> None:
     lb = replayed.lb
     windows = ["decay:1h", "hour:grace=10m", "all"]
     for name in ("late", "early"):
@@ -208,7 +208,7 @@ def test_a_snapshot_keeps_the_time_of_each_board(replayed: Deployment) -> None:
 
 
 @pytest.mark.one_shard
-def test_all_or_nothing_is_one_moment(replayed: Deployment) -> None:
+def test_an_all_or_nothing_batch_is_judged_at_one_time(replayed: Deployment) -> None:
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["hour:grace=10m"]))
     late = [("ann", 1, NOON), ("bob", 1, NOON + 2 * HOUR)]
@@ -343,7 +343,7 @@ def test_any_partition_gives_the_same_answers(
 
 @pytest.mark.parametrize("implementation", LASTING, ids=lambda it: it.name)
 @pytest.mark.parametrize("seed", some(1, range(3)))
-def test_a_restart_in_the_midst_changes_nothing(replayed: Deployment, seed: int) -> None:
+def test_a_restart_between_batches_changes_nothing(replayed: Deployment, seed: int) -> None:
     rng = Random(seed)
     definition = Definition("b", **BOARDS[1])
     drawn = [

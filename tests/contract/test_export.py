@@ -27,7 +27,7 @@ def test_a_period_can_be_exported(lb: laurels.Leaderboards, clock: laurels.Manua
     assert [entry.member for entry in past] == members(lb.top("b", window="all"))
 
 
-def test_writing_goes_on_while_an_export_is_read(lb: laurels.Leaderboards) -> None:
+def test_an_export_allows_concurrent_writes(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [(f"m{i:05}", 1) for i in range(5_000)])
     seen = []

@@ -31,7 +31,7 @@ def test_friends_have_two_ranks(
     assert [entry.place for entry in page.entries] == places
 
 
-def test_nobody_ranked_is_an_empty_page(lb: laurels.Leaderboards) -> None:
+def test_friends_without_a_ranked_member_are_an_empty_page(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     assert lb.standings("b", ["ann", "bob"]).entries == []
     assert lb.standings("b", []).entries == []
@@ -48,7 +48,7 @@ def test_a_caller_s_own_iterator_may_use_the_store(lb: laurels.Leaderboards) -> 
     assert [entry.member for entry in lb.standings("b", members()).entries] == ["ann", "bob"]
 
 
-def test_members_without_end_are_refused(lb: laurels.Leaderboards) -> None:
+def test_an_endless_list_of_members_is_refused(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     with pytest.raises(laurels.errors.InvalidLimit):
         lb.standings("b", (f"m{i}" for i in count()))

@@ -79,7 +79,7 @@ def shaped() -> list[object]:
     [each for each in IMPLEMENTATIONS if not each.has_heads],
     ids=lambda implementation: implementation.name,
 )
-def test_where_there_is_no_layout_for_it_a_head_is_refused_by_name(
+def test_a_head_is_refused_if_no_layout_supports_it(
     implementation: Implementation, tmp_path: Path, clock: laurels.ManualClock
 ) -> None:
     with Deployment(implementation, tmp_path, clock) as deployment:
@@ -130,7 +130,7 @@ def test_every_rank_is_within_its_bounds(
 
 
 @any_time
-def test_the_head_comes_grows_shrinks_and_goes(
+def test_a_head_can_be_added_grown_shrunk_and_removed(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     rng = Random(3)
@@ -239,7 +239,7 @@ def test_a_page_after_an_entry_that_has_left_the_head_is_empty(
     assert (rest.entries, rest.next, rest.certain) == ([], None, HEAD)
 
 
-def test_what_it_takes_to_enter_the_head(
+def test_needed_is_the_value_that_enters_the_head(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     rng = Random(5)
@@ -300,7 +300,7 @@ def test_receipts_have_ranks_within_their_bounds(crowd: laurels.Leaderboards) ->
     assert several[1].rank == 1
 
 
-def test_data_of_members_below_the_head_is_there(crowd: laurels.Leaderboards) -> None:
+def test_data_of_members_below_the_head_is_readable(crowd: laurels.Leaderboards) -> None:
     lb = crowd
     lb.set_data("b", "m003", {"name": "Ann"})
     standing = lb.standing("b", "m003", with_data=True)
@@ -338,7 +338,7 @@ def test_boards_are_the_same_after_a_restart(deployment: Deployment) -> None:
     assert (after.entries, after.certain) == (before.entries, HEAD)
 
 
-def test_readers_of_changes_begin_with_everybody(deployment: Deployment) -> None:
+def test_initial_changes_include_members_below_the_head(deployment: Deployment) -> None:
     if not deployment.has_walks:
         pytest.skip("a board with a head has no changes on an index server")
     lb = deployment.lb
@@ -353,7 +353,7 @@ def test_readers_of_changes_begin_with_everybody(deployment: Deployment) -> None
     assert members == {f"m{i:03}" for i in range(150)}
 
 
-def test_a_reader_begins_anew_when_a_head_comes_or_goes(deployment: Deployment) -> None:
+def test_adding_or_removing_a_head_invalidates_initial_cursors(deployment: Deployment) -> None:
     if not deployment.has_walks:
         pytest.skip("a board with a head has no changes on an index server")
     lb = deployment.lb

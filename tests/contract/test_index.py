@@ -38,7 +38,7 @@ def _apply(index: Index, batch: Batch, watch: int | None = None) -> list[Outcome
     return [Outcome(code) for code in outcomes.codes]
 
 
-def test_what_is_not_there_is_empty(index: Index) -> None:
+def test_an_unknown_ranking_is_empty(index: Index) -> None:
     assert index.size(KEY) == 0
     assert index.slice(KEY, 0, 10).members == []
     assert index.position(KEY, b"ann") == -1
@@ -90,7 +90,7 @@ def test_an_id_counts_once_and_a_refusal_does_not_use_it(index: Index) -> None:
     assert index.ids(1) == [(b"\x03annx", NOW)]
 
 
-def test_all_or_nothing_puts_everything_back(index: Index) -> None:
+def test_a_refused_all_or_nothing_batch_is_rolled_back(index: Index) -> None:
     _apply(index, _batch(("ann", 5), ("bob", 3)))
     before = index.slice(KEY, 0, 10)
     batch = _batch(("ann", 1, None, "x"), ("cid", 1), ("bob", 2_000), atomic=True)
@@ -103,7 +103,7 @@ def test_all_or_nothing_puts_everything_back(index: Index) -> None:
     assert index.ids(1) == []
 
 
-def test_the_watched_window_is_told_before_and_after(index: Index) -> None:
+def test_scores_of_the_watched_window_are_reported_before_and_after(index: Index) -> None:
     batch = _batch(("ann", 5), ("ann", 3))
     outcomes = index.apply(batch, plan_batch(RULES, {}, batch), 0)
     assert outcomes.before is not None
@@ -114,7 +114,7 @@ def test_the_watched_window_is_told_before_and_after(index: Index) -> None:
     assert list(outcomes.after.words[0]) == [-5, -8]
 
 
-def test_dropping_removing_and_closing(index: Index) -> None:
+def test_dropped_rankings_removed_members_and_closed_boards_are_gone(index: Index) -> None:
     _apply(index, _batch(("ann", 5), ("bob", 3)))
     index.set_data(1, b"ann", b"{}")
     assert index.data(1, ["ann", "bob"]) == [b"{}", None]

@@ -57,7 +57,7 @@ def at_once(deployment: Deployment) -> tuple[list[object], laurels.Page]:
 
 
 @pytest.mark.parametrize("implementation", EMBEDDED, ids=lambda it: it.name)
-def test_each_is_told_what_became_of_it(deployment: Deployment) -> None:
+def test_joined_writes_get_the_receipts_of_single_commits(deployment: Deployment) -> None:
     answers, page = at_once(deployment)
     with laurels.open("memory:", clock=deployment.clock) as alone:
         alone.create(BOARD)

@@ -159,7 +159,7 @@ def check(
 
 
 @pytest.mark.parametrize("seed", some(1, range(30)))
-def test_sources_that_lag_lose_nothing(
+def test_sources_that_lag_lose_no_events(
     lasting: Deployment, clock: laurels.ManualClock, seed: int
 ) -> None:
     random, oracle = Random(seed), Oracle()
@@ -210,7 +210,7 @@ def test_without_sources_periods_are_final_after_their_grace(
         assert [info.final for info in lb.periods("b", window)] == [False]
 
 
-def test_what_comes_after_the_close_wait_is_refused_by_name(
+def test_events_after_the_close_wait_are_refused(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     clock.set(NOW_MS)
@@ -241,7 +241,7 @@ def test_what_comes_after_the_close_wait_is_refused_by_name(
     assert scores(lb.top("b", period=period.label)) == {"ann": 2}
 
 
-def test_a_source_cannot_go_back_behind_what_it_has_passed(
+def test_a_source_cannot_report_an_earlier_time_than_before(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     clock.set(NOW_MS)

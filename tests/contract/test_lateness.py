@@ -27,7 +27,7 @@ def test_grace_is_counted_from_the_end_of_the_period(
     assert members(lb.top("b", period="2026-11-20T14+00:00")) == ["ann"]
 
 
-def test_a_period_no_longer_kept_takes_nothing_whatever_its_grace(
+def test_a_period_no_longer_kept_takes_no_events_despite_its_grace(
     lb: laurels.Leaderboards,
 ) -> None:
     lb.create(laurels.Board("b", windows=["hour:keep=1,grace=1h", "all"]))
@@ -35,7 +35,7 @@ def test_a_period_no_longer_kept_takes_nothing_whatever_its_grace(
     assert receipt.refused_windows == ("hour",)
 
 
-def test_all_refuses_nothing(lb: laurels.Leaderboards) -> None:
+def test_the_window_all_refuses_no_late_event(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", windows=["all", "day", "year"]))
     receipt = lb.submit("b", "ann", 1, at=NOW_MS - 2000 * DAY)
     assert (receipt.status, receipt.refused_windows) == ("applied", ("day", "year"))
@@ -55,7 +55,7 @@ def test_refused_by_every_window_is_refused(lb: laurels.Leaderboards) -> None:
     assert members(lb.top("b")) == ["bob"]
 
 
-def test_a_little_ahead_is_taken_as_now(lb: laurels.Leaderboards) -> None:
+def test_an_event_up_to_5_s_ahead_counts_as_now(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.submit("b", "bob", 1, at=NOW_MS + 5_000)
     lb.submit("b", "ann", 1, at=NOW_MS)

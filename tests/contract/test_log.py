@@ -38,7 +38,7 @@ def test_entries_are_read_after_an_offset_in_order(log: Log) -> None:
     assert list(log.read(250)) == []
 
 
-def test_a_trimmed_log_says_so_and_goes_on(log: Log) -> None:
+def test_a_trimmed_log_reports_its_start_and_accepts_entries(log: Log) -> None:
     for body in (b"a", b"b", b"c"):
         log.append(body)
     log.trim(2)
@@ -58,13 +58,13 @@ def test_notes_are_kept_and_replaced(log: Log) -> None:
     assert log.note("clock") == "event"
 
 
-def test_its_size_grows_with_what_is_in_it(log: Log) -> None:
+def test_the_size_of_a_log_grows_with_its_entries(log: Log) -> None:
     before = log.nbytes()
     log.append(b"x" * 100_000)
     assert log.nbytes() >= before + 100_000
 
 
-def test_the_write_ahead_file_begins_anew_however_much_is_written(tmp_path: Path) -> None:
+def test_the_write_ahead_file_stays_bounded(tmp_path: Path) -> None:
     """The write-ahead file stays below 68 MiB, however much is written. A thread checkpoints it; if
     the thread is late, a commit does so at 64 MiB. After a checkpoint, the next commit starts again
     at the beginning of the file."""

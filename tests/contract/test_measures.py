@@ -71,9 +71,7 @@ def test_an_event_counts_as_the_weighted_sum_of_its_measures(lb: laurels.Leaderb
         (({"like": 1},), "invalid_value"),
     ],
 )
-def test_what_is_no_sum_of_measures_is_refused(
-    lb: laurels.Leaderboards, value: object, code: str
-) -> None:
+def test_invalid_measures_are_refused(lb: laurels.Leaderboards, value: object, code: str) -> None:
     lb.create(hot())
     with pytest.raises(LaurelsError) as refused:
         lb.submit("b", "ann", anything(value))

@@ -15,7 +15,7 @@ from tests.contract.reading import members, scores
 DAY = 86_400_000
 
 
-def test_set_makes_the_total_what_it_says(
+def test_set_sets_the_total_and_adds_the_difference_to_periods(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["all", "day"]))
@@ -85,7 +85,7 @@ def test_set_beyond_the_bounds_is_refused(lb: laurels.Leaderboards) -> None:
     assert scores(lb.top("b")) == {"ann": 10}
 
 
-def test_a_removed_member_is_out_of_every_ranking(
+def test_a_removed_member_is_in_no_ranking(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["all", "day"]))
@@ -127,7 +127,7 @@ def test_a_member_carries_data_that_is_never_ranked(lb: laurels.Leaderboards, da
     assert members(lb.top("b")) == ["ann", "bob"]
 
 
-def test_data_that_follows_other_data(lb: laurels.Leaderboards) -> None:
+def test_set_data_with_before_requires_the_current_data(lb: laurels.Leaderboards) -> None:
     """`set_data` with `before` is refused unless the member has that data, whether or not it is
     ranked."""
     lb.create(laurels.Board("b", changes="1d"))

@@ -95,7 +95,7 @@ def rankings(lb: laurels.Leaderboards) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", BOARDS)
-def test_entries_make_the_same_rankings(
+def test_mended_entries_make_the_same_rankings(
     kind: str, lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     defined = board(kind)
@@ -131,7 +131,7 @@ def _all(lb: laurels.Leaderboards, after: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", ["sums", "stamped", "scopes", "small"])
-def test_entries_leave_and_return(
+def test_mended_entries_can_be_removed_and_restored(
     kind: str, lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     defined = board(kind)
@@ -178,7 +178,7 @@ def test_only_expected_entries_are_replaced(lb: laurels.Leaderboards) -> None:
     assert lb.changes("b", after="now").cursor == lb.changes("b", after=cursor).cursor
 
 
-def test_periods_that_are_gone_stay_gone(
+def test_expired_periods_are_not_mended(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["all", "day"], keep=1))
@@ -210,7 +210,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("number", range(len(WRONG)))
-def test_what_no_ranking_could_have_is_refused(number: int, lb: laurels.Leaderboards) -> None:
+def test_impossible_entries_are_refused(number: int, lb: laurels.Leaderboards) -> None:
     windows = ["all", "day", "rolling:1h/1m", "fading=decay:1h"]
     lb.create(laurels.Board("b", windows=windows, columns=[laurels.Column("s", max=500)]))
     with pytest.raises(LaurelsError) as caught:
@@ -225,7 +225,7 @@ def test_decayed_entries_are_not_shown(lb: laurels.Leaderboards) -> None:
         lb.entries("b", ["ann"])
 
 
-def test_entries_are_there_after_a_restart(lasting: Deployment, clock: laurels.ManualClock) -> None:
+def test_mended_entries_survive_a_restart(lasting: Deployment, clock: laurels.ManualClock) -> None:
     lb, defined = lasting.lb, board("scopes")
     lb.create(defined)
     play(lb, defined, clock)

@@ -68,14 +68,14 @@ def test_ties_decide_about_the_last_unit(lb: laurels.Leaderboards, tie: Tie, nee
     assert lb.submit("b", "ann", needed).rank == 1
 
 
-def test_an_event_of_nothing_can_be_enough(lb: laurels.Leaderboards) -> None:
+def test_an_event_of_zero_can_be_enough(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", tie="last"))
     lb.submit_many("b", [("ann", 5, NOW_MS - 2), ("bob", 5, NOW_MS - 1)])
     assert value(lb.needed("b", "ann", 1)) == 0
     assert lb.submit("b", "ann", 0).rank == 1
 
 
-def test_less_is_better_the_other_way_round(lb: laurels.Leaderboards) -> None:
+def test_in_an_ascending_column_the_needed_value_is_negative(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", columns=[laurels.Column(order="asc", scale=2)]))
     lb.submit_many("b", [("ann", "1.50", NOW_MS - 1), ("bob", "4", NOW_MS - 1)])
     assert value(lb.needed("b", "bob", 1)) == Decimal("-2.51")
@@ -91,7 +91,7 @@ def test_a_member_without_a_score_begins_at_zero(five: laurels.Leaderboards) -> 
     assert standing is None
 
 
-def test_with_a_range_that_begins_above_zero_to_be_listed_takes_its_least_value(
+def test_a_new_member_needs_at_least_the_least_total(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", columns=[laurels.Column(min=5, max=50)]))
@@ -108,7 +108,7 @@ def test_with_a_range_that_begins_above_zero_to_be_listed_takes_its_least_value(
     ("op", "order", "needed"),
     [("last", "desc", 41), ("last", "asc", 39), ("best", "desc", 41), ("best", "asc", 39)],
 )
-def test_of_values_that_are_kept_it_is_the_least_demanding(
+def test_for_best_and_last_the_needed_value_is_the_least_demanding(
     lb: laurels.Leaderboards, op: Any, order: Any, needed: int
 ) -> None:
     lb.create(laurels.Board("b", columns=[laurels.Column(op=op, order=order, min=0, max=99)]))
@@ -167,7 +167,7 @@ def test_the_share_of_a_step_counts(lb: laurels.Leaderboards, clock: laurels.Man
     assert lb.submit("b", "bob", 8).rank == 1
 
 
-def test_labels_name_the_scope_and_what_the_event_carries(
+def test_needed_with_labels_is_about_an_event_with_these_labels(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     columns = [laurels.Column(max=100)]
@@ -234,7 +234,7 @@ def test_where_scores_decay_the_event_counts_in_full(
     assert lb.submit("b", "bob", "0.1").rank == 1
 
 
-def test_a_value_alone_has_a_range(lb: laurels.Leaderboards) -> None:
+def test_a_value_beyond_the_range_of_one_event_is_unreachable(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [("ann", LIMIT, NOW_MS - 1), ("bob", -1)])
     assert unreachable(lb.needed("b", "bob", 1))
@@ -244,7 +244,7 @@ def test_a_value_alone_has_a_range(lb: laurels.Leaderboards) -> None:
     assert value(lb.needed("b", "bob", 1)) == LIMIT
 
 
-def test_past_periods_and_labels_as_members_need_nothing(
+def test_past_periods_and_rankings_of_labels_have_no_needed_value(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["day"], rank_by="room"))
@@ -267,7 +267,7 @@ def test_a_rank_is_a_position(five: laurels.Leaderboards, rank: Any) -> None:
     assert refused.value.code == "invalid_rank"
 
 
-def test_what_is_needed_is_right_by_trial(
+def test_needed_agrees_with_trial_events(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     """For random boards of every kind of column and tie rule, compare the answers with the oracle,

@@ -46,7 +46,7 @@ def test_the_last_page_has_no_cursor(lb: laurels.Leaderboards) -> None:
 
 
 @pytest.mark.parametrize(("tie", "reverse"), covering(["first", "last", "member"], [False, True]))
-def test_members_who_stay_are_seen_exactly_once(
+def test_members_that_do_not_move_are_returned_exactly_once(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, tie: Tie, reverse: bool
 ) -> None:
     rng = Random(7)

@@ -48,7 +48,7 @@ def test_a_batch_counts_once_however_often_it_is_sent(lb: laurels.Leaderboards) 
     assert scores(lb.top("b", limit=50)) == {f"m{i}": 1 for i in range(MEMBERS)}
 
 
-def test_positions_may_go_there_and_back(lb: laurels.Leaderboards) -> None:
+def test_a_batch_counts_again_after_its_position_went_back(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     for i, (before, text) in enumerate([("", "1"), ("1", "2"), ("2", "1"), ("1", "2"), ("2", "3")]):
         events = [(f"m{j}", 1) for j in range(MEMBERS)]

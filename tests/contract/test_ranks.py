@@ -75,7 +75,7 @@ def test_a_rank_is_that_of_a_window_and_period(
         lb.ranks("b", ["ann"], window="week")
 
 
-def test_a_rank_asked_again_is_of_the_step_and_the_day_that_run(
+def test_a_repeated_rank_query_is_about_the_running_step_and_day(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["all", "day", "2h=rolling:2h/1h"]))

@@ -79,7 +79,7 @@ def test_what_changes_nothing_is_unchanged(lb: laurels.Leaderboards) -> None:
     assert lb.submit("best", "ann", 3, at=NOW_MS - 1).status == "applied"
 
 
-def test_an_event_of_nothing_moves_the_tie(
+def test_an_event_of_zero_changes_the_order_of_a_tie(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b"))

@@ -77,7 +77,7 @@ def long(**more: object) -> laurels.Board:
     return laurels.Board("b", **{**fields, **more})  # type: ignore[arg-type]
 
 
-def test_the_first_event_shows_at_once_and_others_at_the_next_refresh(
+def test_the_first_event_is_shown_at_once_and_others_at_the_next_refresh(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(long())
@@ -104,7 +104,7 @@ def test_the_first_event_shows_at_once_and_others_at_the_next_refresh(
     ensure_only_refresh(lb.top("b"), third)
 
 
-def test_after_the_end_of_its_board_it_shows_all_that_was_counted(
+def test_after_the_end_of_a_board_every_counted_event_is_shown(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["rolling:3h/1h,refresh=10m"], ends=NOW_MS + HOUR))
@@ -143,7 +143,7 @@ def test_a_list_a_card_and_a_receipt_are_of_the_last_refresh(
     assert (again.previous_score, again.score, again.rank) == (2, 2, 3)
 
 
-def test_due_instants_missed_count_as_one_and_reads_write_nothing(
+def test_missed_refreshes_are_one_refresh_and_reads_write_nothing(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(long())
@@ -159,7 +159,7 @@ def test_due_instants_missed_count_as_one_and_reads_write_nothing(
     ensure_only_refresh(lb.top("b", window="all"), written)
 
 
-def test_it_counts_the_steps_of_the_time_it_was_refreshed_at(
+def test_a_refreshed_window_shows_the_steps_of_its_last_refresh(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(long(windows=["2d=rolling:2d/1d,refresh=1h", "all"]))
@@ -183,7 +183,7 @@ def test_it_counts_the_steps_of_the_time_it_was_refreshed_at(
         lb.top("b", period="2026-11-21")
 
 
-def test_what_has_expired_shows_until_the_next_refresh_and_then_nobody(
+def test_expired_scores_are_shown_until_the_next_refresh(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(long(windows=["w=rolling:2h/1h,refresh=1h", "all"]))
@@ -201,7 +201,7 @@ def test_what_has_expired_shows_until_the_next_refresh_and_then_nobody(
     assert members(lb.top("b")) == ["bob"]
 
 
-def test_where_the_only_member_is_taken_out_it_waits_for_an_event(
+def test_after_the_last_member_is_removed_no_refresh_is_due(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(long())
@@ -218,7 +218,7 @@ def test_where_the_only_member_is_taken_out_it_waits_for_an_event(
     assert lb.top("b").as_of.period != empty.period
 
 
-def test_an_event_is_judged_by_its_step(
+def test_an_event_is_refused_by_the_range_of_its_step(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     most = (2**53 - 1) // 30
@@ -235,7 +235,7 @@ def test_an_event_is_judged_by_its_step(
     assert scores(lb.top("b")) == {"ann": most + 1, "bob": 1}
 
 
-def test_a_removed_member_goes_at_once(
+def test_a_removed_member_leaves_a_refreshed_window_at_once(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(long())
@@ -298,7 +298,7 @@ def test_a_refresh_shows_what_an_ordinary_window_would(
             assert found.total == live.total
 
 
-def test_a_list_goes_on_behind_its_cursor_until_the_step_it_shows_is_another(
+def test_a_cursor_is_valid_until_a_refresh_shows_another_step(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(long(windows=["2d=rolling:2d/1d,refresh=1h"]))
@@ -312,7 +312,7 @@ def test_a_list_goes_on_behind_its_cursor_until_the_step_it_shows_is_another(
         lb.top("b", limit=1, after=page.next)
 
 
-def test_the_refresh_of_a_window_stays(lb: laurels.Leaderboards) -> None:
+def test_the_refresh_of_a_window_cannot_change(lb: laurels.Leaderboards) -> None:
     lb.create(long())
     for refresh in (",refresh=2h", ""):
         with pytest.raises(UnsafeChange, match="can change in nothing"):
@@ -352,7 +352,7 @@ def built(lb: laurels.Leaderboards, write: Callable[[int], object]) -> int:
 
 
 @pytest.mark.usefixtures("in_shares")
-def test_a_large_window_is_built_in_shares_and_shows_the_commit_that_finds_it_complete(
+def test_a_large_window_is_built_in_shares(
     embedded: Deployment, clock: laurels.ManualClock
 ) -> None:
     lb = embedded.lb
@@ -374,7 +374,7 @@ def test_a_large_window_is_built_in_shares_and_shows_the_commit_that_finds_it_co
 
 
 @pytest.mark.usefixtures("in_shares")
-def test_a_step_that_passes_has_a_build_begin_anew(
+def test_the_end_of_a_step_restarts_a_build(
     embedded: Deployment, clock: laurels.ManualClock
 ) -> None:
     lb = embedded.lb
@@ -393,7 +393,7 @@ def test_a_step_that_passes_has_a_build_begin_anew(
 
 
 @pytest.mark.usefixtures("in_shares")
-def test_a_snapshot_and_a_restart_in_the_midst_of_a_build(
+def test_a_build_survives_a_snapshot_and_a_restart(
     embedded: Deployment, clock: laurels.ManualClock
 ) -> None:
     lb = embedded.lb
@@ -419,7 +419,7 @@ def test_a_snapshot_and_a_restart_in_the_midst_of_a_build(
 
 
 @pytest.mark.usefixtures("in_shares")
-def test_what_nobody_writes_to_is_refreshed_by_the_loop(
+def test_a_window_without_writes_is_refreshed_by_the_loop(
     embedded: Deployment, clock: laurels.ManualClock
 ) -> None:
     service = local(embedded.lb)
@@ -529,7 +529,7 @@ def test_all_scopes_are_refreshed_together(
     lb.check()
 
 
-def test_over_http_answers_come_from_the_last_refresh(
+def test_http_answers_come_from_the_last_refresh(
     tmp_path: Path, clock: laurels.ManualClock
 ) -> None:
     with Deployment(STORES[-1], tmp_path, clock) as deployment:
@@ -548,7 +548,7 @@ def test_over_http_answers_come_from_the_last_refresh(
 
 
 @pytest.mark.usefixtures("in_shares")
-def test_what_was_built_before_a_step_passed_is_no_refresh_of_the_next(
+def test_a_build_of_an_ended_step_is_not_used(
     embedded: Deployment, clock: laurels.ManualClock
 ) -> None:
     lb = embedded.lb
@@ -573,7 +573,7 @@ def test_what_was_built_before_a_step_passed_is_no_refresh_of_the_next(
             assert found.entries == live.entries
 
 
-def test_event_time_refreshes_at_the_time_of_the_events(tmp_path: Path) -> None:
+def test_in_event_time_refreshes_are_due_by_the_times_of_events(tmp_path: Path) -> None:
     with laurels.open(str(tmp_path / "x"), clock="event") as lb:
         lb.create(long(windows=["r=rolling:5h/1h,refresh=1h", "all"]))
         lb.submit("b", "ann", 1, at=NOW_MS)

@@ -31,9 +31,7 @@ def confirm(lb: laurels.Leaderboards, sink: str, cursor: str) -> None:
     lb.submit_many("b", [], position=(f"sink:{sink}", cursor))
 
 
-def test_what_a_sink_has_not_confirmed_stays(
-    lasting: Deployment, clock: laurels.ManualClock
-) -> None:
+def test_unconfirmed_changes_are_kept(lasting: Deployment, clock: laurels.ManualClock) -> None:
     lb = lasting.lb
     lb.create(board())
     start = lb.changes("b", after="now").cursor
@@ -62,7 +60,7 @@ def test_what_a_sink_has_not_confirmed_stays(
         lb.changes("b", after=end)
 
 
-def test_what_is_lost_beyond_the_most_changes_is_counted(
+def test_lost_changes_beyond_changes_max_are_counted(
     lasting: Deployment, clock: laurels.ManualClock
 ) -> None:
     lb = lasting.lb
@@ -80,7 +78,7 @@ def test_what_is_lost_beyond_the_most_changes_is_counted(
     assert kept + lb.stats("b").changes_lost == 19 * 50 + 10
 
 
-def test_a_board_that_is_made_anew_keeps_nothing_for_sinks_of_the_old_one(
+def test_a_recreated_board_keeps_no_changes_for_old_sinks(
     lasting: Deployment, clock: laurels.ManualClock
 ) -> None:
     lb = lasting.lb
@@ -96,7 +94,7 @@ def test_a_board_that_is_made_anew_keeps_nothing_for_sinks_of_the_old_one(
         lb.changes("b", after=start)
 
 
-def test_what_the_slowest_sink_has_not_confirmed_is_counted(lb: laurels.Leaderboards) -> None:
+def test_unconfirmed_changes_of_the_slowest_sink_are_counted(lb: laurels.Leaderboards) -> None:
     lb.create(board(most=200))
     lb.submit("b", "ann", 1)
     assert lb.stats("b").changes_unsent == 0, "without a sink no change waits"

@@ -17,9 +17,7 @@ from tests.contract.reading import scores
 DAY = 86_400_000
 
 
-def test_everything_is_there_after_a_restart(
-    lasting: Deployment, clock: laurels.ManualClock
-) -> None:
+def test_boards_and_data_survive_a_restart(lasting: Deployment, clock: laurels.ManualClock) -> None:
     rng = Random(3)
     lb = lasting.lb
     columns = [laurels.Column("points", scale=2), laurels.Column("level", op="last", order="asc")]
@@ -60,7 +58,7 @@ def test_a_rebuild_changes_nothing(lb: laurels.Leaderboards, clock: laurels.Manu
     assert lb.submit("b", "m1", 1, id="x").status == "duplicate"
 
 
-def test_an_unfinished_batch_is_not_there(lasting: Deployment) -> None:
+def test_a_refused_batch_is_not_there_after_a_restart(lasting: Deployment) -> None:
     lb = lasting.lb
     lb.create(laurels.Board("b", columns=[laurels.Column(max=5)]))
     with pytest.raises(laurels.errors.BatchRefused):
@@ -77,7 +75,7 @@ def test_ids_are_remembered_over_a_restart(lasting: Deployment, clock: laurels.M
     assert lasting.reopen().submit("b", "ann", 1, id="x").status == "applied"
 
 
-def test_periods_that_passed_meanwhile_have_passed(
+def test_periods_end_while_the_store_is_closed(
     lasting: Deployment, clock: laurels.ManualClock
 ) -> None:
     lasting.lb.create(laurels.Board("b", windows=["day"]))
@@ -107,7 +105,7 @@ def test_a_position_commits_with_its_batch(lasting: Deployment) -> None:
     assert lasting.reopen().position("b", "file") == "30"
 
 
-def test_a_position_alone_is_as_good_as_one_with_events(
+def test_positions_without_counted_events_survive_a_restart(
     lasting: Deployment, clock: laurels.ManualClock
 ) -> None:
     lb = lasting.lb

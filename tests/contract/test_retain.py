@@ -160,7 +160,7 @@ def test_how_long_a_board_is_retained_can_change(
     assert names(lb) == []
 
 
-def test_putting_off_the_end_puts_off_the_removal(
+def test_postponing_the_end_postpones_the_removal(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", **SPRINT))
@@ -175,7 +175,7 @@ def test_putting_off_the_end_puts_off_the_removal(
 
 
 @pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
-def test_around_each_removal_the_oracle_agrees(
+def test_removals_agree_with_the_oracle(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     oracle = Oracle(clock.now_ms)
@@ -218,7 +218,7 @@ def test_around_each_removal_the_oracle_agrees(
     lb.check()
 
 
-def test_what_is_refused() -> None:
+def test_an_invalid_retain_is_refused() -> None:
     for wrong, reason in (
         ({"retain": "1d"}, "expected ends beside retain"),
         ({"ends": ENDS, "retain": "4m"}, "at least the longest grace, 5m"),
@@ -239,7 +239,7 @@ def test_a_board_that_would_be_removed_at_once_is_refused(lb: laurels.Leaderboar
 
 
 @pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
-def test_in_event_time_a_board_stays(lasting: Deployment) -> None:
+def test_in_event_time_no_board_is_removed(lasting: Deployment) -> None:
     lasting.clock = "event"
     lb = lasting.reopen()
     lb.create(laurels.Board("b", ends=ENDS, retain="1d"))

@@ -42,7 +42,7 @@ def test_a_step_begins_and_ends_at_its_millisecond(
         assert members(lb.top("b")) == listed
 
 
-def test_a_boundary_needs_no_write(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+def test_a_step_ends_without_a_write(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
     lb.create(laurels.Board("b", windows=["r=rolling:2h/1h", "all"]))
     lb.submit_many("b", [(f"m{i:04}", 1) for i in range(3_000)])
     offset = lb.stats().offset
@@ -103,7 +103,7 @@ def test_a_member_is_listed_whatever_its_total(
     assert lb.top("b").total == 0
 
 
-def test_an_event_of_nothing_keeps_its_member_listed(
+def test_an_event_of_zero_keeps_its_member_listed(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["r=rolling:2h/1h"], tie="member"))
@@ -126,7 +126,7 @@ def test_windows_have_two_to_ten_thousand_steps(
     assert members(lb.top("b")) == []
 
 
-def test_windows_of_one_board_roll_on_their_own(
+def test_rolling_windows_of_one_board_are_independent(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     windows = ["fast=rolling:2m/1m", "slow=rolling:3h/1h", "day", "rolling:3d/1d"]
@@ -164,7 +164,7 @@ def test_a_removed_member_is_out_of_every_step(
     lb.check()
 
 
-def test_set_moves_a_step_by_what_the_total_moved_by(
+def test_set_adds_the_difference_of_the_total_to_the_running_step(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["all", "r=rolling:2h/1h"]))
@@ -216,7 +216,7 @@ def test_the_end_of_a_step_takes_no_total_out_of_range(
         assert lb.submit("b", "ann", value).score == total
 
 
-def test_the_whole_window_keeps_to_the_range(
+def test_the_total_of_a_rolling_window_stays_within_the_range(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     columns = [laurels.Column(min=0, max=9)]

@@ -30,7 +30,7 @@ def ranking(counted: Counted, running: int, *, best: bool) -> list[tuple[str, in
     ("op", "read_between"),
     some(2, [("sum", True), ("best", False), ("sum", False), ("best", True)]),
 )
-def test_a_crowd_is_counted_exactly(
+def test_a_window_of_thousands_of_members_is_exact(
     lb: laurels.Leaderboards,
     clock: laurels.ManualClock,
     op: str,

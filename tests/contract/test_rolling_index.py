@@ -98,7 +98,7 @@ def test_a_pass_may_be_done_in_any_shares(steps: Steps, limit: int | None, share
     steps.index.check()
 
 
-def test_a_pass_comes_to_its_end(steps: Steps) -> None:
+def test_every_call_of_a_pass_makes_progress(steps: Steps) -> None:
     rng = Random(4)
     steps.count(steps.events(rng, 300))
     steps.now_ms += HOUR

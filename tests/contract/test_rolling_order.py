@@ -87,7 +87,7 @@ def test_best_falls_back_step_by_step(lb: laurels.Leaderboards, clock: laurels.M
     assert found == [{"ann": 2}, {"ann": 3}, {"ann": 4}, {"ann": 5}, {}]
 
 
-def test_best_never_shows_a_pair_nobody_scored(
+def test_best_shows_only_scores_of_single_events(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     rolling(lb, LAPS)
@@ -104,7 +104,7 @@ def test_best_never_shows_a_pair_nobody_scored(
     ]
 
 
-def test_a_late_best_is_remembered_for_later(
+def test_a_late_event_can_become_the_best_when_a_better_one_leaves(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     rolling(lb, [laurels.Column(op="best")])
@@ -137,7 +137,7 @@ def test_a_best_was_reached_by_an_event_that_still_counts(
 
 
 @pytest.mark.parametrize(("tie", "after"), [("first", "bac"), ("last", "cab"), ("member", "abc")])
-def test_totals_that_meet_when_a_step_ends_go_by_who_was_there_first(
+def test_totals_made_equal_by_the_end_of_a_step_are_ordered_by_the_tie_rule(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, tie: Tie, after: str
 ) -> None:
     rolling(lb, [laurels.Column()], hours=2, tie=tie)

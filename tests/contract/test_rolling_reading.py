@@ -199,7 +199,7 @@ def test_steps_of_days_follow_the_local_midnight(begun_at: OpenedAt, tz: str, da
     assert members(lb.top("b")) == []
 
 
-def test_a_date_that_a_zone_skipped_is_a_step_without_time(begun_at: OpenedAt) -> None:
+def test_a_date_that_a_zone_skipped_is_an_empty_step(begun_at: OpenedAt) -> None:
     lb, clock = begun_at(at(2011, 12, 28, 12))
     lb.create(laurels.Board("b", windows=["rolling:3d/1d"], tz="Pacific/Apia"))
     for member in "ab":
@@ -226,7 +226,9 @@ def test_a_day_is_not_24_hours(begun_at: OpenedAt) -> None:
     assert (lb.count("b", window="days"), lb.count("b", window="hours")) == (1, 0)
 
 
-def test_reading_changes_nothing(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+def test_queries_do_not_change_a_rolling_window(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
     lb.create(laurels.Board("b", windows=["r=rolling:3h/1h"]))
     with laurels.open("memory:", clock=clock) as unread:
         unread.create(lb.get("b"))

@@ -55,7 +55,9 @@ def test_steps_end_while_others_write(
 
 
 @pytest.mark.one_shard
-def test_no_answer_shows_half_a_step(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+def test_no_answer_shows_a_partly_ended_step(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
     lb.create(laurels.Board("b", windows=["r=rolling:2h/1h"]))
     lb.submit_many("b", [(f"m{i}", 1) for i in range(2_000)])
 

@@ -27,7 +27,7 @@ DAY = 24 * HOUR
 
 
 @pytest.mark.parametrize("window", ["day:keep=1", "2h=rolling:2h/1h", "hour:keep=2"])
-def test_a_scope_goes_with_its_last_period_though_nobody_touches_it(
+def test_an_unused_scope_is_removed_with_its_last_period(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, window: str
 ) -> None:
     lb.create(laurels.Board("b", windows=[window], scopes=[["room"]], rank_by="room"))
@@ -45,7 +45,7 @@ def test_a_scope_goes_with_its_last_period_though_nobody_touches_it(
     lb.check()
 
 
-def test_a_rolling_window_turns_in_every_scope(
+def test_a_rolling_window_rotates_in_every_scope(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["3h=rolling:3h/1h"], scopes=[[], ["room"]]))
@@ -90,7 +90,9 @@ def test_a_rebuild_gives_the_same_answers(
     assert everything(lb) == before
 
 
-def test_it_is_the_same_after_a_restart(lasting: Deployment, clock: laurels.ManualClock) -> None:
+def test_scopes_are_the_same_after_a_restart(
+    lasting: Deployment, clock: laurels.ManualClock
+) -> None:
     fill(lasting.lb, clock)
     before = everything(lasting.lb)
     assert everything(lasting.reopen()) == before
@@ -99,7 +101,9 @@ def test_it_is_the_same_after_a_restart(lasting: Deployment, clock: laurels.Manu
     assert everything(lasting.lb) == before
 
 
-def test_it_is_the_same_from_a_snapshot(exclusive: Deployment, clock: laurels.ManualClock) -> None:
+def test_scopes_are_the_same_after_opening_from_a_snapshot(
+    exclusive: Deployment, clock: laurels.ManualClock
+) -> None:
     fill(exclusive.lb, clock)
     exclusive.lb.snapshot()
     exclusive.lb.submit("b", "m1", 1, labels={"room": "after", "zone": "n"})
@@ -113,7 +117,7 @@ def test_it_is_the_same_from_a_snapshot(exclusive: Deployment, clock: laurels.Ma
     assert exclusive.lb.scopes("b", "room") == listed
 
 
-def test_a_snapshot_holds_scopes_that_time_has_passed_by(
+def test_a_snapshot_has_scopes_that_are_stale(
     exclusive: Deployment, clock: laurels.ManualClock
 ) -> None:
     fill(exclusive.lb, clock)
@@ -256,7 +260,7 @@ def test_replays_agree_with_the_oracle(
 
 
 @pytest.mark.one_shard
-def test_threads_may_use_a_label_as_soon_as_it_is_there(lb: laurels.Leaderboards) -> None:
+def test_a_new_label_can_be_used_by_other_threads_at_once(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", scopes=[[], ["room"]]))
 
     def report(thread: int) -> int:

@@ -132,7 +132,7 @@ def test_the_last_period_is_cut_and_becomes_final(
     assert lb.periods("b", "r")[0].end_ms == ENDS
 
 
-def test_a_board_whose_end_is_put_off_goes_on(
+def test_a_board_whose_end_is_postponed_continues(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", **LIMITED))
@@ -157,7 +157,7 @@ def test_a_board_whose_end_is_put_off_goes_on(
     lb.check()
 
 
-def test_an_end_that_comes_to_a_board_holds_its_windows(
+def test_windows_stay_readable_after_an_end_is_set(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["hour", "r=rolling:3h/1h"]))
@@ -194,7 +194,7 @@ def test_the_end_outlives_a_restart(lasting: Deployment, clock: laurels.ManualCl
 
 
 @pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
-def test_at_every_turning_point_the_oracle_agrees(
+def test_starts_and_ends_agree_with_the_oracle(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     starts, ends = NOW_MS + HOUR, NOW_MS + 3 * HOUR

@@ -63,7 +63,7 @@ def test_verbs_have_the_same_parameters(verb: str) -> None:
     assert ours == theirs
 
 
-def test_neither_surface_has_a_verb_of_its_own() -> None:
+def test_both_interfaces_have_the_same_verbs() -> None:
     ours, theirs = (
         {name for name, _ in inspect.getmembers(surface, callable) if not name.startswith("_")}
         for surface in (laurels.Leaderboards, laurels.AsyncLeaderboards)
@@ -72,7 +72,7 @@ def test_neither_surface_has_a_verb_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_verbs_say_what_they_answer(verb: str) -> None:
+def test_every_verb_has_a_docstring(verb: str) -> None:
     for surface in (laurels.Leaderboards, laurels.AsyncLeaderboards):
         assert inspect.getdoc(getattr(surface, verb))
 

@@ -55,7 +55,7 @@ def test_every_event_counts_once(lb: laurels.Leaderboards, scaled: Scaled) -> No
     lb.check()
 
 
-def test_the_same_id_counts_once_whoever_sends_it(lb: laurels.Leaderboards) -> None:
+def test_the_same_id_counts_once_when_several_threads_send_it(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     applied = []
 
@@ -72,7 +72,7 @@ def test_the_same_id_counts_once_whoever_sends_it(lb: laurels.Leaderboards) -> N
 
 
 @pytest.mark.one_shard
-def test_no_answer_shows_half_a_commit(lb: laurels.Leaderboards, scaled: Scaled) -> None:
+def test_no_answer_shows_a_partial_commit(lb: laurels.Leaderboards, scaled: Scaled) -> None:
     lb.create(laurels.Board("b", windows=["all", "day"]))
     lb.submit_many("b", [("a", 0), ("b", 0)])
 
@@ -103,7 +103,7 @@ def test_receipts_follow_each_other(lb: laurels.Leaderboards) -> None:
     assert sorted(steps, key=str) == sorted(((i, i + 1) for i in range(THREADS * 40)), key=str)
 
 
-def test_boards_come_and_go_while_others_write(lb: laurels.Leaderboards) -> None:
+def test_boards_are_created_and_deleted_during_writes(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
 
     def work(i: int) -> None:

@@ -125,7 +125,7 @@ def test_an_unknown_window_is_refused_by_every_question(lb: laurels.Leaderboards
         ("Asia/Kathmandu", (2026, 11, 1, 12), 24),
     ],
 )
-def test_days_are_as_long_as_they_are(
+def test_days_have_23_24_or_25_hours(
     opened_at: Callable[[int], laurels.Leaderboards],
     tz: str,
     day: tuple[int, int, int, int],
