@@ -77,14 +77,14 @@ def board(server: Server) -> None:
         lb.create(laurels.Board("b"))
 
 
-def test_this_version_of_the_library_keeps_its_reader_where_it_is_expected() -> None:
+def test_the_client_library_has_the_expected_internals() -> None:
     assert answers.can_hand_over()
 
 
 @pytest.mark.usefixtures("board")
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 @pytest.mark.parametrize("kinds", ["sync", "async", "mixed", "shared"])
-def test_whichever_is_closed_the_others_go_on(
+def test_stores_continue_after_any_other_is_closed(
     server: Server, kinds: str, order: tuple[int, ...]
 ) -> None:
     shared = LoopThread()
@@ -105,7 +105,7 @@ def test_whichever_is_closed_the_others_go_on(
 
 
 @pytest.mark.usefixtures("board")
-def test_calls_under_way_while_another_store_is_closed_are_answered(
+def test_calls_in_progress_are_answered_while_another_store_closes(
     server: Server,
 ) -> None:
     faults: list[BaseException] = []
@@ -135,7 +135,7 @@ def test_calls_under_way_while_another_store_is_closed_are_answered(
 
 
 @pytest.mark.usefixtures("board")
-def test_a_loop_that_was_closed_with_its_store_open_holds_nobody_up(
+def test_a_closed_loop_with_an_open_store_blocks_no_other_store(
     server: Server,
 ) -> None:
     abandoned = asyncio.run(opened(server.url))
@@ -146,7 +146,7 @@ def test_a_loop_that_was_closed_with_its_store_open_holds_nobody_up(
 
 
 @pytest.mark.usefixtures("board")
-def test_a_loop_that_rests_holds_nobody_up_and_goes_on(server: Server) -> None:
+def test_an_idle_loop_blocks_no_other_store_and_continues(server: Server) -> None:
     loop = asyncio.new_event_loop()
     resting = loop.run_until_complete(opened(server.url))
     store = Sync(server.url)
@@ -169,7 +169,7 @@ VERBS: dict[str, Callable[[laurels.Leaderboards], object]] = {
 }
 
 
-def test_no_verb_that_reads_says_that_it_may_have_applied() -> None:
+def test_no_failed_query_may_have_applied() -> None:
     with Server() as server, laurels.open(server.url) as lb, ThreadPoolExecutor(len(VERBS)) as pool:
         lb.create(laurels.Board("b", windows=["all", "r=rolling:2h/1h"]))
         lb.submit("b", "ann", 1)

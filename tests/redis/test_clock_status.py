@@ -10,7 +10,7 @@ from laurels.timeline.clock import ManualClock
 from tests.redis.servers import Server
 
 
-def test_the_node_of_the_server_is_the_clock() -> None:
+def test_the_clock_status_is_that_of_the_server() -> None:
     with Server() as server:
         with laurels.open(server.url, max_clock_step="30m") as lb:
             lb.create(laurels.Board("b"))

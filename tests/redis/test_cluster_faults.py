@@ -32,7 +32,7 @@ def source_and_target(cluster: Cluster) -> tuple[Server, Server]:
     return source, next(node for node in cluster.primaries if node is not source)
 
 
-def test_every_node_is_looked_at(cluster: Cluster) -> None:
+def test_a_risky_setting_of_any_node_is_warned_about(cluster: Cluster) -> None:
     async def check() -> None:
         cluster.primaries[1].call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
         cluster.primaries[1].call("CONFIG", "SET", "maxmemory", "100mb")
@@ -99,7 +99,7 @@ def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
     asyncio.run(check())
 
 
-def test_a_script_whose_keys_are_half_moved_does_nothing(cluster: Cluster) -> None:
+def test_a_script_whose_keys_are_partly_moved_does_nothing(cluster: Cluster) -> None:
     """Each of the script's two keys may have moved first. The script declares only one key, and
     changes nothing."""
 
@@ -178,7 +178,7 @@ def test_the_replica_of_a_node_that_dies_takes_its_place() -> None:
         asyncio.run(check(cluster))
 
 
-def test_a_cluster_that_is_not_whole_refuses() -> None:
+def test_a_cluster_without_all_slots_refuses() -> None:
     async def check(cluster: Cluster) -> None:
         lost, alive = source_and_target(cluster)
         key = next(b"%d" % n for n in range(100) if cluster.owner_of(b"%d" % n) is alive)

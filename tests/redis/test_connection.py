@@ -65,7 +65,7 @@ def test_keys_and_answers_are_bytes(server: Server) -> None:
     asyncio.run(check())
 
 
-def test_databases_are_apart(server: Server) -> None:
+def test_databases_are_separate(server: Server) -> None:
     async def check() -> None:
         async with connected(server.url) as one, connected(f"{server.url}/3") as other:
             await one.command(b"SET", b"apart", b"0", key=b"apart")
@@ -84,7 +84,7 @@ def test_a_script_is_loaded_when_the_server_does_not_know_it(server: Server) -> 
     asyncio.run(check())
 
 
-def test_an_error_of_a_script_is_no_reason_to_try_again(server: Server) -> None:
+def test_an_error_of_a_script_is_not_retryable(server: Server) -> None:
     async def check() -> None:
         async with connected(server.url) as connection:
             await connection.command(b"LPUSH", b"text", b"a", key=b"text")
@@ -111,7 +111,7 @@ def test_a_read_only_user_is_denied_writes(server: Server) -> None:
     asyncio.run(check())
 
 
-def test_a_server_that_is_something_else_is_named(server: Server) -> None:
+def test_a_server_that_does_not_fit_the_url_is_refused(server: Server) -> None:
     cluster = at(server, ":hunter2").replace("redis", "redis+cluster")
     for url, why in (
         (f"{server.url}/99", "has no database 99"),
@@ -126,7 +126,7 @@ def test_a_server_that_is_something_else_is_named(server: Server) -> None:
     assert error.what.endswith("is a node of a cluster")
 
 
-def test_a_replica_is_no_place_to_write(server: Server) -> None:
+def test_a_replica_is_refused(server: Server) -> None:
     replica = server.with_replica()
     error = refusal(replica.url)
     assert isinstance(error, WrongServer)
@@ -134,7 +134,7 @@ def test_a_replica_is_no_place_to_write(server: Server) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
-def test_a_server_that_is_not_there_is_unavailable(host: str) -> None:
+def test_a_missing_server_is_unavailable(host: str) -> None:
     error = refusal(f"redis://{host}:{free_port()}")
     assert isinstance(error, IndexUnavailable)
     assert not error.may_have_applied
@@ -185,7 +185,7 @@ def test_the_version_is_read(text: str, name: str, recent: bool) -> None:
             info.ensure_recent("h:1")
 
 
-def test_a_closed_connection_says_so(server: Server) -> None:
+def test_a_closed_connection_raises_closed(server: Server) -> None:
     async def check() -> None:
         async with connected(server.url) as connection:
             server.pause()
@@ -202,7 +202,7 @@ def test_a_closed_connection_says_so(server: Server) -> None:
     asyncio.run(check())
 
 
-def test_a_caller_who_gives_up_leaves_the_connection_sound(server: Server) -> None:
+def test_a_cancelled_call_does_not_harm_the_connection(server: Server) -> None:
     async def check() -> None:
         async with connected(server.url) as connection:
             calls = [asyncio.create_task(connection.script(COUNT, b"up", b"")) for _ in range(50)]
@@ -217,7 +217,7 @@ def test_a_caller_who_gives_up_leaves_the_connection_sound(server: Server) -> No
     asyncio.run(check())
 
 
-def test_a_connection_is_not_carried_over_a_fork(
+def test_a_forked_process_cannot_use_the_connection(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def check() -> None:
@@ -231,7 +231,7 @@ def test_a_connection_is_not_carried_over_a_fork(
     asyncio.run(check())
 
 
-def test_answers_go_on_when_the_loop_that_connected_first_is_closed(server: Server) -> None:
+def test_answers_continue_after_the_first_connected_loop_closes(server: Server) -> None:
     async def first() -> None:
         async with connected(server.url):
             entered.set()
@@ -255,14 +255,16 @@ def test_answers_go_on_when_the_loop_that_connected_first_is_closed(server: Serv
     asyncio.run(second())
 
 
-def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_client_library_is_reported_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(connections, "find_spec", lambda _: None)
     error = refusal("redis://127.0.0.1")
     assert isinstance(error, MissingRedis)
     assert ".[redis]" in str(error)
 
 
-def test_nothing_is_printed_and_the_library_is_not_needed_for_laurels() -> None:
+def test_the_client_library_is_imported_late_and_prints_nothing() -> None:
     program = f"""
 import asyncio, sys, laurels
 assert "glide" not in sys.modules
@@ -289,5 +291,5 @@ except laurels.LaurelsError:
         (b"{{a}}", slot_of(b"{a")),
     ],
 )
-def test_the_slot_of_a_key_is_that_of_its_tag(key: bytes, slot: int) -> None:
+def test_the_hash_tag_of_a_key_decides_its_slot(key: bytes, slot: int) -> None:
     assert slot_of(key) == slot

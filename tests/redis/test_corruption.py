@@ -82,7 +82,7 @@ def pairs(flat: list[bytes]) -> list[tuple[bytes, bytes]]:
 @pytest.mark.parametrize("kind", ["hash", "no form", "entry lost", "out of order", "stray"])
 @shards
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name.startswith("prefixed")])
-def test_a_change_of_either_copy_is_found_and_mended_from_the_other(
+def test_a_change_of_either_copy_is_found_and_repaired_from_the_other(
     server: Server, clock: laurels.ManualClock, layout: str, shards: int, kind: str, seed: int
 ) -> None:
     with laurels.open(server.url, clock=clock) as lb:
@@ -100,7 +100,7 @@ def test_a_change_of_either_copy_is_found_and_mended_from_the_other(
 @pytest.mark.parametrize("seed", range(4))
 @shards
 @pytest.mark.parametrize("layout", ["plain", "packed"])
-def test_a_score_that_no_event_can_have_made_is_found_and_never_certified(
+def test_an_impossible_score_is_found_and_never_accepted(
     server: Server, clock: laurels.ManualClock, layout: str, shards: int, seed: int
 ) -> None:
     with laurels.open(server.url, clock=clock) as lb:
@@ -113,7 +113,7 @@ def test_a_score_that_no_event_can_have_made_is_found_and_never_certified(
 
 
 @pytest.mark.parametrize("layout", ["plain", "packed"])
-def test_what_is_stored_once_is_named(
+def test_check_names_scores_that_are_stored_only_once(
     server: Server, clock: laurels.ManualClock, layout: str
 ) -> None:
     with laurels.open(server.url, clock=clock) as lb:
@@ -129,7 +129,7 @@ def test_what_is_stored_once_is_named(
 @layouts
 @shards
 @pytest.mark.parametrize("seed", range(3))
-def test_rankings_of_rolling_windows_and_distinct_scores_are_mended(
+def test_rankings_of_rolling_windows_and_distinct_scores_are_repaired(
     server: Server, clock: laurels.ManualClock, layout: str, shards: int, seed: int
 ) -> None:
     random = Random(seed)

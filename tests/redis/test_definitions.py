@@ -23,7 +23,7 @@ def record(board: Board, number: int, version: int = 1) -> BoardRecord:
     return BoardRecord(number, board.to_json(), version, 5, {}, {}, MIN_MS)
 
 
-def test_a_definition_is_replaced_only_as_it_was_read(server: Server) -> None:
+def test_a_definition_is_replaced_only_if_it_is_the_version_read(server: Server) -> None:
     async def main() -> None:
         async with connected(server.url) as connection:
             one = RedisDefinitions(connection, f"{PREFIX}a:")
@@ -44,7 +44,7 @@ def test_a_definition_is_replaced_only_as_it_was_read(server: Server) -> None:
     asyncio.run(main())
 
 
-def test_of_two_who_create_a_board_one_does(server: Server) -> None:
+def test_only_one_of_two_processes_creates_a_board(server: Server) -> None:
     async def main() -> None:
         async with connected(server.url) as first, connected(server.url) as second:
             registries = [
@@ -64,7 +64,7 @@ def test_of_two_who_create_a_board_one_does(server: Server) -> None:
     asyncio.run(main())
 
 
-def test_a_change_made_elsewhere_is_read_and_an_old_one_refused(server: Server) -> None:
+def test_a_change_by_another_process_is_read_and_an_outdated_one_refused(server: Server) -> None:
     async def main() -> None:
         async with connected(server.url) as first, connected(server.url) as second:
             here, there = (

@@ -27,7 +27,7 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def test_an_absence_shorter_than_the_repeats_refuses_nothing(server: Server) -> None:
+def test_no_write_is_refused_during_a_short_outage(server: Server) -> None:
     with patient(), opened(server.url) as lb:
         with Writers(lb) as writers:
             for _ in range(2):
@@ -39,9 +39,7 @@ def test_an_absence_shorter_than_the_repeats_refuses_nothing(server: Server) -> 
 
 
 @pytest.mark.parametrize("ids", [True, False])
-def test_a_server_killed_under_writers_keeps_what_it_acknowledged(
-    server: Server, ids: bool
-) -> None:
+def test_a_server_killed_during_writes_keeps_acknowledged_events(server: Server, ids: bool) -> None:
     with opened(server.url) as lb:
         with Writers(lb, ids=ids) as writers:
             writers.wait_for_more()
@@ -73,7 +71,7 @@ def test_a_server_that_stays_down_is_unavailable(server: Server) -> None:
         assert (there["a"] in (1, 2), there["b"]) == (True, 1)
 
 
-def test_a_server_that_is_paused_is_answered_by_one_count(server: Server) -> None:
+def test_writes_to_a_paused_server_count_once(server: Server) -> None:
     """The caller gets an error, although the paused server has received the first attempt and its
     repeats. When the server resumes, they count once together."""
     with opened(server.url) as lb:
@@ -89,7 +87,7 @@ def test_a_server_that_is_paused_is_answered_by_one_count(server: Server) -> Non
         assert counted(lb) == {"a": 2, "b": 1}
 
 
-def test_a_pause_shorter_than_the_repeats_is_not_noticed(
+def test_a_write_succeeds_despite_a_short_pause(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first attempt times out after two seconds, and the server resumes soon afterwards. A
@@ -108,7 +106,7 @@ def test_a_pause_shorter_than_the_repeats_is_not_noticed(
         assert counted(lb) == {"a": 2}
 
 
-def test_a_full_server_refuses_writes_whole_and_goes_on_reading(server: Server) -> None:
+def test_a_full_server_refuses_whole_writes_and_answers_queries(server: Server) -> None:
     with opened(server.url) as lb:
         lb.submit_many(BOARD, [(f"m{i}", 1) for i in range(1_000)])
         before = counted(lb)
@@ -131,7 +129,7 @@ def test_a_full_server_refuses_writes_whole_and_goes_on_reading(server: Server) 
         assert counted(lb) == {**before, "after": 1}
 
 
-def test_a_long_batch_that_is_cut_short_says_that_it_may_have_counted(server: Server) -> None:
+def test_a_long_batch_that_is_interrupted_may_have_applied(server: Server) -> None:
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         used = int(server.info("memory")["used_memory"])
@@ -168,7 +166,7 @@ def test_a_busy_server_refuses_until_its_script_is_ended(server: Server) -> None
         assert lb.submit(BOARD, "a", 1).score == 2
 
 
-def test_a_server_that_is_loading_is_waited_for_or_unavailable(server: Server) -> None:
+def test_a_loading_server_is_waited_for_or_unavailable(server: Server) -> None:
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         with server.client.pipeline(transaction=False) as pipeline:
@@ -191,7 +189,7 @@ def test_a_server_that_is_loading_is_waited_for_or_unavailable(server: Server) -
         assert counted(lb) == {"a": 2}
 
 
-def test_scripts_are_sent_again_to_a_server_that_forgot_them(server: Server) -> None:
+def test_scripts_are_loaded_again_on_a_server_that_forgot_them(server: Server) -> None:
     with opened(server.url) as lb:
         with Writers(lb) as writers:
             for _ in range(10):
@@ -206,7 +204,7 @@ def test_scripts_are_sent_again_to_a_server_that_forgot_them(server: Server) -> 
         lb.check()
 
 
-def test_a_server_that_reads_its_file_again_has_all_of_it() -> None:
+def test_a_server_that_reloads_its_file_loses_no_event() -> None:
     with Server(*debugging()) as server, opened(server.url) as lb:
         lb.create(laurels.Board("r", windows=["all", "r=rolling:10s/1s"]))
         with Writers(lb, ids=True) as writers:
@@ -219,7 +217,7 @@ def test_a_server_that_reads_its_file_again_has_all_of_it() -> None:
         lb.check()
 
 
-def test_event_loops_are_told_the_same() -> None:
+def test_event_loops_get_the_same_errors() -> None:
     async def check(server: Server) -> None:
         async with await config.direct_async(server.url) as lb:
             await lb.create(laurels.Board(BOARD))

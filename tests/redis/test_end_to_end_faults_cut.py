@@ -55,7 +55,7 @@ def test_a_delayed_duplicate_write_is_not_counted(proxy: Proxy) -> None:
         assert lb.submit(BOARD, "a", 1).offset == 4
 
 
-def test_a_batch_whose_answer_is_lost_has_the_receipts_it_had(proxy: Proxy) -> None:
+def test_a_batch_whose_answer_is_lost_gets_its_original_receipts(proxy: Proxy) -> None:
     with opened(proxy.url) as lb:
         lb.create(laurels.Board("r", windows=["r=rolling:1h/1m", "day", "all"]))
         lb.submit("r", "m1", 1, id="known")
@@ -72,7 +72,7 @@ def test_a_batch_whose_answer_is_lost_has_the_receipts_it_had(proxy: Proxy) -> N
         lb.check()
 
 
-def test_sums_whose_answer_is_lost_and_the_events_that_are_told_after_them(proxy: Proxy) -> None:
+def test_sums_and_events_whose_answers_are_lost_count_once(proxy: Proxy) -> None:
     with opened(proxy.url) as lb:
         lb.create(laurels.Board("r", columns=[laurels.Column(max=10)]))
         proxy.cut_after(b"sums")
@@ -103,7 +103,7 @@ def test_a_write_that_cannot_be_repeated_may_have_applied(proxy: Proxy) -> None:
         assert counted(lb) == {"a": 1, "careful": 7, "other": 1}
 
 
-def test_what_is_done_beside_counting_can_be_repeated_by_the_caller(proxy: Proxy) -> None:
+def test_other_writes_whose_answers_are_lost_can_be_repeated(proxy: Proxy) -> None:
     with opened(proxy.url) as lb:
         lb.submit(BOARD, "a", 1)
         proxy.cut_after(b"remove")
@@ -122,7 +122,7 @@ def test_what_is_done_beside_counting_can_be_repeated_by_the_caller(proxy: Proxy
         assert counted(lb, "new") == {"a": 1}
 
 
-def test_a_question_whose_answer_is_lost_is_asked_again(proxy: Proxy) -> None:
+def test_a_query_whose_answer_is_lost_is_repeated(proxy: Proxy) -> None:
     with opened(proxy.url) as lb:
         lb.submit(BOARD, "a", 1)
         for _ in range(3):
@@ -131,7 +131,7 @@ def test_a_question_whose_answer_is_lost_is_asked_again(proxy: Proxy) -> None:
         assert proxy.cut == 3
 
 
-def test_answers_are_lost_under_many_writers(proxy: Proxy) -> None:
+def test_concurrent_writes_whose_answers_are_lost_count_once(proxy: Proxy) -> None:
     with opened(proxy.url) as lb:
         with Writers(lb) as writers:
             for _ in range(10):

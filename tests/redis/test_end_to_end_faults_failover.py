@@ -23,7 +23,7 @@ def url_of(*hosts: Server) -> str:
     return "redis://" + ",".join(f"127.0.0.1:{host.port}" for host in hosts)
 
 
-def test_the_new_primary_is_found_under_writers(pair: tuple[Server, Server]) -> None:
+def test_the_new_primary_is_found_during_writes(pair: tuple[Server, Server]) -> None:
     primary, replica = pair
     with opened(url_of(primary, replica)) as lb:
         with Writers(lb, name="first ") as first:
@@ -53,7 +53,7 @@ def test_the_new_primary_is_found_under_writers(pair: tuple[Server, Server]) -> 
         then.check(since=since)
 
 
-def test_a_primary_that_is_made_a_replica_is_left(pair: tuple[Server, Server]) -> None:
+def test_a_primary_that_becomes_a_replica_gets_no_more_writes(pair: tuple[Server, Server]) -> None:
     primary, replica = pair
     with opened(url_of(replica, primary)) as lb:
         lb.submit(BOARD, "a", 1)
@@ -69,7 +69,7 @@ def test_a_primary_that_is_made_a_replica_is_left(pair: tuple[Server, Server]) -
             assert lb.submit(BOARD, "a", 1).score == before + 1
 
 
-def test_hosts_that_are_away_or_replicas_are_passed_over(pair: tuple[Server, Server]) -> None:
+def test_hosts_that_are_down_or_replicas_are_skipped(pair: tuple[Server, Server]) -> None:
     primary, replica = pair
     with Server() as away:
         away.kill()
@@ -88,7 +88,7 @@ def test_a_login_refused_by_every_host_is_denied() -> None:
         assert "wrong" not in str(caught.value)
 
 
-def test_of_two_primaries_none_is_written_to(pair: tuple[Server, Server]) -> None:
+def test_with_two_primaries_no_write_is_sent(pair: tuple[Server, Server]) -> None:
     primary, replica = pair
     with opened(url_of(primary, replica)) as lb:
         lb.submit(BOARD, "a", 1)
@@ -105,7 +105,7 @@ def test_of_two_primaries_none_is_written_to(pair: tuple[Server, Server]) -> Non
         assert lb.submit(BOARD, "a", 1).score == 2
 
 
-def test_boards_of_a_node_that_dies_are_back_and_others_never_away() -> None:
+def test_only_boards_of_a_failed_node_are_unavailable_until_failover() -> None:
     names = [f"b{i}" for i in range(6)]
     options = ("--cluster-require-full-coverage", "no")
     with (

@@ -54,7 +54,7 @@ def move(cluster: Cluster, key: bytes, pause: float = 0.0, order: int = 0) -> No
     cluster.end_migration(slot, target)
 
 
-def test_a_short_move_is_waited_for(cluster: Cluster) -> None:
+def test_writes_wait_for_a_short_move(cluster: Cluster) -> None:
     with patient(), opened(cluster.url) as lb:
         key = key_of(lb, "short")
         with Writers(lb, "short") as writers:
@@ -68,7 +68,7 @@ def test_a_short_move_is_waited_for(cluster: Cluster) -> None:
         assert lb.top("short", window="day").total == len(counted(lb, "short"))
 
 
-def test_during_a_long_move_calls_are_refused_whole(cluster: Cluster) -> None:
+def test_during_a_long_move_whole_calls_are_refused(cluster: Cluster) -> None:
     with opened(cluster.url) as lb:
         key = key_of(lb, "long")
         slot, source, target = way(cluster, key)
@@ -91,7 +91,7 @@ def test_during_a_long_move_calls_are_refused_whole(cluster: Cluster) -> None:
         lb.check()
 
 
-def test_batches_are_counted_whole_while_their_slot_moves(cluster: Cluster, scaled: Scaled) -> None:
+def test_whole_batches_are_counted_while_their_slot_moves(cluster: Cluster, scaled: Scaled) -> None:
     """The values of each batch add up to 0. If only a part of a batch were counted, the total would
     not be 0."""
     with opened(cluster.url) as lb:
@@ -118,7 +118,7 @@ def test_batches_are_counted_whole_while_their_slot_moves(cluster: Cluster, scal
         lb.check()
 
 
-def test_scopes_agree_with_the_whole_while_their_slot_moves(
+def test_scopes_agree_with_the_scope_of_all_while_their_slot_moves(
     cluster: Cluster, scaled: Scaled
 ) -> None:
     """The values of each batch add up to 0, in all rooms together and in each room. The scores of a
@@ -165,7 +165,7 @@ def is_made_of(left: Counter[str], pairs: list[tuple[str, str]]) -> bool:
     return is_made_of(left, rest) or is_made_of(without, rest)
 
 
-def test_the_definitions_move(cluster: Cluster) -> None:
+def test_the_slot_of_the_definitions_can_move(cluster: Cluster) -> None:
     with patient(), opened(cluster.url) as lb:
         key = b"laurels:{boards}:d"
         with Writers(lb, name="d") as writers:

@@ -50,7 +50,7 @@ class Child:
         return json.loads(out)
 
 
-def test_processes_whose_clocks_differ_have_one_time() -> None:
+def test_processes_whose_clocks_differ_agree_on_the_time() -> None:
     with Server() as server:
         first = time.monotonic() + START_SECONDS
         instants = [first + 0.097 * i for i in range(15)]
@@ -68,7 +68,7 @@ def test_processes_whose_clocks_differ_have_one_time() -> None:
     assert compared > 3
 
 
-def test_what_two_processes_counted_is_what_the_oracle_says() -> None:
+def test_events_of_two_processes_agree_with_the_oracle() -> None:
     with Server() as server, config.direct(server.url) as lb, config.direct(server.url) as beside:
         lb.create(board_of(BOARD))
         children = [

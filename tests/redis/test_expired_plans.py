@@ -60,7 +60,7 @@ def counted_yesterday(lb: laurels.Leaderboards, board: laurels.Board) -> set[str
 
 
 @boards
-def test_a_call_held_up_past_the_end_of_the_grace_is_planned_again(
+def test_a_call_delayed_past_the_end_of_the_grace_is_planned_again(
     server: Server, board: laurels.Board
 ) -> None:
     early, late = laurels.ManualClock(IN_GRACE), laurels.ManualClock(AFTER_GRACE)
@@ -108,7 +108,7 @@ def test_a_repeat_after_the_end_of_the_grace_is_planned_again(
 
 
 @boards
-def test_an_event_that_counted_in_time_is_acknowledged_though_its_answer_was_lost(
+def test_an_event_counted_in_time_is_acknowledged_despite_a_lost_answer(
     server: Server, board: laurels.Board
 ) -> None:
     clock = JumpingClock(IN_GRACE)
@@ -121,7 +121,7 @@ def test_an_event_that_counted_in_time_is_acknowledged_though_its_answer_was_los
         assert counted_yesterday(lb, board) == {"late-comer"}
 
 
-def test_a_batch_whose_calls_take_past_the_end_of_the_grace_is_judged_call_by_call(
+def test_each_call_of_a_batch_is_judged_at_its_own_time(
     server: Server,
 ) -> None:
     board = BOARDS["one shard"]

@@ -87,7 +87,7 @@ def test_keys_that_earlier_versions_left_get_their_expiry(
 
 
 @layouts
-def test_keeping_more_periods_has_those_there_are_stay_longer(
+def test_raising_keep_extends_the_expiry_of_existing_periods(
     server: Server, fields: dict[str, Any]
 ) -> None:
     with laurels.open(server.url) as lb:
@@ -102,7 +102,7 @@ def test_keeping_more_periods_has_those_there_are_stay_longer(
         assert lives(server).keys() >= before.keys()
 
 
-def test_a_period_of_a_board_that_nobody_touches_is_gone_in_the_end(
+def test_a_period_of_an_unused_board_expires(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_ms, lives_ms = time.time_ns() // 1_000_000, hour_window(1).lives_ms
@@ -117,7 +117,7 @@ def test_a_period_of_a_board_that_nobody_touches_is_gone_in_the_end(
     assert any("r:all" in name for name in lives(server))
 
 
-def test_what_expired_is_no_longer_listed_after_the_next_boundary(
+def test_expired_rankings_are_not_listed_after_the_next_boundary(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [time.time_ns() // 1_000_000]
@@ -135,7 +135,7 @@ def test_what_expired_is_no_longer_listed_after_the_next_boundary(
 
 
 @pytest.mark.parametrize("clock", ["event", laurels.ManualClock(1_700_000_000_000)])
-def test_under_another_clock_nothing_expires(server: Server, clock: Any) -> None:
+def test_with_a_clock_of_its_own_no_key_expires(server: Server, clock: Any) -> None:
     with laurels.open(server.url, clock=clock) as lb:
         lb.create(laurels.Board("b", windows=WINDOWS))
         lb.submit("b", "ann", 1, at=1_700_000_000_000)
@@ -145,7 +145,7 @@ def test_under_another_clock_nothing_expires(server: Server, clock: Any) -> None
 @pytest.mark.parametrize("unit", ["hour", "day", "week", "month", "quarter", "year"])
 @pytest.mark.parametrize("tz", ["UTC", "Europe/Berlin", "Pacific/Apia", "America/St_Johns"])
 @pytest.mark.parametrize("keep", [1, 2, 30])
-def test_a_period_lives_for_as_long_as_it_is_read(unit: str, tz: str, keep: int) -> None:
+def test_a_period_does_not_expire_while_it_is_readable(unit: str, tz: str, keep: int) -> None:
     rules = laurels.Board("b", windows=[f"w={unit}:keep={keep}"], tz=tz, grace="0s").rules()
     window = rules.windows["w"]
     assert isinstance(window, Calendar)
@@ -222,7 +222,7 @@ def test_keys_expire_later_or_earlier_when_the_removal_changes(
         fill(lb, fields)
 
 
-def test_a_board_that_nobody_touches_is_gone_from_the_server(
+def test_an_unused_board_is_removed_from_the_server(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(coding, "EXPIRY_MARGIN_MS", 0)
@@ -235,7 +235,7 @@ def test_a_board_that_nobody_touches_is_gone_from_the_server(
     until(lambda: not lives(server), "its keys are gone", 60)
 
 
-def test_one_process_removes_what_another_one_made(server: Server) -> None:
+def test_one_process_removes_a_board_that_another_created(server: Server) -> None:
     clock, other = laurels.ManualClock(0), laurels.ManualClock(0)
     with laurels.open(server.url, clock=clock) as lb, laurels.open(server.url, clock=other) as two:
         lb.create(laurels.Board("b", windows=WINDOWS, ends=HOUR_MS, retain="1d"))

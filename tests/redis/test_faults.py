@@ -54,7 +54,7 @@ async def under_way(server: Server, connection: Connection) -> asyncio.Task[byte
     return call
 
 
-def test_a_server_that_restarts_is_found_again_with_what_it_acknowledged(server: Server) -> None:
+def test_acknowledged_calls_survive_a_restart_of_the_server(server: Server) -> None:
     async def check() -> None:
         async with connected(server.url) as connection:
             for expected in range(1, 4):
@@ -93,7 +93,7 @@ def test_calls_while_a_server_restarts_are_counted_or_refused(server: Server) ->
     asyncio.run(check())
 
 
-def test_a_call_that_timed_out_may_have_been_carried_out(server: Server) -> None:
+def test_a_call_that_timed_out_may_have_applied(server: Server) -> None:
     async def check() -> None:
         async with connected(server.url, SHORT_MS) as connection:
             await connection.script(COUNT, b"other", b"")
@@ -121,7 +121,7 @@ def test_a_call_whose_connection_is_cut_is_not_sent_again(server: Server) -> Non
     asyncio.run(check())
 
 
-def test_a_server_that_dies_under_a_call_may_have_carried_it_out(server: Server) -> None:
+def test_a_call_to_a_server_that_dies_may_have_applied(server: Server) -> None:
     async def check() -> None:
         async with connected(server.url, SHORT_MS) as connection:
             call = await under_way(server, connection)
@@ -155,7 +155,7 @@ def _busy(server: Server) -> bool:
     return False
 
 
-def test_a_full_server_refuses_before_anything_is_written(server: Server) -> None:
+def test_a_full_server_refuses_before_writing(server: Server) -> None:
     async def check() -> None:
         async with connected(server.url) as connection:
             await connection.script(COUNT, KEY, b"")
@@ -172,7 +172,7 @@ def test_a_full_server_refuses_before_anything_is_written(server: Server) -> Non
     asyncio.run(check())
 
 
-def test_a_script_that_has_begun_ends_whole_though_memory_fills_up(server: Server) -> None:
+def test_a_running_script_completes_although_memory_is_full(server: Server) -> None:
     async def check() -> None:
         fill = script("for i = 1, 40 do redis.call('RPUSH', KEYS[1], string.rep('x', 1e5)) end")
         async with connected(server.url) as connection:
@@ -204,7 +204,7 @@ def test_a_primary_that_became_a_replica_refuses_to_write(server: Server) -> Non
     asyncio.run(check())
 
 
-def test_a_replica_that_is_promoted_goes_on_from_there(server: Server) -> None:
+def test_a_promoted_replica_continues_with_the_data_of_its_primary(server: Server) -> None:
     """Clients reach the new primary at the address of the old one, as through a DNS name or a
     proxy."""
 
@@ -288,7 +288,7 @@ def test_server_messages_map_to_their_errors(
     assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
 
 
-def test_more_calls_than_may_be_under_way_are_refused_at_once(
+def test_calls_beyond_the_limit_are_refused_at_once(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit is small here. With thousands of calls to a paused server, the client library could
@@ -309,7 +309,7 @@ def test_more_calls_than_may_be_under_way_are_refused_at_once(
     asyncio.run(check())
 
 
-def test_a_script_that_fails_half_way_is_a_fault(server: Server) -> None:
+def test_a_script_that_fails_after_a_write_raises_index_failed(server: Server) -> None:
     async def check() -> None:
         half = script("redis.call('INCR', KEYS[1]); return redis.call('LPUSH', KEYS[1], 1)")
         async with connected(server.url) as connection:

@@ -100,7 +100,7 @@ BOARDS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("seed", some(1, range(3)))
 @pytest.mark.parametrize("kind", range(len(BOARDS)))
-def test_it_ranks_as_one_process_does(
+def test_rankings_by_a_label_equal_those_of_one_process(
     lb: laurels.Leaderboards,
     url: str,
     clock: laurels.ManualClock,
@@ -156,7 +156,7 @@ def test_it_ranks_as_one_process_does(
 # Time
 
 
-def test_what_is_fed_after_an_hour_counts_in_the_hour_it_was_accepted_in(
+def test_events_read_from_a_feed_late_count_in_the_hour_of_acceptance(
     lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock
 ) -> None:
     with laurels.open("memory:", clock=clock) as plain, config.direct(url, clock) as dying:
@@ -181,7 +181,7 @@ def test_what_is_fed_after_an_hour_counts_in_the_hour_it_was_accepted_in(
 
 
 @pytest.mark.parametrize("hours", [1, 2, 3, 30])
-def test_what_waits_for_hours_counts_where_it_still_does(
+def test_events_that_wait_in_a_feed_count_only_in_readable_periods(
     lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock, hours: int
 ) -> None:
     with laurels.open("memory:", clock=clock) as plain, config.direct(url, clock) as dying:
@@ -204,7 +204,7 @@ def test_what_waits_for_hours_counts_where_it_still_does(
 # Any process may read the feeds
 
 
-def test_an_answer_has_all_that_was_acknowledged_before(
+def test_an_answer_includes_every_acknowledged_event(
     lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock
 ) -> None:
     lb.create(board())
@@ -215,7 +215,7 @@ def test_an_answer_has_all_that_was_acknowledged_before(
             assert rooms(lb) == {"a": 12 * turn}
 
 
-def test_a_list_and_a_card_of_one_state_agree(lb: laurels.Leaderboards) -> None:
+def test_a_list_and_a_standing_of_one_state_have_the_same_as_of(lb: laurels.Leaderboards) -> None:
     lb.create(board())
     lb.submit_many("b", in_room("a", *MEMBERS))
     page, standing = lb.top("b", by="room"), lb.standing("b", "a", by="room")
@@ -226,7 +226,7 @@ def test_a_list_and_a_card_of_one_state_agree(lb: laurels.Leaderboards) -> None:
     assert lb.top("b", by="room").as_of.offset != page.as_of.offset
 
 
-def test_much_that_waits_is_counted_in_calls(
+def test_a_long_feed_is_read_in_several_calls(
     lb: laurels.Leaderboards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lb.create(board())
@@ -239,7 +239,7 @@ def test_much_that_waits_is_counted_in_calls(
     assert rooms(lb) == {"a": 600, "b": 600}
 
 
-def test_what_counts_is_forgotten_by_the_feed(
+def test_counted_events_are_removed_from_the_feeds(
     lb: laurels.Leaderboards, url: str, server: Server
 ) -> None:
     lb.create(board())
@@ -251,7 +251,9 @@ def test_what_counts_is_forgotten_by_the_feed(
     assert [server.call("XLEN", feed) for feed in feeds] == [0] * SHARDS
 
 
-def test_work_feeds(lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock) -> None:
+def test_due_work_reads_the_feeds(
+    lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock
+) -> None:
     lb.create(board())
     unfed(lb, "b", in_room("a", *MEMBERS))
     with config.direct(url, clock) as other:
@@ -265,7 +267,7 @@ async def _fed(*_: object) -> bool:
     return True
 
 
-def test_who_watches_sees_that_a_ranking_by_a_label_has_come_on(
+def test_the_change_token_changes_with_a_ranking_by_a_label(
     lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock
 ) -> None:
     lb.create(board())
@@ -331,7 +333,7 @@ class Dying:
 
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize("last", range(1, 14))
-def test_nothing_is_lost_or_doubled_whatever_call_is_the_last(
+def test_a_process_that_dies_at_any_call_loses_or_repeats_no_event(
     lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock, last: int, done: bool
 ) -> None:
     lb.create(board())
@@ -358,7 +360,9 @@ def begun(url: str, seed: int, seconds: float) -> subprocess.Popen[str]:
     return subprocess.Popen(args, stdout=subprocess.PIPE, text=True)
 
 
-def test_processes_that_feed_at_once_count_each_event_once(url: str, scaled: Scaled) -> None:
+def test_processes_that_read_feeds_concurrently_count_each_event_once(
+    url: str, scaled: Scaled
+) -> None:
     with config.direct(url) as lb:
         lb.create(board(windows=["all", "h=hour"]))
         children = [begun(url, seed, scaled(2, 20)) for seed in range(3)]
@@ -369,7 +373,7 @@ def test_processes_that_feed_at_once_count_each_event_once(url: str, scaled: Sca
         lb.check()
 
 
-def test_processes_that_are_killed_lose_and_double_nothing(url: str, scaled: Scaled) -> None:
+def test_killed_processes_lose_or_repeat_no_event(url: str, scaled: Scaled) -> None:
     rng = Random(5)
     with config.direct(url) as lb:
         lb.create(board(windows=["all"]))
@@ -388,7 +392,7 @@ def test_processes_that_are_killed_lose_and_double_nothing(url: str, scaled: Sca
 # Definitions
 
 
-def test_a_label_to_rank_by_counts_what_comes_from_then_on(
+def test_an_added_ranking_by_a_label_counts_later_events(
     lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock
 ) -> None:
     lb.create(board(rank_by=[]))
@@ -418,7 +422,7 @@ def test_a_deleted_board_leaves_nothing_behind(
     assert [key for key in kept if b"{boards}" not in key and b":a:" not in key] == []
 
 
-def test_a_value_carries_what_a_member_of_its_name_does(lb: laurels.Leaderboards) -> None:
+def test_a_label_value_has_the_data_of_the_member_with_its_name(lb: laurels.Leaderboards) -> None:
     lb.create(board())
     lb.submit_many("b", in_room("a", *MEMBERS))
     lb.set_data("b", "a", {"name": "The first"})
@@ -427,7 +431,7 @@ def test_a_value_carries_what_a_member_of_its_name_does(lb: laurels.Leaderboards
     assert lb.top("b", by="room", with_data=True).entries[0].data is None
 
 
-def test_removing_a_member_leaves_what_its_room_has(lb: laurels.Leaderboards) -> None:
+def test_removing_a_member_does_not_change_the_total_of_its_room(lb: laurels.Leaderboards) -> None:
     lb.create(board())
     lb.submit_many("b", in_room("a", *MEMBERS))
     assert lb.remove("b", "m1")
@@ -437,7 +441,7 @@ def test_removing_a_member_leaves_what_its_room_has(lb: laurels.Leaderboards) ->
 # The range
 
 
-def test_what_leaves_the_range_of_a_label_counts_for_its_member(lb: laurels.Leaderboards) -> None:
+def test_an_event_out_of_range_for_its_room_counts_for_its_member(lb: laurels.Leaderboards) -> None:
     lb.create(board(columns=[laurels.Column(max=10)], windows=["all", "day"]))
     first, *others = MEMBERS
     own = shard_of(first.encode(), SHARDS)
@@ -452,7 +456,7 @@ def test_what_leaves_the_range_of_a_label_counts_for_its_member(lb: laurels.Lead
     lb.check()
 
 
-def test_windows_that_are_refreshed_show_what_they_show_in_one_process(
+def test_refreshed_windows_equal_those_of_one_process(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, scaled: Scaled
 ) -> None:
     windows = ["r=rolling:5h/1h,refresh=1h", "all"]

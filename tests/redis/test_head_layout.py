@@ -19,7 +19,7 @@ RANKS = ("ordinal", "competition")
 @pytest.mark.parametrize(
     ("layout", "way", "rank", "columns"), covering(LAYOUTS, WAYS, RANKS, (1, 1, 3))
 )
-def test_everybody_is_within_the_bounds(
+def test_every_rank_is_within_its_bounds(
     server: Server, layout: Layout, way: str, rank: str, columns: int, scaled: Scaled
 ) -> None:
     rng = Random(f"{layout.name} {way} {rank} {columns}")
@@ -64,7 +64,7 @@ def check_at_rest(ranking: HeadRanking) -> None:
         assert is_run or places - first <= most
 
 
-def test_a_restarted_server_goes_on_with_its_passes() -> None:
+def test_passes_continue_after_a_restart_of_the_server() -> None:
     rng = Random(7)
     with Server() as own:
         ranking = HeadRanking(own, LAYOUTS[2], "ordinal", 1)

@@ -30,7 +30,7 @@ def calls_of(server: Server) -> dict[str, int]:
     }
 
 
-def test_ten_thousand_writes_to_a_member_are_a_few_hundred_operations() -> None:
+def test_ten_thousand_writes_to_one_member_take_a_few_hundred_operations() -> None:
     async def main(server: Server) -> None:
         windows = ["all", "day", "rolling:1h/1m"]
         async with await laurels.open_async(server.url) as lb:
@@ -54,7 +54,7 @@ def test_ten_thousand_writes_to_a_member_are_a_few_hundred_operations() -> None:
         asyncio.run(main(server))
 
 
-def test_of_batches_that_wait_all_events_of_a_member_are_counted_together() -> None:
+def test_waiting_batches_count_all_events_of_a_member_together() -> None:
     # Each batch has the same 500 hot members and 250 other members. Altogether there are 3,000
     # members.
     hot = [f"h{i}" for i in range(500)]
@@ -91,7 +91,7 @@ def test_of_batches_that_wait_all_events_of_a_member_are_counted_together() -> N
         asyncio.run(main(server))
 
 
-def test_where_a_total_would_leave_the_range_events_are_told() -> None:
+def test_merged_events_are_counted_singly_if_a_total_leaves_the_range() -> None:
     board = laurels.Board("b", columns=[laurels.Column(min=0, max=10)])
     events = [("a", 5), ("a", 7), ("b", 3), ("a", 2)]
 
@@ -117,7 +117,7 @@ def test_where_a_total_would_leave_the_range_events_are_told() -> None:
         asyncio.run(main(server))
 
 
-def test_nothing_is_reported_without_a_watched_window(server: Server) -> None:
+def test_without_a_watched_window_no_scores_are_reported(server: Server) -> None:
     async def main() -> None:
         async with connected(server.url, 2_000) as connection:
             index = RedisIndex(connection, "laurels:")

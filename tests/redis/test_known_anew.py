@@ -33,7 +33,7 @@ def both(server: Server) -> Iterator[Both]:
         yield one, other
 
 
-def test_a_board_that_was_deleted_or_made(both: Both) -> None:
+def test_boards_deleted_or_created_by_another_process_are_noticed(both: Both) -> None:
     one, other = both
     one.delete("b")
     other.create(laurels.Board("b", title="anew"))
@@ -48,7 +48,7 @@ def test_a_board_that_was_deleted_or_made(both: Both) -> None:
         other.delete("c")
 
 
-def test_a_board_that_was_made_anew(both: Both) -> None:
+def test_a_board_recreated_by_another_process_is_noticed(both: Both) -> None:
     one, other = both
     other.submit_many("b", [("ann", 1)], position=("file", "1"))
     one.delete("b")
@@ -69,7 +69,7 @@ def test_a_board_that_was_made_anew(both: Both) -> None:
     other.submit("b", "ann", 7)
 
 
-def test_a_window_that_was_added(both: Both) -> None:
+def test_a_window_added_by_another_process_is_noticed(both: Both) -> None:
     one, other = both
     one.change("b", windows=["all", "day"])
     assert other.top("b", window="day").total == 0
@@ -79,7 +79,7 @@ def test_a_window_that_was_added(both: Both) -> None:
         other.top("b", window="week")
 
 
-def test_nothing_is_left_of_deleted_boards(both: Both, server: Server) -> None:
+def test_deleted_boards_leave_no_keys(both: Both, server: Server) -> None:
     one, other = both
     one.change("b", windows=["all", "day", "r=rolling:3h/1h"])
     one.submit_many("b", [(f"m{i}", i) for i in range(20)])
@@ -139,7 +139,7 @@ def rooms(both: Both) -> Both:
     return one, other
 
 
-def test_a_scope_that_is_added_between_an_event_and_the_sweep(
+def test_a_scope_added_during_a_sweep_does_not_fail_the_write(
     rooms: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = rooms
@@ -152,7 +152,7 @@ def test_a_scope_that_is_added_between_an_event_and_the_sweep(
     assert one.standing("b", "ann", labels={"zone": "x"}).score == 1  # type: ignore[union-attr]
 
 
-def test_a_scope_that_is_added_while_a_window_is_brought(
+def test_a_scope_added_while_scopes_advance_does_not_fail_the_write(
     rooms: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = rooms
@@ -162,7 +162,7 @@ def test_a_scope_that_is_added_while_a_window_is_brought(
     assert (receipt.status, receipt.score) == ("applied", 3)
 
 
-def test_a_scope_that_is_added_before_a_position_is_set(
+def test_a_scope_added_before_a_position_is_set_does_not_fail_the_write(
     both: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = both

@@ -11,7 +11,7 @@ from tests.redis.asking import connected
 from tests.redis.servers import Server
 
 
-def test_only_the_latest_boards_are_kept(server: Server) -> None:
+def test_only_the_latest_changed_boards_are_listed(server: Server) -> None:
     async def main() -> None:
         async with connected(server.url) as connection:
             latest = LatestOnServer(connection, "bounded:", most=3)

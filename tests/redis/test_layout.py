@@ -41,7 +41,7 @@ def test_a_board_gets_the_cheapest_layout_that_keeps_it_exactly(board: Board, na
     ("low", "high", "name"),
     [(0, 7, "packed"), (0, 8, "prefixed"), (-8, 0, "prefixed"), (-9, 9, "packed")],
 )
-def test_a_refreshed_window_has_room_for_what_its_steps_add_up_to(
+def test_a_refreshed_window_has_room_for_the_sum_of_its_steps(
     low: int, high: int, name: str
 ) -> None:
     """The packed score has five bits, and the window has four steps. If all values have the same
@@ -55,7 +55,7 @@ def test_a_refreshed_window_has_room_for_what_its_steps_add_up_to(
     assert is_alike(layout_of(live), layout_of(refreshed)) == (low < 0 < high)
 
 
-def test_the_parts_of_a_packed_score_do_not_touch() -> None:
+def test_the_parts_of_a_packed_score_do_not_overlap() -> None:
     rules = _board(
         Column(min=-7, max=9), Column("t", min=0, max=1_000, order="asc"), tie_resolution="1h"
     ).rules()

@@ -60,7 +60,7 @@ def test_many_threads_are_served_at_once(loop: LoopThread) -> None:
         assert [call.result(WITHIN_SECONDS) for call in calls] == list(range(20))
 
 
-def test_an_interrupted_caller_takes_its_coroutine_back(loop: LoopThread) -> None:
+def test_an_interrupted_call_cancels_its_coroutine(loop: LoopThread) -> None:
     begun, cancelled = threading.Event(), threading.Event()
 
     def interrupt() -> None:
@@ -94,7 +94,7 @@ def test_waiting_in_the_loop_itself_is_refused(loop: LoopThread) -> None:
     assert loop.run(answer(8)) == 8
 
 
-def test_closing_ends_what_is_under_way(loop: LoopThread) -> None:
+def test_closing_ends_calls_in_progress(loop: LoopThread) -> None:
     begun, cancelled = threading.Event(), threading.Event()
     with ThreadPoolExecutor(1) as threads:
         call = threads.submit(loop.run, forever(begun, cancelled))

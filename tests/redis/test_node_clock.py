@@ -84,7 +84,7 @@ def test_clocks_that_drift_apart_agree_for_an_hour(seed: int) -> None:
     asyncio.run(check())
 
 
-def test_a_slow_answer_spoils_nothing() -> None:
+def test_slow_answers_do_not_spoil_the_clock() -> None:
     async def check() -> None:
         node = Node(1)
         clock = clock_of(node)
@@ -98,7 +98,7 @@ def test_a_slow_answer_spoils_nothing() -> None:
     asyncio.run(check())
 
 
-def test_with_slow_answers_alone_the_clock_says_how_much_it_may_be_wrong() -> None:
+def test_with_only_slow_answers_the_clock_reports_its_doubt() -> None:
     async def check() -> None:
         node = Node(2, (50.0, 400.0))
         clock = clock_of(node)
@@ -109,7 +109,7 @@ def test_with_slow_answers_alone_the_clock_says_how_much_it_may_be_wrong() -> No
     asyncio.run(check())
 
 
-def test_a_node_whose_clock_is_set_is_followed_and_never_backwards() -> None:
+def test_a_clock_follows_its_node_but_never_backwards() -> None:
     async def check() -> None:
         node = Node(3)
         clock = clock_of(node)

@@ -14,7 +14,7 @@ from laurels import config, errors
 from .servers import Server
 
 
-def test_it_is_opened_from_threads_and_from_loops(server: Server) -> None:
+def test_boards_are_opened_from_threads_and_event_loops(server: Server) -> None:
     async def main() -> int:
         async with laurels.open_async(server.url) as lb:
             return (await lb.top("b")).total
@@ -28,12 +28,14 @@ def test_it_is_opened_from_threads_and_from_loops(server: Server) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"log_keep": True}, {"log_keep": False}, {"clock": "wall"}])
-def test_what_does_not_apply_there_is_refused(server: Server, settings: dict[str, Any]) -> None:
+def test_clock_settings_that_do_not_apply_are_refused(
+    server: Server, settings: dict[str, Any]
+) -> None:
     with pytest.raises(errors.InvalidClock):
         laurels.open(server.url, **settings)
 
 
-def test_all_processes_run_by_one_clock(server: Server) -> None:
+def test_all_processes_use_one_clock(server: Server) -> None:
     url = f"{server.url}?prefix=clock:"
     laurels.open(url, clock="event").close()
     laurels.open(url).close()
@@ -42,7 +44,7 @@ def test_all_processes_run_by_one_clock(server: Server) -> None:
         laurels.open(url, clock="system")
 
 
-def test_a_verb_that_waits_is_refused_on_the_loop_it_would_wait_for(server: Server) -> None:
+def test_a_blocking_verb_is_refused_on_its_own_event_loop(server: Server) -> None:
     async def main() -> None:
         service = await config.direct_here(server.url, create=True)
         with pytest.raises(RuntimeError, match="awaited"):
@@ -52,7 +54,7 @@ def test_a_verb_that_waits_is_refused_on_the_loop_it_would_wait_for(server: Serv
     asyncio.run(main())
 
 
-def test_a_forked_child_gets_forked(server: Server) -> None:
+def test_a_forked_child_gets_the_error_forked(server: Server) -> None:
     with laurels.open(server.url) as lb:
         child = os.fork()
         if child == 0:

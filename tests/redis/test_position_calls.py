@@ -10,7 +10,7 @@ from .test_hot_member import calls_of
 READS = 20
 
 
-def test_a_position_costs_the_same_however_many_boards_there_are() -> None:
+def test_reading_a_position_costs_the_same_with_any_number_of_boards() -> None:
     with Server() as server, laurels.open(server.url) as lb:
         lb.create(laurels.Board("b"))
         for i in range(30):
@@ -29,7 +29,7 @@ def test_a_position_costs_the_same_however_many_boards_there_are() -> None:
         assert (calls["hgetall"], calls["hget"]) == (READS, READS)
 
 
-def test_a_position_is_that_of_the_board_of_this_name_now() -> None:
+def test_a_position_is_that_of_the_recreated_board() -> None:
     """Another process deletes the board and creates a new one with the same name. The answer is the
     position of the new board."""
     for shards in (1, 3):

@@ -78,7 +78,7 @@ def made() -> tuple[PausedIndex, Reads]:
     return index, Reads(index.read)
 
 
-def test_a_lone_question_goes_at_once_and_what_comes_meanwhile_goes_together() -> None:
+def test_a_single_query_is_sent_at_once_and_later_ones_together() -> None:
     async def main() -> None:
         index, reads = made()
         first = await occupied(reads)
@@ -135,7 +135,7 @@ def test_equal_reads_are_sent_once() -> None:
     asyncio.run(main())
 
 
-def test_what_is_for_many_entries_or_of_another_time_goes_alone() -> None:
+def test_large_queries_and_queries_of_another_time_are_sent_alone() -> None:
     async def main() -> None:
         index, reads = made()
         first = await occupied(reads)
@@ -179,7 +179,7 @@ def test_an_error_is_raised_for_exactly_the_reads_of_its_call() -> None:
     asyncio.run(main())
 
 
-def test_a_call_that_was_cut_is_made_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_call_is_repeated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("laurels.stores.redis.index.reads.PAUSE_SECONDS", 0)
 
     async def main(cuts: int, *, sent: bool) -> int:

@@ -143,7 +143,7 @@ def test_two_processes_share_a_build_while_both_write(
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.usefixtures("by_hand")
-def test_another_process_goes_on_where_one_has_died(
+def test_another_process_continues_the_build_of_one_that_died(
     server: Server, clock: laurels.ManualClock, layout: str
 ) -> None:
     random = Random(layout)
@@ -167,7 +167,7 @@ def test_another_process_goes_on_where_one_has_died(
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.usefixtures("by_hand")
-def test_a_step_that_passes_has_a_build_begin_anew(
+def test_the_end_of_a_step_restarts_a_build(
     processes: Processes, clock: laurels.ManualClock, layout: str
 ) -> None:
     random = Random(layout)
@@ -257,7 +257,7 @@ def test_all_scopes_are_shown_at_once(
 
 
 @pytest.mark.usefixtures("by_hand")
-def test_scopes_that_a_refresh_finds_empty_are_listed_no_more(
+def test_scopes_that_a_refresh_empties_are_not_listed(
     processes: Processes, clock: laurels.ManualClock
 ) -> None:
     one, two = processes
@@ -275,7 +275,7 @@ def test_scopes_that_a_refresh_finds_empty_are_listed_no_more(
 
 
 @pytest.mark.parametrize("layout", ["plain", "prefixed", "dense"])
-def test_what_was_shown_before_is_taken_away_in_shares(
+def test_the_previous_ranking_is_removed_in_shares(
     server: Server, clock: laurels.ManualClock, layout: str
 ) -> None:
     with laurels.open(server.url, clock=clock) as lb:
@@ -295,7 +295,7 @@ def test_what_was_shown_before_is_taken_away_in_shares(
         assert sorted(sizes) == [3_002, 3_003]
 
 
-def test_a_process_sees_to_what_one_has_left_that_has_gone(
+def test_a_process_does_the_refresh_that_a_closed_one_left(
     server: Server, clock: laurels.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with laurels.open(server.url, clock=clock) as other:
@@ -312,9 +312,7 @@ def test_a_process_sees_to_what_one_has_left_that_has_gone(
 
 
 @pytest.mark.usefixtures("by_hand")
-def test_what_is_damaged_in_a_build_is_found_and_put_right(
-    server: Server, clock: laurels.ManualClock
-) -> None:
+def test_a_damaged_build_is_found_and_repaired(server: Server, clock: laurels.ManualClock) -> None:
     with laurels.open(server.url, clock=clock) as lb:
         lb.create(board(windows=["r=rolling:5h/1h,refresh=1h"], tie="member"))
         lb.submit_many("b", [(f"m{i}", i) for i in range(MEMBERS)])
@@ -331,7 +329,7 @@ def test_what_is_damaged_in_a_build_is_found_and_put_right(
         assert lb.top("b").entries[0].score == MEMBERS - 1
 
 
-def test_a_total_of_one_sign_may_pass_the_range_of_its_column(
+def test_a_total_of_several_steps_may_leave_the_range_of_its_column(
     server: Server, clock: laurels.ManualClock
 ) -> None:
     column = Column(min=0, max=5)

@@ -194,7 +194,7 @@ def test_stats_include_the_memory_of_scopes(fresh: Server) -> None:
         assert 5 * few < lb.stats("b").scopes_nbytes < 15 * few
 
 
-def test_what_a_change_no_longer_keeps_is_not_listed(fresh: Server) -> None:
+def test_scopes_of_periods_no_longer_kept_are_not_listed(fresh: Server) -> None:
     clock = laurels.ManualClock(NOW)
     with laurels.open(fresh.url, clock=clock) as lb:
         lb.create(laurels.Board("b", windows=["h=hour:keep=9"], scopes=[["room"]]))
@@ -207,7 +207,7 @@ def test_what_a_change_no_longer_keeps_is_not_listed(fresh: Server) -> None:
         assert fresh.call("KEYS", f"{PREFIX}r:*room=1*") == []
 
 
-def test_several_processes_sweep_and_one_dies(fresh: Server) -> None:
+def test_a_sweep_survives_the_death_of_one_process(fresh: Server) -> None:
     """The second process finishes the work that the killed one has left, and no work is done
     twice."""
     clock, own = laurels.ManualClock(NOW), laurels.ManualClock(NOW)
@@ -239,7 +239,7 @@ def test_several_processes_sweep_and_one_dies(fresh: Server) -> None:
         assert [field for field in fields if b"room" in field] == []
 
 
-def test_no_call_goes_through_all_scopes(fresh: Server) -> None:
+def test_no_call_visits_all_scopes(fresh: Server) -> None:
     clock = laurels.ManualClock(NOW)
     with laurels.open(fresh.url, clock=clock) as lb:
         lb.create(a_board())
@@ -260,7 +260,7 @@ def test_no_call_goes_through_all_scopes(fresh: Server) -> None:
         assert [key for key in left_over if b":a:" not in key] == []
 
 
-def test_a_scope_that_is_behind_is_brought_by_who_asks(fresh: Server) -> None:
+def test_a_query_advances_only_its_own_stale_scope(fresh: Server) -> None:
     clock = laurels.ManualClock(NOW)
     with laurels.open(fresh.url, clock=clock) as lb:
         lb.create(a_board())

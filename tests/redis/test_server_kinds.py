@@ -50,7 +50,7 @@ DEPENDING = {
     "slots that move": ("tests/redis/test_cluster_faults.py", "-k", "moved or moves_under"),
     "feeds of several processes": ("tests/http/test_over_redis.py", "-k", "feed or shows"),
     "imports of sorted sets": (
-        *("tests/cli/test_import_redis.py", "-k", "taken_over or again or cluster or rejects"),
+        *("tests/cli/test_import_redis.py", "-k", "are_imported or again or cluster or rejects"),
     ),
 }
 
@@ -60,7 +60,7 @@ def named(kind: Kind) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=named)
-def test_boards_live_on_a_server_of_any_kind(kind: Kind) -> None:
+def test_boards_work_on_a_server_of_any_kind(kind: Kind) -> None:
     with Server("--appendfsync", "always", binary=kind.needed()) as server:
         try:
             lb = config.direct(server.url)
@@ -84,7 +84,7 @@ def test_boards_live_on_a_server_of_any_kind(kind: Kind) -> None:
 
 @pytest.mark.parametrize("what", some(1, list(DEPENDING)))
 @pytest.mark.parametrize("kind", KINDS, ids=named)
-def test_what_depends_on_the_kind_holds_on_each(kind: Kind, what: str) -> None:
+def test_tests_that_depend_on_the_kind_pass_on_each(kind: Kind, what: str) -> None:
     if kind.needed() == need_server():
         pytest.skip(f"{kind.name} is the server of all tests")
     ran = subprocess.run(

@@ -249,7 +249,7 @@ class Counted:
         return read
 
 
-def test_shards_may_lie_one_behind_the_other(server: Server) -> None:
+def test_shards_may_rank_one_after_the_other(server: Server) -> None:
     """All members of a shard rank before all members of the next shard. So no entry is at the
     position that an even distribution would suggest."""
     rules = Board("b").rules()
@@ -279,7 +279,7 @@ def test_shards_may_lie_one_behind_the_other(server: Server) -> None:
 
 
 @pytest.mark.parametrize("offset", [7, (1, 0, 2)])
-def test_offsets_of_several_shards_travel(offset: int | tuple[int, ...]) -> None:
+def test_offsets_of_several_shards_round_trip(offset: int | tuple[int, ...]) -> None:
     as_of = AsOf(offset, "all")
     receipt = Receipt("ann", "applied", "all", offset)
     batch = BatchAnswer(offset, "all", 1, 0, 0, 0, {}, [receipt])

@@ -80,7 +80,7 @@ def scores(lb: laurels.Leaderboards) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_a_shard_refuses_is_counted_once_in_the_end(
+def test_events_that_a_shard_refuses_at_first_count_once(
     lb: laurels.Leaderboards, seed: int
 ) -> None:
     rng = Random(seed)
@@ -162,7 +162,7 @@ def test_a_failing_shard_raises_partly_counted(
 
 
 @pytest.mark.parametrize("broken", range(SHARDS))
-def test_an_import_that_was_interrupted_goes_on_exactly(
+def test_an_interrupted_import_counts_each_event_once(
     lb: laurels.Leaderboards, broken: int
 ) -> None:
     def failure(board: Opened) -> Exception | None:
@@ -199,7 +199,7 @@ def test_claims_are_not_listed_as_positions(lb: laurels.Leaderboards) -> None:
     assert store.run(store._catalog.index.positions(opened)) == {f"s{i}": "1" for i in range(20)}
 
 
-def test_all_or_nothing_stays_in_one_shard(lb: laurels.Leaderboards) -> None:
+def test_an_all_or_nothing_batch_needs_one_shard(lb: laurels.Leaderboards) -> None:
     before = everything(lb)
     with pytest.raises(AtomicAcrossShards):
         lb.submit_many("b", [(member, 1) for member in MEMBERS], all_or_nothing=True)
@@ -213,7 +213,7 @@ def test_all_or_nothing_stays_in_one_shard(lb: laurels.Leaderboards) -> None:
     assert lb.position("b", "file") == "1"
 
 
-def test_no_more_ids_are_remembered_than_the_board_may(lb: laurels.Leaderboards) -> None:
+def test_at_most_dedupe_max_ids_are_remembered(lb: laurels.Leaderboards) -> None:
     events = [(MEMBERS[i % 12], 1, None, f"id{i}") for i in range(30)]
     assert lb.submit_many("b", events).applied == 30
     more = [(MEMBERS[i % 12], 1, None, f"id{i}") for i in range(25, 50)]

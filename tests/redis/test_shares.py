@@ -100,7 +100,7 @@ def test_a_member_with_many_candidates_weighs_more(
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_small_hash_is_worked_in_several_calls(
+def test_a_pass_over_a_small_hash_takes_several_calls(
     server: Server, clock: laurels.ManualClock, few: int, layout: str
 ) -> None:
     with laurels.open(server.url, clock=clock) as lb:
@@ -120,7 +120,7 @@ def test_a_small_hash_is_worked_in_several_calls(
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("calls", [1, 2])
 @pytest.mark.usefixtures("few")
-def test_a_hash_that_grows_into_a_table_is_gone_through(
+def test_a_pass_over_a_hash_that_becomes_a_table_is_complete(
     server: Server, clock: laurels.ManualClock, layout: str, calls: int
 ) -> None:
     with laurels.open(server.url, clock=clock) as lb:
@@ -141,7 +141,7 @@ def test_a_hash_that_grows_into_a_table_is_gone_through(
         lb.check()
 
 
-def test_what_has_left_is_taken_away_by_the_pass(
+def test_a_pass_removes_the_tally_that_has_left(
     server: Server, clock: laurels.ManualClock, few: int
 ) -> None:
     with laurels.open(server.url, clock=clock) as lb:
@@ -162,7 +162,7 @@ def test_what_has_left_is_taken_away_by_the_pass(
         assert server.call("EXISTS", window.tally(2)) == 0
 
 
-def test_a_window_that_all_have_left_goes_in_shares(server: Server) -> None:
+def test_a_window_without_members_is_removed_in_shares(server: Server) -> None:
     async def play() -> None:
         rules = Board("b", windows=["r=rolling:1000h/1h"], tie="member").rules()
         opened = Opened(1, 1, rules)
@@ -196,7 +196,7 @@ def test_a_window_that_all_have_left_goes_in_shares(server: Server) -> None:
     asyncio.run(play())
 
 
-def test_many_periods_go_in_shares(server: Server, clock: laurels.ManualClock) -> None:
+def test_many_periods_are_removed_in_shares(server: Server, clock: laurels.ManualClock) -> None:
     with laurels.open(server.url, clock=clock) as lb:
         lb.create(
             Board("b", windows=["hour:keep=300,grace=299h", "r=rolling:1000h/1h"], dedupe="30d")
@@ -217,7 +217,7 @@ def test_many_periods_go_in_shares(server: Server, clock: laurels.ManualClock) -
 
 
 @pytest.mark.parametrize("layout", ["plain", "prefixed"])
-def test_many_lost_members_are_put_right(
+def test_many_lost_members_are_restored(
     server: Server, clock: laurels.ManualClock, layout: str
 ) -> None:
     with laurels.open(server.url, clock=clock) as lb:
@@ -235,7 +235,7 @@ def test_many_lost_members_are_put_right(
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_tally_becomes_a_table_before_the_server_would_have_it_so(
+def test_a_tally_becomes_a_table_earlier_than_by_default(
     server: Server, clock: laurels.ManualClock, layout: str
 ) -> None:
     with laurels.open(server.url, clock=clock) as lb:

@@ -24,7 +24,7 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def test_a_small_set_comes_at_once(server: Server) -> None:
+def test_a_small_set_is_read_at_once(server: Server) -> None:
     async def scenario() -> None:
         async with connected(server.url) as connection:
             found = await SortedSet(connection, b"small").scan(BEGINNING, 1)
@@ -34,7 +34,7 @@ def test_a_small_set_comes_at_once(server: Server) -> None:
     asyncio.run(scenario())
 
 
-def test_a_large_set_comes_in_shares(server: Server) -> None:
+def test_a_large_set_is_read_in_shares(server: Server) -> None:
     async def scenario() -> None:
         async with connected(server.url) as connection:
             large = SortedSet(connection, b"large")

@@ -118,7 +118,7 @@ def test_calls_of_a_verb_share_its_deadline(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("fields", [{}, {"shards": SHARDS}], ids=["one shard", "shards"])
-def test_a_server_that_answers_just_in_time_holds_no_verb_up_for_longer_than_documented(
+def test_slow_answers_delay_no_verb_longer_than_documented(
     server: Server, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
 ) -> None:
     """Each call takes nearly as long as it may. The test moves the clock of the event loop on by
@@ -165,7 +165,7 @@ def test_a_server_that_answers_just_in_time_holds_no_verb_up_for_longer_than_doc
     asyncio.run(check())
 
 
-def test_a_file_that_is_left_to_the_operating_system_is_a_risk() -> None:
+def test_an_append_only_file_without_fsync_is_a_risk() -> None:
     with Server("--appendfsync", "no") as server, pytest.warns(laurels.errors.DataAtRisk) as told:
         laurels.open(server.url).close()
     assert "appendfsync no" in str(told[0].message)

@@ -60,7 +60,7 @@ def place(folder: Path) -> Iterator[str]:
         yield f"127.0.0.1:{port}"
 
 
-def test_boards_are_kept_over_tls(folder: Path, place: str) -> None:
+def test_boards_work_over_tls(folder: Path, place: str) -> None:
     with opened(f"rediss://{place}?ca={folder}/ca.pem") as lb:
         assert lb.submit(BOARD, "a", 1).rank == 1
     with opened(f"rediss://{place},127.0.0.1:{free_port()}?ca={folder}/ca.pem") as lb:
@@ -68,14 +68,14 @@ def test_boards_are_kept_over_tls(folder: Path, place: str) -> None:
 
 
 @pytest.mark.parametrize("query", ["?ca={folder}/other.pem", ""])
-def test_a_server_that_nobody_vouches_for_gets_nothing(
+def test_a_server_with_an_untrusted_certificate_is_refused(
     folder: Path, place: str, query: str
 ) -> None:
     with pytest.raises(IndexUnavailable):
         config.direct(f"rediss://{place}{query.format(folder=folder)}")
 
 
-def test_a_server_of_another_name_gets_nothing(folder: Path, place: str) -> None:
+def test_a_certificate_for_another_name_is_refused(folder: Path, place: str) -> None:
     with pytest.raises(IndexUnavailable):
         config.direct(f"rediss://{place.replace('127.0.0.1', 'localhost')}?ca={folder}/ca.pem")
 
@@ -85,6 +85,6 @@ def test_a_tls_server_is_unavailable_without_tls(place: str) -> None:
         config.direct(f"redis://{place}")
 
 
-def test_certificates_that_are_not_there_are_named(place: str) -> None:
+def test_missing_certificate_files_are_named(place: str) -> None:
     with pytest.raises(UnknownUrl, match="cannot be read"):
         config.direct(f"rediss://{place}?ca=/nowhere/ca.pem")

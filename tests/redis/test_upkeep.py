@@ -29,7 +29,9 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def test_a_pass_goes_on_exactly_after_a_restart(server: Server, clock: laurels.ManualClock) -> None:
+def test_a_pass_continues_exactly_after_a_restart(
+    server: Server, clock: laurels.ManualClock
+) -> None:
     with laurels.open(server.url, clock=clock) as lb:
         lb.create(laurels.Board("b", windows=["r=rolling:3h/1h"], **PLAIN))
         for _ in range(2):
@@ -54,7 +56,7 @@ def test_a_pass_goes_on_exactly_after_a_restart(server: Server, clock: laurels.M
         lb.check()
 
 
-def test_ids_that_are_too_old_do_not_pile_up(server: Server, clock: laurels.ManualClock) -> None:
+def test_expired_ids_are_removed(server: Server, clock: laurels.ManualClock) -> None:
     with laurels.open(server.url, clock=clock) as lb:
         lb.create(laurels.Board("b", windows=["all", "hour"], dedupe="1h", **PLAIN))
         for turn in range(4):
@@ -107,7 +109,7 @@ def damages() -> list[tuple[str, dict[str, Any], tuple[Any, ...]]]:
 @pytest.mark.parametrize(
     ("fields", "damage"), [case[1:] for case in damages()], ids=[case[0] for case in damages()]
 )
-def test_damage_is_seen_and_put_right(
+def test_damaged_rankings_are_found_and_repaired(
     server: Server,
     clock: laurels.ManualClock,
     fields: dict[str, Any],

@@ -37,7 +37,7 @@ from laurels.stores.redis.connection.urls import Host, RedisAddress, is_redis, r
         ),
     ],
 )
-def test_a_url_is_taken_apart(url: str, address: RedisAddress) -> None:
+def test_a_url_is_parsed(url: str, address: RedisAddress) -> None:
     assert is_redis(url)
     assert redis_address(url) == address
 
@@ -77,7 +77,7 @@ def test_a_url_is_taken_apart(url: str, address: RedisAddress) -> None:
         "hunter2",
     ],
 )
-def test_what_is_no_address_is_refused_without_its_password(url: str) -> None:
+def test_an_invalid_address_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(UnknownUrl) as refusal:
         redis_address(url)
     assert "hunter2" not in str(refusal.value)
@@ -91,5 +91,5 @@ def test_an_address_is_shown_without_its_password() -> None:
 
 
 @pytest.mark.parametrize("url", ["./data", "memory:", "http://h", "redis", "redis:", None, 3])
-def test_other_urls_name_no_index_server(url: object) -> None:
+def test_urls_of_other_stores_name_no_index_server(url: object) -> None:
     assert not is_redis(url)
