@@ -50,21 +50,21 @@ def test_a_missing_entry_is_found(folder: Path) -> None:
         laurels.open(str(folder))
 
 
-def test_a_file_that_is_no_log_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_log_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     (tmp_path / "log.db").write_bytes(b"not a database, but long enough to look at" * 100)
     with pytest.raises(errors.LogDamaged):
         laurels.open(str(tmp_path))
     assert (tmp_path / "log.db").read_bytes().startswith(b"not a database")
 
 
-def test_a_newer_file_format_is_refused_by_name(folder: Path) -> None:
+def test_a_newer_file_format_is_refused(folder: Path) -> None:
     with _editing(folder) as log:
         log.execute("UPDATE note SET value = '2' WHERE key = 'format'")
     with pytest.raises(errors.FormatTooNew, match="format 2"):
         laurels.open(str(folder))
 
 
-def test_a_newer_entry_format_is_refused_by_name(folder: Path) -> None:
+def test_a_newer_entry_format_is_refused(folder: Path) -> None:
     with closing(SqliteLog(folder / "log.db")) as log:
         log.append(msgspec.msgpack.encode([7, [["comet", 1, 2]]]))
     with pytest.raises(errors.FormatTooNew, match="format 7"):
@@ -96,7 +96,7 @@ def test_a_full_disk_refuses_the_write_and_counts_nothing(folder: Path) -> None:
         lb.check()
 
 
-def test_a_commit_broken_off_after_the_log_ends_the_store_and_loses_nothing(
+def test_a_commit_interrupted_after_the_log_closes_the_store_and_loses_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lb = laurels.open(str(folder))
@@ -130,7 +130,7 @@ class Broken:
 
 
 @pytest.mark.parametrize("says", [1_795_219_200_001.5, 1_795_219_200_000_000_000, -(10**15), None])
-def test_a_clock_that_tells_no_time_is_refused_before_the_log(folder: Path, says: Any) -> None:
+def test_an_invalid_clock_is_refused_before_the_log_is_written(folder: Path, says: Any) -> None:
     clock = Broken()
     with laurels.open(str(folder), clock=clock) as lb:
         right, clock.says = clock.says, says
@@ -146,7 +146,7 @@ def test_a_clock_that_tells_no_time_is_refused_before_the_log(folder: Path, says
         assert again.check().entries == 5
 
 
-def test_one_write_that_cannot_be_logged_does_not_fail_its_neighbours(
+def test_a_write_that_cannot_be_logged_fails_no_other_write(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encode_one = record.encode_one

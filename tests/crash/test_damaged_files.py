@@ -14,7 +14,7 @@ from tests.crash.damage import damages, try_out, whole_folder
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_damage_is_survived_or_named(tmp_path: Path, seed: int, scaled: Scaled) -> None:
+def test_damage_loses_nothing_or_is_reported(tmp_path: Path, seed: int, scaled: Scaled) -> None:
     folder = tmp_path / "whole"
     expected = whole_folder(folder, tmp_path / "made")
     became = Counter(

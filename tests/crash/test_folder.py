@@ -23,7 +23,7 @@ except laurels.errors.Locked as error:
 """
 
 
-def test_a_second_process_is_told_the_pid_that_holds_the_folder(tmp_path: Path) -> None:
+def test_a_second_process_gets_the_pid_that_holds_the_folder(tmp_path: Path) -> None:
     with laurels.open(str(tmp_path)):
         other = subprocess.run(
             [sys.executable, "-c", _OPEN, str(tmp_path)],
@@ -35,7 +35,7 @@ def test_a_second_process_is_told_the_pid_that_holds_the_folder(tmp_path: Path) 
     assert other.stdout.split() == [str(os.getpid()), "locked"]
 
 
-def test_a_second_open_in_this_process_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+def test_a_second_open_in_one_process_is_refused_and_the_first_continues(tmp_path: Path) -> None:
     with laurels.open(str(tmp_path)) as lb:
         with pytest.raises(errors.Locked) as refused:
             laurels.open(str(tmp_path))
@@ -49,7 +49,7 @@ def test_the_lock_ends_with_its_holder(tmp_path: Path) -> None:
         assert lb.boards() == []
 
 
-def test_use_after_a_fork_is_a_clear_error_and_the_parent_goes_on(tmp_path: Path) -> None:
+def test_use_after_a_fork_is_a_clear_error_and_the_parent_continues(tmp_path: Path) -> None:
     lb = laurels.open(str(tmp_path))
     lb.create(laurels.Board("gifts"))
     told, tell = os.pipe()
@@ -82,7 +82,7 @@ def test_use_after_close_is_a_clear_error(tmp_path: Path) -> None:
             use()
 
 
-def test_a_missing_folder_is_not_made_when_told_so(tmp_path: Path) -> None:
+def test_a_missing_folder_is_not_created_without_create(tmp_path: Path) -> None:
     missing = tmp_path / "nothing"
     with pytest.raises(errors.FolderMissing):
         laurels.open(str(missing), create=False)
@@ -90,7 +90,7 @@ def test_a_missing_folder_is_not_made_when_told_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["redis://", "redis://host/boards", "gopher://x", "http://", ""])
-def test_a_url_of_no_known_deployment_is_refused(url: str) -> None:
+def test_an_unknown_url_is_refused(url: str) -> None:
     with pytest.raises(errors.UnknownUrl):
         laurels.open(url)
 
@@ -151,7 +151,7 @@ def test_closing_while_threads_write_loses_nothing_and_says_closed(tmp_path: Pat
         again.check()
 
 
-def test_tasks_that_write_while_it_closes_are_told(tmp_path: Path) -> None:
+def test_tasks_that_write_while_the_store_closes_get_closed(tmp_path: Path) -> None:
     async def main() -> list[object]:
         lb = await laurels.open_async(str(tmp_path))
         await lb.create(laurels.Board("gifts"))
@@ -174,7 +174,7 @@ def test_tasks_that_write_while_it_closes_are_told(tmp_path: Path) -> None:
         assert again.top("gifts").total == counted
 
 
-def test_a_folder_that_nobody_wrote_to_opens_without_a_warning(
+def test_a_folder_without_writes_opens_without_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(2):

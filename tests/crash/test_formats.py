@@ -37,7 +37,7 @@ def recorded(format: int = FORMAT) -> object:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_folder_of_every_format_answers_as_it_did(tmp_path: Path, format: int) -> None:
+def test_a_folder_of_every_format_gives_the_recorded_answers(tmp_path: Path, format: int) -> None:
     folder = shutil.copytree(HERE / f"format-{format}", tmp_path / "kept")
     with laurels.open(folder, clock=laurels.ManualClock(LAST)) as lb:
         found = lb.stats().kept
@@ -50,13 +50,13 @@ def test_a_folder_of_every_format_answers_as_it_did(tmp_path: Path, format: int)
         assert answers(lb) == recorded(format)
 
 
-def test_it_answers_the_same_from_the_older_snapshot(kept: Path) -> None:
+def test_the_older_snapshot_gives_the_same_answers(kept: Path) -> None:
     SnapshotFiles(kept).newest_first()[0].path.unlink()
     with laurels.open(kept, clock=laurels.ManualClock(LAST)) as lb:
         assert answers(lb) == recorded()
 
 
-def test_a_rebuild_from_the_whole_log_answers_the_same(tmp_path: Path) -> None:
+def test_a_rebuild_from_the_whole_log_gives_the_same_answers(tmp_path: Path) -> None:
     clock = laurels.ManualClock(NOON)
     with laurels.open(tmp_path, clock=clock, log_keep=True) as lb:
         fill(lb, clock)
@@ -65,7 +65,7 @@ def test_a_rebuild_from_the_whole_log_answers_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", range(8))
-def test_a_snapshot_with_a_byte_wrong_or_missing_is_never_read(kept: Path, part: int) -> None:
+def test_a_damaged_snapshot_is_never_read(kept: Path, part: int) -> None:
     newest = SnapshotFiles(kept).newest_first()[0].path
     whole = newest.read_bytes()
     rng = Random(part)
@@ -78,7 +78,7 @@ def test_a_snapshot_with_a_byte_wrong_or_missing_is_never_read(kept: Path, part:
                 opened(newest, MemoryIndex(1))
 
 
-def test_a_snapshot_of_a_later_format_is_refused_by_name_and_left_alone(kept: Path) -> None:
+def test_a_snapshot_of_a_later_format_is_refused_and_left_unchanged(kept: Path) -> None:
     newest = SnapshotFiles(kept).newest_first()[0].path
     content = bytearray(newest.read_bytes())
     content[len(MAGIC)] = FORMAT + 1

@@ -43,7 +43,7 @@ def _members(acknowledged: str) -> list[str]:
     return [acknowledged]
 
 
-def test_every_acknowledged_event_is_there_once_after_each_kill(
+def test_every_acknowledged_event_counts_once_after_each_kill(
     tmp_path: Path, scaled: Scaled
 ) -> None:
     moments = random.Random(SEED)

@@ -58,14 +58,14 @@ def test_any_flipped_bit_leaves_an_intact_folder_usable(
         assert doubt in line
 
 
-def test_the_mark_is_written_anew_and_trusted_the_next_time(open_copy: Path) -> None:
+def test_a_damaged_mark_is_rewritten_and_then_trusted(open_copy: Path) -> None:
     (open_copy / "log.mark").write_bytes(b"\xff" * 40)
     assert _total(open_copy) == EVENTS
     with laurels.open(open_copy) as lb:
         assert lb.stats().kept.end_unverified is None
 
 
-def test_a_log_cut_off_is_refused_by_the_mark_and_the_message_names_both(open_copy: Path) -> None:
+def test_a_log_that_lost_its_end_is_refused_because_of_the_mark(open_copy: Path) -> None:
     _cut_write_ahead_file(open_copy)
     with pytest.raises(LogDamaged) as refused:
         laurels.open(open_copy)
@@ -73,7 +73,7 @@ def test_a_log_cut_off_is_refused_by_the_mark_and_the_message_names_both(open_co
     assert f"remove {open_copy / 'log.mark'}" in str(refused.value)
 
 
-def test_the_way_on_that_the_message_names_works(
+def test_the_advice_for_a_log_that_lost_its_end_works(
     open_copy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     _cut_write_ahead_file(open_copy)
@@ -85,7 +85,7 @@ def test_the_way_on_that_the_message_names_works(
     assert any("is missing" in record.getMessage() for record in caplog.records)
 
 
-def test_a_snapshot_is_a_second_witness(tmp_path: Path) -> None:
+def test_a_snapshot_also_shows_that_the_log_lost_its_end(tmp_path: Path) -> None:
     made, copy = tmp_path / "made", tmp_path / "copy"
     with laurels.open(made) as lb:
         lb.create(laurels.Board("gifts"))
@@ -109,7 +109,7 @@ def test_a_mark_of_an_earlier_version_is_read(open_copy: Path) -> None:
         laurels.open(open_copy)
 
 
-def test_a_new_folder_has_nothing_in_doubt(
+def test_the_end_of_a_new_folder_is_verified(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with laurels.open(tmp_path / "new") as lb:

@@ -41,7 +41,7 @@ def _filled(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("umask")
-def test_what_a_store_makes_is_its_owners(tmp_path: Path) -> None:
+def test_files_of_a_store_are_private_to_its_owner(tmp_path: Path) -> None:
     folder = tmp_path / "boards"
     with laurels.open(folder) as lb:
         lb.create(laurels.Board("gifts"))
@@ -57,7 +57,7 @@ def test_what_a_store_makes_is_its_owners(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("umask")
-def test_a_backup_and_what_is_restored_are_their_owners(tmp_path: Path) -> None:
+def test_backups_and_restored_folders_are_private_to_their_owner(tmp_path: Path) -> None:
     _filled(tmp_path / "boards")
     backup, restored = tmp_path / "boards.backup", tmp_path / "restored"
     backup.touch(0o644)
@@ -75,7 +75,7 @@ def _open_to_all(folder: Path) -> None:
         path.chmod(0o644)
 
 
-def test_a_folder_of_old_is_tightened_and_the_log_says_so(
+def test_an_old_folder_is_made_private_and_that_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "boards"
@@ -94,7 +94,7 @@ def test_a_folder_of_old_is_tightened_and_the_log_says_so(
         assert caplog.records == []
 
 
-def test_a_folder_that_holds_other_files_keeps_its_mode_and_theirs(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_keeps_its_mode_and_theirs(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     _filled(folder)
     (folder / "index.html").touch(0o644)
@@ -106,7 +106,7 @@ def test_a_folder_that_holds_other_files_keeps_its_mode_and_theirs(tmp_path: Pat
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the owner of a file")
-def test_files_of_somebody_else_are_left_as_they_are(tmp_path: Path) -> None:
+def test_files_of_another_user_are_left_unchanged(tmp_path: Path) -> None:
     folder = tmp_path / "boards"
     _filled(folder)
     _open_to_all(folder)

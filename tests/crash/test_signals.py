@@ -108,7 +108,7 @@ print("sound", flush=True)
 """
 
 
-def test_handlers_may_write_wherever_the_main_thread_is() -> None:
+def test_a_signal_handler_may_write_at_any_moment() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _MANY_WRITES_IN_HANDLERS],
         capture_output=True,
@@ -132,7 +132,7 @@ def test_a_handler_may_write_and_close_while_the_main_thread_writes(tmp_path: Pa
         lb.check()
 
 
-def test_interrupts_stay_with_the_main_thread_and_stop_nobody(tmp_path: Path) -> None:
+def test_ctrl_c_interrupts_only_the_main_thread(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _INTERRUPTED, str(tmp_path)],
         capture_output=True,

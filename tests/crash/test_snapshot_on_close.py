@@ -51,7 +51,7 @@ def test_a_snapshot_on_close_is_due_when_replay_is_slower(
 
 
 @pytest.mark.usefixtures("small")
-def test_the_next_start_folds_nothing(tmp_path: Path) -> None:
+def test_after_a_snapshot_on_close_no_entry_is_folded(tmp_path: Path) -> None:
     with laurels.open(tmp_path) as lb:
         _fill(lb, "m")
         assert _snapshots(tmp_path) == []
@@ -72,7 +72,7 @@ def test_the_next_start_folds_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_the_log_is_trimmed_as_by_any_snapshot(tmp_path: Path) -> None:
+def test_a_snapshot_on_close_trims_the_log(tmp_path: Path) -> None:
     for name in "abc":
         with laurels.open(tmp_path) as lb:
             _fill(lb, name)
@@ -83,7 +83,7 @@ def test_the_log_is_trimmed_as_by_any_snapshot(tmp_path: Path) -> None:
         lb.check()
 
 
-def test_a_short_log_is_folded_instead(tmp_path: Path) -> None:
+def test_a_short_log_gets_no_snapshot_on_close(tmp_path: Path) -> None:
     with laurels.open(tmp_path) as lb:
         _fill(lb, "m", 20)
     assert _snapshots(tmp_path) == []
@@ -91,7 +91,7 @@ def test_a_short_log_is_folded_instead(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("error", [StorageFailed("the disk is full"), MemoryError()])
-def test_where_it_fails_the_store_closes_all_the_same(
+def test_the_store_closes_even_if_the_snapshot_fails(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -110,7 +110,7 @@ def test_where_it_fails_the_store_closes_all_the_same(
 
 
 @pytest.mark.usefixtures("small")
-def test_killed_before_the_log_is_trimmed_it_opens(
+def test_a_store_killed_before_the_log_is_trimmed_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: object) -> bool:
@@ -128,13 +128,15 @@ def test_killed_before_the_log_is_trimmed_it_opens(
 
 
 @pytest.mark.usefixtures("small")
-def test_logging_stays_quiet(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_snapshot_on_close_logs_no_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING, "laurels"), laurels.open(tmp_path) as lb:
         _fill(lb, "m")
     assert caplog.records == []
 
 
-def test_opening_reports_how_far_it_is(tmp_path: Path) -> None:
+def test_opening_reports_its_progress(tmp_path: Path) -> None:
     with laurels.open(tmp_path) as lb:
         _fill(lb, "a")
         lb.snapshot()

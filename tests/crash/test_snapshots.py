@@ -71,7 +71,7 @@ def test_opening_reads_the_newest_snapshot_and_the_log_after_it(tmp_path: Path) 
         assert_whole(lb, expected)
 
 
-def test_two_are_kept_and_the_log_only_from_the_older_on(tmp_path: Path) -> None:
+def test_two_snapshots_and_the_log_after_the_older_one_are_kept(tmp_path: Path) -> None:
     filled(tmp_path)
     assert offsets(tmp_path) == list(range(7, 16))
     with opened(tmp_path) as lb:
@@ -94,7 +94,7 @@ def test_the_log_is_trimmed_in_small_pieces(
     assert offsets(tmp_path) == list(range(12, 16))
 
 
-def test_a_damaged_newest_is_passed_over_for_the_older_and_set_aside(tmp_path: Path) -> None:
+def test_a_damaged_newest_snapshot_is_set_aside_and_the_older_one_used(tmp_path: Path) -> None:
     expected = filled(tmp_path)
     newest, older = snapshots(tmp_path)
     damage(newest)
@@ -110,7 +110,7 @@ def test_a_damaged_newest_is_passed_over_for_the_older_and_set_aside(tmp_path: P
         assert_whole(lb, expected)
 
 
-def test_without_a_good_snapshot_a_trimmed_log_is_refused_and_all_is_left_as_it_is(
+def test_a_trimmed_log_without_an_intact_snapshot_is_refused(
     tmp_path: Path,
 ) -> None:
     expected = filled(tmp_path)
@@ -135,7 +135,7 @@ def test_without_a_good_snapshot_a_trimmed_log_is_refused_and_all_is_left_as_it_
 
 
 @pytest.mark.parametrize("spoil", [damage, Path.unlink])
-def test_without_a_good_snapshot_a_whole_log_is_folded(
+def test_a_whole_log_without_an_intact_snapshot_is_folded(
     tmp_path: Path, spoil: Callable[[Path], None]
 ) -> None:
     expected = filled(tmp_path, log_keep=True)
@@ -148,7 +148,7 @@ def test_without_a_good_snapshot_a_whole_log_is_folded(
         assert_whole(lb, expected)
 
 
-def test_the_log_is_kept_whole_for_as_long_as_it_is_asked_to_be(tmp_path: Path) -> None:
+def test_with_log_keep_the_log_is_not_trimmed(tmp_path: Path) -> None:
     filled(tmp_path, log_keep=True)
     assert offsets(tmp_path) == list(range(1, 16))
     with opened(tmp_path) as lb:
@@ -172,7 +172,7 @@ def test_a_log_that_lost_its_end_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", [10, 0])
-def test_a_snapshot_of_more_than_the_log_has_is_refused(tmp_path: Path, left: int) -> None:
+def test_a_snapshot_newer_than_the_log_is_refused(tmp_path: Path, left: int) -> None:
     filled(tmp_path)
     (tmp_path / MARK_NAME).unlink()
     with closing(sqlite3.connect(tmp_path / "log.db")) as log:

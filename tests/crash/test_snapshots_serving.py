@@ -51,7 +51,7 @@ def test_a_store_in_memory_has_no_snapshots() -> None:
         memory.snapshot()
 
 
-def test_a_snapshot_that_the_disk_refuses_costs_nothing(
+def test_a_failed_snapshot_loses_nothing(
     lb: laurels.Leaderboards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lb.snapshot()
@@ -77,7 +77,7 @@ def settled(lb: laurels.Leaderboards, condition: Callable[[Kept], bool]) -> Kept
     pytest.fail("the snapshot did not fulfil the condition")
 
 
-def test_a_snapshot_is_taken_by_itself_when_the_log_has_grown(
+def test_a_snapshot_is_taken_automatically_when_the_log_has_grown(
     lb: laurels.Leaderboards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laurels.stores.local.snapshot.taking.LEAST_LOG_BYTES", 30_000)
@@ -170,7 +170,7 @@ def test_closing_ends_a_snapshot_that_is_being_copied(
     assert_opens_again(tmp_path, None)
 
 
-def test_closing_waits_for_a_snapshot_that_is_being_put_on_the_disk(
+def test_closing_waits_for_a_snapshot_that_is_being_flushed(
     lb: laurels.Leaderboards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate()
@@ -190,7 +190,7 @@ def total(lb: laurels.Leaderboards) -> int:
     return sum(entry.score for entry in lb.export("gifts") if isinstance(entry.score, int))
 
 
-def test_snapshots_one_after_the_other_while_threads_write_lose_nothing(
+def test_snapshots_during_writes_lose_nothing(
     lb: laurels.Leaderboards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laurels.stores.local.index.copying.CHUNK", 16)

@@ -190,7 +190,7 @@ UNSUMMED = [
 
 
 @pytest.mark.parametrize(("name", "cases"), UNSUMMED, ids=[name for name, _ in UNSUMMED])
-def test_steps_together_are_written_by_the_rule(
+def test_steps_of_rolling_windows_are_combined_by_the_rule(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, name: str, cases: list[WriteCase]
 ) -> None:
     """In rolling windows, the steps together have the same values as `all` and, after yesterday has
@@ -257,7 +257,7 @@ def test_members_are_found_in_their_shards(server: Server) -> None:
                 assert server.call("ZSCORE", key, case.member) is not None, case
 
 
-def test_an_event_counts_in_the_scopes_it_has_the_labels_for() -> None:
+def test_an_event_counts_in_the_scopes_whose_labels_it_has() -> None:
     for case in ROUTING.scopes:
         board = laurels.Board("b", scopes=[case.names, ["room", "zone", "other"]])
         rules = board.rules()
@@ -292,7 +292,7 @@ def test_an_instant_belongs_to_one_period_or_step() -> None:
         assert instances_said([case]) == [said], case
 
 
-def test_instants_belong_where_they_do_alone() -> None:
+def test_instants_of_a_batch_belong_to_the_same_periods_as_single_ones() -> None:
     for _, group in groupby(ROUTING.instances, key=lambda case: (case.window, case.now_ms)):
         cases = list(group)
         expected = [(case.instance, case.label, case.taken) for case in cases]
@@ -300,7 +300,7 @@ def test_instants_belong_where_they_do_alone() -> None:
         assert instances_said(cases[::-1]) == expected[::-1], cases[0]
 
 
-def test_the_server_has_the_period_or_step_of_an_event(server: Server) -> None:
+def test_the_server_stores_events_in_their_period_or_step(server: Server) -> None:
     for i, case in enumerate(case for case in ROUTING.instances if case.taken):
         clock, prefix = laurels.ManualClock(case.now_ms), f"at{i}:"
         with config.direct(f"{server.url}?prefix={prefix}", clock) as lb:
@@ -311,7 +311,7 @@ def test_the_server_has_the_period_or_step_of_an_event(server: Server) -> None:
         assert server.call("EXISTS", key), case
 
 
-def test_both_languages_call_a_ranking_the_same(server: Server) -> None:
+def test_both_languages_give_a_ranking_the_same_name(server: Server) -> None:
     asked = [(case.window, case.scope, case.instance) for case in ROUTING.names]
     answers = homes.ask(
         server, homes.lua("names", "shard", "head"), laurels.Board("b").rules(), rankings=asked
@@ -332,7 +332,7 @@ def member_of(i: int, member: str) -> str:
 
 
 @batches
-def test_the_core_adds_up_what_events_come_to(name: str, cases: list[SumCase]) -> None:
+def test_the_core_computes_the_sums_of_batches(name: str, cases: list[SumCase]) -> None:
     board = homes.board_of("b", SUMS.boards[name])
     rules = board.rules()
     for case in cases:
@@ -359,7 +359,7 @@ def test_the_core_adds_up_what_events_come_to(name: str, cases: list[SumCase]) -
 
 @pytest.mark.parametrize("server_side", [False, True], ids=["told sums", "told events"])
 @batches
-def test_the_scripts_add_up_what_events_come_to(
+def test_the_scripts_compute_the_sums_of_batches(
     server: Server,
     request: pytest.FixtureRequest,
     server_side: bool,
