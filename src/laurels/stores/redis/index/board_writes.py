@@ -36,7 +36,7 @@ class BoardWrites(Upkeep):
             removed += more
         more = self._recording(board, recorded)
         in_all = await self._operate(
-            "remove_member", board, member=member.decode(), found=removed, **more
+            "remove_member", board, member=member.decode(), removed=removed, **more
         )
         return bool(in_all + removed)
 

@@ -177,8 +177,8 @@ if A.ids then
       of[#keys] = event
     end
   end
-  local found = fetch('ZMSCORE', ids, keys)
-  for i, event in ipairs(of) do stored_ids[event] = {keys[i], tonumber(found[i] or '-inf')} end
+  local scores = fetch('ZMSCORE', ids, keys)
+  for i, event in ipairs(of) do stored_ids[event] = {keys[i], tonumber(scores[i] or '-inf')} end
 end
 
 local late = {}

@@ -8,23 +8,23 @@ local stored = call('HMGET', KEYS[1], 'hseq', 'htag', 'hfloor', 'hsent')
 local newest, tag = stored[1] or '0', stored[2] or '0'
 local floor_sequence, floor_tag = string.match(stored[3] or '0:0', '^(%d+):(%d+)$')
 if call('EXISTS', P .. 'h') == 0 then floor_sequence, floor_tag = newest, tag end
-local found, left, last = {''}, A.limit + 1, text(A.after)
+local reply, left, last = {''}, A.limit + 1, text(A.after)
 local id = last .. '-0'
 while left > 0 do
   local count = math.min(20, left)
   local some = call('XRANGE', P .. 'h', id, '+', 'COUNT', text(count))
   for _, entry in ipairs(some) do
     local fields = entry[2]
-    found[#found + 1] = string.match(entry[1], '^%d+')
-    found[#found + 1] = fields[2]
-    found[#found + 1] = fields[10]
-    found[#found + 1] = fields[12]
-    found[#found + 1] = fields[14] or '0'
-    if found[#found - 4] ~= last then left = left - tonumber(fields[6]) end
+    reply[#reply + 1] = string.match(entry[1], '^%d+')
+    reply[#reply + 1] = fields[2]
+    reply[#reply + 1] = fields[10]
+    reply[#reply + 1] = fields[12]
+    reply[#reply + 1] = fields[14] or '0'
+    if reply[#reply - 4] ~= last then left = left - tonumber(fields[6]) end
     id = '(' .. entry[1]
     if left <= 0 then break end
   end
   if #some < count then break end
 end
-found[1] = cmsgpack.pack({'done', newest, tag, floor_sequence, floor_tag, stored[4] or '0'})
-return found
+reply[1] = cmsgpack.pack({'done', newest, tag, floor_sequence, floor_tag, stored[4] or '0'})
+return reply

@@ -175,11 +175,11 @@ end
 -- Returns the rank of each event's member in the watched window, -1 if it is not ranked. On a board
 -- with a head it returns the least and the greatest possible ranks.
 local function ranks()
-  local found, seen, highs, seen_highs = {}, {}, {}, {}
+  local event_ranks, seen, highs, seen_highs = {}, {}, {}, {}
   for event = 1, events do
     local slot = watched_slot(event, event_members and event_members[event] or event)
     local store = store_of(watch, event)
-    found[event] = -1
+    event_ranks[event] = -1
     if store then
       local ranked = store.rolling and store.rolling.live or store.ranked
       local name = ranked.name .. '\0' .. slot
@@ -193,10 +193,10 @@ local function ranks()
           seen[name], seen_highs[name] = rank_of(ranked, form, member), -1
         end
       end
-      found[event], highs[event] = seen[name], seen_highs[name]
+      event_ranks[event], highs[event] = seen[name], seen_highs[name]
     end
   end
-  return {found, head.sizes and highs or false}
+  return {event_ranks, head.sizes and highs or false}
 end
 
 local NO_RANKS = {false, false}

@@ -20,9 +20,9 @@ local function feed_conflict()
     if (call('HGET', KEYS[1], field) or FEED_START) ~= span[2] then
       local fields = {}
       for i = 1, A.feeds do fields[i] = 'fed:' .. text(i - 1) end
-      local found = call('HMGET', KEYS[1], unpack(fields))
-      for i = 1, A.feeds do found[i] = found[i] or FEED_START end
-      return {'feed_conflict', found}
+      local last_ids = call('HMGET', KEYS[1], unpack(fields))
+      for i = 1, A.feeds do last_ids[i] = last_ids[i] or FEED_START end
+      return {'feed_conflict', last_ids}
     end
   end
   return nil

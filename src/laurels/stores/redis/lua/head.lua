@@ -137,10 +137,10 @@ do
   end
 
   function head.forms_of(ranked, names)
-    local s, found = head.state(ranked), {}
+    local s, forms = head.state(ranked), {}
     if s.n == 0 and not s.moving then
-      for i = 1, #names do found[i] = false end
-      return found
+      for i = 1, #names do forms[i] = false end
+      return forms
     end
     local prefix = ranked.b
     for i = 1, #names do
@@ -150,9 +150,9 @@ do
         form = scored and call('ZSCORE', ranked.r, name) or not scored and call('HGET', ranked.k, name)
         s.outside[name] = form and true
       end
-      found[i] = form and (scored and tonumber(form) or form)
+      forms[i] = form and (scored and tonumber(form) or form)
     end
-    return found
+    return forms
   end
 
   -- Returns the number of members.
@@ -187,8 +187,8 @@ do
   local function key_at(ranked, position)
     local at = text(position)
     if scored then
-      local found = call('ZRANGE', ranked.r, at, at, 'WITHSCORES')
-      return {member = found[1], form = tonumber(found[2])}
+      local entry = call('ZRANGE', ranked.r, at, at, 'WITHSCORES')
+      return {member = entry[1], form = tonumber(entry[2])}
     end
     return decode_key(call('ZRANGE', ranked.r, at, at)[1])
   end

@@ -11,10 +11,10 @@ do
     for i = 1, words do w[i] = {} end
     while cursor < SPACE and #members < limit do
       local id, past = bucket_at(s, cursor)
-      local found = call('HGETALL', ranked.b .. text(id))
-      for i = 1, #found, 2 do
-        members[#members + 1] = found[i]
-        decode_form(scored and tonumber(found[i + 1]) or found[i + 1], w, #members, words)
+      local bucket = call('HGETALL', ranked.b .. text(id))
+      for i = 1, #bucket, 2 do
+        members[#members + 1] = bucket[i]
+        decode_form(scored and tonumber(bucket[i + 1]) or bucket[i + 1], w, #members, words)
       end
       cursor = past
     end

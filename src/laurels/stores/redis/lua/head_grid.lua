@@ -31,8 +31,8 @@ do
     local format = '<' .. string.rep('d', BLOCK)
     local at = 1
     while at + BLOCK - 1 <= count do
-      local found = {struct.unpack(format, edges, 8 * at - 7)}
-      for i = 1, BLOCK do list[at + i - 1] = found[i] end
+      local decoded = {struct.unpack(format, edges, 8 * at - 7)}
+      for i = 1, BLOCK do list[at + i - 1] = decoded[i] end
       at = at + BLOCK
     end
     while at <= count do
@@ -134,9 +134,9 @@ do
   local function read_counts(grid, first, last)
     if first > last then return {} end
     local stored = call('GETRANGE', grid.c, text(4 * first), text(4 * last + 3))
-    local found, count = {}, last - first + 1
-    for i = 1, count do found[i] = struct.unpack('>I4', stored, 4 * i - 3) end
-    return found
+    local counts, count = {}, last - first + 1
+    for i = 1, count do counts[i] = struct.unpack('>I4', stored, 4 * i - 3) end
+    return counts
   end
 
   local function sum_of(numbers, count)

@@ -33,16 +33,16 @@ do
     s.phase, s.cursor, s.next, s.build = 'sample', 0, nil, cmsgpack.pack(build)
   end
 
-  local function sample_entries(ranked, found, cut, adds)
-    for i = 1, #found, 2 do
-      local form = found[i + 1]
+  local function sample_entries(ranked, entries, cut, adds)
+    for i = 1, #entries, 2 do
+      local form = entries[i + 1]
       local first, score, name
       if scored then
         first = floor(tonumber(form) / score_unit)
-        score, name = text(first), found[i]
+        score, name = text(first), entries[i]
       else
         first = decode_word(form, 1)
-        score, name = '0', sub(form, 1, 8 * size) .. found[i]
+        score, name = '0', sub(form, 1, 8 * size) .. entries[i]
       end
       if not cut or first <= cut then adds[#adds + 1], adds[#adds + 2] = score, name end
     end
@@ -87,15 +87,15 @@ do
         while visits % 2 == 0 and level < build.last do visits, level = visits / 2, level + 1 end
       end
       if level >= build.first then
-        local found = call('HGETALL', ranked.b .. text(id))
+        local bucket = call('HGETALL', ranked.b .. text(id))
         for own = build.first, level do
           local i, pool, adds = own - build.first + 1, ranked.gs .. text(own), {}
-          build.seen[i] = build.seen[i] + #found / 2
-          sample_entries(ranked, found, build.cuts[i], adds)
+          build.seen[i] = build.seen[i] + #bucket / 2
+          sample_entries(ranked, bucket, build.cuts[i], adds)
           send('ZADD', pool, adds)
           head.expire_key(ranked, pool)
           if own < build.last then build.cuts[i] = cut_sample(pool) or build.cuts[i] end
-          limit = limit - #found / 2 - #adds
+          limit = limit - #bucket / 2 - #adds
         end
       end
       limit = limit - 1

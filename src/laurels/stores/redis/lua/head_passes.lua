@@ -11,9 +11,9 @@ do
   local function refill(ranked, s, limit)
     while s.refill and s.refill < SPACE and limit > 0 do
       local id, past = bucket_at(s, s.refill)
-      local found, adds = call('HGETALL', ranked.b .. text(id)), {}
-      for i = 1, #found, 2 do
-        local member, form = found[i], found[i + 1]
+      local bucket, adds = call('HGETALL', ranked.b .. text(id)), {}
+      for i = 1, #bucket, 2 do
+        local member, form = bucket[i], bucket[i + 1]
         if scored then form = tonumber(form) end
         if not is_before(form, member, s.floor) and is_before(form, member, s.raised) then
           local n = #adds
@@ -23,7 +23,7 @@ do
       end
       send('ZADD', ranked.r, adds)
       s.refill = past
-      limit = limit - #found / 2 - #adds - 4
+      limit = limit - #bucket / 2 - #adds - 4
       if #adds > 0 then trim(ranked, s) end
     end
     if s.refill and s.refill >= SPACE then
@@ -42,10 +42,10 @@ do
     local process, cursor = string.match(s.moving, '^(%x*):(%d+)$')
     local own, gone = process_id(), {}
     local from = scored and ranked.r or ranked.k
-    local found = call(scored and 'ZSCAN' or 'HSCAN', from, process == own and cursor or '0', 'COUNT',
+    local reply = call(scored and 'ZSCAN' or 'HSCAN', from, process == own and cursor or '0', 'COUNT',
                        text(math.ceil(limit)))
-    for i = 1, #found[2], 2 do
-      local member, form = found[2][i], found[2][i + 1]
+    for i = 1, #reply[2], 2 do
+      local member, form = reply[2][i], reply[2][i + 1]
       local key = ranked.b .. text((bucket_at(s, digest_of(s, member))))
       if call('HSETNX', key, member, scored and text(tonumber(form)) or form) == 1 then
         s.n = s.n + 1
@@ -55,8 +55,8 @@ do
     end
     if not scored then send('HDEL', ranked.k, gone) end
     while s.n > s.buckets * head.sizes.capacity do divide(ranked, s) end
-    s.moving = own .. ':' .. found[1]
-    if found[1] == '0' and s.n == call('ZCARD', ranked.r) then
+    s.moving = own .. ':' .. reply[1]
+    if reply[1] == '0' and s.n == call('ZCARD', ranked.r) then
       s.moving = nil
       call('UNLINK', ranked.k or ranked.name)
     end

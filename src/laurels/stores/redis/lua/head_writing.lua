@@ -34,14 +34,14 @@ do
     local id = s.level + s.split
     local from, first, second = ranked.b .. text(id), ranked.b .. text(2 * id), ranked.b .. text(2 * id + 1)
     local middle = (2 * s.split + 1) * (SPACE / (2 * s.level))
-    local found, moved, gone = call('HGETALL', from), {}, {}
-    for i = 1, #found, 2 do
-      local digest = tonumber(sub(sha1hex(s.salt .. found[i]), 1, 8), 16)
+    local bucket, moved, gone = call('HGETALL', from), {}, {}
+    for i = 1, #bucket, 2 do
+      local digest = tonumber(sub(sha1hex(s.salt .. bucket[i]), 1, 8), 16)
       if digest >= middle then
-        moved[#moved + 1], moved[#moved + 2], gone[#gone + 1] = found[i], found[i + 1], found[i]
+        moved[#moved + 1], moved[#moved + 2], gone[#gone + 1] = bucket[i], bucket[i + 1], bucket[i]
       end
     end
-    if #found > 0 then call('RENAME', from, first) end
+    if #bucket > 0 then call('RENAME', from, first) end
     send('HDEL', first, gone)
     send('HSET', second, moved)
     if #moved > 0 then head.expire_key(ranked, second) end

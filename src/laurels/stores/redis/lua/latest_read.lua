@@ -5,6 +5,6 @@ local after = tonumber(ARGV[1])
 local newest = redis.call('GET', KEYS[1] .. 'n') or '0'
 local floor = tonumber(redis.call('GET', KEYS[1] .. 'f') or '0')
 if not after or after < floor or after > tonumber(newest) then return {newest, false} end
-local found = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. ARGV[1], '+inf')
-table.insert(found, 1, newest)
-return found
+local reply = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. ARGV[1], '+inf')
+table.insert(reply, 1, newest)
+return reply

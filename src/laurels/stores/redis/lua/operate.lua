@@ -17,9 +17,9 @@ local op = A.op
 local RANKINGS_MOST = 100  -- how many rankings one call removes
 
 local function open_windows()
-  local found = {}
-  for _, w in ipairs(A.windows) do found[#found + 1] = rolling_window(w) end
-  return found
+  local windows = {}
+  for _, w in ipairs(A.windows) do windows[#windows + 1] = rolling_window(w) end
+  return windows
 end
 
 local function open()
@@ -72,15 +72,15 @@ local function advance_pass()
 end
 
 local function remove_member()
-  local found = 0
+  local removed = 0
   for _, ranked in ipairs(rankings_of(call('SMEMBERS', P .. 'i'))) do
-    found = found + remove_from(ranked)
+    removed = removed + remove_from(ranked)
   end
-  for _, rolling in ipairs(open_windows()) do found = found + remove_from_window(rolling) end
+  for _, rolling in ipairs(open_windows()) do removed = removed + remove_from_window(rolling) end
   local carried = call('HDEL', P .. 'x', A.member)
   note_list_change(append_change('removed', A.member))
-  if A.changes and found + carried + A.found > 0 then record(1, A.time, '') end
-  return {'done', found}
+  if A.changes and removed + carried + A.removed > 0 then record(1, A.time, '') end
+  return {'done', removed}
 end
 
 local function set_data()
@@ -115,16 +115,16 @@ end
 
 local function keys()
   local names, cursor = scan_share('SSCAN', P .. 'i', A.cursor, RANKINGS_MOST, RANKINGS_MOST)
-  local found = {}
+  local nonempty = {}
   for _, ranked in ipairs(rankings_of(names)) do
-    if A.empty or not is_empty(ranked) then found[#found + 1] = ranked.name end
+    if A.empty or not is_empty(ranked) then nonempty[#nonempty + 1] = ranked.name end
   end
   for _, each in ipairs(cursor == '0' and open_windows() or {}) do
     if A.empty or call('EXISTS', each.live.r) == 1 then
-      found[#found + 1] = each.name .. ':' .. text(each.running_step)
+      nonempty[#nonempty + 1] = each.name .. ':' .. text(each.running_step)
     end
   end
-  return {'done', {found, cursor}}
+  return {'done', {nonempty, cursor}}
 end
 
 -- Sets the expiry of rankings of periods, by `lives` or else by the definition. Returns how many of

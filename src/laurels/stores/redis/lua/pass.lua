@@ -177,11 +177,11 @@ end
 
 -- Returns the rankings with these names, <window>:<instance>.
 local function rankings_of(names)
-  local found = {}
+  local rankings = {}
   for i, name in ipairs(names) do
     local window, instance = string.match(name, '^(.*):([^:]*)$')
-    found[i] = ranking(window, tonumber(instance))
-    found[i].window, found[i].instance = window, tonumber(instance)
+    rankings[i] = ranking(window, tonumber(instance))
+    rankings[i].window, rankings[i].instance = window, tonumber(instance)
   end
-  return found
+  return rankings
 end

@@ -6,9 +6,9 @@ if call('HGET', KEYS[1], 'ver') ~= B.version then return {cmsgpack.pack({'defini
 local feed = P .. 'f'
 local time, number = string.match(A.after, '^(%d+)-(%d+)$')
 call('XTRIM', feed, 'MINID', time .. '-' .. text(tonumber(number) + 1))
-local ids, found = {}, {''}  -- the first text is set to the packed answer at the end
+local ids, reply = {}, {''}  -- the first text is set to the packed answer at the end
 for i, entry in ipairs(call('XRANGE', feed, '(' .. A.after, '+', 'COUNT', text(A.limit))) do
-  ids[i], found[2 * i], found[2 * i + 1] = entry[1], entry[2][2], entry[2][4]
+  ids[i], reply[2 * i], reply[2 * i + 1] = entry[1], entry[2][2], entry[2][4]
 end
-found[1] = cmsgpack.pack({'done', call('HGET', KEYS[1], 'told') or '0-0', ids})
-return found
+reply[1] = cmsgpack.pack({'done', call('HGET', KEYS[1], 'told') or '0-0', ids})
+return reply

@@ -180,8 +180,8 @@ local function locate(ranked, members, whole)
   for i, member in ipairs(members) do
     local form = forms[i]
     if has_head(ranked) then
-      local found = form and head.locate(ranked, form, member) or {position = -1, rank = -1, high = -1}
-      positions[i], ranks[i], highs[i] = found.position, found.rank, found.high
+      local located = form and head.locate(ranked, form, member) or {position = -1, rank = -1, high = -1}
+      positions[i], ranks[i], highs[i] = located.position, located.rank, located.high
     else
       positions[i] = position_of(ranked, form, member)
       ranks[i] = B.rank == 'ordinal' and positions[i] or rank_of(ranked, form, member)

@@ -32,14 +32,14 @@ end
 -- no refreshed windows.
 local function refresh_states()
   if not B.refreshed then return false end
-  local found, seq = {}, tonumber(call('HGET', KEYS[1], 'seq') or '0')
+  local states, seq = {}, tonumber(call('HGET', KEYS[1], 'seq') or '0')
   for name in pairs(B.refreshed) do
     local stored = call('HMGET', KEYS[1], 'moved:' .. name, 'shown:' .. name, 'waits:' .. name,
                       'noted:' .. name)
-    found[name] = {tonumber(stored[1] or '0'), stored[2] and tonumber(stored[2]), stored[3] ~= false,
+    states[name] = {tonumber(stored[1] or '0'), stored[2] and tonumber(stored[2]), stored[3] ~= false,
                    stored[4] and tonumber(stored[4]), seq}
   end
-  return found
+  return states
 end
 
 -- Notes that a change affects the lists of the refreshed windows.

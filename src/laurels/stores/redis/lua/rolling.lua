@@ -45,32 +45,32 @@ end
 
 -- Returns the newest steps of members, given their live forms.
 local function newest_steps(rolling, names, forms)
-  local found = {}
+  local steps = {}
   if scored then
-    found = fetch('HMGET', rolling.newest, names)
-    for i = 1, #names do found[i] = tonumber(found[i] or nil) end
+    steps = fetch('HMGET', rolling.newest, names)
+    for i = 1, #names do steps[i] = tonumber(steps[i] or nil) end
   else
-    for i = 1, #names do found[i] = forms[i] and decode_word(forms[i], words + 1) end
+    for i = 1, #names do steps[i] = forms[i] and decode_word(forms[i], words + 1) end
   end
-  return found
+  return steps
 end
 
 -- Returns the unpacked candidates of best columns from the step `oldest` on: {step, words…}, in the
 -- order of steps.
 local function decode_candidates(packed, oldest)
-  local found, size = {}, 8 * (width + 1)
+  local candidates, size = {}, 8 * (width + 1)
   for at = 0, packed and #packed - 1 or -1, size do
     local one = sub(packed, at + 1, at + size)
     local candidate = {}
     for i = 1, width + 1 do candidate[i] = decode_word(one, i) end
-    if candidate[1] >= oldest then found[#found + 1] = candidate end
+    if candidate[1] >= oldest then candidates[#candidates + 1] = candidate end
   end
-  return found
+  return candidates
 end
 
-local function encode_candidates(found)
+local function encode_candidates(candidates)
   local parts = {}
-  for _, candidate in ipairs(found) do
+  for _, candidate in ipairs(candidates) do
     for i = 1, width + 1 do parts[#parts + 1] = encode_word(candidate[i]) end
   end
   return table.concat(parts)
@@ -96,19 +96,19 @@ end
 -- Returns the forms that members have once the oldest tally has left. `forms` are their live forms,
 -- `cells` their cells in that tally, `candidates` their packed candidates.
 local function prepared_forms(rolling, forms, newest, cells, candidates)
-  local found = {}
+  local prepared = {}
   for i = 1, #forms do
     local form = forms[i]
     if not form or newest[i] <= rolling.oldest_step then
-      found[i] = false
+      prepared[i] = false
     elseif B.best then
-      found[i] = form
-      if cells[i] then found[i] = best_after(candidates[i] or '', rolling.oldest_step, newest[i]) end
+      prepared[i] = form
+      if cells[i] then prepared[i] = best_after(candidates[i] or '', rolling.oldest_step, newest[i]) end
     else
-      found[i] = cells[i] and subtract_cell(form, scored and tonumber(cells[i]) or cells[i]) or form
+      prepared[i] = cells[i] and subtract_cell(form, scored and tonumber(cells[i]) or cells[i]) or form
     end
   end
-  return found
+  return prepared
 end
 
 -- Writes the prepared entries of members, given their live forms.

@@ -175,9 +175,9 @@ end
 
 -- Returns the candidates of a member after an event in a step, or nil if they do not change. Sets
 -- `marks`, by step: '' where the tally gets a candidate of the member, false where it loses one.
-local function add_candidate(found, step, values, stamp, marks)
+local function add_candidate(candidates, step, values, stamp, marks)
   local own, next_one = nil, nil
-  for _, candidate in ipairs(found) do
+  for _, candidate in ipairs(candidates) do
     if candidate[1] == step then own = candidate end
     if candidate[1] > step and not next_one then next_one = candidate end
   end
@@ -186,7 +186,7 @@ local function add_candidate(found, step, values, stamp, marks)
   local new, kept, added = {step}, {}, false
   for i = 1, columns do new[i + 1] = values[i] end
   if tie ~= 0 then new[width + 1] = tie * stamp end
-  for _, candidate in ipairs(found) do
+  for _, candidate in ipairs(candidates) do
     if candidate[1] >= step and not added then kept[#kept + 1], added = new, true end
     if candidate[1] < step and compare_scores(values, candidate) < 0 then
       marks[candidate[1]] = false

@@ -25,11 +25,11 @@ local SCOPES_MOST = 25  -- how many are read before the limit is checked
 local SCOPE_COST, RANKING_COST, ROTATION_COST = 2, 1, 1
 
 local function windows_in(scope)
-  local found = {}
+  local windows = {}
   for i, w in ipairs(A.windows) do
-    found[i] = {name = in_scope(w.name, scope), steps = w.steps, running = w.running}
+    windows[i] = {name = in_scope(w.name, scope), steps = w.steps, running = w.running}
   end
-  return found
+  return windows
 end
 
 local function form_of_scope(scope)
@@ -181,14 +181,14 @@ local function remove_from(ranked)
 end
 
 local function remove_from_window(rolling)
-  local found = remove_from(rolling.live)
+  local removed = remove_from(rolling.live)
   remove_from(rolling.prepared)
   for step = rolling.oldest_step - 1, rolling.running_step do
     call('HDEL', tally(rolling.name, step), A.member)
   end
   call('HDEL', P .. 'e:' .. rolling.name, A.member)
   call('HDEL', P .. 'c:' .. rolling.name, A.member)
-  return found
+  return removed
 end
 
 -- Returns whether the member is ranked in a window or, in a refreshed window, has a cell in a
@@ -217,40 +217,40 @@ end
 -- member from it. Returns whether that is done, the rest of the limit, and how many rankings had
 -- the member.
 local function remove_from_scope(scope, limit)
-  local done, found = true, 0
+  local done, removed = true, 0
   if tonumber(call('ZSCORE', P .. 'o', scope)) < stale_before(A.before) then
     done, limit = advance_scope(scope, limit)
     if not done then return false, limit, 0 end
   end
   for _, ranked in ipairs(rankings_of(call('HKEYS', P .. 'i:' .. scope))) do
-    found = found + remove_from(ranked)
+    removed = removed + remove_from(ranked)
   end
   for _, w in ipairs(windows_in(scope)) do
     local rolling = rolling_window(w)
     if rolling and is_in_window(rolling) then
-      found, limit = found + remove_from_window(rolling), limit - rolling.steps / 10
+      removed, limit = removed + remove_from_window(rolling), limit - rolling.steps / 10
     end
   end
   prune_scope(scope)
-  return true, limit, found
+  return true, limit, removed
 end
 
 local function remove_from_scopes()
   local names, next_cursor = scan_share('ZSCAN', P .. 'o', A.cursor, A.limit, A.limit)
-  local limit, found = A.limit, 0
+  local limit, removed = A.limit, 0
   for _, scope in ipairs(names) do
     if sub(scope, 1, 1) ~= '@' and is_in_scope(scope) then
       local done, more = false, 0
       if limit > 0 then done, limit, more = remove_from_scope(scope, limit) end
-      found = found + more
+      removed = removed + more
       if not done then
         next_cursor = A.cursor
         break
       end
     end
   end
-  if found > 0 and B.refreshed then note_list_change(append_change('removed', A.member)) end
-  return {'done', {found, next_cursor}}
+  if removed > 0 and B.refreshed then note_list_change(append_change('removed', A.member)) end
+  return {'done', {removed, next_cursor}}
 end
 
 -- All scopes
@@ -274,15 +274,17 @@ end
 
 local function keys_of_scopes()
   local names, next_cursor = scan_share('ZSCAN', P .. 'o', A.cursor, SCOPES_MOST, SCOPES_MOST)
-  local found = {}
+  local ranking_names = {}
   for _, scope in ipairs(names) do
-    for _, name in ipairs(call('HKEYS', P .. 'i:' .. scope)) do found[#found + 1] = name end
+    for _, name in ipairs(call('HKEYS', P .. 'i:' .. scope)) do ranking_names[#ranking_names + 1] = name end
     for _, w in ipairs(windows_in(scope)) do
       local rolling = rolling_window(w)
-      if rolling then found[#found + 1] = rolling.name .. ':' .. text(rolling.running_step) end
+      if rolling then
+        ranking_names[#ranking_names + 1] = rolling.name .. ':' .. text(rolling.running_step)
+      end
     end
   end
-  return {'done', {found, next_cursor}}
+  return {'done', {ranking_names, next_cursor}}
 end
 
 -- Removes a share of the scopes. Returns whether none are left.

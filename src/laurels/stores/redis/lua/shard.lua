@@ -150,12 +150,12 @@ end
 
 local function fetch(command, from, names)
   if #names <= CHUNK then return #names > 0 and call(command, from, unpack(names)) or {} end
-  local found = {}
+  local values = {}
   for first = 1, #names, CHUNK do
     local part = call(command, from, unpack(names, first, math.min(#names, first + CHUNK - 1)))
-    for i = 1, #part do found[first + i - 1] = part[i] end
+    for i = 1, #part do values[first + i - 1] = part[i] end
   end
-  return found
+  return values
 end
 
 local function send(command, to, args)
@@ -204,9 +204,9 @@ end
 local function forms_of(ranked, names)
   if has_head(ranked) then return head.forms_of(ranked, names) end
   if not scored then return fetch('HMGET', ranked.k, names) end
-  local found = fetch('ZMSCORE', ranked.r, names)
-  for i = 1, #names do found[i] = found[i] and tonumber(found[i]) end
-  return found
+  local scores = fetch('ZMSCORE', ranked.r, names)
+  for i = 1, #names do scores[i] = scores[i] and tonumber(scores[i]) end
+  return scores
 end
 
 local function form_of(ranked, member) return forms_of(ranked, {member})[1] end

@@ -11,10 +11,10 @@ local function digest(name) return tonumber(sub(redis.sha1hex(name), 1, 12), 16)
 
 -- Returns the names in a SCAN reply without repetitions. Every `stride`-th item of the reply is a
 -- name.
-local function scanned_names(found, stride)
+local function scanned_names(items, stride)
   local names, seen = {}, {}
-  for i = 1, #found, stride do
-    local name = found[i]
+  for i = 1, #items, stride do
+    local name = items[i]
     if not seen[name] then names[#names + 1], seen[name] = name, true end
   end
   return names
@@ -55,9 +55,9 @@ end
 -- the collection is stored as a table, about `many` names are returned, whatever their weight.
 local function scan_share(command, from, cursor, limit, many, weigh)
   local server_cursor, last = string.match(cursor, '^(%d+):?(%d*)$')
-  local found = call(command, from, server_cursor, 'COUNT', text(many))
-  local names = scanned_names(found[2], command == 'SSCAN' and 1 or 2)
-  if server_cursor ~= '0' or found[1] ~= '0' then return names, found[1], weight_of(names, weigh) end
+  local reply = call(command, from, server_cursor, 'COUNT', text(many))
+  local names = scanned_names(reply[2], command == 'SSCAN' and 1 or 2)
+  if server_cursor ~= '0' or reply[1] ~= '0' then return names, reply[1], weight_of(names, weigh) end
   if last == '' and #names <= limit then
     local weight = weight_of(names, weigh)
     if weight <= limit then return names, '0', weight end
