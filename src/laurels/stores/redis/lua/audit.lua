@@ -12,7 +12,7 @@
 -- check 'cells': the same, for members of one step's tally that are not in the ranking
 -- check 'entries': each entry of the sorted set belongs to a member with that form
 -- check 'score_counts': on a dense board, the stored number of members of each distinct score is right
--- check 'distinct_scores': on a dense board, the set of distinct scores has no others
+-- check 'distinct_scores': on a dense board, the set of distinct scores has no other scores
 -- In the prefixed layout a calendar ranking is stored twice, in the sorted set and in a hash. If the two
 -- differ, the smallest damage that explains the difference is assumed. If the sorted set has the entry
 -- of the form in the hash, the hash is right, and any other entry of the member is removed. If it only
@@ -48,7 +48,7 @@ elseif rolling then
   limit = math.max(1, math.min(MEMBERS_MOST, floor(CELLS_MOST / rolling.steps)))
 end
 
--- Returns the forms and newest steps of members, added up from the tallies.
+-- Returns the forms of members, added up from the tallies, and their newest steps.
 local function expected_from_tallies(names)
   local forms, newest = forms_from_cells(rolling, names)
   for i = 1, #names do
@@ -57,9 +57,9 @@ local function expected_from_tallies(names)
   return forms, newest
 end
 
--- Returns the forms of members from their candidates, and their newest steps. The newest steps are
--- those stored, since they cannot be derived: a candidate is not kept once a later one has beaten
--- it.
+-- Returns the forms of members, derived from their candidates, and their newest steps. The newest
+-- steps are the stored ones: they cannot be derived, because a candidate is removed once a later
+-- one has beaten it.
 local function expected_from_candidates(names, newest)
   local candidates, forms = candidates_of(rolling, names), {}
   for i = 1, #names do
@@ -141,7 +141,7 @@ local function check_forms(of, names, forms, expected)
   return nil
 end
 
--- Whether events can have produced this form in a calendar ranking.
+-- Returns whether events can have produced this form in a calendar ranking.
 local function is_possible(form)
   if form ~= form or form < 0 and #units > 1 or form ~= floor(form) then return false end
   local w = {}
@@ -208,7 +208,8 @@ local function matches_form(entry, member, form)
   return rolling ~= nil or #form == 8 * ranked.words
 end
 
--- If the member of an entry has no form, either the form was lost or the entry should not exist.
+-- Checks that each entry belongs to a member with that form. If the member has no form, either the
+-- form was lost or the entry should not exist.
 local function check_entries(entries)
   for _, entry in ipairs(entries) do
     local member = sub(entry, 8 * ranked.width + 1)

@@ -1,4 +1,4 @@
--- The argument of `count`, and reading the rows of the batch's members in every target.
+-- Describes the argument of `count`, and reads the rows of the batch's members in every target.
 --
 -- ARGV[1]  msgpack of
 --   board, now, due, rolling {name, steps, running}; targets {window, instance, scope}
@@ -38,8 +38,8 @@ local members, event_members = A.members, A.event_members
 local events = event_members and #event_members or #members
 local ids = P .. 'q'
 
--- Scopes. In each scope, only the members with events in it are read and written. They have slots
--- of their own.
+-- Only the members with events in a scope are read and written in that scope. Each scope numbers
+-- its slots separately.
 local scopes, forms, slots_of = A.scopes or {}, A.forms, {}
 for w, window in ipairs(windows) do
   slots_of[w] = window.form and forms[window.form].event_members
@@ -51,7 +51,7 @@ for _, scope in ipairs(scopes) do
   end
 end
 
--- A store has the data in which the events of a target are counted: the rows of a ranking, or the
+-- A `store` has the data in which the events of a target are counted: the rows of a ranking, or the
 -- cells of a step together with the rows of its rolling window.
 local stores, rolling_windows, of_window = {}, {}, {}
 
@@ -108,7 +108,7 @@ local function read_refreshed(rolling)
   end
 end
 
--- Reading. A member has the same slot in all stores of its scope.
+-- Reads the rows of the members. A member has the same slot in all stores of its scope.
 for _, store in ipairs(stores) do
   local names = store.names
   if store.ranked then
@@ -196,7 +196,8 @@ local function new_results()
   return results
 end
 
--- Whether no further id can be remembered. In event time ids can expire in the middle of a batch.
+-- Returns whether no further id can be remembered. In event time ids can expire in the middle of a
+-- batch.
 local function is_full(results, event)
   if results.remembered >= A.most_ids and A.nows then
     results.remembered = remembered_at(event)

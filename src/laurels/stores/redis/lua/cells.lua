@@ -20,8 +20,9 @@ local function keep_better(rows, slot, cell)
   end
 end
 
--- Returns the forms of members (false: no cells) and their newest steps, from the cells of the step
--- `first` and later steps, by default of all steps.
+-- Returns the forms of members, made from their cells in the step `first` and later steps, and
+-- their newest steps. `first` is the oldest step by default. A member without cells has the form
+-- false.
 local function forms_from_cells(rolling, names, first)
   local rows, cell, newest, forms = rows_of({}, words), {}, {}, {}
   local add = B.best and keep_better or add_cell

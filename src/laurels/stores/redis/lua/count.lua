@@ -136,9 +136,9 @@ local function report_scores(list, event, slot)
   for i = 1, watched_words do list[i][event] = present and rows.w[i][slot] or false end
 end
 
--- For a board that keeps changes: records, after each event, the member's entry in the recorded
--- windows, and the value that was added if the event set a total; false for events that did not
--- count.
+-- Records, after each event, the member's entry in the recorded windows, and the value that was
+-- added if the event set a total. For an event that did not count, records false. Used for a board
+-- that keeps changes.
 local traced, added = {}, {}
 for k in ipairs(A.changes and A.changes.windows or {}) do traced[k] = {} end
 for i = 1, A.changes and A.changes.absolute and columns or 0 do added[i] = {} end
@@ -208,8 +208,8 @@ local codes = results.codes
 
 -- Writing
 
--- Registers a ranking as existing. In a scope, a ranking that already had any of the members is
--- registered already.
+-- Adds a ranking to the set of existing rankings. In a scope, a ranking in which any of the members
+-- was ranked is in that set already.
 local function register_ranking(store)
   local scope = store.scope
   if not scope then
@@ -294,8 +294,8 @@ local function write_rolling(rolling)
   end
 end
 
--- Writes to the ranking that the current build of a refreshed window makes: the new rows of members
--- that are already ranked, and the members that have to be ranked now.
+-- Updates the ranking that the current build of a refreshed window makes: writes the new rows of
+-- members that it has ranked, and ranks the members that have to be ranked now.
 local function write_built(rolling)
   local names, olds, news, late, first = {}, {}, {}, {}, nil
   for i, slot in ipairs(rolling.rows.dirty) do
@@ -322,7 +322,7 @@ local function write_refreshed(rolling)
   end
 end
 
--- Registers the new ones of the scopes to which this call writes.
+-- Registers the new scopes among those to which this call writes.
 local function register_scopes()
   local names, forms_of_names, seen = {}, {}, {}
   for _, store in ipairs(stores) do

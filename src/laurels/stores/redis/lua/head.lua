@@ -51,7 +51,8 @@ do
 
   head.sizes = B.head or nil
 
-  -- On a board that had a head before, uses the stored sizes, but a head of unlimited size.
+  -- Uses the stored sizes, without a limit on the size of the head, on a board that had a head
+  -- before.
   function head.use(stored)
     if B.head or not stored then return end
     local sizes = cmsgpack.unpack(stored)
@@ -161,7 +162,7 @@ do
     return s.moving and call('ZCARD', ranked.r) or s.n
   end
 
-  -- Keys: an entry of the head, or the floor, as {form, member} or {words, member}
+  -- A key is an entry of the head, or the floor: {form, member} or {words, member}.
 
   -- Returns whether a member with a form precedes a key.
   local function is_before(form, member, key)

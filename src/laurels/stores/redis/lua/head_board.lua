@@ -4,8 +4,8 @@ do
   local SPACE, bucket_at, unlink_grids, save = head.SPACE, head.bucket_at, head.unlink_grids, head.save
   local begin_state = head.begin_state
 
-  -- Returns about `limit` members of the buckets from a cursor on, their words by column, and the
-  -- next cursor, 0 at the end.
+  -- Returns about `limit` members from the buckets that follow a cursor, their words by column, and
+  -- the next cursor, which is 0 at the end.
   function head.walk(ranked, cursor, limit)
     local s, members, w = head.state(ranked), {}, {}
     for i = 1, words do w[i] = {} end

@@ -50,7 +50,8 @@ do
     grid.whole = whole
   end
 
-  -- Returns how many of the first `count` edges in a text are at most these words.
+  -- Returns how many of the first `count` edges are at or before the score with these words. The
+  -- edges are packed in a text.
   local function search_text(edges, count, words)
     local low, high = 0, count
     while low < high do
@@ -145,7 +146,7 @@ do
     return sum
   end
 
-  -- Returns the number of members in all segments before the given one, and in the given one.
+  -- Returns two numbers of members: in all segments before a segment, and in this segment.
   local function count_segments(grid, segment)
     local block = floor(segment / BLOCK)
     local base = grid.m + 1
@@ -162,7 +163,7 @@ do
     return words
   end
 
-  -- Whether all members of a segment have the same score.
+  -- Returns whether all members of a segment have the same score.
   local function is_run(grid, segment)
     if segment == 0 or segment == grid.m then return false end
     local one, other = edge_words(grid, segment - 1), edge_words(grid, segment)

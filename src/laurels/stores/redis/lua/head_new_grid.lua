@@ -225,7 +225,7 @@ do
     return limit
   end
 
-  -- Returns whether a segment that determines positions has too many members.
+  -- Returns whether any segment below the exact part of the head has more members than allowed.
   local function is_outgrown(ranked, s)
     local grid = s.grid
     local numbers, places, certain = read_counts(grid, 0, grid.m), 0, head.certain(ranked)

@@ -1,10 +1,10 @@
--- mend (window, instance, scope, form, members, present, columns, expected or nil, now, …): replaces
--- entries of one ranking as a whole.
+-- mend (window, instance, scope, form, members, present, columns, expected or nil, now, …):
+-- replaces entries of one ranking as a whole.
 --
 -- `present` has 1 for a member that gets an entry, 0 for a member that loses its entry; `columns`
--- are the words, by column. With `expected` {present, columns} only those members are changed that
--- now have these entries. `before`, `oldest` and `windows` are as in scopes.lua. Returns for each
--- member 1 if it was changed.
+-- are the words, by column. With `expected` {present, columns} a member is changed only if its
+-- current entry is the expected one. `before`, `oldest` and `windows` are as in scopes.lua. Returns
+-- for each member 1 if it was changed.
 
 local function form_in(entries, slot, ranked)
   return entries.present[slot] == 1 and encode_form(entries.columns, slot, ranked.words)

@@ -1,7 +1,7 @@
 -- Merging: if a board only adds to one column, each member's additions are first summed, so that a
 -- member with many events costs as much as a member with a single event. This requires that no
--- prefix of the additions takes a total out of its range. The caller sends sums if it knows that
--- the rules allow it; otherwise the sums are computed here.
+-- prefix of the additions takes a total out of its range. The caller sends sums if it knows from
+-- the board's rules that this holds; otherwise the sums are computed here.
 
 -- Returns whether all events go to the same targets, and only add.
 local function can_merge()
@@ -49,7 +49,7 @@ local function sum_events(results)
   return totals
 end
 
--- Returns the same from the sums that the caller sent.
+-- Returns the totals of members, made from the sums that the caller sent.
 local function sent_sums(results)
   local totals = {
     sum = A.sums, low = A.least or A.sums, high = A.most or A.sums, stamp = A.stamps, slots = {},

@@ -14,7 +14,7 @@
 -- last one.
 -- Rankings here are those of all events; the operations in scopes.lua go through the scopes.
 local op = A.op
-local RANKINGS_MOST = 100  -- how many rankings one call removes
+local RANKINGS_MOST = 100  -- the most rankings that one call removes
 
 local function open_windows()
   local windows = {}
@@ -127,8 +127,8 @@ local function keys()
   return {'done', {nonempty, cursor}}
 end
 
--- Sets the expiry of rankings of periods, by `lives` or else by the definition. Returns how many of
--- them it has done, from the first one on.
+-- Sets the expiry of rankings of periods: by `lives` if there is one, otherwise by the definition.
+-- Returns how many are done, counted from the first one.
 local function expire_periods()
   for i, ranked in ipairs(rankings_of(A.names)) do
     expire(ranked, ranked.window, ranked.instance, A.lives)
@@ -137,8 +137,8 @@ local function expire_periods()
   return {'done', #A.names}
 end
 
--- Makes keys expire when the board is removed: those that belong to the board as a whole, and those
--- of its rolling windows over all events.
+-- Makes two kinds of keys expire when the board is removed: those of the board as a whole, and
+-- those of its rolling windows over all events.
 local function expire_board()
   for _, each in ipairs(open_windows()) do expire_window(each) end
   local names = {'m', 'i', 'q', 'x', 'p', 's', 'f', 'o', 'gd', 'hs'}
@@ -148,8 +148,8 @@ local function expire_board()
   return {'done'}
 end
 
--- Removes rankings in their order. Returns how many it has removed; the caller continues with the
--- rest.
+-- Removes rankings in the order of A.names. Returns how many are removed; the caller continues with
+-- the rest.
 local function drop()
   for i, ranked in ipairs(rankings_of(A.names)) do
     if not unlink_ranking(ranked) then return {'done', i - 1} end
@@ -175,7 +175,7 @@ local function walk()
   return {'done', {head.walk(rankings_of({A.name})[1], tonumber(A.cursor), A.limit)}}
 end
 
--- Forgets some of the ids that are no longer remembered. Returns how many.
+-- Removes some of the event ids that are no longer remembered. Returns how many it removed.
 local function forget()
   local old = call('ZRANGEBYSCORE', P .. 'q', '-inf', text(A.before), 'LIMIT', '0', '1000')
   send('ZREM', P .. 'q', old)

@@ -7,8 +7,8 @@
 -- deleted when the window rotates. A refreshed window has no prepared ranking; its pass only
 -- deletes the tally that left.
 
--- Reading a member's candidates means reading all of them. This number of bytes costs as much as
--- one member.
+-- All candidates of a member are read together. Reading this number of bytes costs as much as one
+-- member.
 local CANDIDATE_BYTES = 2048
 
 -- The most members of a tally that is deleted at once.
@@ -90,7 +90,7 @@ end
 
 -- Removal
 
-local TALLIES_MOST = 200  -- how many tallies one call removes
+local TALLIES_MOST = 200  -- the most tallies that one call removes
 
 -- Removes a ranking, or a share of a large ranking. Returns whether nothing is left of it.
 local function unlink_ranking(ranked)
@@ -146,9 +146,9 @@ local function begin_step(name, step)
   call('HSET', KEYS[1], 'run:' .. name, text(step), 'phase:' .. name, '0', 'place:' .. name, '0')
 end
 
--- Moves a window in which all stored steps have passed to the running step, by one share of work.
--- Returns whether it has reached that step. A refreshed window keeps its ranking until the next
--- refresh.
+-- Moves a window directly to the running step, by one share of work, if none of its stored steps
+-- counts any more. Returns whether the work is complete. A refreshed window keeps its ranking until
+-- the next refresh.
 local function reset_to_step(rolling, running)
   if not rolling.refreshed then return unlink_window(rolling) end
   if not unlink_tallies(rolling) then return false end

@@ -103,7 +103,8 @@ local function build_scope(build, w, name, limit)
   return true, limit
 end
 
--- Returns a few scopes that follow the scope `after` in a form, which is given by its number.
+-- Returns a few scopes that follow the scope `after`, among the scopes of one form. `form` is the
+-- index of the form in A.forms.
 local function next_scopes(form, after)
   local from = after == '' and '-' or '(' .. after
   return call('ZRANGEBYLEX', P .. 'l:' .. A.forms[form], from, '+', 'LIMIT', '0', text(SCOPES_MOST))

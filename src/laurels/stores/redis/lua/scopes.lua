@@ -19,9 +19,9 @@
 --   keys_of_scopes (cursor)
 --     returns the names of the rankings of a share of the scopes, and the next cursor
 -- `oldest` is, by window, the start of the oldest period that is kept.
-local SCOPES_MOST = 25  -- how many are read before the limit is checked
+local SCOPES_MOST = 25  -- how many scopes are read before the limit is checked
 
--- The cost of work on a scope, as a number of members of a pass.
+-- The cost of work on a scope, as a multiple of the cost of one member in a pass.
 local SCOPE_COST, RANKING_COST, ROTATION_COST = 2, 1, 1
 
 local function windows_in(scope)
@@ -213,9 +213,9 @@ local function is_in_scope(scope)
   return false
 end
 
--- Advances a scope, since rankings that are no longer kept do not matter, and then removes the
--- member from it. Returns whether that is done, the rest of the limit, and how many rankings had
--- the member.
+-- Advances a scope, which removes the rankings that are no longer kept, and then removes the member
+-- from the scope. Returns whether this is complete, the rest of the limit, and how many rankings
+-- had the member.
 local function remove_from_scope(scope, limit)
   local done, removed = true, 0
   if tonumber(call('ZSCORE', P .. 'o', scope)) < stale_before(A.before) then
@@ -255,8 +255,8 @@ end
 
 -- All scopes
 
--- Sets the expiry of keys of a share of the scopes: of rankings of periods by `lives`, of other
--- keys by `gone`. Returns the next cursor.
+-- Sets the expiry of the keys of a share of the scopes: rankings of periods expire by `lives`,
+-- other keys by `gone`. Returns the next cursor.
 local function expire_scopes()
   local names, next_cursor = scan_share('ZSCAN', P .. 'o', A.cursor, SCOPES_MOST, SCOPES_MOST)
   for _, scope in ipairs(names) do

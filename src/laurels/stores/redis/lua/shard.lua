@@ -146,7 +146,8 @@ local function after_prefix(prefix)
   return sub(prefix, 1, i - 1) .. string.char(string.byte(prefix, i) + 1)
 end
 
--- Commands with many names, in parts that fit on the Lua stack
+-- Runs commands with many names in parts, since the Lua stack limits how many arguments one call
+-- can have.
 
 local function fetch(command, from, names)
   if #names <= CHUNK then return #names > 0 and call(command, from, unpack(names)) or {} end
