@@ -4,9 +4,9 @@ All clients of a process share one pipe for their answers, and the loop that mad
 reads the pipe for all of them. The library cannot make another loop the reader: when the reading
 loop ends, the calls of all other clients time out, and the next new client discards the content of
 the pipe. So this module makes another loop the reader, through the module attributes in which the
-library keeps the reader. Nothing is read from the pipe meanwhile, so no answer is lost. If a
-version of the library keeps the reader elsewhere, `tests/redis/test_answers.py` fails, and this
-module has no effect.
+library keeps the reader. Nothing is read from the pipe during the change of reader, so no answer is
+lost. If a version of the library keeps the reader elsewhere, `tests/redis/test_answers.py` fails,
+and this module has no effect.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _CAN = can_hand_over()
 
 
 def ensure_read(loop: asyncio.AbstractEventLoop) -> None:
-    """Make the running loop `loop` the reader of answers, unless another running loop is the
+    """Make the running loop `loop` the reader of answers. Do nothing if another running loop is the
     reader."""
     if _CAN:
         reader = _state._async_pipe_loop
@@ -54,8 +54,8 @@ def _take_over(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def hand_over(loop: asyncio.AbstractEventLoop) -> None:
-    """Make another loop the reader of answers, if `loop` is the reader and has no clients left.
-    Called on `loop`."""
+    """Make another loop the reader of answers, if `loop` is the reader and no client uses `loop`
+    any more. Must be called on `loop`."""
     if not _CAN or _state._async_pipe_loop is not loop:
         return
     loops = {client._loop for client in list(_state._client_registry.values())} - {None}

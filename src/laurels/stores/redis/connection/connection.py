@@ -2,8 +2,8 @@
 
 A caller gets an answer or, within `timeout_ms`, one of the errors of `errors`. After a restart of
 the server, after a failover to a replica, and while slots move to another node, the connection is
-made again automatically. If that takes too long, the call fails with an error that may be retried;
-it says whether the call may have been carried out.
+made again automatically. If that takes too long, the call fails with an error that says whether the
+call may have been carried out. The caller may retry.
 """
 
 import asyncio
@@ -38,19 +38,20 @@ __all__ = ["Connection", "RedisAddress", "connect", "redis_address"]
 
 TIMEOUT_MS = 2_000
 _MOVING_SHARE = 0.75
-"""The fraction of the time limit that may be spent on waiting for a slot to move. The rest is for
-the last attempt, so that it still fails with the server's error instead of a timeout."""
+"""The fraction of the time limit that may be spent on waiting for a slot to move. The rest is left
+for a last attempt, which then fails with the server's error instead of a timeout."""
 _MARGIN_MS = 50
-"""By how many milliseconds the library's time limit is shorter than the one of this module, which
-takes effect if the library's does not."""
+"""The time limit of the client library, compared with the time limit of this module, is shorter by
+this number of milliseconds. This module's limit takes effect if the library's limit fails to."""
 
 
 async def connect(address: RedisAddress, *, timeout_ms: int = TIMEOUT_MS) -> "Connection":
     """Connect to a server or cluster, and check that it is usable.
 
     Raises MissingRedis, IndexUnavailable if there is no answer in time, IndexDenied for a wrong
-    user or password, WrongServer for a replica, a database that does not exist, or a cluster
-    addressed as a single server or the other way round, and IndexTooOld."""
+    user or password, IndexTooOld, and WrongServer. The latter is raised for a replica, for a
+    database that does not exist, and for a URL that names a cluster as a single server or a single
+    server as a cluster."""
     connection = await _open(address, timeout_ms)
     try:
         policies = await connection.sync_policies()
@@ -89,10 +90,11 @@ class Connection:
         return await self._with_timeout(self._run(script, key, argument))
 
     async def command(self, *parts: bytes, key: bytes | None) -> Any:
-        """Send a command to the node that owns `key`; with None, the client library chooses the
-        node.
+        """Send a command to the node that owns `key`; if `key` is None, the client library chooses
+        the node.
 
-        Raises IndexUnavailable, which may be tried again, IndexDenied, IndexFailed, Closed, Forked.
+        Raises IndexDenied, IndexFailed, Closed, Forked, and IndexUnavailable, after which the
+        command may be sent again.
         """
         return await self._with_timeout(self._wire.send(parts, self._slot(key)))
 
@@ -192,7 +194,8 @@ def _check_server(
 
 
 async def _raise_reason(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
-    """If it can be found out why an address cannot be reached, raise the error that says so."""
+    """Find out why an address cannot be reached, and raise the error that says so. If the reason
+    cannot be found, return."""
     message = str(error.__cause__)
     if any(word in message for word in DENIED_WORDS):
         raise IndexDenied(f"{address} rejects the user or the password") from error
@@ -219,9 +222,10 @@ async def _probe_port(host: Host, timeout_ms: int) -> None:
 
 
 async def _check_address(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
-    """Raise WrongServer if the address names a cluster but its first host is a single server, or if
-    it names a database that the server does not have. To find out, connect to the first host as a
-    single server with database 0, and raise nothing if it does not answer."""
+    """Raise WrongServer if the address does not fit the server. That is the case if the address
+    names a cluster but its first host is a single server, or if it names a database that the server
+    does not have. Connect to the first host as a single server with database 0 to find this out; if
+    that host does not answer, return."""
     plain = msgspec.structs.replace(address, hosts=address.hosts[:1], cluster=False, database=0)
     probe = await _open(plain, timeout_ms)
     try:

@@ -11,17 +11,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 VERB_SECONDS = 4.5
-"""The time limit of a read, or of counting a batch, with all its calls."""
+"""The time limit, in seconds, of a read or of counting a batch, for all calls together."""
 UPKEEP_SECONDS = 2.0
-"""The time limit of the due work that a write does after it has counted."""
+"""The time limit, in seconds, of the due work that a write does after it has counted."""
 
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 
 @contextmanager
 def ends_in(seconds: float, *, anew: bool = False) -> Iterator[None]:
-    """Bound all calls inside by a deadline in `seconds`, or by the existing deadline if that is
-    earlier. With `anew` the existing deadline is ignored; use it when the verb has made
+    """Bound all calls in this context by a deadline in `seconds`, or by the existing deadline if
+    that is earlier. With `anew` the existing deadline is ignored; use it when the verb has made
     progress."""
     with ends_at(asyncio.get_running_loop().time() + seconds, anew=anew):
         yield
@@ -29,7 +29,8 @@ def ends_in(seconds: float, *, anew: bool = False) -> Iterator[None]:
 
 @contextmanager
 def ends_at(deadline: float, *, anew: bool = False) -> Iterator[None]:
-    """Bound all calls inside by a deadline, an instant of the running loop's clock."""
+    """Bound all calls in this context by a deadline, given as an instant of the running loop's
+    clock."""
     outer = _deadline.get()
     token = _deadline.set(deadline if anew or outer is None else min(outer, deadline))
     try:
@@ -39,7 +40,7 @@ def ends_at(deadline: float, *, anew: bool = False) -> Iterator[None]:
 
 
 def seconds_left(most: float) -> float:
-    """Return the time limit of a call: `most`, or the time left until the deadline if that is
-    shorter. 0 or less means that the deadline has passed."""
+    """Return the time limit of a call in seconds: the time left until the deadline, but at most
+    `most`. A limit of 0 or less means that the deadline has passed."""
     deadline = _deadline.get()
     return most if deadline is None else min(most, deadline - asyncio.get_running_loop().time())

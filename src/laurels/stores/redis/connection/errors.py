@@ -35,40 +35,44 @@ _TEMPORARY = {
     "MISCONF": "it cannot write to its disk",
     "NOREPLICAS": "it has fewer replicas than min-replicas-to-write",
 }
-"""Errors that a server raises before it has changed anything. This is also true inside a script,
-since Redis checks for them at the script's first write only, so no script ends half-way. For
-exceptions see `_CHECKED_AT_EVERY_WRITE`."""
+"""Errors that a server raises before it has changed anything. Inside a script, too, Redis checks
+for these errors only at the script's first write, so no script ends half-way.
+`_CHECKED_AT_EVERY_WRITE` has the exceptions."""
 
 _CHECKED_AT_EVERY_WRITE = {"MISCONF"}
-"""Errors for which servers before Redis 7 check at every write, so they may end a script half-way.
-The conditions of the other errors in `_TEMPORARY` cannot begin while a script runs."""
+"""Errors that servers before Redis 7 check for at every write, so that such an error may end a
+script half-way. The conditions of the other errors in `_TEMPORARY` cannot begin while a script
+runs."""
 
 _SLOT_MOVING = {"TRYAGAIN", "ASK", "MOVED"}
-"""Errors for keys of a slot that is being moved. The client library raises them when it gives up,
-since under load a call may be redirected (ASK) and sent back (MOVED) several times."""
+"""Errors for keys of a slot that is being moved. Under load, the nodes may redirect a call (ASK)
+and send it back (MOVED) several times; the client library then gives up and raises one of these
+errors."""
 _FULL = "OOM"
 _NO_PRIMARY = {"READONLY", "MASTERDOWN", "LOADING", "BUSYLOADINGERROR"}
-"""Errors of a server that is no longer a primary, or not a primary yet."""
+"""Errors of a server that is no longer a primary, or is not one yet."""
 _KILLED = "Script killed by user"
 _NOT_LOCAL = "to access a non local key"
-"""A part of the error message when a script reads a key of a slot that is being moved, the same on
-all servers; see `moving`."""
+"""A part of the error message when a script reads a key of a slot that is being moved. The text is
+the same on all servers; see `moving`."""
 _CLUSTER_DOWN = "while the cluster is down"
 _DENIED = {"NOAUTH", "WRONGPASS", "NOPERM", "AUTHENTICATIONFAILED", "PERMISSIONDENIED"}
 DENIED_WORDS = ("NOAUTH", "WRONGPASS")
-"""Parts of the message when a connection is not authorized."""
+"""Parts of error messages that mean that a connection is not authorized."""
 _NOT_SENT = ("maximum inflight", "No connection found")
 _NOT_CONNECTED = "connect failed"
 
 
 def word_of(message: str) -> str | None:
-    """Return the word that names the kind of error, or None if the message has none."""
+    """Return the word of a message that names the kind of error, or None if there is no such
+    word."""
     match = _WORD.match(_unwrapped(message))
     return match[1] if match else None
 
 
 def error_of(message: str, place: str) -> LaurelsError:
-    """Return the error for a refusal by the server, or for a failure to reach it."""
+    """Return the error for a call that the server has refused or that failed to reach the
+    server."""
     match = _WORD.match(unwrapped := _unwrapped(message))
     word, rest = (match[1].upper(), match[2]) if match else ("", message)
     if word in _TEMPORARY:
@@ -96,8 +100,8 @@ def error_of(message: str, place: str) -> LaurelsError:
 
 
 def is_lost(error: BaseException, message: str) -> bool:
-    """Return whether an error may mean that the server was replaced by another one: it did not
-    answer, is not a primary, or cannot be reached."""
+    """Return whether an error may mean that another server has replaced this one: this server did
+    not answer, is not a primary, or cannot be reached."""
     if not isinstance(error, IndexUnavailable):
         return False
     word = (word_of(message) or "").upper()

@@ -18,7 +18,7 @@ from functools import cache
 from laurels.stores.redis.scripts import Script
 
 MOVING_SECONDS = 0.05
-"""The delay, in seconds, before a call is repeated that was refused because its slot is being
+"""How many seconds to wait before repeating a call that was refused because its slot is being
 moved."""
 
 _SLOTS = 16_384
@@ -26,8 +26,8 @@ _GUARD = "redis.call('EXISTS', KEYS[1], ARGV[2])\n"
 
 
 def slot_of(key: bytes) -> int:
-    """Return the cluster slot of a key: the hash of the part between { and }, or of the whole key
-    if there is no such part."""
+    """Return the cluster slot of a key: a hash of the part between { and }, or of the whole key if
+    there is no such part."""
     _, _, rest = key.partition(b"{")
     tag, closed, _ = rest.partition(b"}")
     return crc_hqx(tag if tag and closed else key, 0) % _SLOTS

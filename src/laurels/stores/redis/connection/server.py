@@ -12,26 +12,26 @@ LEAST = (6, 2)
 
 
 class ServerInfo(Struct, frozen=True):
-    """The relevant fields of INFO."""
+    """The fields of INFO that laurels uses."""
 
     name: str
-    """Redis or Valkey, and the version."""
+    """The name and version, such as `Redis 7.2.4` or `Valkey 8.0.1`."""
     version: tuple[int, ...]
     valkey: bool
     cluster: bool
     memory_limit: int
     memory_policy: str
     append_only: bool | None
-    """None if the server does not report it."""
+    """Whether the append-only file is on; None if the server does not report it."""
 
     def ensure_recent(self, place: str) -> None:
-        """Raise IndexTooOld for a Redis before 6.2; every Valkey is recent enough."""
+        """Raise IndexTooOld for Redis before 6.2. Every version of Valkey is recent enough."""
         if not self.valkey and self.version < LEAST:
             raise IndexTooOld(f"{place} runs {self.name}, and Redis 6.2 or Valkey is needed")
 
     def warnings(self, place: str, sync_policy: str | None = None) -> Iterator[str]:
-        """Yield a sentence for each way in which the server may lose counted events; `sync_policy`
-        is its `appendfsync` setting, if known."""
+        """Yield a sentence for each way in which the server may lose counted events. `sync_policy`
+        is the server's `appendfsync` setting, if known."""
         if self.memory_limit and self.memory_policy != "noeviction":
             yield (
                 f"{place} drops keys when its memory is full (maxmemory-policy "
@@ -69,8 +69,8 @@ def server_info(text: bytes) -> ServerInfo:
 
 
 def sync_policy(answer: Any) -> str:
-    """Return the value in the answer to CONFIG GET for one parameter. The answer is a mapping, or a
-    list of name and value."""
+    """Return the value from the answer to a CONFIG GET of one parameter. The answer is a mapping,
+    or a list of a name and a value."""
     values = list(answer.values()) if isinstance(answer, dict) else list(answer)[1::2]
     return bytes(values[0]).decode() if values else ""
 

@@ -2,9 +2,9 @@
 without writing.
 
 The set is scanned (ZSCAN) rather than read by rank. So every member that is in the set during the
-whole scan is returned, whatever else changes meanwhile; a member may be returned twice. An
-interrupted scan can continue from its cursor as long as the same server process has the key, which
-`process` identifies; after a restart the server returns members in another order.
+whole scan is returned, even if the set changes meanwhile; a member may be returned twice. An
+interrupted scan can continue from its cursor as long as `process` returns the same server process.
+After a restart the server returns members in another order.
 
 Scores are parsed as doubles, since servers may print more digits than a double has.
 """
@@ -44,7 +44,8 @@ class SortedSet:
         return int(await self._connection.command(b"ZCARD", self.key, key=self.key))
 
     async def process(self) -> str:
-        """Return the id of the server process that has the key; it changes with each start."""
+        """Return the id of the server process that has the key. The id changes with each start of
+        the server."""
         text: bytes = await self._connection.command(b"INFO", b"server", key=self.key)
         pairs = dict(line.partition(":")[::2] for line in text.decode().splitlines())
         return pairs.get("run_id", "")
@@ -57,14 +58,14 @@ class SortedSet:
         return Scanned(list(pairs), int(after))
 
     async def scores(self, members: Sequence[bytes]) -> list[float | None]:
-        """Return the scores of members, None for members that are not in the set. O(members)."""
+        """Return the scores of members; None for a member that is not in the set. O(members)."""
         if not members:
             return []
         scores = await self._connection.command(b"ZMSCORE", self.key, *members, key=self.key)
         return [None if score is None else float(score) for score in scores]
 
     async def fields(self, key: bytes, members: Sequence[bytes]) -> list[bytes | None]:
-        """Return the values of members in the hash at `key`, None for members without a value.
+        """Return the values of members in the hash at `key`; None for a member without a value.
         O(members)."""
         values: list[bytes | None] = []
         for first in range(0, len(members), _FIELDS_AT_ONCE):

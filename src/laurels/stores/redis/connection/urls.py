@@ -42,7 +42,7 @@ class RedisAddress(Struct, frozen=True):
     database: int = 0
     prefix: str = DEFAULT_PREFIX
     authorities: str | None = None
-    """A file of trusted CA certificates (PEM); None: those of the system."""
+    """A file of trusted CA certificates (PEM). None means the certificates of the system."""
 
     def __str__(self) -> str:
         """Return the address for use in messages, without user and password."""

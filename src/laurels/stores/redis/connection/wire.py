@@ -1,7 +1,7 @@
-"""A wrapper of the client library (valkey-glide); this module and `answers` need it installed.
+"""A wrapper of the client library, valkey-glide, which only this module and `answers` import.
 
-A client connects at its first call and again after a lost connection, finds slots of a cluster that
-have moved, and raises the errors of `errors`.
+A client connects at its first call, and again after a lost connection. It follows slots of a
+cluster that have moved, and raises the errors of `errors`.
 
 After a failover of a single server to its replica, the library does not connect to the new primary.
 So for an address of several hosts there is a client for each host, which only connects if the host
@@ -30,10 +30,10 @@ CLIENT_NAME = "laurels"
 
 _IN_FLIGHT = 10_000
 _AGAIN = glide.BackoffStrategy(num_of_retries=4, factor=50, exponent_base=2)
-"""The delays before a lost server is tried again: 50 ms at first, 0.8 s at most."""
+"""The delays between attempts to reach a lost server: 50 ms at first, 0.8 s at most."""
 _OTHERS_SECONDS = 0.1
-"""How many seconds to wait for the other hosts after one has reported to be a primary, since others
-may report it, too."""
+"""How many seconds to wait for reports of the other hosts after one host has reported to be a
+primary. Another host may report to be a primary, too."""
 
 
 class NoScript(Exception):  # noqa: N818 (names the state)
@@ -54,14 +54,14 @@ class ServerClient:
 
     @classmethod
     async def open(cls, address: RedisAddress, timeout_ms: int) -> Self:
-        """Return a client without connecting, since connecting at once would block the loop."""
+        """Return a client that is not connected yet, since connecting here would block the loop."""
         several = len(address.hosts) > 1 and not address.cluster
         client = None if several else await _client(address, timeout_ms)
         return cls(client, address, timeout_ms)
 
     async def send(self, parts: Sequence[bytes], slot: int | None = None) -> Any:
-        """Send a command. In a cluster it goes to the primary that owns `slot`; with None the
-        library chooses the node by the key in the command. Raises NoScript and the errors of
+        """Send a command. In a cluster it goes to the primary that owns `slot`; if `slot` is None,
+        the library chooses the node by the key in the command. Raises NoScript and the errors of
         `errors`."""
         route = None if slot is None else glide.SlotIdRoute(glide.SlotType.PRIMARY, slot)
         return await self._send(parts, route)
@@ -74,8 +74,9 @@ class ServerClient:
         return {place.decode(): answer for place, answer in answers.items()}
 
     async def take_answers_over(self) -> None:
-        """Make this loop the reader of answers, if no other loop is. Making a client has this
-        effect in any version of the library, even if the client does not connect."""
+        """Make this loop the reader of answers if no other running loop is the reader. In every
+        version of the library, making a client has this effect, even if the client does not
+        connect."""
         await (await _client(self._address, self._timeout_ms)).close()
 
     async def close(self) -> None:
@@ -116,7 +117,7 @@ class ServerClient:
 
     async def _primary(self) -> Client:
         """Return a client of the host that is the current primary. Concurrent callers share one
-        search."""
+        search for it."""
         if self._search is None:
             self._search = asyncio.create_task(self._search_primary())
             self._search.add_done_callback(_retrieve_error)
@@ -130,7 +131,7 @@ class ServerClient:
             self._search = None
 
     def _abandon(self, client: Client) -> None:
-        """Stop using a client, and close it when its calls have had time to finish."""
+        """Stop using a client, and close it later, when its calls have had time to finish."""
         if self._client is not client:
             return
         self._client = None
@@ -174,8 +175,8 @@ async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
 
 
 async def _wait_for_primary(probes: Sequence["asyncio.Task[str]"], seconds: float) -> None:
-    """Wait until one host has reported to be a primary, and a little longer for reports of the
-    others."""
+    """Wait until one host has reported to be a primary, and then a little longer for reports of the
+    other hosts."""
     results = iter(asyncio.as_completed(probes, timeout=seconds))
     try:
         for answer in results:
@@ -187,7 +188,7 @@ async def _wait_for_primary(probes: Sequence["asyncio.Task[str]"], seconds: floa
 
 
 async def _probe(client: Client) -> str:
-    """Return the reason why a host cannot be used, "" for a primary. The library connects only to
+    """Return the reason why a host cannot be used; "" for a primary. The library connects only to
     primaries."""
     try:
         await client.custom_command([b"ROLE"])
@@ -197,8 +198,8 @@ async def _probe(client: Client) -> str:
 
 
 def _retrieve_error(search: "asyncio.Task[Client]") -> None:
-    """Retrieve the error of a search, so that asyncio does not report it if all callers were
-    cancelled."""
+    """Retrieve the error of a search for the primary, so that asyncio does not report it if all
+    callers were cancelled."""
     if not search.cancelled():
         search.exception()
 
