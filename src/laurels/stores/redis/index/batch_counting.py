@@ -33,8 +33,7 @@ COUNT = script_of(
 )
 _PENDING = script_of("pending", "shard")
 _EACH_CALLS = 32
-"""The number of calls of a shard that send each event, after a call in which sums were not
-sufficient."""
+"""How many calls of a shard send single events, after a call in which sums were not sufficient."""
 
 
 class BatchCounting(ShardCalls):
@@ -64,9 +63,9 @@ class BatchCounting(ShardCalls):
         feed: bytes | None = None,
         positions: PositionWrite | None = None,
     ) -> Applied:
-        """Count a batch as planned; `watch` is an index into the plan's routes. In the same step
-        `feed` is appended to the shard's feed, and `positions` are stored instead of the batch's
-        position."""
+        """Count a batch as planned. `watch` is the index of the watched window in the plan's
+        routes. In the same step, append `feed` to the shard's feed, and store `positions` instead
+        of the batch's position."""
         encoding, shard = self._encoding(board), (board.number, board.shard)
         each = self._each.pop(shard, 0)
         if each > 1:
@@ -97,13 +96,14 @@ class BatchCounting(ShardCalls):
         return decode_applied(board, answer, sums)
 
     def _sent_at(self, batch: Batch) -> int:
-        """Return the current time, to be sent with a call so that the script can refuse an expired
-        plan. A plan can expire while the call waits for other calls, or before it is repeated."""
+        """Return the current time, which is sent with a call so that the script can refuse an
+        expired plan. A plan can expire while the call waits for other calls, or before the call is
+        repeated."""
         return batch.now_ms if self._clock is None else max(batch.now_ms, self._clock.now_ms())
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
         """Return the next entries of a shard's feed after a place, and delete the entries up to
-        that place."""
+        this place."""
         arguments = {"after": entry_id(after), "limit": limit}
         packed, *texts = await self._run(_PENDING, board, arguments)
         _, last, ids = decode_answer(packed)
@@ -123,7 +123,7 @@ class BatchCounting(ShardCalls):
         spans: Sequence[tuple[int, FeedPlace, FeedPlace]],
         baselines: Sequence[Sequence[int] | bool] | None,
     ) -> None:
-        """Count a batch made from entries of feeds, and store that these entries are counted."""
+        """Count a batch made from entries of feeds, and store which entries are counted."""
         arguments, _ = encode_batch(self._encoding(board), batch, plan)
         arguments |= {
             "due": due_ms,
@@ -137,12 +137,12 @@ class BatchCounting(ShardCalls):
         await self._call(COUNT, board, arguments)
 
     async def followed(self, board: Opened) -> list[FeedPlace]:
-        """Return for each feed the place of the last counted entry."""
+        """Return the place of the last counted entry of each feed."""
         fields = [f"fed:{shard}".encode() for shard in range(board.feeds)]
         ids = await self._command(board, b"HMGET", b"m", *fields)
         return [FEED_START if id is None else feed_place(bytes(id).decode()) for id in ids]
 
     async def left_out(self, board: Opened) -> int:
-        """Return the number of events from feeds that were left out because a total would have left
-        the range."""
+        """Return how many events from feeds were not counted because a total would have been out of
+        range."""
         return int(await self._command(board, b"HGET", b"m", b"left") or 0)

@@ -1,8 +1,8 @@
 """Encode a batch and its plan for the script that counts.
 
-On a board with scopes a batch counts in many rankings, with few of its events in each. So the
-payload lists the members of each scope, and in a scope the script reads and writes only these
-members.
+On a board with scopes a batch counts in many rankings, and in each of them with few of its events.
+So the payload lists the members of each scope, and the script reads and writes only these members
+there.
 """
 
 from array import array
@@ -25,8 +25,8 @@ from .sums import Sums, sums_of
 def encode_batch(
     encoding: BoardEncoding, batch: Batch, plan: Plan, *, added_up: bool = False
 ) -> tuple[dict[str, Any], Sums | None]:
-    """Encode a batch and its plan for `count.lua`; each member is listed once. With `added_up`,
-    sums are encoded instead of the events if these are sufficient; they are returned as well."""
+    """Encode a batch and its plan for `count.lua`. Each member is listed once. With `added_up`,
+    encode sums instead of events if sums are sufficient, and return the sums as well."""
     rules = encoding.rules
     ats = batch.now_ms if batch.ats is None else batch.ats
     stamps = stamps_of(ats, rules.resolution_ms)
@@ -105,8 +105,8 @@ def _weights(batch: Batch, weighing: Weighing | None) -> dict[str, Any]:
 def _in_scopes(
     plan: Plan, labels: Labels, event_members: Sequence[int], windows: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Encode the scopes of a batch, the members in each scope, and the used targets. In each item
-    of `windows`, set the number of the form that its scopes have."""
+    """Encode the scopes of a batch, the members in each scope, and the targets that are used. Set
+    in each item of `windows` the number of its scopes' form."""
     scopes = _Scopes(labels, event_members)
     for spec, window in zip(plan.specs, windows, strict=True):
         if spec.name:
@@ -148,12 +148,12 @@ class _Scopes:
         self._numbers: dict[str, tuple[str, int]] = {"": ("", 0)}
 
     def scope(self, text: str) -> tuple[str, int]:
-        """Return the form of a scope and the scope's number, which is 0 for the scope of all
-        events."""
+        """Return the form of a scope, and the number of the scope. The scope of all events has the
+        number 0."""
         return self._numbers[text]
 
     def form(self, spec: RankingSpec) -> int:
-        """Return the number of the form that a ranking spec's scopes have."""
+        """Return the number of the form of a ranking spec's scopes."""
         if (number := self._forms.get(spec.name)) is not None:
             return number
         number = self._forms[spec.name] = len(self._forms) + 1
@@ -173,8 +173,8 @@ class _Scopes:
     def _members_of(
         self, spec: RankingSpec, of_group: Mapping[int, dict[Any, int] | None]
     ) -> list[int]:
-        """Return for each event the index, from 1, of its member among the members of its scope; 0
-        for an event in no scope."""
+        """Return for each event the index of its member among the members of its scope, counted
+        from 1. The index of an event in no scope is 0."""
         each: array[int] = self._labels.each
         if spec.by:
             values = self._labels.values(spec.by)

@@ -25,8 +25,8 @@ class BoardWrites(Upkeep):
     async def remove(
         self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
     ) -> bool:
-        """Remove a member and its data from every ranking except those by a label, first in scopes,
-        then in the rankings of all events. Return whether it was in any ranking."""
+        """Remove a member and its data from every ranking except those by a label. Remove it first
+        in scopes, then in the rankings of all events. Return whether it was in any ranking."""
         removed, cursor = 0, BEGIN if board.rules.scoped else END
         arguments = {**encode_due(due), "member": member.decode(), "limit": self.share}
         while cursor != END:
@@ -70,7 +70,8 @@ class BoardWrites(Upkeep):
         await self._operate("set_position", board, **encode_positions(write), **more)
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Store up to which block of each shard a registered sink has confirmed the changes."""
+        """Store which block of each shard is the newest one that a registered sink has
+        confirmed."""
         sequence = None if confirmed is None else confirmed[board.shard]
         await self._operate(
             "confirm", board, sink=sink, sequence=False if sequence is None else sequence
@@ -81,8 +82,8 @@ class BoardWrites(Upkeep):
         return int(await self._command(board, b"HGET", b"m", b"hlost") or 0)
 
     async def ensure_current(self, board: Opened) -> None:
-        """Raise DefinitionOutdated unless the board exists with this version of its definition. To
-        be called after reads that do not check the version themselves."""
+        """Raise DefinitionOutdated unless the board exists with this version of its definition.
+        Call it after reads that do not check the version themselves."""
         stored = await self._command(board, b"HGET", b"m", b"ver")
         if stored is None or int(stored) != board.version:
             raise DefinitionOutdated

@@ -26,7 +26,7 @@ from .latest import LatestOnServer
 from .names import feed_place
 
 SCRIPT_PARTS = ("shard", *HEAD_WRITES, "share", "refresh_state", "rolling", "rule", "cells")
-"""The files that precede a script which works on all rankings of a board."""
+"""The files that precede any script that works on all rankings of a board."""
 _OPERATE = script_of(
     "operate",
     *SCRIPT_PARTS,
@@ -43,11 +43,11 @@ BEGIN, END = "0:", "0"
 
 
 class ShardCalls:
-    """The base of all parts of `RedisIndex`: how they call a shard."""
+    """The base of all parts of `RedisIndex`, with the methods that call a shard."""
 
     head_sizes = HEAD_SIZES
     share = 100
-    """How many members of a pass one call processes if they have few candidates each. The server
+    """How many members of a pass one call processes if each of them has few candidates. The server
     does nothing else during a call."""
 
     def __init__(
@@ -73,8 +73,8 @@ class ShardCalls:
         return encoding
 
     async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
-        """Return the newest sequence of changes of any board, and the numbers of the boards with
-        changes after `after`, None if these are not known."""
+        """Return the newest sequence of changes of any board, and the numbers of the boards that
+        have changes after the sequence `after`. The numbers are None if they are not known."""
         return await self.latest.since(after)
 
     async def _operate(self, op: str, board: Opened, **more: Any) -> Any:
@@ -93,7 +93,7 @@ class ShardCalls:
         try:
             return await self._connection.script(script, self._key(board, b"m"), argument)
         finally:
-            if "changes" in arguments:  # also after an error: the call may have counted
+            if "changes" in arguments:  # also after an error, since the call may have counted
                 self.latest.note(board.number)
 
     async def _command(
@@ -108,7 +108,7 @@ class ShardCalls:
 
 
 def decode_answer(packed: bytes) -> list[Any]:
-    """Decode a script's answer. If the answer is an error, raise it."""
+    """Decode a script's answer, or raise the error that it reports."""
     answer: list[Any] = msgspec.msgpack.decode(packed)
     match answer[0]:
         case "definition_outdated":

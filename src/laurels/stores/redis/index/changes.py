@@ -26,13 +26,13 @@ from laurels.stores.redis.remote import Opened, ShardChanges
 from .coding import as_text
 
 _ENTRY = 5
-"""The number of items of an answer that each block takes."""
+"""The number of items in a script's answer for each block."""
 
 
 def encode_batch_changes(
     board: Opened, batch: Batch, plan: Plan, *, expires: bool
 ) -> dict[str, Any]:
-    """Encode the part of a batch's block that is known before it is counted."""
+    """Encode the part of a batch's block that is known before the batch is counted."""
     rules = board.rules
     begun = begin_block(rules, batch, plan)
     return _encoded(rules, begun, batch.tag, expires=expires) | {
@@ -61,13 +61,13 @@ def _encoded(rules: Rules, begun: Block, tag: int, *, expires: bool) -> dict[str
 
 
 def decode_changes(rules: Rules, ends: Sequence[int], parts: Sequence[bytes]) -> ShardChanges:
-    """Decode the blocks of a shard, its floor, and the place of its newest block."""
+    """Decode the blocks of a shard, the shard's floor, and the place of its newest block."""
     newest, tag, floor, floor_tag, sent = ends
     blocks = [
         _block(rules, *parts[first : first + _ENTRY - 1]) for first in range(0, len(parts), _ENTRY)
     ]
-    # The number of changes that sinks send from the first block on. Each block has the sum up to
-    # its end.
+    # The number of changes that sinks send, from the first block on. Each block stores the sum of
+    # these up to its own end.
     waiting = sent - int(parts[_ENTRY - 1]) + blocks[0].sent if blocks else 0
     return ShardChanges(BlockPlace(floor, floor_tag), BlockPlace(newest, tag), blocks, waiting)
 

@@ -1,6 +1,6 @@
 """Encode boards and reads for the scripts, and decode their answers.
 
-Numbers are sent unchanged: all are below 2^53, so Lua represents them exactly.
+Numbers are sent unchanged. They are all below 2^53, so Lua represents them exactly.
 """
 
 from array import array
@@ -34,10 +34,11 @@ _ABOVE, _BIAS = 2**56, 2**53
 
 
 class BoardEncoding(Struct, frozen=True):
-    """A board's layout, and the description of the board that is sent to scripts; computed once.
+    """A board's layout, and the description of the board that is sent to scripts. It is computed
+    once for each version of the board.
 
-    `payload` is sent with every call. `steps` has the bounds of a member's total within a step, by
-    rolling window.
+    `payload` is the description; it is sent with every call. `steps` has the bounds of a member's
+    total within a step, by rolling window.
     """
 
     rules: Rules
@@ -48,19 +49,20 @@ class BoardEncoding(Struct, frozen=True):
 
 
 EXPIRY_MARGIN_MS = 86_400_000
-"""How much longer than needed a period is stored. The reason: the clock of a replica that takes
+"""How many milliseconds longer than needed a period is stored. The clock of a replica that takes
 over, or of another cluster node, may differ from the clock that processes follow."""
 
 
 def lifetimes(rules: Rules) -> dict[str, int]:
-    """Return how long a period is stored after its start, by calendar window."""
+    """Return how many milliseconds after its start a period is stored, by calendar window."""
     windows = rules.windows.values()
     lives = {window.name: window.lives_ms for window in windows}
     return {name: ms + EXPIRY_MARGIN_MS for name, ms in lives.items() if ms is not None}
 
 
 def gone_seconds(rules: Rules) -> int | None:
-    """Return when the keys of a board expire, in seconds since 1970; None if it stays."""
+    """Return when the keys of a board expire, in seconds since 1970. None means that the board is
+    kept."""
     if rules.gone_ms == MAX_MS:
         return None
     return -(-(rules.gone_ms + EXPIRY_MARGIN_MS) // 1_000)
@@ -69,7 +71,8 @@ def gone_seconds(rules: Rules) -> int | None:
 def board_encoding(
     board: Opened, *, expires: bool = False, head_sizes: HeadSizes = HEAD_SIZES
 ) -> BoardEncoding:
-    """Encode a board for scripts. With `expires` this includes how long its periods are stored."""
+    """Encode a board for scripts. With `expires`, also encode how long the board's periods are
+    stored."""
     rules = board.rules
     layout = layout_of(rules)
     least, most = word_bounds(rules)
@@ -120,8 +123,8 @@ def encode_mend(record: MendRanking) -> dict[str, Any]:
 
 
 def as_text(content: bytes) -> msgspec.Raw:
-    """Return bytes encoded as a msgpack string, since the server's decoder does not know msgpack's
-    type for bytes."""
+    """Return bytes as a text that msgpack encodes as a string. The server's decoder does not know
+    msgpack's type for bytes."""
     return msgspec.Raw(b"\xdb" + len(content).to_bytes(4, "big") + content)
 
 
@@ -131,7 +134,7 @@ def as_text(content: bytes) -> msgspec.Raw:
 def encode_rolling(
     encoding: BoardEncoding, board: int, now_ms: int, keys: Iterable[RankingKey] = ()
 ) -> list[dict[str, Any]]:
-    """Encode the state of a board's rolling windows at an instant, and of the rolling windows in
+    """Encode the state, at an instant, of a board's rolling windows and of the rolling windows in
     the scopes of `keys`."""
     encoded = [encode_rolling_state(roll) for roll in rolling_states(encoding, board, now_ms)]
     if encoding.rules.scoped and encoded:
@@ -153,7 +156,7 @@ def encode_rolling_state(roll: RollingState) -> dict[str, Any]:
 
 
 def encode_due(due: Due) -> dict[str, Any]:
-    """Encode the due work in scopes. Its rolling windows replace those that `_operate` would
+    """Encode the due work in scopes. The rolling windows in it replace those that `_operate` would
     send."""
     return {
         "now": due.now_ms,
@@ -164,7 +167,7 @@ def encode_due(due: Due) -> dict[str, Any]:
 
 
 def decode_applied(board: Opened, answer: list[Any], sums: Sums | None) -> Applied:
-    """Decode the answer of `count.lua`, which has an item for each event, or with `sums` for each
+    """Decode the answer of `count.lua`. It has an item for each event or, with `sums`, for each
     member. A repeated call gets the answer to the first call, in the form that the first call
     requested."""
     form, seq, codes, before, after, ranks_before, ranks_after, refresh_states, *of_head = answer
@@ -217,8 +220,8 @@ def decode_refresh_states(board: Opened, payload: Any) -> RefreshStates:
 
 
 def _scores(columns: Any) -> Scores | None:
-    """Return scores as columns of words, with False for members that were not ranked; None if no
-    window was watched."""
+    """Return scores as columns of words, with False for a member that was not ranked. Return None
+    if no window was watched."""
     if not columns or not columns[0]:
         return None
     present = bytearray([word is not False for word in columns[0]])
@@ -262,8 +265,9 @@ def _anchor(encoding: BoardEncoding, anchor: Anchor) -> list[Any]:
 
 
 def _forms(layout: Layout, words: Sequence[int]) -> tuple[int, int]:
-    """Return the least form that begins with these words, and the least form above all of those.
-    The two are equal if a word is out of range, since no form then begins with these words."""
+    """Return two forms: the least one that begins with these words, and the least one above all
+    that begin with them. If a word is out of range, no form begins with these words, and the two
+    forms are equal."""
     form = 0
     unit = 1
     for word, low, high, unit in zip(words, layout.lows, layout.highs, layout.units, strict=False):
@@ -303,8 +307,8 @@ def decode_results(
     reader: AnswerReader,
     has_heads: Sequence[bool],
 ) -> list[ReadResult]:
-    """Decode the results of reads. For each request for entries, `has_heads` says whether the
-    ranking has the layout with a head; it is empty if no ranking has it."""
+    """Decode the results of reads. `has_heads` says, for each request for entries, whether the
+    ranking has the layout with a head. It is empty if no ranking has this layout."""
     heads = iter(has_heads)
     return [
         _decode_result(
@@ -359,8 +363,8 @@ def _slice(encoding: BoardEncoding, reader: AnswerReader, columns: int, width: i
 
 
 def _ranks(rules: Rules, start: int, rank: int, words: Sequence["array[int]"]) -> "array[int]":
-    """Return the ranks of consecutive entries, computed from the rank of the first entry and the
-    scores."""
+    """Return the ranks of consecutive entries. They are computed from the rank of the first entry
+    and the scores."""
     size = len(words[0])
     if rules.rank == "ordinal":
         return array("q", range(start, start + size))

@@ -21,7 +21,7 @@ from .coding import as_text, unpack_rows, unpack_scores
 from .names import key_of, name_of, scoped_name
 
 _WRITTEN = 1_000
-"""The number of rows that one call writes."""
+"""The most rows that one call writes."""
 _SCAN = 1_000
 _WALKED = 2_000
 
@@ -47,13 +47,13 @@ class ShardContents(ShardCalls):
                 yield rows
 
     async def end(self, board: Opened) -> tuple[int, int]:
-        """Return the sequence and the tag of the newest block of changes, both 0 if there is
+        """Return the sequence and the tag of the newest block of changes; both are 0 if there is
         none."""
         sequence, tag = await self._command(board, b"HMGET", b"m", b"hseq", b"htag")
         return int(sequence or 0), int(tag or 0)
 
     async def _all_keys(self, board: Opened) -> list[RankingKey]:
-        """Return the keys of all rankings. A rolling window has one key, that of the running
+        """Return the keys of all rankings. A rolling window has only the key of the running
         step."""
         all_names: dict[str, None] = {}
         for op in ("keys", "keys_of_scopes"):
@@ -223,8 +223,8 @@ class ShardContents(ShardCalls):
         positions: dict[str, str],
         block: tuple[int, int] | None,
     ) -> None:
-        """Write the rest of a shard's state, which its pieces do not have. `block` is its newest
-        block of changes."""
+        """Write the part of a shard's state that is not in its pieces. `block` is the shard's
+        newest block of changes."""
         await self._operate(
             "restore_state",
             board,
@@ -244,8 +244,8 @@ def _form_of(scope: str) -> str:
 
 
 def _candidate(packed: bytes, step: int, width: int) -> bytes:
-    """Return the packed words of the candidate of a step, from the packed candidates of a
-    member."""
+    """Return the packed words of a member's candidate of a step. They are a part of the member's
+    packed candidates."""
     size = 8 * (width + 1)
     rows = [packed[at : at + size] for at in range(0, len(packed), size)]
     (steps,) = unpack_rows(rows, 1)
@@ -253,7 +253,8 @@ def _candidate(packed: bytes, step: int, width: int) -> bytes:
 
 
 def _pairs(answer: Any) -> list[tuple[bytes, Any]]:
-    """Return an answer of the server as pairs. It may be a map, a flat list, or a list of pairs."""
+    """Return an answer of the server as pairs. The answer may be a map, a flat list, or a list of
+    pairs."""
     if isinstance(answer, dict):
         return list(answer.items())
     items: Iterable[Any] = iter(answer or ())

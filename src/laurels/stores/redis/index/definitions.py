@@ -11,7 +11,8 @@ from laurels.stores.redis.sources import script_of
 from .coding import as_text
 
 FORMAT = 1
-"""The version of the format of all keys on the server, that is, of their names and contents."""
+"""The version of the format of all keys on the server. It covers the names and the contents of the
+keys."""
 _PUT = script_of("put_definition")
 
 
@@ -41,23 +42,24 @@ class RedisDefinitions:
     async def put(
         self, name: str, old: bytes | None, new: bytes | None, number: int | None
     ) -> bool:
-        """Replace a definition if it is still `old` and the next board's number is still `number`;
-        return whether it was replaced."""
+        """Replace a definition if the stored one is still `old` and the number of the next board is
+        still `number`. Return whether it was replaced."""
         argument = b"\x94" + b"".join(map(_packed, (name.encode(), old, new, number)))
         return bool(await self._connection.script(_PUT, self._base + b"d", argument))
 
     async def deleted(self) -> list[bytes]:
-        """Return the definitions of deleted boards whose rankings may still exist."""
+        """Return the definitions of deleted boards that may still have rankings on the server."""
         definitions: list[bytes] = await self._call(b"HKEYS", b"g")
         return definitions
 
     async def cleared(self, body: bytes) -> None:
-        """Remove a deleted board from the list of `deleted`, as all its keys were removed."""
+        """Remove a board from the list of `deleted`. Call it when all keys of the board are
+        removed."""
         await self._call(b"HDEL", b"g", body)
 
     async def ensure_readable(self, *, create: bool) -> None:
-        """Raise FormatTooNew if the format of the keys is newer than this version's. With `create`,
-        store the format if there is none yet."""
+        """Raise FormatTooNew if the format of the stored keys is newer than the format of this
+        version. With `create`, store this version's format if none is stored yet."""
         kept = await self.note("format")
         if kept is None and create:
             kept = await self.first_note("format", str(FORMAT))
@@ -85,7 +87,7 @@ class RedisDefinitions:
         await self._call(b"HDEL", b"f", key.encode())
 
     async def take_number(self) -> int:
-        """Return a number for a new board. Each number is returned once."""
+        """Return a number for a new board. No number is returned twice."""
         await self._call(b"SET", b"n", b"1", b"NX")
         return int(await self._call(b"INCR", b"n")) - 1
 

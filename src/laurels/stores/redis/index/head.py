@@ -1,13 +1,13 @@
-"""The sizes of the layout of boards with a head, which `lua/head.lua` describes. Pure."""
+"""The sizes of the layout of boards with a head. `lua/head.lua` describes the layout."""
 
 from typing import Any
 
 from msgspec import Struct
 
 HEAD_READS = ("head", "head_grid")
-"""The files that a script needs to read rankings with this layout."""
+"""The script files needed to read rankings of boards with a head."""
 HEAD_WRITES = (*HEAD_READS, "head_writing", "head_new_grid", "head_passes")
-"""The files that a script needs to write such rankings."""
+"""The script files needed to write rankings of boards with a head."""
 
 
 class HeadSizes(Struct, frozen=True):
@@ -35,9 +35,10 @@ class HeadSizes(Struct, frozen=True):
     def encode(self, head: int) -> dict[str, Any]:
         """Return the sizes for a board with this head, as the scripts take them.
 
-        A trim begins when there are `chunk` entries more than `keep`, and leaves `keep` entries. A
-        refill begins when fewer than `refill` positions are exact. `first` is the position of the
-        first edge between segments. One call removes at most `chunk + trims` entries.
+        A trim begins when the sorted set has more than `keep + chunk` entries, and leaves `keep`
+        entries. A refill begins when fewer than `refill` positions are exact. `first` is the
+        position of the first edge between segments. One call removes at most `chunk + trims`
+        entries.
         """
         slack = max(self.slack, int(head * self.slack_share))
         return {

@@ -1,6 +1,6 @@
 """The index on a Redis or Valkey server: each call is one script on the slot of a shard.
 
-The calls are grouped into files; their common part is in `calls`.
+Each group of calls has a file of its own; `calls` has their common part.
 """
 
 from laurels.core.changes.blocks import WriteBlock
@@ -22,9 +22,9 @@ class RedisIndex(
 ):
     """Implementation of `ShardIndex`: each call is for one shard of a board.
 
-    `clock` is the wall clock by which plans are made. In event time it is None, since only events
-    advance the time. `expires` means that the clock is the server's own, so that keys of periods
-    can expire on the server.
+    `clock` is the wall clock by which plans are made; it is None in event time, where only events
+    advance the time. `expires` says whether the clock is the server's own, so that the server can
+    let keys of periods expire.
     """
 
     async def open(
@@ -44,7 +44,7 @@ class RedisIndex(
         self._each.pop((board.number, board.shard), None)
 
     async def time(self, board: Opened) -> int | None:
-        """Return the time of the board's latest write, None if there was no write."""
+        """Return the time of the board's latest write; None if there was no write."""
         now_ms = await self._command(board, b"HGET", b"m", b"now")
         return None if now_ms is None else int(now_ms)
 
@@ -54,7 +54,8 @@ class RedisIndex(
         return int(await self._command(board, b"ZCOUNT", b"q", oldest, b"+inf"))
 
     def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
-        """Return whether the stored rankings stay valid when a board's rules are changed."""
+        """Return whether the rankings in the present layout stay valid when the rules of a board
+        change."""
         return is_alike(layout_of(rules), layout_of(changed))
 
     def layout(self, rules: Rules) -> BoardLayout:
@@ -63,7 +64,7 @@ class RedisIndex(
         return describe(rules)
 
     def unverified(self, rules: Rules) -> list[str]:
-        """Return sentences that describe what `audit` cannot check on a board with these rules."""
+        """Return sentences about data that `audit` cannot check on a board with these rules."""
         return unverified(rules)
 
     async def offset(self, board: Opened) -> int:

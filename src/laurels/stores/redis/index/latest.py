@@ -1,10 +1,10 @@
 """Find the boards with changes after a sequence number, by a list in the slot of the definitions.
 
 A script that changes a board reaches only the slot of its shard, which on a cluster may be on
-another node. So the process that called the script notes the board afterwards. All boards whose
-calls ended while one note was being sent are noted by the next one. If a process ends between the
-call and the note, the board is missing in the list; readers find its changes when they next look at
-all boards.
+another node. So the process that called the script adds the board to the list afterwards, by
+another call. That call is called a note. While a note is being sent, boards whose calls end are
+collected for the next note. If a process ends between the script and the note, the board is missing
+in the list. Readers then find its changes when they next look at all boards.
 """
 
 import asyncio
@@ -17,14 +17,15 @@ from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.sources import script_of
 
 MOST_BOARDS = 10_000
-"""The length of the list: the boards that have changed last."""
+"""The length of the list: the number of boards whose changes are the latest."""
 _PART = 1_000
 _NOTE = script_of("latest_note")
 _READ = script_of("latest_read")
 
 
 class LatestOnServer:
-    """The list on the server of boards with recorded changes. Used on one event loop."""
+    """The list, on the server, of boards with recorded changes. An object is used on one event loop
+    only."""
 
     def __init__(self, connection: Connection, prefix: str, most: int = MOST_BOARDS) -> None:
         self._connection = connection
@@ -34,7 +35,7 @@ class LatestOnServer:
         self._task: asyncio.Task[None] | None = None
 
     def note(self, board: int) -> None:
-        """Note that a board has a new change. The note is sent later."""
+        """Record that a board has a new change. The note to the server is sent later."""
         self._boards[board] = None
         if self._task is None:
             # The task gets a context of its own, so that the time limit of the write does not apply
@@ -55,14 +56,14 @@ class LatestOnServer:
                 argument = msgspec.msgpack.encode([boards, self._most])
                 try:
                     await self._connection.script(_NOTE, self._key, argument)
-                except LaurelsError:  # readers find the changes when they look at all boards
+                except LaurelsError:  # readers find these changes when they look at all boards
                     continue
         finally:
             self._task = None
 
     async def since(self, after: int | None) -> tuple[int, list[int] | None]:
-        """Return the newest sequence, and the numbers of the boards with changes after the sequence
-        `after`, None if these are not known."""
+        """Return the newest sequence, and the numbers of the boards that have changes after the
+        sequence `after`. The numbers are None if they are not known."""
         argument = b"" if after is None else b"%d" % after
         newest, *numbers = await self._connection.script(_READ, self._key, argument)
         if numbers == [None]:

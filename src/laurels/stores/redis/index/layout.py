@@ -28,16 +28,15 @@ from laurels.model.score import stamp, step_bounds
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 BITS = 53
-"""The number of bits that the score of a sorted set represents exactly."""
+"""How many bits of an integer the score of a sorted set represents exactly."""
 
 Name = Literal["plain", "packed", "prefixed"]
 
 
 class Layout(Struct, frozen=True):
-    """A layout, with the numbers for packing words into one number: the sum of `(word - low) *
-    unit`.
+    """A layout, with the numbers that pack words into one number: the sum of `(word - low) * unit`.
 
-    `highs` are the greatest values of the words; the prefixed layout uses none of these.
+    `highs` are the greatest values of the words. The prefixed layout does not use these numbers.
     """
 
     name: Name
@@ -118,8 +117,7 @@ def describe(rules: Rules) -> BoardLayout:
 
 
 def unverified(rules: Rules) -> list[str]:
-    """Return sentences about those data of a board that a check cannot verify, because they are
-    stored only once."""
+    """Return sentences about data that a check cannot verify because it is stored only once."""
     layout, rolling = layout_of(rules), any(w.steps for w in rules.windows.values())
     sentences = []
     if layout.scored and not all(w.steps for w in rules.windows.values()):

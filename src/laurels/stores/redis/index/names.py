@@ -5,7 +5,8 @@ from laurels.core.ranking_key import RankingKey
 from laurels.stores.redis.sharding.feed import FeedPlace
 
 _BESIDE = "\x1f"
-"""The separator between a window and a scope. Neither of them can contain control characters."""
+"""The separator between a window and a scope in names. Windows and scopes contain no control
+characters."""
 
 
 def scoped_name(key: RankingKey) -> str:
@@ -26,7 +27,7 @@ def key_of(board: int, name: str) -> RankingKey:
 
 
 def feed_place(id: str) -> FeedPlace:
-    """Return the place of an entry in a feed, from its id in the stream."""
+    """Return the place of an entry in a feed, parsed from the entry's id in the stream."""
     time, _, number = id.partition("-")
     return FeedPlace(int(time), int(number))
 

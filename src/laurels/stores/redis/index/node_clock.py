@@ -1,12 +1,12 @@
 """The clock of a deployment: every process follows the time of the same node.
 
 The node's time is sampled from time to time. The sampled time was exact at some instant between
-request and response; it is assigned to the middle of the two, so its error is at most half the
-round trip. Of several samples the one with the shortest round trip is used. Between samples the
-process's own monotonic clock continues, which drifts by at most `DRIFT`. So every reading has a
-known error bound. A new sample replaces the current one if its bound is smaller (so one slow answer
-does no harm), or if the two contradict each other, which means that the node's clock was set or
-that another node has taken over.
+request and response. It is taken as the time in the middle between the two, so its error is at most
+half the round trip. Of several samples the one with the shortest round trip is used. Between
+samples the process's own monotonic clock continues, which drifts by at most `DRIFT`. So every
+reading has a known error bound. A new sample replaces the current one if its bound is smaller, so
+one slow answer does no harm. It also replaces the current one if the two contradict each other:
+then the node's clock was set, or another node has taken over.
 """
 
 import asyncio
@@ -23,12 +23,13 @@ from laurels.timeline.instants import MIN_MS
 EVERY_SECONDS = 2.0
 SAMPLES = 5
 DRIFT = 2e-4
-"""The maximum drift of a monotonic clock, as a ratio; those of today's hosts stay within 1e-4."""
+"""The maximum drift of a monotonic clock, as a ratio. The clocks of today's hosts stay within
+1e-4."""
 
 _ACCEPTED = "clock_accepted"
 """The key of a note: the node's time, in milliseconds, at which a leap was last accepted."""
 _ACCEPT_SLACK_MS = 10_000
-"""The tolerance for the fact that processes notice the same leap some seconds apart."""
+"""The tolerance, in milliseconds, for processes that notice the same leap some seconds apart."""
 _MS = 1_000_000
 
 
@@ -52,13 +53,13 @@ class Sample(Struct, frozen=True):
     local: int
     node: int
     doubt: int
-    """The error bound when the sample was taken: half the round trip."""
+    """The error bound when the sample was taken, in nanoseconds: half the round trip."""
 
     def node_at(self, local: int) -> int:
         return self.node + local - self.local
 
     def doubt_at(self, local: int) -> int:
-        """Return the error bound of `node_at`."""
+        """Return the error bound of `node_at` at an instant of the local clock."""
         return self.doubt + int(DRIFT * abs(local - self.local))
 
     def contradicts(self, earlier: "Sample") -> bool:
@@ -68,7 +69,7 @@ class Sample(Struct, frozen=True):
 
 
 def _offset_ms(sample: Sample) -> int:
-    """Return by how much the node's time is ahead of the local clock."""
+    """Return by how many milliseconds the node's time is ahead of the local clock."""
     return (sample.node - sample.local) // _MS
 
 
@@ -77,8 +78,8 @@ class NodeClock:
 
     If the node's time goes back, the clock does not advance until that time is reached again. If
     the node's time leaps further than `guard` allows, the clock continues by the local clock alone
-    until the guard accepts the leap. `monotonic_ns` is the local clock; it also counts while the
-    machine is suspended. `rest` waits for some seconds."""
+    until the guard accepts the leap. `monotonic_ns` reads the local clock, which also counts while
+    the machine is suspended. `rest` waits for a number of seconds."""
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class NodeClock:
         self._task: asyncio.Task[None] | None = None
 
     def now_ms(self) -> int:
-        """Return milliseconds since 1970 UTC; callable from any thread once started."""
+        """Return milliseconds since 1970 UTC. Can be called from any thread after the start."""
         sample = self._sample
         if sample is None:
             raise RuntimeError("the clock has not been started")
@@ -113,20 +114,20 @@ class NodeClock:
 
     @property
     def doubt_ms(self) -> float:
-        """The error bound of `now_ms`: its greatest possible difference from the node's time, in
+        """The error bound of `now_ms`: the greatest possible difference from the node's time, in
         milliseconds."""
         sample = self._sample
         return float("inf") if sample is None else sample.doubt_at(self._monotonic_ns()) / _MS
 
     async def start(self) -> None:
-        """Take a first sample, and continue sampling in a task. Raises the errors of the
-        connection."""
+        """Take a first sample, and start a task that takes further samples. Raises the errors of
+        the connection."""
         await self.sample()
         if self._task is None:
             self._task = asyncio.create_task(self._follow())
 
     async def stop(self) -> None:
-        """Stop sampling; the clock continues by the local clock."""
+        """Stop sampling. The clock then continues by the local clock."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -146,25 +147,26 @@ class NodeClock:
         if sample is None or best.contradicts(sample) or best.doubt <= sample.doubt_at(best.local):
             self._sample = best
 
-    # The state of the guard
+    # The state of the guard against leaps
 
     @property
     def leaps(self) -> int:
-        """The number of leaps since the start that the clock did not follow at once."""
+        """How many times since the start the node's time leapt so far that the clock did not follow
+        at once."""
         return self._guard.leaps
 
     def source_ms(self) -> int:
-        """Return the node's time by the newest sample, even if the clock does not follow it."""
+        """Return the node's time by the newest sample, even if the clock does not follow that
+        time."""
         newest = self._newest
         return MIN_MS if newest is None else newest.node_at(self._monotonic_ns()) // _MS
 
     def leap(self) -> Leap | None:
-        """Return the leap of the node's time that the clock does not follow, None if there is
-        none."""
+        """Return the leap of the node's time that the clock does not follow, or None."""
         return self._guard.leap()
 
     def accept(self) -> None:
-        """Accept the node's time, even if it has leapt far."""
+        """Follow the node's time from now on, even if it has leapt far."""
         if (newest := self._newest) is not None:
             self._guard.accept(_offset_ms(newest), newest.local // _MS)
             self._sample = newest
@@ -175,8 +177,9 @@ class NodeClock:
             await self._notes.set_note(_ACCEPTED, str(newest.node // _MS))
 
     async def _was_accepted(self, best: Sample) -> bool:
-        """Return whether some process has accepted the current leap. That is so if the stored time
-        of acceptance, in node time, is after the beginning of the leap (with some tolerance)."""
+        """Return whether any process has accepted the current leap. The processes store the node's
+        time at which a leap was last accepted. The current leap was accepted if that time is after
+        the beginning of the leap, with some tolerance."""
         leap = self._guard.leap()
         accepted = None if self._notes is None else await self._notes.note(_ACCEPTED)
         if leap is None or accepted is None or not accepted.isdigit():
@@ -193,8 +196,8 @@ class NodeClock:
         return Sample((sent + answered) // 2, node, (answered - sent + 1) // 2)
 
     async def _follow(self) -> None:
-        """Take samples endlessly. While the node does not answer, the clock continues by the local
-        clock."""
+        """Take samples until cancelled. While the node does not answer, the clock continues by the
+        local clock."""
         while True:
             await self._rest(EVERY_SECONDS)
             try:

@@ -13,14 +13,14 @@ from .coding import gone_seconds, lifetimes
 from .names import key_of, name_of
 
 _BUCKETS = 20
-"""How many buckets of a ranking with a head are measured to estimate its memory."""
+"""How many buckets of a ranking with a head are sampled to estimate its memory."""
 _DROP = 100
 """The most rankings that one call drops."""
 
 
 def _longer(lives: dict[str, int], others: dict[str, int]) -> dict[str, int]:
-    """Return for each window the longer of its two lifetimes. Windows with only one lifetime are
-    left out."""
+    """Return for each window the longer of its two lifetimes. Leave out windows that have only one
+    lifetime."""
     return {name: max(ms, others[name]) for name, ms in lives.items() if name in others}
 
 
@@ -28,8 +28,8 @@ class PeriodExpiry(ShardCalls):
     """The calls of the index that list, drop and expire rankings."""
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
-        """Return the keys of the rankings with members, or with `empty` of all registered rankings.
-        A rolling window has one key, that of the running step."""
+        """Return the keys of the rankings with members or, with `empty`, of all registered
+        rankings. A rolling window has only the key of the running step."""
         all_names: dict[str, None] = {}
         cursor = BEGIN
         while cursor != END:
@@ -53,8 +53,8 @@ class PeriodExpiry(ShardCalls):
         return sum(size or 0 for size in sizes) + await self._nbytes_of_head(board, key)
 
     async def _nbytes_of_head(self, board: Opened, key: RankingKey) -> int:
-        """Return about how many bytes the buckets and the grid of a ranking take, estimated from a
-        sample of its buckets; 0 for a ranking without a head."""
+        """Return about how many bytes the buckets and the grid of a ranking take. This is estimated
+        from a sample of the buckets. Return 0 for a ranking without a head."""
         name = name_of(key).encode()
         stored = await self._command(board, b"HGET", b"g:" + name, b"buckets")
         if stored is None:
@@ -67,7 +67,7 @@ class PeriodExpiry(ShardCalls):
         keys = [*others, *[b"b:%b:%d" % (name, id) for id in ids]]
         sizes = [await self._command(board, b"MEMORY", key, before=b"USAGE") or 0 for key in keys]
         of_buckets = sizes[len(others) :]
-        # A bucket that was already divided has half as many members as one that was not.
+        # A bucket that was already divided has half as many members as a bucket that was not.
         undivided = sum(of_buckets) / max(1, len(of_buckets))
         return sum(sizes[: len(others)]) + int(undivided * level)
 
@@ -77,7 +77,7 @@ class PeriodExpiry(ShardCalls):
             await self._expire(board, keys, {"now": now_ms})
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Extend the expiry of all keys as these rules need it, before the rules take effect."""
+        """Extend the expiry of all keys to what these rules need, before the rules take effect."""
         lives = lifetimes(rules) if self._expires else {}
         before = lifetimes(board.rules)
         if self._expires and rules.gone_ms > board.rules.gone_ms:
@@ -94,8 +94,8 @@ class PeriodExpiry(ShardCalls):
             cursor = await self._operate("expire_scopes", board, cursor=cursor, **arguments)
 
     async def expire_all(self, board: Opened, now_ms: int) -> None:
-        """Set the expiry of all keys of a board: the time at which the board is removed, or a very
-        late time if the board is never removed."""
+        """Set the expiry of all keys of a board to the time at which the board is removed. If the
+        board is never removed, set it to a very late time."""
         if self._expires:
             await self._expire_all(board, board.rules, lifetimes(board.rules), now_ms)
 

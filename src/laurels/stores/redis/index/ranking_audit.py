@@ -17,12 +17,12 @@ class RankingAudit(ShardCalls):
     """The calls of the index that audit rankings and scopes."""
 
     async def audit(self, board: Opened, key: RankingKey, *, repair: bool) -> int:
-        """Compare a ranking with the data it is derived from, and with `repair` correct it; return
-        the number of its entries. CheckFailed names the first member that differs.
+        """Compare a ranking with the data it is derived from, and with `repair` correct it. Return
+        the number of its entries. Raises CheckFailed, which names the first member that differs.
 
         In the layouts plain and packed, a calendar ranking is stored only once, as scores in a
-        sorted set. There, only scores that no event can produce are detected. Where a score is
-        stored twice, the entries of the sorted set are taken as correct; see audit.lua.
+        sorted set. The audit of such a ranking only detects scores that no event can produce. Where
+        a score is stored twice, the entries of the sorted set are taken as correct; see audit.lua.
         """
         arguments: dict[str, Any] = {"name": name_of(key), "repair": repair}
         checks: list[dict[str, Any]] = []
@@ -47,7 +47,7 @@ class RankingAudit(ShardCalls):
 
     async def audit_scopes(self, board: Opened, *, repair: bool) -> tuple[int, int]:
         """Audit every ranking of every scope. Return the number of rankings, and the number of
-        their entries."""
+        entries in them."""
         rankings = entries = 0
         cursor = BEGIN
         while cursor != END:

@@ -1,12 +1,12 @@
-"""Batch reads: queries of one shard that arrive together are sent in few calls, since a call itself
-costs more than most queries.
+"""Send queries of one shard that arrive together in few calls, since a call costs more than most
+queries.
 
 There is no timer. The queries of one iteration of the event loop are sent at its end, divided
 evenly over the calls that may be made, so that some calls are on their way while the server answers
-others. When the maximum number of calls is in progress, later queries wait until one of them is
+others. When the maximum number of calls is in progress, later queries wait until a call is
 answered. If several queries have the same request, it is sent once and they share its result, which
-is immutable. All requests of a call are answered from one state, which is newer than the arrival of
-each query.
+is immutable. All requests of a call are answered from one state, which the server has after the
+arrival of every query in the call.
 
 If the connection is lost soon after a call was sent, the call is repeated once. This is safe, as a
 read changes nothing.
@@ -28,12 +28,12 @@ from laurels.stores.redis.remote import Opened, Reading
 CALLS_MOST = 4
 """The most calls in progress for one shard."""
 READS_LEAST = 8
-"""The number of queries that a call gets before further queries go into another call."""
+"""The least number of queries that a call takes, if so many wait, before a further call is made."""
 WEIGHT_MOST = 1_000
-"""The approximate maximum of entries that one call reads, which blocks the server for about half a
-millisecond. A query for more entries is sent alone."""
+"""The approximate maximum of entries that one call reads. Reading them blocks the server for about
+half a millisecond. A query for more entries is sent alone."""
 REQUEST_WEIGHT = 20
-"""The fixed cost of a read request, in entries."""
+"""The fixed cost of a read request, expressed as a number of entries."""
 RETRY_SECONDS = 0.5
 """If a call fails in less time than this, in seconds, it is repeated once."""
 PAUSE_SECONDS = 0.05
@@ -47,7 +47,7 @@ class _PendingRead(Struct, frozen=True, gc=False):
     reading: "asyncio.Future[Reading]"
 
     def is_compatible(self, other: "_PendingRead") -> bool:
-        """Return whether both reads can share a call: they are for the same version of the board,
+        """Return whether two reads can share a call: they are for the same version of the board,
         and valid until the same time."""
         return self.due_ms == other.due_ms and self.opened.version == other.opened.version
 
@@ -59,11 +59,11 @@ class _ShardQueue:
         self.waiting: deque[_PendingRead] = deque()
         self.in_progress = 0
         self.scheduled = False
-        """Whether `_start_calls` is scheduled for the end of the current iteration of the loop."""
+        """Whether `_start_calls` will run at the end of the current iteration of the loop."""
 
 
 class Read(Protocol):
-    """A function that makes one call and returns its results."""
+    """The type of a function that makes one call and returns its results."""
 
     async def __call__(
         self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
@@ -81,8 +81,8 @@ class Reads:
     def read(
         self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> "asyncio.Future[Reading]":
-        """Return a future of the results of all requests, from one state. It raises the errors of
-        the index."""
+        """Return a future of the results of all requests, which come from one state. The future
+        raises the errors of the index."""
         loop = asyncio.get_running_loop()
         reading: asyncio.Future[Reading] = loop.create_future()
         place = board.number, board.shard
@@ -96,8 +96,8 @@ class Reads:
     def _schedule(
         self, place: tuple[int, int], queue: _ShardQueue, loop: asyncio.AbstractEventLoop
     ) -> None:
-        """Schedule `_start_calls` for the end of this iteration of the loop, if a further call may
-        be made."""
+        """Schedule `_start_calls` for the end of this iteration of the loop, unless the maximum
+        number of calls is in progress."""
         if not queue.scheduled and queue.in_progress < CALLS_MOST:
             queue.scheduled = True
             loop.call_soon(self._start_calls, place, queue)
@@ -154,7 +154,8 @@ class Reads:
 
 
 class _Group:
-    """Queries that share a call, and their distinct requests, each with its index in the call."""
+    """Queries that share a call, and their distinct requests. Each request has its index in the
+    call."""
 
     def __init__(self) -> None:
         self.reads: list[_PendingRead] = []

@@ -81,8 +81,8 @@ class RequestReading(ShardCalls):
         return [bytes(scope).decode() for scope in scopes]
 
     async def read_changes(self, board: Opened, after: int, limit: int) -> ShardChanges:
-        """Return the block with the sequence number `after`, if it is kept, and the blocks after it
-        until these have more than `limit` changes."""
+        """Return the block with the sequence number `after`, if it is still kept, and the blocks
+        after it. Stop when the blocks after it have more than `limit` changes."""
         arguments = {"after": after, "limit": limit}
         packed, *parts = await self._run(_CHANGES, board, arguments)
         _, *ends = decode_answer(packed)

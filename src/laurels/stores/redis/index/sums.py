@@ -2,8 +2,8 @@
 
 If the only column of a board has the operator `sum`, the server often does not need the single
 events. It gets the sum of each member's events, with the lowest and highest partial sum, and
-returns each member's total before the batch. From these the outcome of each event is computed. If
-some partial sum would take a total out of its range, the server counts nothing and requests the
+returns each member's total before the batch. From these the outcome of each event is computed. If a
+partial sum would take a total out of its range, the server counts nothing and asks for the single
 events.
 """
 
@@ -19,14 +19,14 @@ from laurels.model.event import Batch
 from laurels.model.rules import Rules
 
 _EXACT = 2**53
-"""The bound below which Lua represents integers exactly."""
+"""The bound below which Lua represents every integer exactly."""
 
 
 class Sums(Struct, frozen=True):
     """The sums of a batch, in columns with one item per member.
 
-    For each event, `event_members` has the index of its member, and `before` the sum of that
-    member's earlier events in the batch; this is None for a member's first event. `stamps` is a
+    For each event, `event_members` has the index of its member. `before` has the sum of that
+    member's earlier events in the batch; it is None for the member's first event. `stamps` is a
     single number if all members have the same stamp."""
 
     event_members: Sequence[int]
@@ -46,8 +46,8 @@ class Sums(Struct, frozen=True):
         return arguments
 
     def outcomes(self, bases: Sequence[int | bool]) -> Outcomes:
-        """Return the outcome of each event. `bases` has each member's total before the batch
-        (False: not ranked). If it is empty, the outcomes have no scores."""
+        """Return the outcome of each event. `bases` has each member's total before the batch; False
+        means that the member was not ranked. If `bases` is empty, the outcomes have no scores."""
         codes = bytearray([Outcome.APPLIED]) * len(self.event_members)
         if not bases:
             return Outcomes(codes)
@@ -76,7 +76,7 @@ def sums_of(
     members: int,
     stamps: Sequence[int] | int,
 ) -> Sums | None:
-    """Return the sums of a batch, None if the server needs the single events."""
+    """Return the sums of a batch, or None if the server needs the single events."""
     column = rules.columns[0]
     if len(rules.columns) > 1 or not column.adds_up or batch.absolute or batch.ids is not None:
         return None

@@ -9,20 +9,20 @@ from .calls import ShardCalls
 from .coding import decode_refresh_states, encode_due, encode_rolling_state
 
 _CELLS = 2_500
-"""How many cells of a refresh one call processes; this takes 1 to 2 ms."""
+"""How many cells of a refresh one call processes, which takes 1 to 2 ms."""
 _SCOPES = 1_000
 """The most scopes that one call advances."""
 _FORGET_CALLS = 20
 _HEAD_MEMBERS = 1_000
-"""How many members one call of a pass over a ranking with a head visits; this takes about 1 ms."""
+"""How many members one call of a pass over a ranking with a head visits, which takes about 1 ms."""
 
 
 class Upkeep(ShardCalls):
     """The calls of the index that do due work."""
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
-        """Rotate a rolling window to the running step. Return False if `limit` members were not
-        enough."""
+        """Rotate a rolling window to the running step. Return False if more work than that of
+        `limit` members is needed."""
         arguments = {"window": encode_rolling_state(roll), "now": now_ms, "limit": self.share}
         for _ in range(0, limit, self.share):
             if await self._operate("rotate_step", board, **arguments):
@@ -30,7 +30,8 @@ class Upkeep(ShardCalls):
         return False
 
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
-        """Prepare about `limit` members for the next step. Return how many are left."""
+        """Prepare about `limit` members for a window's next step. Return how many members are
+        left."""
         left = 0
         for _ in range(0, limit, self.share):
             rolling = {"name": window, "steps": board.rules.windows[window].steps}
@@ -41,7 +42,7 @@ class Upkeep(ShardCalls):
 
     async def advance_head(self, board: Opened, limit: int) -> int:
         """Continue the passes over rankings with a head by about `limit` members. Return about how
-        many are left."""
+        many members are left."""
         left = 0
         for _ in range(0, limit, _HEAD_MEMBERS):
             most = min(limit, _HEAD_MEMBERS)
@@ -53,7 +54,8 @@ class Upkeep(ShardCalls):
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
-        """Advance scopes to the current time. Return False if `limit` members were not enough."""
+        """Advance scopes to the current time. Return False if more work than that of `limit`
+        members is needed."""
         arguments = {**encode_due(due), "full": full, "limit": self.share}
         left = list(dict.fromkeys(scopes))
         for _ in range(0, limit, self.share):
@@ -92,7 +94,7 @@ class Upkeep(ShardCalls):
         return int(left), decode_refresh_states(board, refresh_states)
 
     async def forget(self, board: Opened, now_ms: int) -> None:
-        """Forget a share of the ids that are no longer remembered at `now_ms`."""
+        """Remove a share of the event ids that are no longer remembered at `now_ms`."""
         for _ in range(_FORGET_CALLS):
             if await self._operate("forget", board, before=now_ms - board.rules.dedupe_ms) == 0:
                 return
