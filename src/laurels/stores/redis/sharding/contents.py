@@ -1,5 +1,5 @@
-"""Copies of whole boards in several shards. They are read from all shards, and written divided by
-shard."""
+"""Copy whole boards in several shards: read the pieces of all shards, and divide pieces by shard to
+write them."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Protocol
@@ -13,7 +13,7 @@ from .shards import label_replica, parts_of, shard_of, shards
 
 
 class PartContents(Protocol):
-    """The calls that read and write a shard as a board of its own; see `ShardContents`."""
+    """The protocol of the calls that read and write one shard of a board; see `ShardContents`."""
 
     def pieces(self, board: Opened) -> AsyncIterator[Piece]: ...
 
@@ -37,8 +37,8 @@ class ShardedContents:
         self._parts = parts
 
     async def pieces(self, board: Opened) -> AsyncIterator[Piece]:
-        """Yield the pieces of all shards and, from the label replica, the pieces of the rankings by
-        a label."""
+        """Yield the pieces of all shards, and the pieces of the rankings by a label from the label
+        replica."""
         for shard in shards(board):
             async for piece in self._parts.pieces(shard):
                 yield piece
@@ -52,7 +52,7 @@ class ShardedContents:
         return [await self._parts.end(shard) for shard in shards(board)]
 
     async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None:
-        """Write a piece, divided by the shards of its members."""
+        """Divide a piece by the shards of its members, and write the parts."""
         if isinstance(piece, RankingRows) and board.rules.has_label_replica and is_by(piece.scope):
             await self._parts.restore(label_replica(board), piece, now_ms)
             return
@@ -66,7 +66,7 @@ class ShardedContents:
                 await self._parts.restore(shard, part, now_ms)
 
     async def restore_state(self, board: Opened, origin: Origin) -> None:
-        """Write the rest of a board's state, which its pieces do not have."""
+        """Write the part of a board's state that is not in its pieces."""
         count = board.rules.shards
         for part in parts_of(board):
             positions = {
@@ -80,7 +80,7 @@ class ShardedContents:
 
 
 def _part(piece: Piece, shard: int, count: int) -> Iterator[Piece]:
-    """Yield the part of a piece that belongs to a shard, unless it is empty."""
+    """Yield the part of a piece that belongs to a shard. If that part is empty, yield nothing."""
     match piece:
         case RankingRows():
             names = piece.names()

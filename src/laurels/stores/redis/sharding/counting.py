@@ -1,22 +1,23 @@
 """Count a batch of a board in several shards.
 
 A batch is divided by its members, and each shard counts its share in one atomic step. No step spans
-several shards, so three things need care:
+several shards, so three rules are needed:
 
-- A shard may refuse its share after others have counted theirs. The events that were not counted
-  are then in `Applied.left`. The caller plans and sends them again, with their positions in the
-  whole call, since rankings by a label count the events of a call in its order. If a shard cannot
-  be reached, the error says that the call may have been carried out, and the caller repeats it with
-  the same id; shards that have counted it return the same answer again. If the outcome is still
-  unknown after that, or if another error occurs after some shards have counted, PartlyCounted is
-  raised.
+- A shard may refuse its share after other shards have counted theirs. The events that were not
+  counted are then in `Applied.left`. The caller plans and sends them again, with their positions in
+  the whole call, since rankings by a label count the events of a call in its order. If a shard
+  cannot be reached, the error says that the call may have been carried out, and the caller repeats
+  it with the same id; shards that have counted it return the same answer again. If the outcome is
+  still unknown after that, or if another error occurs after some shards have counted, PartlyCounted
+  is raised.
 - Every shard stores a position together with its share; see positions.py. A caller that was
   interrupted reads the previous position and sends the same batch again, and the shards that have
   counted their share skip it. A batch that ends at another position raises PositionDiffers; a batch
   that follows a position which is no longer stored raises PositionMoved. If a shard lost writes,
   only batches with `behind` are counted; all others raise ShardsDiffer.
 - The bound on remembered ids holds for the whole board. If all ids of a batch certainly fit within
-  it, the shards count concurrently, otherwise one after the other, in the order of the events.
+  this bound, the shards count concurrently. Otherwise they count one after the other, in the order
+  of the events.
 """
 
 import asyncio
@@ -100,7 +101,7 @@ class Counting:
         self._capacity: int | None = None
         self._remeasures = False
         """Whether remembered ids can expire between the calls for two shares of the batch. If so,
-        the free capacity is determined again before each call."""
+        the capacity for further ids is measured again before each call."""
 
     async def apply(self, ranks: Ranks | None, due_ms: int) -> Applied:
         """Count the batch; see `RemoteIndex.apply`."""
@@ -130,7 +131,8 @@ class Counting:
     # The order of the calls
 
     async def _stages(self) -> list[list[_Share]]:
-        """Return the shards' shares in stages. The shares of a stage are counted concurrently."""
+        """Return the shards' shares in stages. The shares of one stage are counted concurrently,
+        the stages one after the other."""
         ids = self._batch.ids
         wanted = 0 if ids is None else sum(id is not None for id in ids)
         if wanted:
@@ -149,7 +151,7 @@ class Counting:
                 return [own, bare, [last]] if own else [[last], bare]
             return [*([each] for each in others), [last]] if tight else [others, [last]]
         if tight:
-            self._call = None  # a shard may be called again, and remembers one call
+            self._call = None  # a shard may be called again, and remembers only one call
             runs = groupby(
                 range(self._batch.size),
                 key=lambda event: (self._homes[event], self._batch.accepted_at(event)),
@@ -160,14 +162,15 @@ class Counting:
         return [self._shares]
 
     def _lagging_stages(self, *, tight: bool) -> list[list[_Share]]:
-        """Return the stages of a batch with `behind`, in which each shard counts independently."""
+        """Return the stages of a batch with `behind`. Each shard counts its share of such a batch
+        independently."""
         if not self._batch.atomic:
             return [[share] for share in self._shares] if tight else [self._shares]
         bare = [share for share in self._shares if not share.events]
         return [[share for share in self._shares if share.events], bare]
 
     async def _measure_capacity(self, event: int) -> None:
-        """Set the capacity: how many more ids can be remembered at the time at which an event is
+        """Set the capacity: how many more ids can be remembered at the time when an event is
         accepted."""
         now_ms = self._batch.accepted_at(event)
         self._remembered = await gather(
@@ -176,8 +179,8 @@ class Counting:
         self._capacity = max(0, self._board.rules.dedupe_max - sum(self._remembered))
 
     async def _assign_positions(self, source: str, text: str) -> list[_Share]:
-        """Claim the position that the batch follows, and return a share for every shard, with the
-        positions to store there. The keeper's share is the last one."""
+        """Claim the position that the batch follows. Return a share for every shard, with the
+        positions to store there; the last share is the keeper's."""
         follows, behind = self._batch.follows, self._batch.behind
         stored = self._stored = await stored_positions(self._index, self._shards, source)
         if not behind:
@@ -205,8 +208,8 @@ class Counting:
 
     @property
     def _is_counted(self) -> bool:
-        """Whether the keeper already has the position of this batch, so that the call is a
-        repetition. It then gets its first answer again as long as the shards remember it."""
+        """Whether the keeper already has the position of this batch. If so, the call is a
+        repetition, and gets its first answer again as long as the shards remember that answer."""
         if self._stored is None or self._batch.position is None or self._batch.follows is None:
             return False
         return self._stored.before == self._batch.position[1]
@@ -236,8 +239,8 @@ class Counting:
         return self._stored is not None and share.shard == self._stored.keeper
 
     def _position_block(self, share: _Share) -> WriteBlock | None:
-        """Return the change by which the keeper records the batch's position if it has none of the
-        batch's events; None for other shards."""
+        """Return the change by which the keeper records the batch's position if none of the batch's
+        events is in the keeper. Return None for other shards."""
         batch, version = self._batch, self._board.version
         if batch.position is None or not self._is_keeper(share):
             return None
@@ -293,7 +296,7 @@ class Counting:
         return any(share.applied and share.applied.outcomes.refused for share in self._shares)
 
     def _left(self) -> list[int] | None:
-        """Return the events that still have to be counted, None if nothing is left to do. Raise the
+        """Return the events that still have to be counted; None if nothing is left to do. Raise the
         error if nothing was counted, or if it is unknown which events were counted."""
         if not (errors := [share.error for share in self._shares if share.error is not None]):
             return None
@@ -310,7 +313,8 @@ class Counting:
         return sorted(e for share in self._shares if not share.done for e in share.events)
 
     def _outcomes(self, events: Sequence[int]) -> Outcomes:
-        """Return the outcomes of these events. Skipped shares were counted by an earlier call."""
+        """Return the outcomes of these events. An earlier call has counted the shares that were
+        skipped."""
         place = {event: i for i, event in enumerate(events)}
         rules = self._board.rules
         watched = None if self._watch is None else self._plan.specs[self._watch].window
@@ -332,8 +336,8 @@ class Counting:
         return Outcomes(codes, before, after) if has_scores else Outcomes(codes)
 
     async def _ranks_after(self, ranks: Ranks | None) -> "array[int] | None":
-        """Return the ranks after counting, None if they cannot be read; the events are counted in
-        any case."""
+        """Return the ranks after counting; None if they cannot be read. Reading them has no
+        influence on what was counted."""
         if ranks is None or self._watch is None:
             return None
         try:
@@ -347,8 +351,8 @@ class Counting:
         return {shard: each for of_shard in states for shard, each in of_shard.items()}
 
     async def _offset(self) -> Offset:
-        """Return the offsets of the shards. A shard that counted nothing and cannot be reached has
-        0."""
+        """Return the offsets of the shards. The offset is 0 for a shard that counted nothing and
+        cannot be reached."""
         offsets = [0] * len(self._shards)
         for share in self._done:
             if share.applied is not None:

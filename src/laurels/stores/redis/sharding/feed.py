@@ -2,8 +2,8 @@
 
 The events with one value of a label are spread over all shards of a board, so a separate label
 replica builds the rankings by a label, from a feed of each shard. The call that counts a batch in a
-shard also appends to the feed what these rankings need. In which period or step of a window an
-event counts is decided for the shard, and the feed contains the decision.
+shard also appends to the feed what these rankings need. The period or step of a window in which an
+event counts is chosen when the shard counts the event, and the feed contains it.
 """
 
 from array import array
@@ -20,15 +20,16 @@ from laurels.model.rules import Rules
 
 
 class FeedPlace(NamedTuple):
-    """The position of an entry in a feed: its approximate time, and a number that increases with
-    each entry. Places compare in the order of the entries."""
+    """The position of an entry in a feed. It consists of the approximate time of the entry and a
+    number that increases with each entry. Comparing two places compares the order of their
+    entries."""
 
     time: int
     number: int
 
 
 FEED_START = FeedPlace(0, 0)
-"""The place before the first entry."""
+"""The place before the first entry of a feed."""
 
 
 class FeedPayload(Struct, frozen=True, array_like=True):
@@ -36,9 +37,9 @@ class FeedPayload(Struct, frozen=True, array_like=True):
 
     `call` identifies the call, so that its shares in several shards can be merged again in order.
     `places` are the positions of the events in the whole call, `events` their positions in the
-    share of the shard. `names`, `groups` and `each` are their labels. `windows` has for each window
-    the period or step in which they count: one number for all events, or a list with one for each
-    event, None if it is too late.
+    share of the shard. `names`, `groups` and `each` are the events' labels. `windows` has for each
+    window the period or step in which the events count. This is one number for all events, or a
+    list with a number for each event, or None for an event that is too late.
     """
 
     now_ms: int
@@ -54,8 +55,9 @@ class FeedPayload(Struct, frozen=True, array_like=True):
 
 
 class FeedEntry(Struct, frozen=True):
-    """An entry of a feed: the payload of a batch, the positions of the events in the share that
-    were not counted, and, if totals were set, for each event the words of the previous total."""
+    """An entry of a feed. It has the payload of a batch, and the positions in the share of those
+    events that were not counted. If totals were set, it also has for each event the words of the
+    previous total."""
 
     place: FeedPlace
     payload: FeedPayload
@@ -73,8 +75,9 @@ class Pending(Struct, frozen=True):
 def encode_feed_payload(
     rules: Rules, batch: Batch, plan: Plan, places: Sequence[int], call: int
 ) -> bytes | None:
-    """Return the encoded feed payload of a share of a batch, None if no event has a label that the
-    board ranks by. `places` are the positions of its events in the call. O(events * windows)."""
+    """Return the encoded feed payload of a share of a batch. Return None if no event has a label
+    that the board ranks by. `places` are the positions of the share's events in the call. O(events
+    * windows)."""
     labels = batch.labels
     if labels is None or not (names := [name for name in rules.rank_by if name in labels.names]):
         return None
@@ -102,7 +105,7 @@ def encode_feed_payload(
 
 
 def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int | None] | None:
-    """Return the periods or steps in which a window counts these events in rankings by a label."""
+    """Return the periods or steps in which these events count in a window's rankings by a label."""
     instances: list[int | None] = [None] * len(events)
     for spec, route in zip(plan.specs, plan.routes, strict=True):
         if not spec.by or spec.window != window:
@@ -115,7 +118,7 @@ def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int
 
 
 def decode_entry(place: FeedPlace, batch: bytes, but: bytes) -> FeedEntry:
-    """Decode a stored entry: its payload `batch`, and the outcome `but` of the batch's events."""
+    """Decode a stored entry. `batch` is its payload, `but` the outcome of the batch's events."""
     refused, baselines = _but.decode(but)
     return FeedEntry(place, _payloads.decode(batch), refused, baselines)
 

@@ -1,11 +1,12 @@
 """Update the label replica of a board in several shards from the shards' feeds.
 
-The label replica has the rankings by a label, in a slot of its own, like a board in one shard whose
-members are the values of the labels. Each shard has a feed (see `feed`), and the replica stores for
-each feed the place of the last counted entry. A process reads entries and sends them to the
-replica, which in one step counts them and updates these places. It refuses entries that do not
-begin right after these places. So any number of processes can do this at the same time, any of them
-can fail at any point, and each entry counts once. Counted entries are deleted from their feed.
+The label replica has the rankings by a label. It has a slot of its own, and is stored like a board
+in one shard whose members are the values of the labels. Each shard has a feed (see `feed`), and the
+replica stores for each feed the place of the last counted entry. A process reads entries and sends
+them to the replica. In one step, the replica counts the entries and updates the stored places. It
+refuses entries that do not begin right after these places. So any number of processes can update
+the replica at the same time, any of them can fail at any point, and each entry counts once. Counted
+entries are deleted from their feed.
 
 Before a ranking by a label is read, all entries that the feeds have at that time are counted. So an
 answer shows all events that were acknowledged before the query.
@@ -26,10 +27,10 @@ from .shards import gather, label_replica, shards
 ENTRIES = 32
 """The most entries of a feed that one call reads."""
 EVENTS = 1_000
-"""The approximate number of events that one call counts, to be divided by the number of labels in
-`rank_by`."""
+"""One call counts about this number of events, divided by the number of labels in `rank_by`."""
 ROUNDS = 200
-"""The most calls of one round. If they do not reach the end, a later round continues."""
+"""The most calls of one round. Entries that are left after these calls are counted in a later
+round."""
 
 
 class LabelReplicator:
@@ -38,8 +39,8 @@ class LabelReplicator:
     def __init__(self, index: ShardIndex) -> None:
         self._index = index
         self._places: dict[int, list[FeedPlace]] = {}
-        """By board number: the last known places up to which the label replica has counted the
-        feeds."""
+        """The last known places up to which the label replica has counted the feeds, by board
+        number."""
         self._rounds: dict[int, _Round] = {}
 
     async def read(
@@ -52,7 +53,8 @@ class LabelReplicator:
         return await self._index.read(label_replica(board), requests, now_ms=now_ms, due_ms=due_ms)
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Count all entries that the feeds had before this call. Return False if some are left.
+        """Count all entries that the feeds had before this call. Return False if some entries are
+        left.
 
         Calls that arrive while a round for the board is running share the next round.
         """
@@ -95,8 +97,8 @@ class LabelReplicator:
         )
 
     async def _count(self, board: Opened, pending: Sequence[Pending], now_ms: int) -> None:
-        """Count the next entries. If other processes have counted them, only update the known
-        places."""
+        """Count the next entries. If other processes have counted them already, only update the
+        known places."""
         places = self._places[board.number]
         home = label_replica(board)
         most = max(1, EVENTS // len(board.rules.rank_by))
@@ -124,8 +126,8 @@ class LabelReplicator:
 
 
 class _Round:
-    """One round of reading and counting a board's feeds. It begins when the previous round has
-    ended."""
+    """One round in which a board's feeds are read and counted. It begins when the previous round
+    has ended."""
 
     def __init__(
         self,
@@ -140,8 +142,8 @@ class _Round:
         self._task.add_done_callback(_retrieve_error)
 
     async def wait(self) -> bool:
-        """Wait for the round. Return whether it reached the end, or raise its error. Cancelling one
-        waiter does not cancel the round."""
+        """Wait for the round. Return whether it counted all entries, or raise its error. Cancelling
+        one waiter does not cancel the round."""
         return await asyncio.shield(self._task)
 
     async def _run(

@@ -25,9 +25,9 @@ from .feed import FeedEntry, FeedPlace, decode_labels
 
 
 class MergedFeed(Struct, frozen=True):
-    """A planned batch for the rankings by a label. `spans` says from which entries it was made, as
-    (shard, place before them, place of the last one). `baselines` has the previous totals if totals
-    were set."""
+    """A planned batch for the rankings by a label. `spans` says which entries are in the batch; an
+    item is (shard, place before its entries, place of its last entry). `baselines` has the previous
+    totals if totals were set."""
 
     batch: Batch
     plan: Plan
@@ -39,7 +39,7 @@ def next_runs(
     pending: Sequence[Sequence[FeedEntry]], most: int
 ) -> list[list[tuple[int, FeedEntry]]]:
     """Return the entries to count next, with their shards, grouped by call. They have about `most`
-    events; the available entries of one call stay together."""
+    events in all; the available entries of one call stay together."""
     runs: list[list[tuple[int, FeedEntry]]] = []
     heads, size = [0] * len(pending), 0
     last: tuple[int, int] | None = None
@@ -62,8 +62,8 @@ def next_runs(
 
 
 class _Event(NamedTuple):
-    """An event as it is sorted in the merged order: the index of its call, its position in the
-    call, the index of its entry, and its row in the entry."""
+    """An event with the numbers by which events are sorted: the index of its call, its position in
+    the call, the index of its entry, and its row in the entry."""
 
     run: int
     place: int
@@ -77,8 +77,8 @@ def merge_feeds(
     after: Sequence[FeedPlace],
     now_ms: int,
 ) -> MergedFeed:
-    """Merge entries into one batch accepted at `now_ms`. `after` has for each feed the place before
-    its entries."""
+    """Merge entries into one batch, accepted at `now_ms`. For each feed, `after` has the place
+    before its entries."""
     entries = [entry for run in runs for _, entry in run]
     events = sorted(_events(runs))
     entry_rows = [(entries[event.entry], event.row) for event in events]
@@ -152,8 +152,8 @@ def _baselines(entry_rows: Sequence[tuple[FeedEntry, int]]) -> list[Sequence[int
 
 
 def _plan(home: Opened, batch: Batch, entry_rows: Sequence[tuple[FeedEntry, int]]) -> Plan:
-    """Plan where the events count: in the periods and steps that the feeds contain, unless these
-    have expired since."""
+    """Plan where the events count: in the periods and steps that the feeds contain, except those
+    that have expired since."""
     rules, labels = home.rules, batch.labels
     assert labels is not None
     targets: list[Target] = []

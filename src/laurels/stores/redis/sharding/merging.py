@@ -36,19 +36,20 @@ from .regions import Region, RegionRow, Words, empty_slice
 from .shards import shard_of
 
 NEAR = 512
-"""The greatest distance between a pivot and the entries of a span. If the distance is greater, a
-nearer pivot is searched for."""
+"""The greatest allowed distance between a pivot and the entries of a span. If a pivot is further
+away, a nearer one is searched for."""
 SLACK = 8
-"""The number of entries that are read in addition, as the pivot may have moved since the previous
-round. It doubles with each round."""
+"""The number of additional entries that are read because the pivot may have moved since the
+previous round. It doubles with each round."""
 FIT = 200
-"""Spans up to this length are read on both sides of their pivot, in case they have to be moved to
-fit into the ranking."""
+"""The greatest length of a span that is read on both sides of its pivot. Such a span may have to be
+moved to fit into the ranking."""
 
 
 class Pivot(NamedTuple):
-    """A place, and how many entries of the whole board are read before and after it. With `shared`,
-    only as many are read from each shard as it is likely to have of these."""
+    """A pivot of a span: its place, and how many entries of the whole board are read before and
+    after it. With `shared`, each shard is only asked for the number of these entries that it is
+    likely to have."""
 
     place: Anchor
     before: int
@@ -57,8 +58,8 @@ class Pivot(NamedTuple):
 
 
 class Merged(Protocol):
-    """A request for a board in several shards, over several rounds. `far` has the positions of
-    those spans for which a pivot has to be searched for."""
+    """A request for a board in several shards, which takes several rounds of reads. `far` has the
+    positions of the spans for which a pivot has to be searched for."""
 
     request: ReadRequest
     far: dict[int, tuple[int, int]]
@@ -67,15 +68,16 @@ class Merged(Protocol):
         """Return this round's request for a shard."""
 
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult | None:
-        """Return the answer if this round's results suffice; else set the next round's requests."""
+        """Return the answer if the results of this round suffice. Otherwise set the requests of the
+        next round, and return None."""
 
     def near(self, span: int, place: Anchor, position: int) -> None:
-        """Use a place that was found by searching as the pivot of a span in `far`."""
+        """Use a place as the pivot of a span in `far`. A search has found that place."""
 
 
 def merged(request: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> Merged:
     """Return a request for a board in `count` shards. A lenient request accepts the places of
-    members from the second round on, even if they have changed since the previous one."""
+    members from the second round on, even if they have changed since the previous round."""
     if request.scopes is not None:
         return _Listed(request, request.scopes)
     if request.tally:
@@ -84,13 +86,13 @@ def merged(request: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> 
 
 
 def next_of(parts: Iterable[Sequence[str]], limit: int) -> list[str]:
-    """Merge the next scopes of each shard into the next `limit` scopes of the board, without
-    repetitions."""
+    """Merge the next scopes of each shard into the next `limit` scopes of the board, each of them
+    once."""
     return sorted({scope for part in parts for scope in part})[:limit]
 
 
 class _Listed:
-    """A request that lists scopes; each scope may be in any number of shards."""
+    """A request for a list of scopes. A scope may be in any number of shards."""
 
     def __init__(self, request: ReadRequest, listing: Listing) -> None:
         self.request = request
@@ -139,7 +141,7 @@ class Merging:
     def __init__(self, request: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> None:
         self.request = request
         self.far: dict[int, tuple[int, int]] = {}
-        """The positions of spans for which a pivot has to be searched for."""
+        """The positions of the spans for which a pivot has to be searched for."""
         self._columns = rules.score_words(request.key.window)
         self._width = rules.order_words(request.key.window)
         self._located_width = self._width + (request.whole and rules.is_stamped)
@@ -180,13 +182,13 @@ class Merging:
 
     @property
     def _located(self) -> list[bytes]:
-        """The requested members for which the words are known."""
+        """The requested members whose words are known."""
         members = dict.fromkeys(member.encode() for member in self.request.members)
         return [member for member in members if member in self._words_of]
 
     def _resolved(self, anchor: Anchor) -> Anchor | None:
-        """Return an anchor as a place that every shard can find, None for a member with unknown
-        words."""
+        """Return an anchor as a place that every shard can find. Return None for a member whose
+        words are not known yet."""
         if not isinstance(anchor, AtMember):
             return anchor
         words = self._words_of.get(anchor.member)
@@ -200,8 +202,8 @@ class Merging:
         return bounds
 
     def _first_pivot(self, span: Span) -> Pivot | None:
-        """Return a span's anchor as its first pivot; None if its entries are far from the anchor,
-        or the anchor's place is not known yet."""
+        """Return a span's anchor as the span's first pivot. Return None if the entries of the span
+        are far from the anchor, or if the place of the anchor is not known yet."""
         anchor = self._resolved(self.request.anchors[span.anchor])
         if anchor is None or max(span.low, -span.high) > NEAR:
             return None
@@ -218,15 +220,16 @@ class Merging:
         return before + self._shares_ranks, after
 
     def _part(self, entries: int) -> int:
-        """Return how many of the next `entries` entries are almost certainly the most in any one
-        shard."""
+        """Return an upper bound, which almost certainly holds, for how many of the next `entries`
+        entries are in any one shard."""
         part = entries / self._count
         return min(entries, ceil(part + 4 * sqrt(part) + 4))
 
     # Results of the shards
 
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult | None:
-        """Return the answer if this round's results suffice; else set the next round's requests."""
+        """Return the answer if the results of this round suffice. Otherwise set the requests of the
+        next round, and return None."""
         self._round += 1
         self.far = {}
         total = sum(part.total for part in parts)
@@ -241,12 +244,12 @@ class Merging:
         return ReadResult(total, positions, [part for part, _ in slices], located, data)
 
     def near(self, span: int, place: Anchor, position: int) -> None:
-        """Use a place that was found by searching as the pivot of a span in `far`."""
+        """Use a place as the pivot of a span in `far`. A search has found that place."""
         self._read_around(span, place, position, *self.far[span])
 
     def _update_words(self, parts: Sequence[ReadResult]) -> bool:
-        """Store the words of members. Return whether the guess was wrong for any of them, so that
-        another round is needed."""
+        """Store the words of members. Return whether any member's words differ from those used in
+        this round, so that another round is needed."""
         words_of: dict[bytes, Words] = {}
         for member, (located, i) in self._rows(parts).items():
             if located.positions[i] >= 0:
@@ -282,7 +285,8 @@ class Merging:
 
     def _locate(self, parts: Sequence[ReadResult]) -> Located:
         """Return the positions and ranks of the requested members. Each is the position or rank in
-        the member's own shard plus the number of preceding entries in the other shards."""
+        the member's own shard, plus the number of entries in the other shards that precede the
+        member."""
         rows = self._rows(parts)
         positions: dict[bytes, int] = {}
         ranks: dict[bytes, int] = {}
@@ -326,8 +330,8 @@ class Merging:
     def _slices(
         self, parts: Sequence[ReadResult], positions: Sequence[int], total: int
     ) -> list[tuple[Slice, list[bytes | None]] | None]:
-        """Return the entries of each span. For a span that was not read completely, return None and
-        set its pivot for the next round."""
+        """Return the entries of each span. For a span that was not read completely, set a pivot for
+        the next round and return None in place of its entries."""
         slices: list[tuple[Slice, list[bytes | None]] | None] = []
         places: list[tuple[Anchor, int]] = [(Start(), 0), (End(), total)]
         for anchor, position in zip(self.request.anchors, positions, strict=True):
@@ -359,8 +363,8 @@ class Merging:
     def _set_pivot(
         self, span: int, low: int, high: int, places: Sequence[tuple[Anchor, int]]
     ) -> None:
-        """Set the pivot of a span for the next round: of the places with known positions the
-        nearest one. If that is too far, add the span to `far`."""
+        """Set the pivot of a span for the next round to the nearest place whose position is known.
+        If that place is too far away, add the span to `far`."""
 
         def distance(at: int) -> int:
             return max(low - at, at - high, 0)

@@ -17,12 +17,12 @@ process to continue it after any interruption:
 So every shard has counted its share of all events up to its own position, the second of its pair.
 The position of each shard is that of the keeper or, during a batch, the end of the batch. If a
 shard lost its newest writes, as by a failover to a lagging replica, its position is neither of the
-two; if it is the keeper, this is true of the other shards. Then batches raise ShardsDiffer, except
-batches with `behind`: these follow the position of some shards, which count their shares, while the
-other shards skip theirs. The caller knows the order of positions, which are only texts here. It
-sends such batches for the shards that have counted least, until all shards have the same position.
-That needs no claim, since each shard compares the position it stores, so no share counts twice,
-wherever batches end.
+two. If the keeper lost its newest writes, the positions of the other shards are neither of the two.
+Then batches raise ShardsDiffer, except batches with `behind`. Such a batch follows the position of
+some shards. These count their shares, and the other shards skip theirs. The caller knows the order
+of positions, which are only texts here. It sends such batches for the shards that have counted
+least, until all shards have the same position. Such batches need no claim: each shard compares its
+stored position, so no share counts twice, wherever the batches end.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ Pair = tuple[str | None, str]
 CLAIM = "\0claim\0"
 """The beginning of the name of a claim; the name of the source follows."""
 READS = 40
-"""How often positions are read again while they seem to differ and keep changing."""
+"""How many times positions are read again while they differ and keep changing."""
 _pairs = msgspec.json.Decoder(Pair)
 
 
@@ -64,7 +64,7 @@ class StoredPositions(Struct):
         return _pair(self.texts[shard])
 
     def at(self, shard: int) -> str | None:
-        """Return the position up to which a shard has counted its share, None if it has counted
+        """Return the position up to which a shard has counted its share; None if it has counted
         nothing."""
         if shard == self.keeper:
             return self.before
@@ -73,9 +73,9 @@ class StoredPositions(Struct):
 
     @property
     def differ(self) -> bool:
-        """Whether a shard lost writes: the shards neither have the same position nor are in the
-        middle of one batch. Always False for a sink, as its position is not about counted
-        events."""
+        """Whether a shard has lost writes. That is the case if the shards neither have the same
+        position nor are in the middle of one batch. Always False for a sink, as its position is not
+        about counted events."""
         if self.source.startswith(SINK_PREFIX):
             return False
         before, ends = self.before, set[str | None]()
@@ -114,9 +114,9 @@ class StoredPositions(Struct):
                 )
 
     def writes(self, text: str, follows: str | None) -> list[PositionWrite]:
-        """Return for each shard what it stores together with its part of a batch that ends at the
-        position `text`. If the batch `follows` a position, each write also has what must be stored
-        before it."""
+        """Return, for each shard, the positions to store together with its share of a batch that
+        ends at the position `text`. If the batch `follows` a position, each write also has the text
+        that must be stored before."""
         claim = CLAIM + self.source
         if follows is None:
             pair = encode_pair((self.before, text))
@@ -129,9 +129,9 @@ class StoredPositions(Struct):
         return writes
 
     def lagging_writes(self, text: str, follows: str) -> dict[int, PositionWrite]:
-        """Return, by shard, the positions to store together with the shares of a batch up to `text`
-        that is `behind`. Only the shards at the position `follows`, which lost writes, are
-        included; the other shards have already counted their shares."""
+        """Return the positions to store together with the shares of a batch with `behind`, by
+        shard. Only the shards at the position `follows`, which lost writes, are included. The other
+        shards have already counted their shares of the batch, which ends at `text`."""
         shards = [i for i in range(len(self.texts)) if (self.at(i) or "") == follows]
         pair = encode_pair((follows or None, text))
         writes = {
@@ -147,7 +147,7 @@ class StoredPositions(Struct):
         self, index: ShardIndex, shards: Sequence[Opened], text: str, follows: str
     ) -> None:
         """Claim the position that a batch follows. Raises PositionMoved if another position is
-        stored, NotReady if another process is claiming it at this moment."""
+        stored, and NotReady if another process is claiming the position at this moment."""
         if (self.before or "") != follows:
             raise PositionMoved(
                 f"expected the position {quoted(follows)} of {quoted(self.source)} before this "
@@ -165,7 +165,7 @@ class StoredPositions(Struct):
         self.claim = pair
 
     async def release_claim(self, index: ShardIndex, shards: Sequence[Opened]) -> None:
-        """Remove the claim of a batch, of which no shard has counted anything."""
+        """Remove the claim of a batch that no shard has counted."""
         name = CLAIM + self.source
         if self.claim:
             released = PositionWrite({name: ""}, {name: self.claim})
@@ -175,9 +175,9 @@ class StoredPositions(Struct):
 async def stored_positions(
     index: ShardIndex, shards: Sequence[Opened], source: str
 ) -> StoredPositions:
-    """Return the positions of a source that the shards of a board store. As the shards are not read
-    at one instant, positions that differ are read again until two reads agree. Raises NotReady if
-    they keep changing."""
+    """Return the positions of a source that the shards of a board store. The shards are not read at
+    one instant, so positions that differ are read again until two reads agree. Raises NotReady if
+    the positions keep changing."""
     positions = await _read(index, shards, source)
     for _ in range(READS):
         if not positions.differ:
@@ -200,12 +200,12 @@ async def _read(index: ShardIndex, shards: Sequence[Opened], source: str) -> Sto
 
 
 def position_shard(source: str, count: int) -> int:
-    """Return the shard that stores the position of a source (its keeper)."""
+    """Return the keeper of a source: the shard that stores its position."""
     return shard_of(source.encode(), count)
 
 
 def not_ready(error: PositionMoved, source: str) -> NotReady:
-    """Return the error for a shard whose stored position has changed since it was read."""
+    """Return the error for a shard whose stored position has changed since the last read."""
     busy = _busy(source)
     busy.__cause__ = error
     return busy
@@ -217,8 +217,8 @@ def encode_pair(pair: Pair) -> str:
 
 
 def level_text(text: str) -> str:
-    """Return the text that a shard other than the keeper stores if it has counted everything up to
-    `text` and is not in the middle of a batch."""
+    """Return the text that a shard other than the keeper stores when it has counted everything up
+    to `text` and no batch is in progress."""
     return encode_pair((text, text)) if text else ""
 
 

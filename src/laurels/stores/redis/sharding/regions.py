@@ -1,8 +1,8 @@
 """Merge entries of several shards around a pivot into the order of the whole board.
 
-Each shard has returned its entries next to the pivot, before and after it, up to a limit. Going
-away from the pivot, the merged entries are without a gap until the end of some shard's returned
-entries, if that shard may have more.
+Each shard has returned its entries next to the pivot, before and after it, up to a limit. In both
+directions from the pivot, the merged entries have no gap up to the last entry that one of the
+shards has returned, if that shard may have more entries.
 """
 
 from array import array
@@ -28,7 +28,7 @@ class RegionRow(NamedTuple):
 
 class Region:
     """Consecutive entries of the whole board around a pivot, merged from the slices of its shards.
-    `start` is the position of the first of them, `position` that of the pivot."""
+    `start` is the position of the first entry, `position` is the position of the pivot."""
 
     def __init__(self, parts: Sequence[ReadResult], anchor: int, span: int, width: int) -> None:
         self._parts = [part.slices[span] for part in parts]
@@ -51,7 +51,7 @@ class Region:
         self.rows = before + _up_to(sorted(after), last)
 
     def cut(self, low: int, high: int) -> list[RegionRow] | None:
-        """Return the entries from `low` to `high` of the whole board, None if some of them were not
+        """Return the entries from `low` to `high` of the whole board; None if some of them were not
         read."""
         if low < self.start or high > self.start + len(self.rows):
             return None
@@ -59,8 +59,8 @@ class Region:
 
     def rank(self, row: RegionRow, columns: int) -> int | None:
         """Return how many entries of the whole board have better columns than a row. This is
-        computed from the last entry before the row in each shard; return None if one of these was
-        not read."""
+        computed from the last entry before the row in each shard. Return None if one of these
+        entries was not read."""
         rank = 0
         for part, rows in zip(self._parts, self._rows, strict=True):
             place = bisect_left(rows, row)
@@ -87,8 +87,8 @@ def _rows(part: Slice, shard: int, width: int) -> list[RegionRow]:
 
 
 def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """Return the rows from the greatest of the shards' first rows on. Before it, rows of some shard
-    may be missing."""
+    """Return the rows from the greatest of the shards' first rows on. Before that row, rows of some
+    shard may be missing."""
     start = 0
     for row in first:
         start = max(start, len(rows) if row is None else bisect_left(rows, row))
@@ -96,8 +96,8 @@ def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[Regi
 
 
 def _up_to(rows: list[RegionRow], last: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """Return the rows up to the least of the shards' last rows. After it, rows of some shard may be
-    missing."""
+    """Return the rows up to the least of the shards' last rows. After that row, rows of some shard
+    may be missing."""
     end = len(rows)
     for row in last:
         end = min(end, 0 if row is None else bisect_right(rows, row))

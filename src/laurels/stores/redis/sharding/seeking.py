@@ -60,8 +60,8 @@ async def seek(
 
 
 async def _marks(read: Read, key: RankingKey, width: int, places: Sequence[int]) -> list[_Mark]:
-    """Return the entry at a given position in each shard, as places with their positions on the
-    whole board."""
+    """Return, for each shard, the entry at a given position in it, as a place with its position on
+    the whole board."""
     requests = [[ReadRequest(key, (Start(),), (Span(0, place, place + 1),))] for place in places]
     bounds: dict[AtBound, None] = {}
     for each in await read(requests):

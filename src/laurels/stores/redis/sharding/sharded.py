@@ -67,7 +67,7 @@ class ShardedIndex:
     async def open(
         self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
     ) -> None:
-        """Register a board, or its changed definition, and record that among the changes of its
+        """Register a board, or its changed definition. Record this among the changes of the board's
         first shard. Repeating it has no effect."""
         await gather(
             self._index.open(
@@ -95,13 +95,13 @@ class ShardedIndex:
         call: CallId | None = None,
         places: Sequence[int] | None = None,
     ) -> Applied:
-        """Count a batch as planned; `watch` is an index into the plan's routes. Every shard
-        recognizes a repeated call by its id, and returns the first answer again. `places` are the
-        positions of the events in the whole call, if an earlier attempt has counted other events of
-        it.
+        """Count a batch as planned. `watch` is the index of the watched window in the plan's
+        routes. Every shard recognizes a repeated call by its id, and returns the first answer
+        again. `places` are the positions of the events in the whole call. They are needed if an
+        earlier attempt has counted other events of the call.
 
-        Ranks take two rounds of reads of all shards before the batch and two after it. So with
-        several writers they may include what others wrote meanwhile.
+        To determine ranks, all shards are read in two rounds before the batch and in two rounds
+        after it. So the ranks may include the writes of other callers in this time.
         """
         if board.rules.shards == 1:
             return await self._index.apply(
@@ -114,8 +114,8 @@ class ShardedIndex:
         self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
         """Return the results of all requests, from one state of each shard. Rankings by a label are
-        read from the label replica, after counting there all events that the shards had counted
-        before."""
+        read from the label replica. Before that, all events that the shards have counted are
+        counted there, too."""
         if board.rules.shards == 1:
             return self._index.read(board, requests, now_ms=now_ms, due_ms=due_ms)
         if board.rules.has_label_replica and any(is_by(request.key.scope) for request in requests):
@@ -123,8 +123,8 @@ class ShardedIndex:
         return self._merged(board, requests, now_ms, due_ms)
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
-        """Rotate a rolling window to the running step. Return False if `limit` members were not
-        enough."""
+        """Rotate a rolling window to the running step. Return False if more work than that of
+        `limit` members is needed."""
         each = max(1, limit // board.rules.shards)
         turned = await gather(
             self._index.rotate_step(shard, roll, now_ms, each) for shard in shards(board)
@@ -132,7 +132,8 @@ class ShardedIndex:
         return all(turned)
 
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
-        """Prepare about `limit` members for the next step. Return how many are left."""
+        """Prepare about `limit` members for a window's next step. Return how many members are
+        left."""
         each = max(1, limit // board.rules.shards)
         return sum(
             await gather(self._index.advance_pass(shard, window, each) for shard in shards(board))
@@ -140,7 +141,7 @@ class ShardedIndex:
 
     async def advance_head(self, board: Opened, limit: int) -> int:
         """Continue the passes over rankings with a head by about `limit` members. Return about how
-        many are left."""
+        many members are left."""
         each = max(1, limit // board.rules.shards)
         return sum(await gather(self._index.advance_head(part, each) for part in shards(board)))
 
@@ -148,7 +149,7 @@ class ShardedIndex:
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
         """Advance scopes in every shard, and rankings by a label in the label replica. Return False
-        if `limit` members were not enough."""
+        if more work than that of `limit` members is needed."""
         apart = [scope for scope in scopes if board.rules.has_label_replica and is_by(scope)]
         rest = [scope for scope in scopes if scope not in apart]
         calls = [
@@ -181,8 +182,8 @@ class ShardedIndex:
         return sum(left for left, _ in results), refresh_states
 
     async def scope_count(self, board: Opened, form: str) -> int:
-        """Return the number of scopes of a form. They are listed and counted, since a scope may be
-        in several shards. O(scopes), in calls that list LISTED scopes each."""
+        """Return the number of scopes of a form. The scopes are listed and counted, since a scope
+        may be in several shards. O(scopes), in calls that list LISTED scopes each."""
         if board.rules.shards == 1:
             return await self._index.scope_count(board, form)
         count, page = 0, await self.scopes(board, form, "", LISTED)
@@ -231,8 +232,8 @@ class ShardedIndex:
         recorded: WriteBlock | None = None,
         before: bytes | UnsetType | None = UNSET,
     ) -> None:
-        """Set the data of a member in its shard. If the board has a label replica, also set it
-        there, as the id may be a label's value."""
+        """Set the data of a member in its shard. If the board has a label replica, also set the
+        data there, as the member's id may be a label's value."""
         await self._index.set_data(home(board, member), member, data, recorded, before)
         if board.rules.has_label_replica:
             await self._index.set_data(label_replica(board), member, data)
@@ -240,10 +241,10 @@ class ShardedIndex:
     async def set_position(
         self, board: Opened, write: PositionWrite, recorded: WriteBlock | None = None
     ) -> None:
-        """Set the position of a source, first in the other shards, then in its keeper. If the
-        position follows another one, this is a batch without events; otherwise all shards simply
-        get the new position. Raises PositionMoved. Raises PositionDiffers if a batch that ends at
-        another position was counted in part, since that part would be counted again. Raises
+        """Set the position of a source, first in the other shards, then in its keeper. A position
+        that follows another one is set like a batch without events; a position that follows none is
+        simply stored in all shards. Raises PositionMoved. Raises PositionDiffers if a batch that
+        ends at another position was counted in part, since that part would be counted again. Raises
         ShardsDiffer if a shard lost writes and the position follows another one."""
         ((source, text),) = write.stores.items()
         follows = write.follows.get(source)
@@ -292,7 +293,8 @@ class ShardedIndex:
             raise not_ready(error, source) from error
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Store up to which block of each shard a registered sink has confirmed the changes."""
+        """Store which block of each shard is the newest one that a registered sink has
+        confirmed."""
         parts = shards(board)
         blocks = confirmed if confirmed is not None and len(confirmed) == len(parts) else None
         await gather(self._index.confirm(shard, sink, blocks) for shard in parts)
@@ -315,7 +317,7 @@ class ShardedIndex:
         return stored.texts[stored.keeper]
 
     async def positions(self, board: Opened) -> dict[str, str]:
-        """Return the positions of all sources, each from the shard that stores it."""
+        """Return the positions of all sources. Each comes from the shard that stores it."""
         by_shard = await gather(self._index.positions(shard) for shard in shards(board))
         return {
             source: text
@@ -325,16 +327,16 @@ class ShardedIndex:
         }
 
     async def time(self, board: Opened) -> int | None:
-        """Return the time of the latest write to any shard, None if there was no write."""
+        """Return the time of the latest write to any shard; None if there was no write."""
         times = await gather(self._index.time(shard) for shard in shards(board))
         return max((now_ms for now_ms in times if now_ms is not None), default=None)
 
     async def forget(self, board: Opened, now_ms: int) -> None:
-        """Forget a share of the ids that are no longer remembered at `now_ms`."""
+        """Remove a share of the event ids that are no longer remembered at `now_ms`."""
         await gather(self._index.forget(shard, now_ms) for shard in shards(board))
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
-        """Return the keys of the rankings with members in any shard, or with `empty` of all
+        """Return the keys of the rankings with members in any shard or, with `empty`, of all
         registered rankings."""
         by_shard = await gather(self._index.keys(shard, empty=empty) for shard in shards(board))
         return list(dict.fromkeys(key for keys in by_shard for key in keys))
@@ -344,28 +346,28 @@ class ShardedIndex:
         await gather(self._index.expire(shard, keys, now_ms) for shard in shards(board))
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Extend the expiry of all keys as these rules need it."""
+        """Extend the expiry of all keys to what these rules need."""
         await gather(self._index.outlive(part, rules, now_ms) for part in parts_of(board))
 
     async def expire_all(self, board: Opened, now_ms: int) -> None:
-        """Set the expiry of all keys of a board: the time at which the board is removed, or a very
-        late time if the board is never removed."""
+        """Set the expiry of all keys of a board to the time at which the board is removed. If the
+        board is never removed, set it to a very late time."""
         await gather(self._index.expire_all(part, now_ms) for part in parts_of(board))
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
         await gather(self._index.drop(shard, keys) for shard in shards(board))
 
     def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
-        """Return whether the stored rankings of every shard stay valid when the rules are
-        changed."""
+        """Return whether the rankings of every shard stay valid when the rules of a board
+        change."""
         return self._index.keeps_layout(rules, changed)
 
     def layout(self, rules: Rules) -> BoardLayout:
-        """Return the layout of a board with these rules, the same in every shard."""
+        """Return the layout of a board with these rules. It is the same in every shard."""
         return self._index.layout(rules)
 
     def unverified(self, rules: Rules) -> list[str]:
-        """Return sentences that describe what `audit` cannot check on a board with these rules."""
+        """Return sentences about data that `audit` cannot check on a board with these rules."""
         return self._index.unverified(rules)
 
     async def offset(self, board: Opened) -> Offset:
@@ -381,25 +383,26 @@ class ShardedIndex:
     async def read_changes(
         self, board: Opened, after: Sequence[int], limit: int
     ) -> list[ShardChanges]:
-        """Return the changes of every shard. `after` has a sequence number for each shard."""
+        """Return the changes of every shard. `after` has, for each shard, the sequence number after
+        which they begin."""
         return await gather(
             self._index.read_changes(shard, place, limit)
             for shard, place in zip(shards(board), after, strict=True)
         )
 
     async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
-        """Return the newest sequence, and the boards with changes after `after`; see
-        `RemoteIndex`."""
+        """Return the newest sequence, and the numbers of the boards that have changes after the
+        sequence `after`; see `RemoteIndex`."""
         return await self._index.latest_changes(after)
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Count in the rankings by a label all events that the shards had counted before this call.
-        Return False if some are left."""
+        """Count all events that the shards had counted before this call, in the rankings by a
+        label. Return False if some events are left."""
         return not board.rules.has_label_replica or await self._replicator.feed(board, now_ms)
 
     async def left_out(self, board: Opened) -> int:
-        """Return the number of events that are counted in rankings of members but not in rankings
-        by a label."""
+        """Return how many events are counted in rankings of members but not in rankings by a
+        label."""
         return (
             await self._index.left_out(label_replica(board)) if board.rules.has_label_replica else 0
         )
@@ -414,7 +417,7 @@ class ShardedIndex:
 
     async def audit(self, board: Opened, key: RankingKey, *, repair: bool) -> int:
         """Compare a ranking with the data it is derived from, and with `repair` correct it. Return
-        the number of its entries. Raises CheckFailed, which names the first difference."""
+        the number of its entries. Raises CheckFailed, which names the first member that differs."""
         return sum(
             await gather(self._index.audit(shard, key, repair=repair) for shard in shards(board))
         )
@@ -471,8 +474,8 @@ class ShardedIndex:
         """Return the ranks of a batch's members in the watched window, -1 for members that are not
         ranked.
 
-        All rolling windows in which the batch counts are read as well. So if a window is not at the
-        running step in some shard, this is detected before any shard has counted.
+        The rolling windows in which the batch counts are read as well. So a window that is not at
+        the running step in a shard is detected before any shard has counted.
         """
         members = [member.decode() for member in batch.member_list()]
         ranks: dict[RankingKey, dict[str, int]] = {}

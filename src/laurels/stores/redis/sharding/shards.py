@@ -1,4 +1,4 @@
-"""The shards of a board: the shard of a member, and calls to several shards."""
+"""Find the shard of a member, and call several shards of a board."""
 
 import asyncio
 from array import array
@@ -31,12 +31,12 @@ def shard_of(member: bytes, shards: int) -> int:
 
 
 def shards(board: Opened) -> list[Opened]:
-    """Return the shards of a board, each as a board of its own."""
+    """Return the shards of a board. Each can be used as a board of its own."""
     return [replace(board, shard=shard) for shard in range(board.rules.shards)]
 
 
 def home(board: Opened, member: bytes) -> Opened:
-    """Return the shard of a member, as a board of its own."""
+    """Return the shard of a member. It can be used as a board of its own."""
     return replace(board, shard=shard_of(member, board.rules.shards))
 
 
@@ -69,21 +69,22 @@ def mends_by_shard(record: MendRanking, shards: int) -> dict[int, MendRanking]:
 
 
 def label_replica(board: Opened) -> Opened:
-    """Return the label replica of a board in several shards, as a board of its own."""
+    """Return the label replica of a board in several shards. It can be used as a board of its
+    own."""
     count = board.rules.shards
     return replace(board, rules=board.rules.by_label, shard=count, feeds=count)
 
 
 def parts_of(board: Opened) -> list[Opened]:
-    """Return the parts of a board: its shards, and its label replica if it has one."""
+    """Return the parts of a board: its shards, and its label replica if there is one."""
     return (
         [*shards(board), label_replica(board)] if board.rules.has_label_replica else shards(board)
     )
 
 
 async def gather(calls: Iterable[Awaitable[T]]) -> list[T]:
-    """Await calls concurrently and return their results, or raise the worst error once all have
-    ended."""
+    """Await calls concurrently. When all have ended, return their results or raise the worst
+    error."""
     answers = await asyncio.gather(*calls, return_exceptions=True)
     errors = [answer for answer in answers if isinstance(answer, BaseException)]
     if errors:
@@ -93,8 +94,9 @@ async def gather(calls: Iterable[Awaitable[T]]) -> list[T]:
 
 def worst(errors: Iterable[BaseException]) -> BaseException:
     """Return the error to raise if several calls failed. The first choice is an error after which
-    events may have been counted, then one that certainly prevented counting, then one after which
-    the caller tries again. The stale scopes of several errors are combined."""
+    events may have been counted. The second choice is an error that certainly prevented counting,
+    the third one after which the caller tries again. The stale scopes of several errors are
+    combined."""
     all_errors = list(errors)
     error = max(all_errors, key=_badness)
     if isinstance(error, StepNotReady):
