@@ -1,6 +1,6 @@
 """This process's copy of the board definitions and the time, and how it is updated.
 
-The copy may be out of date. Then the index refuses the call (`stores.redis.remote`), and the caller
+If the copy is out of date, the index refuses the call (`stores.redis.remote`). The caller then
 updates the copy and tries again.
 """
 
@@ -52,8 +52,8 @@ from .remote import (
 
 ATTEMPTS = 100
 AT_ONCE = 6
-"""The most calls by which a write refreshes a due window. On a small board they complete the
-refresh."""
+"""The most calls that a write spends on the refresh of a due window. On a small board these calls
+complete the refresh."""
 MOST_DUE = 20
 """The most windows that one round of refreshes handles."""
 
@@ -72,16 +72,16 @@ class BoardCatalog:
         events."""
         registry.boards.event_time = self.event_time
         self.latest_ms = MIN_MS
-        """The latest time so far, which `now` never goes back behind."""
+        """The latest time so far. `now` never returns an earlier time."""
         self._complete_passes: dict[tuple[int, str], int] = {}
-        """By board number and window: the step in which the pass was last found complete."""
+        """The last step whose pass was found complete, by board number and window."""
         self._passes_due: dict[int, bool] = {}
-        """By board number, for boards that have or had a head: whether passes over their rankings
-        may be due. If a board with a head is missing here, passes may be due, since another process
-        may have begun some."""
+        """Whether passes over the rankings of a board may be due, by board number, for boards that
+        have or had a head. A missing board counts as due, since another process may have begun
+        passes."""
         self._swept: dict[int, tuple[int, int]] = {}
-        """By board number: the definition version and the next boundary at the time when no stale
-        scope was left."""
+        """The definition version and the next boundary when the board last had no stale scope, by
+        board number."""
 
     @property
     def boards(self) -> Boards:
@@ -103,13 +103,13 @@ class BoardCatalog:
         return changed
 
     def set_gone(self) -> None:
-        """Remove the boards that are no longer retained from this process's copy."""
+        """Remove from this process's copy the boards that are no longer retained."""
         if self.boards.next_removal_ms < MAX_MS:
             self.registry.set_gone(self.now())
 
     async def remove_gone(self) -> None:
-        """Remove the boards that are no longer retained from the server, with their data, unless
-        another process has already done it."""
+        """Remove the data of boards that are no longer retained from the server. Skip boards that
+        another process has already removed."""
         self.set_gone()
         if not self.registry.gone:
             return
@@ -163,7 +163,7 @@ class BoardCatalog:
     # Time
 
     def now(self) -> int:
-        """Return the clock's time, or the latest time so far if that is later."""
+        """Return the later of the clock's time and the latest time so far."""
         self.latest_ms = max(self.latest_ms, self.clock.now_ms())
         return self.latest_ms
 
@@ -201,13 +201,13 @@ class BoardCatalog:
                 raise _not_ready(state)
 
     async def advance(self, state: BoardState, now_ms: int, refusal: StepNotReady) -> None:
-        """Advance the scopes that the index reported as stale. Raises NotReady after MOST members.
-        If the definition has changed meanwhile, read it again and return, so that the caller tries
-        again."""
+        """Advance the scopes that the index reported as stale. Raises NotReady if this takes the
+        work of more than MOST members. If the definition has changed meanwhile, read it again and
+        return; the caller then tries again."""
         try:
             with ends_in(
                 inf, anew=True
-            ):  # needs no time limit: it makes progress as long as the server answers
+            ):  # this loop needs no time limit: it makes progress as long as the server answers
                 await self._advance(state, now_ms, refusal)
         except DefinitionOutdated:
             await self.reload_board(state)
@@ -220,7 +220,7 @@ class BoardCatalog:
         opened, due = opened_as(state), self.due_work(state, now_ms)
         if scopes and not await self.index.advance_scopes(opened, scopes, due, MOST, full=full):
             raise _not_ready(state)
-        if full:  # a list had empty scopes; remove more of them in advance
+        if full:  # a list of scopes had empty ones; remove more of them in advance
             await self.index.sweep(opened, due, SHARE)
 
     def due_work(self, state: BoardState, now_ms: int) -> Due:
@@ -228,8 +228,8 @@ class BoardCatalog:
         return due_of(state.number, state.rules, state.floors, now_ms)
 
     async def work(self, limit: int) -> tuple[int, int]:
-        """Do a share of the due work. Return about how much is left, and the milliseconds until
-        more work falls due."""
+        """Do a share of the due work. Return about how much work is left, and in how many
+        milliseconds more work falls due."""
         left = 0
         await self.remove_gone()
         for state in list(self.boards.boards.values()):
@@ -271,9 +271,9 @@ class BoardCatalog:
         before: Sequence[Mapping[str, Refreshed]],
         states: RefreshStates,
     ) -> None:
-        """Raise RefreshChanged if a refreshed window shows the result of another refresh than
-        `before`. This is checked for the rankings by a label if `states` has those of the label
-        replica, else for the rankings of members."""
+        """Raise RefreshChanged if the result of a refresh other than `before` is now shown in any
+        refreshed window. If `states` has the states of the label replica, the rankings by a label
+        are checked, otherwise the rankings of members."""
         self.note_refresh_states(state, states)
         by = state.rules.has_label_replica and state.rules.shards in states
         for window in state.rules.refreshed:
@@ -283,14 +283,15 @@ class BoardCatalog:
                 raise RefreshChanged
 
     async def refresh_due_windows(self, *, paced: bool) -> None:
-        """Refresh the windows that are due, before the writer is answered. Do only a share of a
-        large refresh, or nothing if a background task does it (`paced`)."""
+        """Refresh the windows that are due, before the writer gets its answer. A large refresh is
+        only continued by one share. With `paced`, do nothing, since a background task refreshes the
+        windows."""
         with suppress(LaurelsError):  # the work stays due
             await self._refresh_due_windows(0 if paced else 1)
 
     async def _refresh_due_windows(self, calls: int) -> int:
-        """Continue the refreshes that are due, a large refresh by up to `calls` calls. Return about
-        how many members are left."""
+        """Continue the refreshes that are due. A large refresh is continued by at most `calls`
+        calls. Return about how many members are left."""
         left = 0
         for place in self.registry.refreshing.due(self.now(), MOST_DUE, self._time_of_number):
             state = self.boards.find_by_number(place[0])
@@ -327,8 +328,8 @@ class BoardCatalog:
         return left
 
     async def _advance_passes(self, state: BoardState, now_ms: int, limit: int) -> int:
-        """Do a share of those passes of a board that are not known to be complete. Return how many
-        members are left."""
+        """Continue the passes of a board that are not known to be complete, by one share of work.
+        Return how many members are left."""
         left = 0
         for window in state.rules.windows.values():
             roll = rolling_state(state.number, window, now_ms)
@@ -348,8 +349,8 @@ class BoardCatalog:
         self._passes_due[state.number] = True
 
     async def advance_head(self, state: BoardState, limit: int) -> int:
-        """Do a share of the passes over the rankings of a board that has or had a head, unless they
-        are known to be complete. Return how many members are left."""
+        """Continue the passes over the rankings of a board that has or had a head, by one share of
+        work. Do nothing if they are known to be complete. Return how many members are left."""
         if not self._passes_due.get(state.number, state.rules.head > 0):
             return 0
         left = await self.index.advance_head(opened_as(state), limit)
@@ -368,8 +369,8 @@ class BoardCatalog:
         return 1
 
     async def feed(self, board: str) -> bool:
-        """Count in the rankings by a label all events that the shards of a board have counted.
-        Return False if some are left."""
+        """Count all events that the shards of a board have counted, in the rankings by a label.
+        Return False if some events are left."""
 
         async def feed(state: BoardState) -> bool:
             return await self.index.feed(opened_as(state), self.time_of(state))
@@ -398,7 +399,7 @@ class BoardCatalog:
 
 
 def opened_as(state: BoardState) -> Opened:
-    """Return the description of a board for calls of the index."""
+    """Return a board with its version and rules, as calls of the index take it."""
     return Opened(state.number, state.version, state.rules)
 
 

@@ -23,7 +23,7 @@ from .remote import ShardChanges
 from .retry import read_only
 
 _BEYOND = 2**53 - 1
-"""A sequence number above that of any block. It is the greatest number that scripts represent
+"""A sequence number greater than that of any block: the greatest number that scripts represent
 exactly."""
 
 
@@ -71,7 +71,7 @@ class ChangeReader:
 
     @read_only
     async def changed_boards(self, after: str | None) -> ChangedBoards:
-        """Return the boards with changes after a cursor."""
+        """Return the boards that have changes after a cursor."""
         seen = None if after is None else decode_latest(after)
         newest, numbers = await self._catalog.index.latest_changes(seen)
         if numbers is None:
@@ -85,7 +85,7 @@ class ChangeReader:
 
 
 def _waiting(shard: ShardChanges, place: BlockPlace) -> int:
-    """Return how many changes of a shard that sinks send come after a place."""
+    """Return how many changes after a place in a shard's stream are to be sent by sinks."""
     for block in shard.blocks[:1]:
         if block.sequence == place.sequence:
             return shard.waiting - sent_before(block, start_of(block, place))

@@ -1,8 +1,7 @@
-"""Copies of whole boards from and to an index server. They are read as pieces, and written from
-pieces.
+"""Copy whole boards from and to an index server, piece by piece.
 
 An unfinished board has a number and keys, but its definition is not among those that processes
-read. A note on the server names the board. Its definition is stored when the copy is complete.
+read. A note on the server names the board. The definition is stored when the copy is complete.
 """
 
 from base64 import b64decode, b64encode
@@ -62,8 +61,8 @@ class _Unfinished(Struct, frozen=True):
 
 
 class ServerCopies:
-    """Implementation of `BoardCopies`. `run` runs a coroutine on the store's loop and waits; so the
-    methods are for other threads than that of the loop."""
+    """Implementation of `BoardCopies`. `run` runs a coroutine on the store's loop and waits for its
+    result, so the methods must be called from other threads than the loop's."""
 
     def __init__(
         self, catalog: BoardCatalog, contents: ServerContents, run: Callable[[Any], Any]
@@ -77,7 +76,7 @@ class ServerCopies:
         return CopyClock(self._catalog.event_time, self._catalog.now())
 
     def origin(self, board: str) -> Origin:
-        """Return the state of a board without its rankings, which are advanced first."""
+        """Advance the rankings of a board, and return the board's state without its rankings."""
         origin: Origin = self._run(self._origin(board))
         return origin
 
@@ -88,7 +87,7 @@ class ServerCopies:
             yield piece
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
-        """Return the unfinished copy of that name, None without one."""
+        """Return the unfinished copy of that name, None if there is none."""
         unfinished: _Unfinished | None = self._run(self._unfinished(board))
         return (
             None
@@ -109,7 +108,7 @@ class ServerCopies:
         self._run(self._finish(board))
 
     def give_up(self, board: str) -> None:
-        """Remove an unfinished copy."""
+        """Remove an unfinished copy with its data."""
         self._run(self._give_up(board))
 
     # On the loop
@@ -166,7 +165,7 @@ class ServerCopies:
             return None
         number, _, origin = note.partition(":")
         if self._catalog.boards.find_by_number(int(number)) is not None:
-            # The copy was finished, but the process ended before it removed the note.
+            # The copy was finished, but the process ended before it had removed the note.
             await self._catalog.registry.clear_note(_key(board))
             return None
         return _Unfinished(int(number), decode_origin(b64decode(origin)))
@@ -231,6 +230,6 @@ def _key(board: str) -> str:
 
 
 async def _next(pieces: AsyncIterator[Piece]) -> Piece | None:
-    """Return the next piece, None after the last."""
+    """Return the next piece, None after the last one."""
     with ends_in(inf, anew=True):
         return await anext(pieces, None)

@@ -14,9 +14,9 @@ _ATTEMPTS = 20
 
 
 class ServerKeyStore:
-    """Implementation of `KeyStore`. The synchronous methods are for threads other than that of the
-    connection's loop, the coroutines for the loop itself. `run` runs a coroutine on the loop and
-    waits for it; `new_version` returns a different text each time."""
+    """Implementation of `KeyStore`. The coroutines run on the connection's loop; the synchronous
+    methods are for all other threads. `run` runs a coroutine on the loop and waits for it;
+    `new_version` returns a different text each time."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class ServerKeyStore:
         return stored.version, _key_set(stored)
 
     async def version(self) -> str | None:
-        """Return a version that changes whenever the keys change, None if no keys were ever
+        """Return a version that changes whenever the keys change. Return None if no keys were ever
         stored."""
         return await self._keys.version()
 
@@ -72,7 +72,8 @@ class ServerKeyStore:
         return needed
 
     def set_needs_keys(self) -> None:
-        """Do nothing: `replace` records it with the first change of the keys."""
+        """Do nothing, since `replace` records with the first change of the keys that the boards
+        need keys."""
 
     def last_used(self) -> Mapping[str, int]:
         used: Mapping[str, int] = self._run(self._keys.last_used())
@@ -91,8 +92,8 @@ def _key_set(stored: StoredKeys) -> KeySet:
 
 
 def _key(encoded: bytes) -> Key | None:
-    """Decode a stored key. Return None if this version cannot read it; then the key is not
-    accepted."""
+    """Decode a stored key. Return None if this version of laurels cannot read the key; such a key
+    is not accepted."""
     try:
         return msgspec.json.decode(encoded, type=Key)
     except msgspec.MsgspecError:

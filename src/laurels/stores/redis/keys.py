@@ -7,8 +7,8 @@ from msgspec import Struct
 
 
 class StoredKeys(Struct, frozen=True):
-    """The stored keys and signing secrets, read in one step. `version` changes whenever they
-    change; it is None if none were ever stored."""
+    """The stored keys and signing secrets, read in one step. `version` changes with every change of
+    the keys or secrets. It is None if none were ever stored."""
 
     version: str | None
     signing: bytes | None
@@ -32,17 +32,17 @@ class ServerKeys(Protocol):
         put: Mapping[str, bytes],
         remove: Sequence[str],
     ) -> bool:
-        """Store and remove keys in one step if the version is still `old_version`, and record that
-        the boards need keys. Return False if the version has changed."""
+        """Store and remove keys in one step, and record that the boards need keys. If the stored
+        version is not `old_version`, do nothing and return False."""
 
     async def needs_keys(self) -> bool:
         """Return whether any key was ever stored."""
 
     async def last_used(self) -> Mapping[str, int]:
-        """Return the time of each key's last use in milliseconds, by the key's id."""
+        """Return the time of each key's last use in milliseconds, by the id of the key."""
 
     async def store_last_used(self, used_ms: Mapping[str, int]) -> None:
-        """Store the time of last use of some keys; the times of other keys stay."""
+        """Store the times of last use of some keys. The times of other keys stay."""
 
     async def forget_last_used(self, key_id: str) -> None:
         """Remove the time of a key's last use."""

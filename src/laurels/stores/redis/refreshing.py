@@ -2,9 +2,9 @@
 
 Every call that counts, reads or refreshes also returns the refresh states of its board. So a
 process knows when the windows of the boards that it uses are due. It checks the windows of other
-boards once per interval, in case the process that wrote to them has ended. Whether a window is
-really due is decided by the server, since another process may have refreshed it already, or be
-doing so.
+boards once per refresh interval, in case the process that wrote to them has ended. The server
+decides whether a window is really due, since another process may already have refreshed it, or may
+be refreshing it.
 """
 
 import heapq
@@ -24,9 +24,8 @@ Place = tuple[int, str]
 class Refreshing:
     """The refresh states of all boards, and when each window is due.
 
-    If the time of an entry in the queue differs from the window's time in `_due`, the entry is
-    outdated and skipped. `_large` has the windows for which a write has begun a refresh but not
-    completed it.
+    An entry of the queue is outdated, and skipped, if its time differs from the window's time in
+    `_due`. `_large` has the windows whose refresh was begun but not completed by a write.
     """
 
     def __init__(self) -> None:
@@ -71,9 +70,9 @@ class Refreshing:
     def due(
         self, now_ms: int, most: int, time_of: Callable[[int], int] | None = None
     ) -> list[Place]:
-        """Return up to `most` windows to check now, ordered by the time since which they are due.
-        They stay due until another refresh state is noted. `time_of` returns a board's time by its
-        number; it is needed if that time may be less than `now_ms`."""
+        """Return up to `most` windows to check now, in the order in which they became due. A window
+        stays due until `note` stores another refresh state of it. `time_of` returns the time of a
+        board by the board's number. It is needed if the boards' times may be less than `now_ms`."""
         due: list[tuple[int, int, str]] = []
         early: list[tuple[int, int, str]] = []
         while len(due) < most and self.next_ms() <= now_ms:
@@ -89,8 +88,8 @@ class Refreshing:
         return self._due.get(place, MAX_MS) <= now_ms
 
     def interval_ms(self, boards: Boards) -> int:
-        """Return the shortest refresh interval of the windows for which a write has begun a refresh
-        but not completed it; MAX_MS if there are none."""
+        """Return the shortest refresh interval among the windows whose refresh was begun but not
+        completed by a write; MAX_MS if there are none."""
         states = [(boards.find_by_number(number), window) for number, window in self._large]
         intervals = [
             state.rules.refreshed[window].interval_ms
@@ -100,7 +99,7 @@ class Refreshing:
         return min(intervals, default=MAX_MS)
 
     def is_large(self, place: Place) -> bool:
-        """Return whether a write has begun a refresh of the window but not completed it."""
+        """Return whether a write has begun, but not completed, a refresh of the window."""
         return place in self._large
 
     def note_progress(self, place: Place, left: int) -> None:
@@ -122,8 +121,8 @@ class Refreshing:
 def refreshed_of(
     state: BoardState, states: Mapping[int, RefreshState], *, by: bool = False
 ) -> Refreshed:
-    """Combine the refresh states of a board's shards. With `by`, return the state of its label
-    replica instead."""
+    """Combine the refresh states of a board's shards. With `by`, return the refresh state of the
+    board's label replica instead."""
     count = state.rules.shards
     shards = [count] if by else range(count)
     return of_shards([states.get(shard, RefreshState()) for shard in shards])

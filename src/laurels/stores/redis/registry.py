@@ -22,18 +22,20 @@ class Definitions(Protocol):
     async def put(
         self, name: str, old: bytes | None, new: bytes | None, number: int | None
     ) -> bool:
-        """Replace a definition if it is still `old` (None: it does not exist). With a `number`,
-        this must also still be the number of the next board, which is then incremented. Return
-        whether the definition was replaced."""
+        """Replace a definition if it is still `old`; None means that it does not exist. With a
+        `number`, this must also still be the number of the next board, which is then incremented.
+        Return whether the definition was replaced."""
 
     async def deleted(self) -> list[bytes]:
-        """Return the definitions of deleted boards whose rankings may still exist."""
+        """Return the definitions of deleted boards that may still have rankings on the server."""
 
     async def cleared(self, body: bytes) -> None:
-        """Remove a deleted board from the list of `deleted`, as all its keys were removed."""
+        """Remove a board from the list of `deleted`. Call it when all keys of the board are
+        removed."""
 
     async def note(self, key: str) -> str | None:
-        """Return the note stored under `key`, such as the name of the clock, or None."""
+        """Return the note stored under `key`, such as the name of the clock; None if there is
+        none."""
 
     async def first_note(self, key: str, value: str) -> str:
         """Store a note unless there is one; return the stored note."""
@@ -42,7 +44,7 @@ class Definitions(Protocol):
         """Remove a note."""
 
     async def take_number(self) -> int:
-        """Return a number for a new board. Each number is returned once."""
+        """Return a number for a new board. No number is returned twice."""
 
 
 class Registry:
@@ -55,7 +57,7 @@ class Registry:
         self._loading = asyncio.Lock()
         self.boards = Boards()
         self.gone: dict[str, BoardState] = {}
-        """By name: the boards that are no longer retained and that still have to be removed."""
+        """The boards that are no longer retained and still have to be removed, by name."""
         self.refreshing = Refreshing()
 
     @read_only
@@ -65,14 +67,14 @@ class Registry:
 
     @read_only
     async def load(self) -> bool:
-        """Read the definitions; return whether any has changed since they were last read. There is
-        only one read at a time, so that an older result never replaces a newer one."""
+        """Read the definitions. Return whether any definition has changed since the last read.
+        There is only one read at a time, so that an older result never replaces a newer one."""
         async with self._loading:
             return await self._load()
 
     async def deleted(self) -> list[tuple[bytes, Opened]]:
-        """Return the deleted boards whose rankings may still exist, each with its argument for
-        `cleared`."""
+        """Return the deleted boards that may still have rankings on the server, each with its
+        argument for `cleared`."""
         deleted = []
         for body in await self._definitions.deleted():
             record = board_record(body)
@@ -81,12 +83,13 @@ class Registry:
         return deleted
 
     async def cleared(self, body: bytes) -> None:
-        """Remove a deleted board from the list of `deleted`, as all its keys were removed."""
+        """Remove a board from the list of `deleted`. Call it when all keys of the board are
+        removed."""
         await self._definitions.cleared(body)
 
     def set_gone(self, now_ms: int) -> None:
         """Move the boards that are no longer retained at `now_ms` from this process's copy to
-        `gone`, so that no call finds them. O(1) if there are none."""
+        `gone`, so that no call finds them. O(1) if there are no such boards."""
         for state in self.boards.take_gone(now_ms):
             self.boards.forget(state.number)
             self.refreshing.forget(state.number)
@@ -126,7 +129,7 @@ class Registry:
         return await self._put(name, None, encode(record), record.number)
 
     async def adopt(self, record: BoardRecord, name: str) -> bool:
-        """Add a board whose number was taken before; return False if the name is taken."""
+        """Add a board under a number taken before. Return False if the board's name is taken."""
         return await self._put(name, None, encode(record), None)
 
     async def note(self, key: str) -> str | None:
@@ -142,7 +145,7 @@ class Registry:
         await self._definitions.clear_note(key)
 
     async def take_number(self) -> int:
-        """Return a number for a new board. Each number is returned once."""
+        """Return a number for a new board. No number is returned twice."""
         return await self._definitions.take_number()
 
     async def change(self, state: BoardState, record: BoardRecord) -> bool:

@@ -1,9 +1,9 @@
 """The protocol of an index on a server, with rankings of boards that several processes share.
 
 Every call is a coroutine and one atomic step on the server, so concurrent callers never see each
-other's work half done. A process's copy of a definition may be outdated, and so may its plans: such
-a call is refused (`DefinitionOutdated`, `PlanExpired`, `StepNotReady`) without having changed
-anything, and the caller repeats it with a new plan.
+other's work half done. A process's copy of a definition, and plans made from it, may be outdated.
+The server then refuses the call without having changed anything (`DefinitionOutdated`,
+`PlanExpired`, `StepNotReady`), and the caller repeats the call with a new plan.
 """
 
 from array import array
@@ -28,8 +28,8 @@ from laurels.stores.redis.sharding.feed import FeedPlace, Pending
 
 
 class DefinitionOutdated(Exception):  # noqa: N818 (names the state, as the following ones do)
-    """On the server the board has another definition version, or does not exist. The caller has to
-    read the definitions again."""
+    """The board has another definition version on the server, or does not exist there. The caller
+    has to read the definitions again."""
 
 
 class PlanExpired(Exception):  # noqa: N818
@@ -42,8 +42,8 @@ class PlanExpired(Exception):  # noqa: N818
 
 
 class StepNotReady(Exception):  # noqa: N818
-    """A rolling window is not at the running step. The caller has to rotate it in `scopes` first,
-    where "" is the scope of all events."""
+    """A rolling window is not at the running step. The caller first has to rotate it in the scopes
+    of `scopes`, where "" is the scope of all events."""
 
     def __init__(self, scopes: Iterable[str] = (ALL,)) -> None:
         self.scopes = tuple(dict.fromkeys(scopes))
@@ -51,13 +51,13 @@ class StepNotReady(Exception):  # noqa: N818
 
 
 class ScopesNotReady(StepNotReady):
-    """A list of scopes would contain stale scopes, which may have become empty. The caller has to
-    advance them first."""
+    """A list of scopes would contain stale scopes, which may be empty by now. The caller has to
+    advance these scopes first."""
 
 
 class FeedConflict(Exception):  # noqa: N818
-    """Other processes have counted entries of the feeds meanwhile. `places` has for each feed the
-    place to continue from."""
+    """Other processes have counted entries of the feeds meanwhile. `places` has the place, for each
+    feed, from which the caller has to continue."""
 
     def __init__(self, places: Iterable[FeedPlace]) -> None:
         self.places = list(places)
@@ -74,8 +74,9 @@ RefreshStates = dict[int, dict[str, RefreshState]]
 
 
 class Opened(Struct, frozen=True):
-    """What a call is for: a board with the version and rules that the process knows, or one of its
-    shards, or, if `feeds` is not 0, its label replica, which is updated from that many shards."""
+    """The target of a call. It is a board with the version and rules that the process knows, or a
+    shard of such a board, or its label replica. For a label replica, `feeds` is the number of
+    shards from which it is updated; otherwise it is 0."""
 
     number: int
     version: int
@@ -96,9 +97,10 @@ class CallId(Struct, frozen=True):
 
 
 class PositionWrite(Struct, frozen=True):
-    """Positions to store. `stores` has the new text for each source, `follows` the text that must
-    be stored before, "" for none. If another text is stored, the call raises PositionMoved and
-    changes nothing; with `behind`, shards with another text are skipped instead."""
+    """Positions to store. For each source, `stores` has the new text, and `follows` the text that
+    must be stored before; "" means that none is stored. If another text is stored, the call raises
+    PositionMoved and changes nothing. With `behind`, shards with another text are skipped
+    instead."""
 
     stores: dict[str, str]
     follows: dict[str, str] = {}
@@ -107,15 +109,16 @@ class PositionWrite(Struct, frozen=True):
 
 class Applied(Struct, frozen=True):
     """The result of counting a batch, as of an offset. `ranks_before` and `ranks_after` are the
-    ranks of the events' members before and after the batch, from 0, or -1 for a member that is not
-    ranked; None if they were not requested or could not be determined. If there are `highs`, the
-    ranks are the lowest possible ones, and `highs` the highest possible ones before and after.
+    ranks of the events' members before and after the batch. Ranks count from 0; -1 means that the
+    member is not ranked. The two are None if ranks were not requested or could not be determined.
+    If there are `highs`, these are the greatest possible ranks before and after, and the ranks are
+    the least possible ones.
 
     `left` has the positions of events that were not counted because their shards refused them. All
-    other fields are about the counted events. The events that are left have to be planned and
-    applied again, even if the list is empty; with None nothing is left to do. `refresh_states` are
-    the states, after counting, in the shards that counted. `passes_due` means that the board has a
-    head and that `advance_head` has work to do.
+    other fields are about the counted events. If `left` is not None, the caller has to plan and
+    apply these events again, even if the list is empty. `refresh_states` are the states, after
+    counting, in the shards that counted. `passes_due` means that the board has a head and that
+    `advance_head` has work to do.
     """
 
     outcomes: Outcomes
@@ -130,8 +133,8 @@ class Applied(Struct, frozen=True):
 
 class ShardChanges(Struct, frozen=True):
     """Blocks of changes of a shard, in order. `floor` is the place before the oldest kept block,
-    `newest` the place after the newest block. `waiting` is the number of changes that sinks send,
-    from the first of these blocks to the newest block."""
+    `newest` the place after the newest block. `waiting` is the number of changes for sinks to send,
+    from the first of these blocks to the newest block of the shard."""
 
     floor: BlockPlace
     newest: BlockPlace
@@ -148,15 +151,16 @@ class Reading(Struct, frozen=True, gc=False):
 
 
 class RemoteIndex(Protocol):
-    """An index on a server that has all rankings. `due_ms` is the time at which a plan or query
+    """An index on a server, with all rankings. `due_ms` is the time at which a plan or query
     expires."""
 
     async def open(
         self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
     ) -> None:
         """Register a board, or its changed definition. Repeating it has no effect. If the board
-        keeps changes, `recorded` is added to them, here and in other methods. With a `restart_tag`
-        all earlier changes are removed, since there is a gap in which the board kept no changes."""
+        keeps changes, `recorded` is added to its changes; this is also true of `recorded` in other
+        methods. With a `restart_tag` all earlier changes are removed, because the board kept no
+        changes for some time."""
 
     async def close(self, board: Opened) -> None:
         """Remove a board with all its data. Repeating it has no effect."""
@@ -172,10 +176,11 @@ class RemoteIndex(Protocol):
         due_ms: int,
         call: CallId | None = None,
     ) -> Applied:
-        """Count a batch as planned; `watch` is an index into the plan's routes.
+        """Count a batch as planned. `watch` is the index of the watched window in the plan's
+        routes.
 
-        A call that is repeated with the same id within a minute counts nothing again, and returns
-        the same answer.
+        If a call is repeated with the same id within a minute, the index counts nothing again, and
+        returns the first answer.
         """
 
     def read(
@@ -184,23 +189,24 @@ class RemoteIndex(Protocol):
         """Return the results of all requests, from one state."""
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
-        """Rotate a rolling window to the running step. Return False if `limit` members were not
-        enough."""
+        """Rotate a rolling window to the running step. Return False if more work than that of
+        `limit` members is needed."""
 
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
-        """Prepare about `limit` members for the next step. Return how many are left."""
+        """Prepare about `limit` members for a window's next step. Return how many members are
+        left."""
 
     async def advance_head(self, board: Opened, limit: int) -> int:
         """Continue the passes that refill the head of a board and renew its grids, by about `limit`
-        members. Return about how many are left. Any number of processes may do this at the same
-        time, and stop at any point."""
+        members. Return about how many members are left. Any number of processes may call this at
+        the same time, and any of them may stop at any point."""
 
     async def remove(
         self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
     ) -> bool:
         """Remove a member and its data from every ranking except those by a label. Return whether
-        it was in any. On a board with scopes the removal takes several steps: other callers may see
-        a part of it, and after an error the caller has to repeat it."""
+        the member was in any ranking. On a board with scopes the removal takes several steps. Other
+        callers may see a part of the removal, and after an error the caller has to repeat it."""
 
     async def mend(self, board: Opened, record: MendRanking, due: Due) -> int:
         """Replace entries of a ranking. Return how many were replaced. Repeating it has no
@@ -221,19 +227,20 @@ class RemoteIndex(Protocol):
         """Store the position of a source. Raises PositionMoved, ShardsDiffer."""
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Store up to which block of each shard a registered sink has confirmed the changes; with
-        None, the sink is no longer registered."""
+        """Store which block of each shard is the newest one that a registered sink has confirmed.
+        None means that the sink is no longer registered."""
 
     async def changes_lost(self, board: Opened) -> int:
         """Return how many changes were removed before a registered sink had confirmed them."""
 
     async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
-        """Return the newest sequence of changes of any board, and the numbers of the boards with
-        changes after `after`, None if these are not known. The numbers may be incomplete."""
+        """Return the newest sequence of changes of any board, and the numbers of the boards that
+        have changes after the sequence `after`. The numbers may be incomplete; they are None if
+        they are not known."""
 
     async def ensure_current(self, board: Opened) -> None:
-        """Raise DefinitionOutdated unless the board exists with this version of its definition. To
-        be called after reads that do not check the version themselves."""
+        """Raise DefinitionOutdated unless the board exists with this version of its definition.
+        Call it after reads that do not check the version themselves."""
 
     async def position(self, board: Opened, source: str) -> str | None:
         """Return the position of a source. Raises ShardsDiffer."""
@@ -242,28 +249,30 @@ class RemoteIndex(Protocol):
         """Return the positions of all sources."""
 
     async def time(self, board: Opened) -> int | None:
-        """Return the time of the board's latest write, None if there was no write."""
+        """Return the time of the board's latest write; None if there was no write."""
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
-        """Return the keys of the rankings of all events, not of those in scopes, that have members;
-        with `empty` also of those without members."""
+        """Return the keys of the rankings of all events that have members; with `empty`, also of
+        those without members. Keys of rankings in scopes are not returned."""
 
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
         """Rotate the rolling windows of scopes. With `full` also drop the scopes' expired periods,
-        and prepare their next steps. Return False if `limit` members were not enough."""
+        and prepare their next steps. Return False if more work than that of `limit` members is
+        needed."""
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
-        """Advance stale scopes until the cost is that of `limit` members of a pass. Return whether
-        no stale scope is left."""
+        """Advance stale scopes until this has cost as much as `limit` members of a pass. Return
+        whether no stale scope is left."""
 
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
     ) -> tuple[int, RefreshStates]:
         """Continue the refresh of a window in every shard in which it is due. Return about how many
-        members are left (0: the refresh is done), and the refresh states of all windows. Any number
-        of processes may do this at the same time, and stop at any point."""
+        members are left, and the refresh states of all windows. 0 members are left when the refresh
+        is done. Any number of processes may call this at the same time, and any of them may stop at
+        any point."""
 
     async def scope_count(self, board: Opened, form: str) -> int:
         """Return the number of scopes of a form (`RankingSpec.name`), including empty scopes that
@@ -274,37 +283,38 @@ class RemoteIndex(Protocol):
 
     async def audit_scopes(self, board: Opened, *, repair: bool) -> tuple[int, int]:
         """Audit every ranking of every scope. Return the number of rankings, and the number of
-        their entries. On a board in several shards each ranking is counted once for each shard."""
+        entries in them. On a board in several shards a ranking counts once for each shard."""
 
     async def forget(self, board: Opened, now_ms: int) -> None:
-        """Forget a share of the ids that are no longer remembered at `now_ms`."""
+        """Remove a share of the event ids that are no longer remembered at `now_ms`."""
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
-        """Set the expiry of rankings of periods, so that the server removes them if nobody reads or
-        writes them. Has no effect unless the store uses the server's clock."""
+        """Set the expiry of rankings of periods, so that the server removes rankings that nobody
+        reads or writes. Has no effect unless the store uses the server's clock."""
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Extend the expiry of all keys as these rules need it, before the rules take effect."""
+        """Extend the expiry of all keys to what these rules need, before the rules take effect."""
 
     async def expire_all(self, board: Opened, now_ms: int) -> None:
-        """Set the expiry of all keys of a board: the time at which the board is removed, or a very
-        late time if the board is never removed. Has no effect unless the store uses the server's
-        clock."""
+        """Set the expiry of all keys of a board to the time at which the board is removed. If the
+        board is never removed, set it to a very late time. Has no effect unless the store uses the
+        server's clock."""
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None: ...
 
     def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
-        """Return whether the stored rankings stay valid when a board's rules are changed."""
+        """Return whether the rankings in the present layout stay valid when the rules of a board
+        change."""
 
     def layout(self, rules: Rules) -> BoardLayout:
         """Return the layout of a board with these rules, and advice on how to get a cheaper
         layout."""
 
     def unverified(self, rules: Rules) -> list[str]:
-        """Return sentences that describe what `audit` cannot check on a board with these rules."""
+        """Return sentences about data that `audit` cannot check on a board with these rules."""
 
     async def offset(self, board: Opened) -> Offset:
-        """Return the number of changes of a board. Cheap enough for polling."""
+        """Return the number of changes of a board. This is cheap enough for polling."""
 
     async def remembered(self, board: Opened, now_ms: int) -> int:
         """Return how many event ids the board remembers at `now_ms`."""
@@ -314,7 +324,7 @@ class RemoteIndex(Protocol):
 
     async def audit(self, board: Opened, key: RankingKey, *, repair: bool) -> int:
         """Compare a ranking with the data it is derived from, and with `repair` correct it. Return
-        the number of its entries. Raises CheckFailed, which names the first difference."""
+        the number of its entries. Raises CheckFailed, which names the first member that differs."""
 
 
 class FollowedIndex(RemoteIndex, Protocol):
@@ -332,35 +342,37 @@ class FollowedIndex(RemoteIndex, Protocol):
         call: CallId | None = None,
         places: Sequence[int] | None = None,
     ) -> Applied:
-        """Count a batch as planned. `places` are the positions of its events in the whole call, if
-        an earlier attempt has counted other events of the call; rankings by a label count the
-        events of a call in this order."""
+        """Count a batch as planned. `places` are the positions of its events in the whole call.
+        They are needed if an earlier attempt has counted other events of the call, since rankings
+        by a label count the events of a call in order."""
 
     async def read_changes(
         self, board: Opened, after: Sequence[int], limit: int
     ) -> list[ShardChanges]:
-        """Return, for each shard, the block with the sequence number in `after`, if it is kept, and
-        the blocks after it until these have more than `limit` changes."""
+        """Return, for each shard, the block with the sequence number in `after`, if it is still
+        kept, and the blocks after it. Stop when the blocks after it have more than `limit`
+        changes."""
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Count in the label replica all events that the shards had counted before this call.
-        Return False if some are left. Any number of processes may do this at the same time."""
+        """Count all events that the shards had counted before this call, in the label replica.
+        Return False if some events are left. Any number of processes may call this at the same
+        time."""
 
     async def changes(self, board: Opened) -> int:
-        """Return the number of changes of a board, including its rankings by a label. Cheap enough
-        for polling."""
+        """Return the number of changes of a board, including its rankings by a label. This is cheap
+        enough for polling."""
 
     async def left_out(self, board: Opened) -> int:
-        """Return the number of events that are counted in rankings of members but not in rankings
-        by a label, because a total would have left the range there."""
+        """Return how many events are counted in rankings of members but not in rankings by a label,
+        because a total would have been out of range there."""
 
 
 class ShardIndex(RemoteIndex, Protocol):
-    """An index for which each shard of a board, and its label replica, is a board of its own."""
+    """An index in which each shard of a board, and its label replica, is a board of its own."""
 
     async def read_changes(self, board: Opened, after: int, limit: int) -> ShardChanges:
-        """Return the block with the sequence number `after`, if it is kept, and the blocks after it
-        until these have more than `limit` changes."""
+        """Return the block with the sequence number `after`, if it is still kept, and the blocks
+        after it. Stop when the blocks after it have more than `limit` changes."""
 
     async def apply(
         self,
@@ -375,12 +387,12 @@ class ShardIndex(RemoteIndex, Protocol):
         feed: bytes | None = None,
         positions: PositionWrite | None = None,
     ) -> Applied:
-        """Count a batch as planned. In the same step `feed` is appended to the shard's feed, and
-        `positions` are stored instead of the batch's position. Raises PositionMoved."""
+        """Count a batch as planned. In the same step, append `feed` to the shard's feed, and store
+        `positions` instead of the batch's position. Raises PositionMoved."""
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
         """Return the next entries of a shard's feed after a place, and delete the entries up to
-        that place."""
+        this place."""
 
     async def follow(
         self,
@@ -392,13 +404,13 @@ class ShardIndex(RemoteIndex, Protocol):
         spans: Sequence[tuple[int, FeedPlace, FeedPlace]],
         baselines: Sequence[Sequence[int] | bool] | None,
     ) -> None:
-        """Count a batch made from entries of feeds, and in the same step store that these entries
-        are counted. `spans` are (shard, place before its entries, place of its last entry). Raises
-        FeedConflict if another process has counted some of them."""
+        """Count a batch made from entries of feeds, and in the same step store which entries are
+        counted. An item of `spans` is (shard, place before its entries, place of its last entry).
+        Raises FeedConflict if another process has counted any of the entries."""
 
     async def followed(self, board: Opened) -> list[FeedPlace]:
-        """Return for each feed the place of the last counted entry."""
+        """Return the place of the last counted entry of each feed."""
 
     async def left_out(self, board: Opened) -> int:
-        """Return the number of events from feeds that were left out because a total would have left
-        the range."""
+        """Return how many events from feeds were not counted because a total would have been out of
+        range."""

@@ -3,7 +3,8 @@
 A call whose connection is lost, or that is not answered in time, may or may not have been carried
 out. It is repeated with the same id (`CallId`): if it was carried out, the index returns the first
 answer again and counts nothing. If the outcome is still unknown after the repeats, the error says
-that the write may have counted; the caller may then repeat it safely only if its events have ids.
+that the write may have counted. The caller can then repeat the write safely only if its events have
+ids.
 
 A call that was certainly not carried out is not repeated here, but the caller may repeat it.
 """
@@ -21,8 +22,8 @@ from laurels.errors.index_server import IndexUnavailable
 from .remote import CallId
 
 REPEATS_SECONDS = 2.5
-"""How long after its first attempt a call may be repeated. The whole verb is bounded by
-`deadline`."""
+"""How many seconds after its first attempt a call may be repeated. `deadline` bounds the whole
+verb."""
 PAUSES = (0.05, 0.1, 0.2, 0.4)
 """The pauses before the repeats, in seconds; the last pause is used for all further repeats."""
 
@@ -31,7 +32,7 @@ P = ParamSpec("P")
 
 
 class Calls:
-    """Makes the ids of a process's calls. They are unique because of its `token`."""
+    """Makes the ids of a process's calls. The `token` of the process makes them unique."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -39,13 +40,13 @@ class Calls:
 
     def next(self, board: int) -> "Attempts":
         """Return the attempts for the next call for a board. The calls for a board have to be made
-        one after the other, since the index remembers only the last one."""
+        one after the other, since the index remembers only the last call."""
         number = self._numbers[board] = self._numbers.get(board, 0) + 1
         return Attempts(CallId(self._token, number))
 
 
 class Attempts:
-    """The attempts to make one call, all with the same id, even if the call is planned again."""
+    """The attempts to make one call. All have the same id, even if the call is planned again."""
 
     def __init__(self, id: CallId) -> None:
         self._id = id
@@ -54,7 +55,7 @@ class Attempts:
         self._latest: float | None = None
 
     async def answer(self, make: Callable[..., Awaitable[T]]) -> T:
-        """Return the result of `make(call=id)`, which is repeated while its outcome is unknown.
+        """Return the result of `make(call=id)`. While the outcome is unknown, call it again.
 
         Raises the errors of the call. IndexUnavailable says whether any attempt may have counted.
         """
@@ -74,8 +75,8 @@ class Attempts:
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """If an attempt may have counted, make errors raised inside say so. If a part has certainly
-        counted, raise PartlyCounted instead."""
+        """Make errors raised in this context say that the write may have counted, if an attempt may
+        have counted. If a part has certainly counted, raise PartlyCounted instead."""
         try:
             yield
         except LaurelsError as error:
@@ -88,8 +89,8 @@ class Attempts:
 
 @contextmanager
 def after(*, counted: bool) -> Iterator[None]:
-    """If `counted`, a part of the write has counted: make errors raised inside say that the write
-    may have counted."""
+    """Make errors raised in this context say that the write may have counted, if `counted`: a part
+    of the write has counted already."""
     try:
         yield
     except LaurelsError as error:
@@ -101,8 +102,8 @@ def after(*, counted: bool) -> Iterator[None]:
 
 
 def read_only(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Wrap a coroutine function that changes nothing, so that its errors never say that it may have
-    been carried out."""
+    """Wrap a coroutine function that changes nothing. Its errors then never say that the call may
+    have been carried out."""
 
     @wraps(method)
     async def read(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -116,7 +117,7 @@ def read_only(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, A
 
 
 def _raise_doubtful(error: LaurelsError, addition: str = "") -> NoReturn:
-    """Raise the same error, changed to say that the write may have counted. The error never becomes
+    """Raise a copy of the error that says that the write may have counted. The error never becomes
     its own cause."""
     if isinstance(error, IndexUnavailable):
         error.may_have_applied = True

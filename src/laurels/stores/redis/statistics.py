@@ -30,17 +30,18 @@ MEASURED = 10
 """How many scopes of a form are sampled to estimate the memory of all its scopes."""
 
 BOARDS_SHOWN = 1_000
-"""The most boards for which the metrics of a service show lost and unsent changes."""
+"""The most boards whose lost and unsent changes are in the metrics of a service."""
 
 AT_ONCE = 16
-"""The number of boards for which unsent changes are counted at the same time."""
+"""For how many boards unsent changes are counted at the same time."""
 
 NAMED = 5
-"""The most boards that a sentence in the report of a check names."""
+"""The most boards that one sentence in the report of a check names."""
 
 
 class BoardStatistics:
-    """Computes statistics and checks of all boards in the index, while other calls continue."""
+    """Computes the statistics of boards, and checks all boards in the index. Other calls continue
+    meanwhile."""
 
     def __init__(self, catalog: BoardCatalog) -> None:
         self._catalog = catalog
@@ -97,7 +98,7 @@ class BoardStatistics:
         )
 
     async def _unsent(self, state: BoardState) -> int:
-        """Return how many changes the slowest registered sink has not confirmed."""
+        """Return how many changes the slowest registered sink has not confirmed yet."""
         positions, most = await self._catalog.index.positions(opened_as(state)), 0
         for source, text in positions.items():
             if source.startswith(SINK_PREFIX) and not is_initial(text):
@@ -107,9 +108,9 @@ class BoardStatistics:
         return most
 
     async def _scopes(self, state: BoardState, now_ms: int) -> tuple[dict[str, int], int]:
-        """Return the number of scopes of each form, including empty scopes that no sweep has
-        removed yet, and the approximate memory, in bytes, of their rankings and of the rankings by
-        a label."""
+        """Return the number of scopes of each form, and the approximate memory, in bytes, of the
+        rankings in scopes and of the rankings by a label. The numbers include empty scopes that no
+        sweep has removed yet."""
         opened, counts = opened_as(state), dict[str, int]()
         by_label = {spec.name for spec in state.rules.specs if spec.by}
         nbytes = sum([await self._nbytes(state, scope, now_ms) for scope in by_label])
@@ -135,9 +136,9 @@ class BoardStatistics:
     async def of_changes(
         self, is_visible: Callable[[str], bool] | None
     ) -> list[tuple[str, int, float]]:
-        """Return for each board its name, how many changes it has lost, and its unsent changes as a
-        fraction of `changes_max`, those of its slowest registered sink. The boards are those that
-        keep changes and that `is_visible` accepts, up to BOARDS_SHOWN of them."""
+        """Return, for up to BOARDS_SHOWN boards that keep changes and that `is_visible` accepts:
+        the name, the number of lost changes, and the share of `changes_max` that is not sent yet.
+        The last number is that of the slowest registered sink of the board."""
         names = [
             name
             for name in self._board_names()
@@ -157,7 +158,7 @@ class BoardStatistics:
             unsent = await self._unsent(state) if state.rules.changes_ms else 0
             return board, lost, unsent / state.rules.changes_max
 
-        with suppress(UnknownBoard, ChangesNotKept):  # deleted or changed meanwhile
+        with suppress(UnknownBoard, ChangesNotKept):  # the board was deleted or changed meanwhile
             return await self._catalog.retry_outdated(board, read)
         return None
 
@@ -217,6 +218,6 @@ class BoardStatistics:
 
 
 def _listed(boards: list[str]) -> str:
-    """Return a text that names the first few of the boards and counts the others."""
+    """Return a text with the names of the first few boards and the number of the other ones."""
     names = ", ".join(boards[:NAMED])
     return names if len(boards) <= NAMED else f"{names} and {len(boards) - NAMED} others"

@@ -1,9 +1,9 @@
 """The store on an index server: boards on a Redis or Valkey server that several processes share.
 
 Its coroutines run on one event loop, either the caller's or one in a thread (`loop`); the
-synchronous methods are for other threads. A write is accepted as in every store, planned from this
-process's copy of the definitions, and carried out by a call. If the server refuses the plan as
-outdated, the write is planned again.
+synchronous methods are for other threads. A write is accepted as in every store and planned from
+this process's copy of the definitions; then a call carries it out. If the server refuses the plan
+as outdated, the write is planned again.
 """
 
 import asyncio
@@ -62,8 +62,8 @@ T = TypeVar("T")
 def is_newer(
     state: BoardState, events: Sequence[Any], window: str | None, scope: Sequence[str] | None
 ) -> bool:
-    """Return whether events name a window, label or scope that this process's copy of the board
-    does not have. Another process may have added it."""
+    """Return whether events name a window, label or scope that is missing in this process's copy of
+    the board. Another process may have added it to the board."""
     rules = state.rules
     try:
         window_named(rules, window)
@@ -77,8 +77,8 @@ def is_newer(
 
 
 def _labels_of(event: Any) -> Any:
-    """Return the labels of an event, None if they are not a dict. An event that is a tuple must
-    have at least 5 items."""
+    """Return the labels of an event; None if its labels are not a dict. An event that is a tuple
+    must have at least 5 items."""
     if type(event) is tuple:
         labels = event[4]
     else:
@@ -129,7 +129,7 @@ class RedisStore(Paced):
 
     @property
     def paced(self) -> bool:
-        """Whether a background task does the due work; otherwise submissions do it."""
+        """Whether a background task does the due work. If not, submissions do it."""
         return self._writer.paced
 
     @paced.setter
@@ -141,7 +141,7 @@ class RedisStore(Paced):
     def run(self, coroutine: Any) -> Any:
         """Run a coroutine of this store for a caller outside of its loop, and return its result.
 
-        Raises RuntimeError on the loop itself, where waiting would never end.
+        Raises RuntimeError if it is called on the loop itself, where waiting would never end.
         """
         try:
             self.ensure_usable()
@@ -222,7 +222,7 @@ class RedisStore(Paced):
         return page
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
-        """Return the boards with changes after a cursor, by one call."""
+        """Return the boards that have changes after a cursor, by one call."""
         changed: ChangedBoards = self.run(self._changes.changed_boards(after))
         return changed
 
@@ -283,8 +283,8 @@ class RedisStore(Paced):
         return page_of(self.audit_log, about(board), before, limit)
 
     def work(self, limit: int) -> tuple[int, int]:
-        """Do a share of the due work. Return about how much is left, and the milliseconds until
-        more work falls due."""
+        """Do a share of the due work. Return about how much work is left, and in how many
+        milliseconds more work falls due."""
         done: tuple[int, int] = self.run(self._catalog.work(limit))
         return done
 
@@ -307,7 +307,7 @@ class RedisStore(Paced):
                 action()
 
     def on_close(self, action: Callable[[], None]) -> None:
-        """Call `action` when this store is closed, after its connection was closed."""
+        """Call `action` when this store is closed. It is called after the connection was closed."""
         self._on_close.append(action)
 
     async def _finish(self) -> None:
@@ -321,9 +321,9 @@ class RedisStore(Paced):
     # For a service over this store
 
     async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
-        """Return the number of boards that this process knows, whether the server answers, and for
-        boards that keep changes the numbers of lost and unsent changes. More expensive statistics
-        are in `stats`."""
+        """Return the figures of a service's metrics that are cheap to read: the number of boards
+        that this process knows, whether the server answers, and the lost and unsent changes of
+        boards that keep changes. `stats` has the more expensive statistics."""
         count = len(self._catalog.boards.boards)
         try:
             await self.ensure_healthy()
@@ -340,13 +340,13 @@ class RedisStore(Paced):
         )
 
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
-        """Call `observer` after each write that the store has carried out, with the number of
-        events in it and the seconds it took by `clock`."""
+        """Call `observer` after each write that the store has carried out. Its arguments are the
+        number of events in the write and the seconds it took by `clock`."""
         self._queues.observed = observer, clock
 
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
-        """Return a token that changes whenever the board's lists may have changed, as of the last
-        call of `follow`."""
+        """Return a token that changes whenever the board's lists may have changed. It shows the
+        state at the last call of `follow`."""
         return self._follower.change_token(board)
 
     async def follow(self, boards: Collection[str]) -> None:
@@ -355,14 +355,15 @@ class RedisStore(Paced):
         await self._follower.poll(boards)
 
     def clock_status(self) -> ClockStatus:
-        """Return this process's time, and its difference from the clock of the index server."""
+        """Return this process's time, and by how much it differs from the clock of the index
+        server."""
         self.ensure_usable()
         return clock_status(self._clock, self._catalog.latest_ms)
 
     def accept_clock(self) -> ClockStatus:
-        """Make all processes accept the current clock of the index server, even if it has leapt
-        far. This process accepts it at once, the others within some seconds, when they next sample
-        it."""
+        """Make all processes accept the current clock of the index server, even if the clock has
+        leapt far. This process accepts it at once. The other processes accept it within some
+        seconds, when they next sample the clock."""
         accept_clock(self._clock)
         if isinstance(self._clock, SharedSource):
             self.run(self._clock.announce_acceptance())
@@ -429,20 +430,21 @@ class RedisStore(Paced):
     async def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> tuple[Receipts, int]:
-        """Submit an event. Return the receipts of the write in which it was sent, and its index
-        among them."""
+        """Submit an event. Its write may contain other events; return the receipts of this write,
+        and the index of the event among them."""
         command = SubmitMany(board, [event], window, ranks=True, scope=scope)
         return await self.commit_async(await self._to_write(command)), 0
 
     async def _to_write(self, command: Command[Any]) -> FoldedWrite:
-        """Turn a command into a write, validated as far as possible. If the command names something
-        that this process's copy of the board does not have, read the definition again first."""
+        """Turn a command into a write, and validate it as far as possible. If the command names
+        something that is missing in this process's copy of the board, read the definition again
+        first."""
         if isinstance(command, Submit):
             await self._find_labels(command.board, [command.event], command)
         elif isinstance(command, SubmitMany):
             events = batch_list(
                 command.events
-            )  # made a list, since an iterator could be read only once
+            )  # made a list here, since an iterator could be read only once
             await self._find_labels(command.board, events, command)
             command = replace(command, events=events)
         elif isinstance(command, SetData | RemoveMember):

@@ -1,8 +1,8 @@
 """Queue writes. The writes for a board that arrive during a call are sent together in the next
 call.
 
-There is no timer: a single write is sent at once, and the more writes arrive, the more of them are
-sent in each call. Boards do not wait for each other."""
+There is no timer. A single write is sent at once; the more writes arrive, the more of them share a
+call. Writes for one board do not wait for writes for another one."""
 
 import asyncio
 from collections import deque
@@ -27,11 +27,11 @@ class WriteQueues:
         self._carry_out = carry_out
         self._queues: dict[int, deque[Ticket]] = {}
         self._arrived: dict[int, deque[float]] = {}
-        """By board number: the time at which each write in the queue arrived."""
+        """The arrival time of each write in the queue, by board number."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
-        """A function that is called after each write with the number of its events and the seconds
-        it took, and the clock for that."""
+        """An observer and its clock. The observer is called after each write with the number of
+        events in it and the seconds it took."""
 
     async def write(self, write: FoldedWrite) -> Any:
         """Carry out a write and return its result; raise the error that refused it."""
@@ -55,8 +55,8 @@ class WriteQueues:
             await asyncio.wait(self._tasks)
 
     async def _drain(self, number: int) -> None:
-        """Carry out the writes of a queue. The time that a write waited counts towards its time
-        limit, but only from the index's last answer on."""
+        """Carry out the writes of a queue. The time that a write has waited counts towards its time
+        limit, but only the time since the index's last answer."""
         queue, arrived = self._queues[number], self._arrived[number]
         loop = asyncio.get_running_loop()
         answered = loop.time()
@@ -70,8 +70,8 @@ class WriteQueues:
         del self._queues[number], self._arrived[number]
 
     async def _settle(self, tickets: list[Ticket], write: FoldedWrite) -> bool:
-        """Carry out a write, and settle each ticket that is joined in it with its own result or
-        error. Return whether the index answered."""
+        """Carry out a write, and give each ticket that is joined in it its own result or error.
+        Return whether the index answered."""
         answered = True
         began = 0.0 if self.observed is None else self.observed[1]()
         try:

@@ -1,9 +1,9 @@
 """Carry out writes: plan each from this process's copy of the definitions, and send it to the
 index.
 
-If the index refuses the plan as outdated, the write is planned again. For a write to a definition,
-the new definition is stored first, and only if no other process has changed it meanwhile
-(`registry`).
+If the index refuses the plan as outdated, the write is planned again. A write that changes a
+definition first stores the new definition. This fails if another process has changed the definition
+meanwhile (`registry`).
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ CALL_MOST = 1_000
 """The most members in one call."""
 CALL_EVENTS = 10_000
 SWEEP = 200
-"""How many members of a sweep are processed after a submission."""
+"""How many members of a sweep are processed after each submission."""
 
 
 class Writer:
@@ -62,10 +62,10 @@ class Writer:
         self._catalog = catalog
         self._calls = calls
         self.paced = False
-        """Whether a background task does the due work; otherwise submissions do it."""
+        """Whether a background task does the due work. If not, submissions do it."""
 
     async def carry_out(self, write: FoldedWrite) -> Any:
-        """Carry out a write. Return a list of results, one for each write that was joined in it."""
+        """Carry out a write. Return a list with the result of each write that is joined in it."""
         if isinstance(write, Submission):
             offset = await self._submit(write)
             with ends_in(UPKEEP_SECONDS, anew=True):
@@ -76,14 +76,14 @@ class Writer:
                 await self._mend(write)
             return write.results(0)
         assert isinstance(write, Single)
-        with ends_in(inf, anew=True):  # on a board with many scopes one record takes many calls
+        with ends_in(inf, anew=True):  # on a board with many scopes one record may take many calls
             if await self._record(write):
                 await self._catalog.refresh_due_windows(paced=self.paced)
         return write.results(0)
 
     async def _follow_up(self, write: Submission) -> None:
-        """Do a share of the due work after a submission. As the submission has counted, errors are
-        ignored here, and the next read or write continues the work."""
+        """Do a share of the due work after a submission. The submission has already counted, so
+        errors are ignored here, and the next read or write continues the work."""
         if write.board.rules.has_label_replica and any(batch.labels for batch in write.batches):
             with suppress(LaurelsError):
                 await self._catalog.feed(write.board.board.name)
@@ -161,7 +161,7 @@ class Writer:
         self, write: Submission, batch: Batch, places: Sequence[int], attempts: Attempts
     ) -> Offset:
         """Count a part of a submission: the batch of its events at the positions `places`. Return
-        the offset after that."""
+        the offset after the batch."""
         place, ranks = write.watched
         size = batch.size
         in_call: Sequence[int] = range(size)
@@ -214,8 +214,8 @@ class Writer:
         )
 
     async def _mend(self, write: Mending) -> None:
-        """Replace entries of rankings, each ranking in calls of its own. If another process has
-        changed the board meanwhile, all are replaced again."""
+        """Replace entries of rankings. Each ranking takes calls of its own. If another process
+        changes the board meanwhile, the entries of all rankings are replaced again."""
         for _ in range(ATTEMPTS):
             if self._catalog.event_time:
                 await self._catalog.read_time(self._catalog.boards.named(write.name))
@@ -238,9 +238,9 @@ class Writer:
         )
 
     async def _record(self, write: Single) -> bool:
-        """Carry out a write of one record. If another process was faster, the record is proposed
-        again. If the write is invalid by an outdated copy of the definitions, it is checked again
-        with the current ones. Return whether there was anything to do."""
+        """Carry out a write of one record, and return whether there was anything to do. If another
+        process has changed the definitions meanwhile, propose the record again. If the write is
+        invalid by an outdated copy of the definitions, check it again with the current ones."""
         reread = False
         for _ in range(ATTEMPTS):
             self._catalog.set_gone()
@@ -344,9 +344,9 @@ def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
     """Divide a batch into the calls that carry it out, each with the positions of its events.
 
     A long call would block the server for all clients, so a large batch is sent in several calls. A
-    batch that is all-or-nothing or has a position must be sent in one. The cost of a call for the
-    server depends mostly on its members, in each of the scopes, so their number is limited; the
-    number of events of a member is not.
+    batch that is all-or-nothing or has a position must be sent in one call. The cost of a call
+    depends mostly on the number of members in each scope, so this number is limited. The number of
+    events of a member is not limited.
     """
     scopes = len(rules.scopes) + len(rules.rank_by)
     most = CALL_MOST // scopes
