@@ -26,8 +26,8 @@ ChangeToken = tuple[int, int, int, bool]
 
 
 class Store(Protocol):
-    """Boards that are read and written by any thread. Every method raises Closed after `close`
-    and Forked in a child of the process that opened it."""
+    """Boards that any thread can read and write. Every method raises Closed after `close`, and
+    Forked in a child of the process that opened the store."""
 
     def ask(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query about a board, made from a single state of it."""
@@ -35,8 +35,8 @@ class Store(Protocol):
     def cached_view(
         self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
     ) -> T | None:
-        """Return the result of `read` for the running period of a window if the ranking is in this
-        process and no work is due; else None, and the caller has to use `ask`."""
+        """Return the result of `read` for the running period of a window. Return None unless the
+        ranking is in this process and no work is due; the caller then has to use `ask`."""
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command and return its result; raise the error that refused it."""
@@ -51,20 +51,21 @@ class Store(Protocol):
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
-        """Return the changes of a board after a cursor. `after=None` starts at the oldest change
-        that is kept; `after="now"` returns no changes, only the cursor of the end. With `initial`
-        all current entries come first. Raises ChangesNotKept, ChangesExpired, CursorDiverged,
-        InvalidCursor, InvalidLimit."""
+        """Return the changes of a board after a cursor. With `after=None` the page starts at the
+        oldest change that is kept. With `after="now"` it has no changes, only the cursor of the
+        end. With `initial` all current entries come before the changes. Raises ChangesNotKept,
+        ChangesExpired, CursorDiverged, InvalidCursor, InvalidLimit."""
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
-        """Return the boards with changes after a cursor. It takes one small read for any number of
-        boards. The result may be incomplete, see `ChangedBoards`. Raises InvalidCursor."""
+        """Return the boards that have changes after a cursor. This takes one small read for any
+        number of boards. The result may be incomplete; see `ChangedBoards`. Raises
+        InvalidCursor."""
 
     def positions(self, board: str) -> dict[str, str]:
         """Return the last committed positions of all sources of a board."""
 
     def position(self, board: str, source: str) -> str | None:
-        """Return the last committed position of a source, None if there is none."""
+        """Return the last committed position of a source; None if there is none."""
 
     def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
         """Return the statistics of a board. Without `may_wait`, raise NotReady if much work has to
@@ -83,7 +84,7 @@ class Store(Protocol):
         """Take a snapshot and return its offset. Raises NothingToBackUp, StorageFailed."""
 
     def clock_status(self) -> ClockStatus:
-        """Return the store's time, and its difference from the clock."""
+        """Return the store's time, and by how much it differs from the clock."""
 
     def accept_clock(self) -> ClockStatus:
         """Accept the current clock, even if it has leapt far, and return the new status."""
@@ -94,30 +95,30 @@ class Store(Protocol):
         InvalidLimit, StorageFailed."""
 
     def close(self) -> None:
-        """Carry out all queued writes and close. A second call does nothing."""
+        """Carry out all queued writes, and close the store. A second call does nothing."""
 
 
 class BoardContents(Protocol):
     """Whole boards of a store, read as pieces."""
 
     def origin(self, board: str) -> Origin:
-        """Advance the rankings of a board to the current time, then return the rest of its state.
-        Raises UnknownBoard."""
+        """Advance the rankings of a board to the current time, then return the state of the board
+        without its rankings. Raises UnknownBoard."""
 
     def pieces(self, board: str) -> Iterator[Piece]:
-        """Yield the pieces of a board. They belong to one state of it if `origin` returns equal
-        results before and after."""
+        """Yield the pieces of a board. If `origin` returns the same result before and after, all
+        pieces belong to one state of the board."""
 
 
 class BoardCopies(BoardContents, Protocol):
-    """Whole boards of a store, read as pieces and written from them. A board that is being written
-    is *unfinished*: unknown to readers and writers."""
+    """Whole boards of a store, read as pieces and written from pieces. While a board is being
+    written it is *unfinished*: readers and writers do not find it."""
 
     def clock(self) -> CopyClock:
         """Return the time of the store."""
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
-        """Return the unfinished copy of that name, None if there is none."""
+        """Return the unfinished copy of that name; None if there is none."""
 
     def begin(self, origin: Origin) -> None:
         """Begin to copy a board into this store. Raises NameTaken, CopyRefused."""
@@ -137,13 +138,13 @@ class PortableStore(Store, Protocol):
 
     @property
     def copies(self) -> BoardCopies:
-        """Access to whole boards. Its methods block, so they must not be called on an event
-        loop."""
+        """Access to whole boards. The methods of this object block, so they must not be called on
+        an event loop."""
 
 
 class AsyncStore(Store, Protocol):
-    """A store that is also read and written by tasks of an event loop, without blocking the loop on
-    a disk or a server."""
+    """A store that tasks of an event loop can use as well. They never block the loop on a disk or a
+    server."""
 
     def start(self) -> None:
         """Start the store's background work on the running loop."""
@@ -160,8 +161,8 @@ class AsyncStore(Store, Protocol):
         """Return an awaitable of the result of `changes`."""
 
     def read_async(self, read: Callable[[bool], T]) -> Awaitable[T]:
-        """Return an awaitable of the result of a short read: `read(False)` on the loop if nothing
-        blocks it, else `read(True)`, which may wait, in a thread."""
+        """Return an awaitable of the result of a short read. `read(False)` runs on the loop if
+        nothing blocks it. Otherwise `read(True)`, which may wait, runs in a thread."""
 
     def close_async(self) -> Awaitable[None]:
         """Return an awaitable of `close`."""
@@ -172,7 +173,7 @@ class Servable(AsyncStore, PortableStore, Protocol):
 
     @property
     def is_exact(self) -> bool:
-        """Whether a change token changes at the same moment as its board."""
+        """Whether a change token changes at the same moment as its board's lists."""
 
     @property
     def audit_log(self) -> AuditStore:
@@ -180,38 +181,39 @@ class Servable(AsyncStore, PortableStore, Protocol):
 
     @property
     def risks(self) -> Sequence[str]:
-        """Sentences for the operator that say in which cases counted events may be lost."""
+        """Sentences for the operator about cases in which counted events may be lost."""
 
     def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> Awaitable[tuple[Receipts, int]]:
         """Submit an event, together with other events that have the same options. Return the
-        receipts of all these events, and this event's index in them. A refused event raises no
-        error here."""
+        receipts of all these events, and the index of this event's receipt. A refused event raises
+        no error here."""
 
     def change_token(self, board: str) -> ChangeToken:
         """Return a token that changes whenever the board's lists may have changed; O(1)."""
 
     def follow(self, boards: Collection[str]) -> Awaitable[None]:
-        """Update the change tokens of boards; does nothing if `is_exact`."""
+        """Update the change tokens of boards. Does nothing if `is_exact`."""
 
     def ensure_healthy(self) -> Awaitable[None]:
-        """Raise the error that prevents the boards from being read or written, if there is one."""
+        """Raise the error that prevents the boards from being read or written, if there is such an
+        error."""
 
     def figures(self, is_visible: Callable[[str], bool] | None) -> Awaitable[StoreFigures]:
-        """Return the statistics of the boards that `is_visible` accepts; with None, of the whole
-        store."""
+        """Return the statistics of the boards that `is_visible` accepts. If `is_visible` is None,
+        return those of the whole store."""
 
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
-        """Call `observer` after each commit, with its number of events and the seconds it took by
-        `clock`."""
+        """Call `observer` after each commit. Its arguments are the number of events in the commit
+        and the seconds it took by `clock`."""
 
 
 class ThreadedStore(Servable, Protocol):
-    """A store on an event loop of its own, which runs in a thread."""
+    """A store with an event loop that runs in a thread of the store."""
 
     def run(self, coroutine: Any) -> Any:
-        """Return the result of a coroutine that runs on that loop."""
+        """Run a coroutine on the loop of the store, and return its result."""
 
 
 class Backing(Struct, frozen=True):
@@ -220,4 +222,4 @@ class Backing(Struct, frozen=True):
     store: Servable
     keys: KeyStore
     shared_keys: SharedKeyStore | None = None
-    """The same key store, if other processes may change the keys; else None."""
+    """The same key store, if other processes may change the keys; otherwise None."""

@@ -1,7 +1,7 @@
 """Turn events into the form in which they are sent to a service.
 
-All checks that need only the event are made here, by the same functions as in every store. The
-service makes the other checks; it receives each value with all its digits.
+The checks that need only the event are made here, by the same functions as in every store. The
+service makes all other checks. It receives each value with all its digits.
 """
 
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ class SubmittedEvent(Struct, omit_defaults=True):
 
 
 class EventBatch(Struct):
-    """The events of a batch in order. For an event that was refused here, `events` has None, and
-    `errors` and `members` have its error and member by position."""
+    """The events of a batch in order. An event that was refused here is None in `events`; `errors`
+    and `members` have its error and its member, by position."""
 
     events: list[SubmittedEvent | None]
     errors: dict[int, LaurelsError]
@@ -38,7 +38,7 @@ class EventBatch(Struct):
 
     @property
     def repeats(self) -> bool:
-        """Whether the batch may be sent twice and yet counts once: every event has an id."""
+        """Whether the batch counts once even if it is sent twice: every event has an id."""
         return all(event is None or event.id is not None for event in self.events)
 
     def parts(self, size: int) -> list[list[SubmittedEvent | None]]:
@@ -48,7 +48,7 @@ class EventBatch(Struct):
 
 
 def batch(items: list[Any], key: str | None) -> EventBatch:
-    """Return the events of a batch; those without an id get one derived from the batch key.
+    """Return the events of a batch. Events without an id get an id derived from the batch key.
 
     Raises InvalidId, IdEmpty, IdTooLong, IdNotUtf8 for an invalid key.
     """
@@ -73,8 +73,8 @@ def event(
     labels: object = None,
     spare: str | None = None,
 ) -> SubmittedEvent:
-    """Return an event to send; `spare` becomes its id if it has none. Raises an error if every
-    board would refuse the event."""
+    """Return an event to send. If the event has no id, `spare` becomes its id. Raises an error if
+    every board would refuse the event."""
     sent = SubmittedEvent(member_text(member), values(value), at_ms(at))
     named = id_bytes(id)
     sent.id = spare if named is None else named.decode()
@@ -83,8 +83,9 @@ def event(
 
 
 def event_labels(labels: object) -> object:
-    """Return the labels of an event in a form for JSON. The server checks them, since it knows
-    which labels the board has. Raises InvalidLabel for labels that cannot be written as JSON."""
+    """Return the labels of an event in a form for JSON. Raises InvalidLabel for labels that cannot
+    be written as JSON. The server checks them further, since it knows which labels the board
+    has."""
     ensure_label_form(labels)
     if not isinstance(labels, Mapping):
         return labels

@@ -1,4 +1,4 @@
-"""A request for a verb, and how its response is decoded."""
+"""A request that carries out a verb, and how its response is decoded."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """One request. `target` is its path with the query string. `otherwise` maps the codes of errors
-    that are regular answers to the verb's results. `repeats` means that sending the request twice
-    has the same effect as sending it once, `keyed` that it needs an Idempotency-Key to get the same
-    answer both times. `patient` means that the answer has no time limit. `also` are additional
-    headers."""
+    """One request. `target` is its path with the query string. Some error codes are regular answers
+    of the verb; `otherwise` maps them to the verb's results. `repeats` means that sending the
+    request twice has the same effect as sending it once. `keyed` means that the request needs an
+    Idempotency-Key to get the same answer both times. `patient` means that the answer has no time
+    limit. `also` has additional headers."""
 
     method: str
     target: str
@@ -32,8 +32,8 @@ class Call(Generic[T]):
     also: Mapping[str, str] = field(default_factory=dict)
 
     def headers(self, new_key: Callable[[], str]) -> dict[str, str]:
-        """Return the headers of the request; `new_key` makes the Idempotency-Key if the request is
-        `keyed`."""
+        """Return the headers of the request. If the request is `keyed`, `new_key` makes its
+        Idempotency-Key."""
         headers = {"Accept": "application/json", **self.also}
         if self.method != "GET":
             headers["Content-Type"] = "application/json"
@@ -60,17 +60,17 @@ class Call(Generic[T]):
 
 
 def decoder(kind: type[T]) -> Callable[[bytes], T]:
-    """Return a function that decodes an answer as a type."""
+    """Return a function that decodes an answer as a value of a type."""
     return msgspec.json.Decoder(kind).decode
 
 
 def nothing(content: bytes) -> None:
-    """Return None, for a verb without a result."""
+    """Return None, the result of a verb without a result."""
     if content:
         raise ValueError("expected an empty answer")
 
 
 def then(decode: Callable[[bytes], Any], take: Callable[[Any], T]) -> Callable[[bytes], T]:
-    """Return a function that decodes an answer by `decode` and returns the result of `take` for
-    it."""
+    """Return a function that decodes an answer by `decode`, and then returns `take` of the decoded
+    value."""
     return lambda content: take(decode(content))

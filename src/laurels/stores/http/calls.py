@@ -1,8 +1,8 @@
 """Turn queries and commands into requests, by pure functions.
 
-A write is repeated after a broken connection only if it cannot count twice, which means that each
-of its events has an id, its own or one derived from the batch key. If an event has no id, the write
-is not repeated, and the error says that it may have counted.
+A write is repeated after a broken connection only if it cannot count twice. That is so if each of
+its events has an id: its own, or an id derived from the batch key. If an event has no id, the write
+is not repeated, and the error says that the write may have counted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -131,8 +131,8 @@ def _changed_fields(changes: Mapping[str, Any]) -> bytes:
 
 
 class SubmissionCalls(NamedTuple):
-    """The requests of a batch: one, or several if the batch has more than 10,000 events. The
-    service commits each request separately."""
+    """The requests of a batch. There is one request for each 10,000 events, and the service commits
+    each request separately."""
 
     calls: list[Call[BatchAnswer]]
     batch: EventBatch
@@ -143,8 +143,8 @@ class SubmissionCalls(NamedTuple):
 
     @contextmanager
     def seen_through(self) -> Iterator[None]:
-        """If the service refuses the whole batch inside, add the errors of the events that were
-        refused here to the receipts of its error."""
+        """If the service refuses the whole batch in this context, add the events that were refused
+        here to the receipts of the service's error."""
         try:
             yield
         except BatchRefused as refusal:
@@ -158,8 +158,8 @@ class SubmissionCalls(NamedTuple):
 
 
 def batch_calls(command: SubmitMany) -> SubmissionCalls:
-    """Return the requests of a batch. Raises BatchTooLong if it needs several but has to be one
-    commit."""
+    """Return the requests of a batch. Raises BatchTooLong if the batch needs several requests but
+    has to be one commit."""
     events = batch_list(command.events)
     position = command.position
     ensure_position(position, command.arrived_ms)

@@ -1,4 +1,4 @@
-"""Whole boards at a service, read and written over its endpoints for copies."""
+"""Copy whole boards from and to a service, by the service's endpoints for copies."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -27,7 +27,8 @@ class RemoteCopies:
         return clock
 
     def origin(self, board: str) -> Origin:
-        """Advance a board's rankings to the current time, then return the rest of its state."""
+        """Advance a board's rankings to the current time, then return the board's state without its
+        rankings."""
         path = board_path(board, "copy", "origin")
         return self._wire.answer(Call("GET", path, origin_in, patient=True))
 
@@ -50,7 +51,7 @@ class RemoteCopies:
         raise ServerUnreachable(f"{self._wire.address.base} broke off after {count} pieces")
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
-        """Return the unfinished copy of that name, without its definition, or None if there is
+        """Return the unfinished copy of that name, without its definition; None if there is
         none."""
         uid = self._wire.answer(Call("GET", board_path(board, "copy"), _unfinished)).uid
         return None if uid is None else UnfinishedCopy(uid, b"")

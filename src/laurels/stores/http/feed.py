@@ -1,4 +1,4 @@
-"""Read the live feed of a service, with reconnects after broken connections."""
+"""Read a live feed of a service, and reconnect after broken connections."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
@@ -54,7 +54,7 @@ def live(
 
 
 def events(lines: Iterable[bytes]) -> Iterator[StreamEvent]:
-    """Yield the events in the lines of a stream. An incomplete event at the end is left out."""
+    """Yield the events in the lines of a stream. Leave out an incomplete event at the end."""
     fields: dict[bytes, bytes] = {}
     for ended in lines:
         line = ended.removesuffix(b"\r")
@@ -75,9 +75,9 @@ def watched(
 ) -> Iterator[StreamEvent]:
     """Yield the events of a feed, endlessly.
 
-    `call` makes the request that continues after an event. An error of the first request is raised.
-    When the feed ends or breaks later, `lost` is called with the error, and the feed is requested
-    again.
+    `call` makes the request for the feed after a certain event. If the first request fails, its
+    error is raised. Whenever the feed ends or breaks later, `lost` is called with the error, and
+    the feed is requested again.
     """
     last, lines = "", streams.lines(call(""))
     while True:

@@ -57,8 +57,8 @@ def listed() -> Call[list[KeyDetails]]:
 def create(
     name: str, scope: str, boards: Sequence[str], rate: float | None, seconds: int | None
 ) -> Call[KeyDetails]:
-    """Return the call that creates a key. It is not repeated if the answer is lost, because it
-    could then create two keys, and nobody would know the secret of the first one."""
+    """Return the call that creates a key. The call is not repeated if its answer is lost. Otherwise
+    it could create two keys, and nobody would know the secret of the first one."""
     fields = {"name": name, "scope": scope, "boards": boards, "rate": rate, "seconds": seconds}
     return Call("POST", "/v1/keys", _one, body=to_json.encode(fields), repeats=False)
 

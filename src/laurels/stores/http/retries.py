@@ -1,4 +1,4 @@
-"""The rule by which `Wire` and `AsyncWire` repeat a request: whether they do, and after what
+"""The rule by which `Wire` and `AsyncWire` repeat requests: which requests, and after what
 delay."""
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from .call import Call
 
 TRIES = 3
 LONGEST_SECONDS = 5.0
-"""The longest Retry-After after which a request is repeated, in seconds."""
+"""The greatest Retry-After, in seconds, after which a request is repeated."""
 _FIRST_SECONDS = 0.1
 _COME_AGAIN = (429, 503)
 _NOT_BEGUN = {TooManyRequests.code, Overloaded.code, Stopping.code}
@@ -23,8 +23,8 @@ _NOT_BEGUN = {TooManyRequests.code, Overloaded.code, Stopping.code}
 class RetryPolicy:
     """Counts the attempts of one call, and decides whether to repeat it.
 
-    A call that `repeats` is sent again after any broken connection, and whenever the server says
-    when to retry. Any other call is sent again only if it certainly had no effect.
+    A call with `repeats` is sent again after any broken connection, and after every answer with a
+    time to retry. Any other call is sent again only if it certainly had no effect.
     """
 
     def __init__(self, call: Call[Any], address: str) -> None:
@@ -33,15 +33,16 @@ class RetryPolicy:
         self._made = 0
 
     def after_break(self, error: Exception, *, was_sent: bool) -> float:
-        """Return the seconds to wait after a connection failed. Raises ServerUnreachable if the
-        call must not be sent again."""
+        """Return how many seconds to wait after a connection failed. Raises ServerUnreachable if
+        the call must not be sent again."""
         self._made += 1
         if self._made >= TRIES or (was_sent and not self._call.repeats):
             raise unreachable(self._address, error) from error
         return _FIRST_SECONDS * self._made
 
     def after_answer(self, status: int, headers: Mapping[str, str], content: bytes) -> float | None:
-        """Return the seconds to wait before the call is repeated, None if the response is final."""
+        """Return how many seconds to wait before the call is repeated; None if the response is
+        final."""
         self._made += 1
         seconds = _seconds(headers.get("retry-after", ""))
         if status not in _COME_AGAIN or self._made >= TRIES or seconds is None:

@@ -23,12 +23,13 @@ T = TypeVar("T")
 
 
 class RemoteStore:
-    """Boards at a service, with the same answers and errors as in any store. In addition, methods
-    raise `ServerUnreachable`, `UnknownAnswer` and the errors of the service itself.
+    """Boards at a service. They give the same answers and raise the same errors as in any store. In
+    addition, methods raise `ServerUnreachable`, `UnknownAnswer` and the errors of the service
+    itself.
 
-    A batch of more than 10,000 events is sent as several commits; if it has to be one commit,
-    BatchTooLong is raised. A write of events without ids is not repeated when its connection
-    breaks; it raises ServerUnreachable, and the events may have counted.
+    A batch of more than 10,000 events is sent as several commits. If the batch has to be one
+    commit, BatchTooLong is raised. A write of events without ids is not repeated when its
+    connection breaks. It raises ServerUnreachable, although the events may have counted.
     """
 
     def __init__(self, wire: Wire) -> None:
@@ -38,7 +39,7 @@ class RemoteStore:
         return self.wire.answer(calls.query_call(board, query))
 
     def cached_view(self, *_: object) -> None:
-        """Return None, since no ranking is in this process."""
+        """Return None, since this process has no rankings of a service's boards."""
 
     def write(self, command: Command[T]) -> T:
         result: Any
@@ -112,14 +113,15 @@ class RemoteStore:
 
 
 class AsyncRemoteStore(RemoteStore):
-    """The same store, also for event loops: `on_loop` sends the queries and commands of tasks."""
+    """A `RemoteStore` that tasks of event loops can use as well. `on_loop` sends their queries and
+    commands."""
 
     def __init__(self, wire: Wire, on_loop: AsyncWire) -> None:
         super().__init__(wire)
         self._on_loop = on_loop
 
     def start(self) -> None:
-        """Do nothing: the service itself does the work that falls due."""
+        """Do nothing, since the service itself does the due work."""
 
     async def ask_async(self, board: str, query: Query[T]) -> T:
         return await self._on_loop.answer(calls.query_call(board, query))

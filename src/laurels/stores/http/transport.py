@@ -21,8 +21,8 @@ _PATIENT = httpx.Timeout(None, connect=_CONNECT_SECONDS)
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _ROOM = httpx.Limits(max_connections=100, max_keepalive_connections=100)
 _AT_ONCE = 16
-"""The most requests of one event loop in progress. More would need more connections, each of which
-makes all requests more expensive."""
+"""The most requests of one event loop that are in progress at a time. More would need more
+connections, and each connection makes all requests more expensive."""
 _BROKEN = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
 
 
@@ -42,14 +42,15 @@ class ServiceAddress:
 
 
 class _Use:
-    """Checks that a wire is open, and that this is the process that opened it."""
+    """Checks, before each use, that a wire is open and that this process opened it."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
         self.closed = False
 
     def ensure(self) -> None:
-        """Raise Closed if the wire was closed, Forked in a child of the process that opened it."""
+        """Raise Closed if the wire was closed, and Forked in a child of the process that opened
+        it."""
         if self._pid != os.getpid():
             raise Forked(f"the store was opened by process {self._pid}")
         if self.closed:
@@ -57,7 +58,8 @@ class _Use:
 
 
 class Wire:
-    """Sends calls from threads. `sleep` waits between tries, `new_key` makes an Idempotency-Key."""
+    """Sends calls from threads. `sleep` waits between attempts, `new_key` makes an
+    Idempotency-Key."""
 
     def __init__(
         self,
@@ -84,7 +86,8 @@ class Wire:
         return call.answer(response.status_code, response.content)
 
     def lines(self, call: Call[Any]) -> Iterator[bytes]:
-        """Return the lines of a streamed answer, after its status and headers have arrived."""
+        """Return the lines of a streamed answer. Return when its status and headers have
+        arrived."""
         response = self._send(call, stream=True)
         if not response.is_success:
             call.answer(response.status_code, response.read())
@@ -166,7 +169,7 @@ class AsyncWire:
 
 
 class _Lines:
-    """The lines of a streamed answer; its connection is released when this object is dropped."""
+    """The lines of a streamed answer. When this object is dropped, its connection is released."""
 
     def __init__(self, response: httpx.Response, address: ServiceAddress) -> None:
         self._lines = _split(response, address)
