@@ -1,4 +1,4 @@
-"""Turn a caller's arguments into a write, validated as far as is possible without the store."""
+"""Turn a caller's arguments into a write, and validate what can be validated without the store."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -64,7 +64,7 @@ def submission(
     watched: RankingSpec | None = None,
 ) -> Submission:
     """Accept events for a board: validate their form and turn them into columns. `watched` is the
-    ranking of that window and scope, if the caller has already looked it up."""
+    ranking that `options` name, if the caller has already looked it up."""
     event_list = batch_list(events)
     ensure_position(position, arrived_ms)
     columns = state.reader.gather(event_list)
@@ -93,7 +93,7 @@ def submission(
 
 
 def _errors(event_list: Sequence[Any], columns: Columns) -> EventErrors:
-    """Return the members and errors of the events that were refused for their form, by position."""
+    """Return the members and the errors of the events whose form was refused, by position."""
     return {
         i: (member_of(event_list[i]), error)
         for i, error in columns.errors
@@ -102,8 +102,8 @@ def _errors(event_list: Sequence[Any], columns: Columns) -> EventErrors:
 
 
 def batch_list(events: Iterable[Any]) -> list[Any]:
-    """Return the events of a batch as a list; raise an error if they are not iterable or too
-    many."""
+    """Return the events of a batch as a list. Raise an error if the events are not iterable, or if
+    there are too many."""
     if type(events) is list and len(events) <= MAX_BATCH:
         return events.copy()
     if not isinstance(events, Iterable):
@@ -115,8 +115,8 @@ def batch_list(events: Iterable[Any]) -> list[Any]:
 
 
 def join_writes(tickets: Iterable[Ticket]) -> list[tuple[list[Ticket], FoldedWrite]]:
-    """Return the writes of a commit, each with its tickets: consecutive submissions of one kind
-    become one, since a batch costs little more than a single event."""
+    """Return the writes of a commit, each with its tickets. Consecutive submissions of one kind
+    become one write, since a batch costs little more than a single event."""
     groups: list[list[Ticket]] = []
     last = None
     for ticket in tickets:
@@ -138,8 +138,8 @@ _PLAIN = frozenset({str, int, float, bool, Decimal, type(None)})
 
 
 def is_plain(event: object) -> bool:
-    """Return whether an event is immutable and runs no code of its own, so that it may be accepted
-    later and by another thread."""
+    """Return whether an event is immutable and runs no code of its own. Such an event may be
+    accepted later, and by another thread."""
     if type(event) is not tuple:
         return False
     return _PLAIN.issuperset(map(type, event)) or all(map(_is_plain, event))
@@ -166,7 +166,7 @@ def warn_if_all_refused(receipts: Receipts) -> None:
 
 
 def data_bytes(data: Any) -> bytes | None:
-    """Return a member's data as JSON bytes; None for None."""
+    """Return a member's data as JSON bytes; None if the data is None."""
     if data is None:
         return None
     try:
@@ -183,9 +183,9 @@ def data_bytes(data: Any) -> bytes | None:
 
 
 def successive(tickets: Iterable[Ticket]) -> list[list[Ticket]]:
-    """Divide tickets into groups that may be committed together: no two writes of a group change
+    """Divide tickets into groups that may be committed together. No two writes of a group change
     the position of the same source, since the second write is validated against the position that
-    the first one commits."""
+    the first write commits."""
     groups: list[list[Ticket]] = [[]]
     moved = set[tuple[int, str]]()
     for ticket in tickets:
@@ -202,9 +202,9 @@ def successive(tickets: Iterable[Ticket]) -> list[list[Ticket]]:
 def ensure_position(position: SourcePosition | None, arrived_ms: int | None = None) -> None:
     """Raise InvalidPosition unless a position is None, (source, text), (source, text, before) or
     (source, text, before, "behind"), with texts of up to 4,096 characters. `before` is the position
-    that must be stored now, None if no position may be stored. It is required for events with an
-    arrival time, since it shows how far the stream has been counted. With "behind", shards with
-    another stored position skip the batch."""
+    that must be stored now; None means that no position may be stored. It is required for events
+    with an arrival time, since it shows how far the stream has been counted. With "behind", shards
+    with another stored position skip the batch."""
     if position is None and arrived_ms is None:
         return
     if position is not None:
@@ -236,7 +236,7 @@ def _ensure_form(position: object) -> None:
 
 
 def _assign_ids(columns: Columns, key: str) -> None:
-    """Give every event without an id one derived from the batch key."""
+    """Give every event without an id an id derived from the batch key."""
     id_bytes(key)
     origin = range(columns.n) if columns.kept is None else columns.kept
     own = columns.ids or [None] * columns.n

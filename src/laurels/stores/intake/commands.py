@@ -29,7 +29,8 @@ from .writes import FoldedWrite
 T = TypeVar("T")
 
 ON_LOOP = 1_000
-"""The size above which a batch of events, or a query for entries, is handled in a thread."""
+"""The number of events of a batch, or of entries of a query, above which it is handled in a
+thread."""
 
 
 class SubmissionStore(Protocol):
@@ -43,7 +44,7 @@ class SubmissionStore(Protocol):
 
 
 def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
-    """Return the write that carries out a command; raise the errors of its form."""
+    """Return the write that carries out a command. Raise the errors of the command's form."""
     match command:
         case Submit(board, event, window, scope, absolute):
             return store.submission(
@@ -79,8 +80,8 @@ def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
 
 
 def result_of(command: Command[T], committed: Any, place: int = 0) -> T:
-    """Return the result of a command from the result of its write. For a single event this is the
-    receipt at `place`; raise its error if it was refused."""
+    """Return the result of a command from the result of its write. For a single event, this is the
+    receipt at `place`; if the event was refused, raise its error."""
     result: Any = None
     if isinstance(command, Submit):
         result = receipt_at(committed, place)
@@ -101,8 +102,8 @@ def is_long(command: Command[Any]) -> bool:
 
 
 def copy_event(event: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return an event with a copy of its labels, so that it can be accepted later although the
-    caller may change them."""
+    """Return an event with a copy of its labels. The event can then be accepted later, even if the
+    caller changes the labels."""
     if type(event[-1]) is not dict:
         return event
     *others, labels = event

@@ -3,13 +3,13 @@
 Writers put their writes into an inbox and wait; one thread takes all of them, commits them as one
 log entry and wakes the writers. A single writer never waits for others. After a group of several
 writers, the thread waits until the next group is as large, but no longer than twice the time that
-the group took: the writers just answered are about to write again, and a commit of thirty writes
-costs hardly more than a commit of one. Tasks of an event loop wait for a future instead, so a loop
+the group took. The writers that were just answered are about to write again, and a commit of thirty
+writes costs hardly more than a commit of one. Tasks of an event loop await a future, so a loop
 never waits for a disk.
 
-Commits have a thread of their own because signal handlers and Ctrl-C run in the main thread. There
-they can interrupt a waiting writer, but never a commit. If a writer is interrupted while it waits,
-its write is still committed.
+Commits have a thread of their own because signal handlers and Ctrl-C run in the main thread. So
+they can interrupt a waiting writer, but never a commit. The write of an interrupted writer is still
+committed.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ from .tickets import MAX_WRITES, Accept, SharedEvent, SharedTicket, Ticket
 MAX_EVENTS = 100_000
 WAIT_FACTOR = 2
 MOST_SECONDS = 0.005
-"""The most seconds to wait for a group as large as the last one. It is also the longest delay of a
-writer if the other writers have stopped."""
+"""The most seconds to wait for a group as large as the last one. If the other writers have stopped,
+this is also the longest delay of a writer."""
 
 _NEVER = sys.maxsize
 
@@ -49,12 +49,12 @@ class Write(Protocol):
     @property
     def exclusive(self) -> bool:
         """Whether the write needs a commit of its own, because later writes are validated against
-        it."""
+        its result."""
 
 
 class Group(Struct):
-    """Tickets that are committed together. `weight` is the number of their events, `writers` that
-    of their writers; `is_last` says that the inbox has ended."""
+    """Tickets that are committed together. `weight` is the number of their events, `writers` the
+    number of their writers. `is_last` says that the inbox has ended."""
 
     tickets: list[Ticket]
     weight: int
@@ -69,10 +69,10 @@ AfterCommit = Callable[[int], None]
 class Inbox:
     """The queue of tickets, in order of arrival. Only the committing thread takes tickets out.
 
-    The committing thread takes no lock that a writer holds: a signal handler that interrupts the
-    holder, writes and waits for the commit would otherwise wait for ever. Putting a ticket wakes
-    the committing thread. While this waits for more writers, it is woken when there are enough, or,
-    if that notification is missed, when the wait times out.
+    The committing thread takes no lock that a writer holds. Otherwise a signal handler that
+    interrupts this writer, writes itself and waits for the commit would wait for ever. Putting a
+    ticket wakes the committing thread. If the thread waits for more writers, it is woken when there
+    are enough. If it misses that notification, its wait times out.
     """
 
     def __init__(self) -> None:
@@ -90,8 +90,8 @@ class Inbox:
 
     @property
     def waiting(self) -> int:
-        """The number of waiting writers; approximate, as a signal handler that writes may interrupt
-        the count."""
+        """The approximate number of waiting writers. It is not exact, as a signal handler that
+        writes may interrupt the count."""
         return self._arrived - self._taken_count
 
     # Called by writers
@@ -106,8 +106,8 @@ class Inbox:
             self._count_one()
 
     def join(self, kind: object, entry: SharedEvent) -> bool:
-        """Add an event to the newest ticket if that ticket has the same kind; return whether it was
-        added."""
+        """Add an event to the newest ticket if the ticket has the same kind. Return whether the
+        event was added."""
         with self._lock:
             if self._closed:
                 raise Closed("the store is closed")
@@ -123,8 +123,8 @@ class Inbox:
         self.end()
 
     def end(self) -> None:
-        """End the thread once it has taken all tickets. Takes no lock: in a forked child the thread
-        that held it may not exist."""
+        """End the thread once it has taken all tickets. Takes no lock: in a forked child, a thread
+        that held the lock may not exist."""
         self._ended = True
         self._queue.put(None)
         self._notify()
@@ -142,7 +142,7 @@ class Inbox:
     # Called by the committing thread
 
     def wait(self, wanted: int, seconds: float) -> None:
-        """Block until about `wanted` writers are waiting, but no longer than `seconds`."""
+        """Block until about `wanted` writers are waiting, but not longer than `seconds`."""
         self._wakeup.acquire(blocking=False)  # clears an earlier notification
         self._target = wanted
         if self.waiting < wanted and not self._ended:
@@ -150,7 +150,7 @@ class Inbox:
         self._target = _NEVER
 
     def take(self) -> "Group":
-        """Wait for tickets; return those that may be committed together."""
+        """Wait for tickets, and return those that may be committed together."""
         first = self._next or self._queue.get()
         self._next = None
         if first is None:
@@ -177,11 +177,11 @@ class Inbox:
 
 
 class Committer:
-    """The inbox and its thread. `commit` is a method that settles every ticket it gets;
-    `after_commit` is called with the weight of each group once its writers are awake. `clock`
-    measures commits, in seconds.
+    """The inbox and its thread. `commit` is a method that settles every ticket of a group.
+    `after_commit` is called with the weight of the group once the group's writers are awake.
+    `clock` returns seconds and measures commits.
 
-    The thread has only a weak reference to its owner, so it ends when the store is garbage.
+    The thread has only a weak reference to the store, so it ends when the store is garbage.
     """
 
     def __init__(
@@ -211,13 +211,13 @@ class Committer:
         weakref.finalize(self, self._inbox.end)
 
     def submit(self, write: Write) -> Any:
-        """Commit a write and return its result, or raise its error."""
+        """Commit a write. Return its result, or raise its error."""
         ticket = Ticket(write)
         self._inbox.put(ticket)
         return ticket.result()
 
     def submit_async(self, write: Write) -> "asyncio.Future[Any]":
-        """Commit a write for a caller on an event loop; return a future of its result."""
+        """Commit a write for a caller on an event loop. Return a future of its result."""
         future = asyncio.get_running_loop().create_future()
         self._inbox.put(Ticket(write, future))
         return future
@@ -225,9 +225,9 @@ class Committer:
     def submit_shared_async(
         self, kind: object, accept: Accept, event: Any
     ) -> "asyncio.Future[tuple[Any, int]]":
-        """Commit one event together with events of the same kind from this loop that were submitted
-        just before: `accept` makes one write of them. Return a future of the write's result and of
-        the event's position."""
+        """Commit one event together with events of the same kind that this loop has submitted just
+        before. `accept` makes one write of these events. Return a future of the write's result and
+        of the event's position in the write."""
         loop = asyncio.get_running_loop()
         entry = SharedEvent(event, loop.create_future())
         kind = loop, kind
@@ -247,9 +247,9 @@ def _run(
     after_commit: "weakref.WeakMethod[AfterCommit]",
     clock: Callable[[], float],
 ) -> None:
-    """Commit group after group in the thread, until the inbox ends."""
+    """Commit group after group, until the inbox ends. Runs in the thread."""
     wanted, seconds = 1, 0.0
-    reported_later = suppress(LaurelsError)  # the next commit raises it for its writers
+    reported_later = suppress(LaurelsError)  # the next commit raises the error for its writers
     ended = False
     while not ended:
         if wanted > 1:
@@ -275,7 +275,8 @@ def _run(
 
 
 def _wake(group: list[Ticket]) -> None:
-    """Wake the threads that wait for tickets of this group, and each waiting loop once."""
+    """Wake every thread that waits for tickets of this group. Wake each event loop with waiting
+    tasks once."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Ticket]] = {}
     for ticket in group:
         if ticket.future is None:

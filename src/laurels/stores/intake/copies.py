@@ -9,8 +9,8 @@ AHEAD_MS = 60_000
 
 
 def ensure_taken_over(origin: Origin, now_ms: int, *, event_time: bool) -> None:
-    """Raise CopyRefused if a store whose time is `now_ms` could not give the same answers about a
-    board as the board's own store."""
+    """Raise CopyRefused if a board would give other answers in this store than in its own store.
+    `now_ms` is the time of this store."""
     if origin.event_time != event_time:
         clocks = ["the clock", "event time"]
         raise CopyRefused(

@@ -1,4 +1,4 @@
-"""A count of forks, by which an opened store tells a child process from its parent.
+"""A count of forks, by which an open store notices that it is used in a child process.
 
 Asking the kernel for the process id takes a tenth of the time of a query, so forks are counted
 instead.
@@ -7,7 +7,8 @@ instead.
 import os
 
 count = 0
-"""A number that differs between a process and its children. Read it from the module each time."""
+"""A number that differs between a process and its children. Read the number from the module each
+time."""
 
 
 def _forked() -> None:

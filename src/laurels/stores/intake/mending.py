@@ -32,8 +32,8 @@ class _Prepared(Struct, frozen=True):
 
 
 class Mending:
-    """A write that replaces entries of rankings, a record for each ranking. It has a commit of its
-    own; its result is the number of entries that were replaced."""
+    """A write that replaces entries of rankings. It has a record for each ranking, and needs a
+    commit of its own. Its result is the number of replaced entries."""
 
     exclusive = True
     kind = None

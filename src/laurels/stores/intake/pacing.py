@@ -1,10 +1,10 @@
 """Pacing: prepare rolling windows for their next step in the background of an event loop.
 
-A pass over a million members is done in shares of some thousands, each in a thread and under the
-lock for about two milliseconds, spread over half of the time to the next boundary. Correctness does
-not depend on this: the first read or write after a boundary does what is left. The rankings of
-refreshed windows are built in the same way, over half of their interval, and due refreshes that no
-commit includes are written.
+A pass over a million members is done in shares of some thousand members. Each share runs in a
+thread, and holds the lock for about two milliseconds. The shares are spread over half of the time
+to the next boundary. Correctness does not depend on this: the first read or write after a boundary
+does the rest of the pass. The rankings of refreshed windows are built in the same way, over half of
+their refresh interval. Due refreshes that no commit includes are written here.
 """
 
 import asyncio
@@ -21,22 +21,22 @@ LONGEST_S = 0.05
 
 class Paced(ABC):
     """A store with work that falls due as time passes. After `start`, a task of an event loop does
-    it."""
+    this work."""
 
     _pacing: "asyncio.Task[None] | None" = None
 
     paced: bool = False
-    """Whether a background task does the due work; otherwise the writers do it after their
+    """Whether a background task does the due work. If not, the writers do it after their
     commits."""
 
     @abstractmethod
     def pace(self, limit: int) -> tuple[int, int]:
-        """Do a share of the due work; return the number of members left, and the milliseconds until
-        more work falls due. Blocks."""
+        """Do a share of the due work. Return the number of members left, and in how many
+        milliseconds more work falls due. Blocks the thread."""
 
     @abstractmethod
     def close(self) -> None:
-        """Carry out all queued writes and close."""
+        """Carry out all queued writes, and close the store."""
 
     def start(self) -> None:
         """Start a task on the running loop that does the work that falls due as time passes."""
@@ -65,8 +65,8 @@ async def pace(reference: "weakref.ref[Paced]") -> None:
 
 
 def pause_s(left: int, until_ms: int) -> float:
-    """Return the seconds to wait before the next share, if `left` members have to be done before a
-    boundary in `until_ms`."""
+    """Return how many seconds to wait before the next share, if `left` members have to be done
+    before a boundary in `until_ms` milliseconds."""
     if not left:
         return IDLE_S
     shares = 1 + left // SHARE

@@ -1,6 +1,6 @@
 """Sizes of the shares in which due work is done."""
 
 SHARE = 512
-"""The members of a pass that are done while readers wait: one to two milliseconds of work if the
-ranking has millions of members."""
+"""How many members of a pass are done at a time while readers wait. This is one to two milliseconds
+of work if the ranking has millions of members."""
 MOST = 1_000_000

@@ -71,13 +71,14 @@ class Submission:
         is_whole = event_time or position is not None or errors or absolute or atomic
         has_times = columns.ats is not None
         self.kind = None if is_whole or has_times else (state.number, watched, ranks)
-        """A key shared by the submissions that may be joined; None for a submission that is
-        validated, divided or answered as a whole, and therefore not joined."""
+        """A key shared by submissions that may be joined into one batch. None means that this
+        submission must not be joined, since it is validated, divided or answered as a whole."""
         self.moves = None if position is None else (state.number, position[0])
-        """The board and the source whose position the submission commits; None without one."""
+        """The board and the source whose position the submission commits; None if it commits no
+        position."""
 
     def accept(self, boards: Boards, now_ms: int) -> None:
-        """Accept the events at `now_ms`, as batches; raise the error if all of them are refused."""
+        """Accept the events at `now_ms`, in batches. If all events are refused, raise the error."""
         self.board = state = boards.current(self.board)
         self._position_record, self._plans, self._parts = None, [], []
         self._ranks_before, self._folded = [], []
@@ -127,18 +128,19 @@ class Submission:
 
     @property
     def position_record(self) -> record.Position | None:
-        """The record of the position, if the submission has one but no accepted event."""
+        """The record of the position. It is None unless the submission has a position and no
+        accepted event."""
         return self._position_record
 
     @property
     def follows(self) -> str | None:
-        """The position that must be stored before this write: "" if no position may be stored, None
-        if any position is allowed."""
+        """The position that must be stored before this write. "" means that no position may be
+        stored, None that any position is allowed."""
         return self._follows
 
     @property
     def watched(self) -> tuple[RankingSpec, bool]:
-        """The ranking whose scores the receipts show, and whether they show ranks."""
+        """The ranking whose scores the receipts show, and whether the receipts show ranks."""
         return self._watched, self._ranks
 
     def add_result(self, folded: Folded, ranks: Ranks | None, places: Sequence[int]) -> None:
@@ -184,7 +186,7 @@ class Submission:
         return [receipts]
 
     def _refuse_all(self, offset: int) -> BatchRefused:
-        """Return the error for an all-or-nothing batch with events that were refused before
+        """Return the error for an all-or-nothing batch if any of its events were refused before
         counting began."""
         refusal = BatchRefused("no event was counted", self._receipts(offset))
         for i, member in zip(self._origin, self.members(), strict=True):
@@ -202,7 +204,7 @@ class Submission:
         )
 
     def _ranks_now(self, fold: Fold, piece: int) -> list[int]:
-        """Return the ranks of a batch's members in the watched ranking, -1 for members that are not
+        """Return the ranks of a batch's members in the watched ranking; -1 for a member that is not
         ranked."""
         batch, plan = self._batches[piece], self._plans[piece]
         place, members = self._place, batch.member_list()
@@ -228,9 +230,9 @@ class Submission:
             self._errors[origin[i]] = (members[i].decode(), error)
 
     def _at_now(self, now_ms: int) -> list[Batch]:
-        """Return the batch accepted at `now_ms`, in which every event has an `at` that is not in
-        the future. For events of a stream, `judged_ms` is the time by which lateness is decided; it
-        may be earlier."""
+        """Return the batch of events accepted at `now_ms`, in which no event has an `at` in the
+        future. For events of a stream, lateness is decided by `judged_ms`, which may be earlier
+        than `now_ms`."""
         batch = self._batch(now_ms)
         if self._arrived_ms is not None:
             wait_ms = self.board.rules.close_wait_ms
@@ -254,8 +256,9 @@ class Submission:
         return [self._without_refused(msgspec.structs.replace(batch, ats=stamped))]
 
     def _in_event_time(self, now_ms: int) -> list[Batch]:
-        """Return the batch divided into parts, each accepted at the latest `at` up to there. An
-        all-or-nothing batch is not divided; it is accepted at its latest `at`."""
+        """Return the batch divided into parts. Each part is accepted at the latest `at` up to its
+        last event. An all-or-nothing batch is not divided; it is accepted at the latest `at` of its
+        events."""
         ats = self._columns.ats or array("q", [MISSING]) * self._columns.n
         missing = AtRequired("the store runs on event time")
         self._refuse({i: missing for i, at in enumerate(ats) if at == MISSING})
@@ -277,7 +280,7 @@ class Submission:
 
     @property
     def _origin(self) -> Sequence[int]:
-        """For each event of valid form, its position in the submitted batch."""
+        """The position, in the submitted batch, of each event of valid form."""
         return self._columns.kept or range(self._columns.n)
 
     def members(self) -> list[bytes]:
@@ -302,8 +305,8 @@ def ensure_follows(source: str, stored: str | None, follows: str) -> None:
 
 class JoinedSubmission(Submission):
     """Several submissions of one kind as one batch. Events are validated one by one, and receipts
-    show ranks before and after the whole commit, so each submission gets the same receipts as
-    without joining."""
+    show the ranks before and after the whole commit. So each submission gets the same receipts as
+    if it were not joined."""
 
     def __init__(self, submissions: Sequence[Submission]) -> None:
         first = submissions[0]

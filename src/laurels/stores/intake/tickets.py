@@ -1,4 +1,4 @@
-"""Tickets: writes in the inbox of a committer, with their waiting writers and their results."""
+"""Tickets: writes in the inbox of a committer, with the writers that wait and the results."""
 
 import asyncio
 import threading
@@ -36,10 +36,11 @@ class Ticket:
             self._wakeup_lock.acquire()
 
     def seal(self) -> None:
-        """Mark the ticket as taken: no event may join it any more."""
+        """Mark the ticket as taken, so that no event can join it any more."""
 
     def split(self) -> "Sequence[Ticket]":
-        """Return tickets with the same writes, which can succeed or fail separately."""
+        """Divide this ticket into tickets with the same writes, which can succeed or fail
+        separately."""
         return [self]
 
     def succeed(self, result: Any) -> None:
@@ -53,7 +54,7 @@ class Ticket:
             self._wakeup_lock.release()
 
     def result(self) -> Any:
-        """Wait until the ticket is settled; return its result or raise its error."""
+        """Wait until the ticket is settled. Return its result or raise its error."""
         assert self._wakeup_lock is not None, "a task awaits its future"
         self._wakeup_lock.acquire()
         if self._error is not None:
@@ -61,7 +62,7 @@ class Ticket:
         return self._result
 
     def deliver(self) -> None:
-        """Pass the result to the awaiting task; called on its loop."""
+        """Pass the result to the awaiting task. Must be called on the task's loop."""
         if self.future is not None:
             self._settle(self.future, self._result)
 
@@ -79,7 +80,8 @@ Accept = Callable[[list[Any]], Any]
 
 
 class SharedEvent:
-    """An event and the future of its writer; compared by identity."""
+    """An event and the future of its writer. Two of these are equal only if they are the same
+    object."""
 
     __slots__ = ("event", "future")
 
@@ -89,8 +91,9 @@ class SharedEvent:
 
 
 class SharedTicket(Ticket):
-    """Single events of several tasks of a loop that become one write; more events may join until
-    the ticket is taken. Each task gets the result of the write and its own position in it."""
+    """Single events, of several tasks of one loop, that become one write. More events may join
+    until the ticket is taken. Each task gets the result of the write and the position of its event
+    in the write."""
 
     def __init__(self, kind: object, accept: Accept, entries: Iterable[SharedEvent]) -> None:
         self._kind = kind
@@ -102,8 +105,8 @@ class SharedTicket(Ticket):
         super().__init__(None, self._entries[0].future)
 
     def add(self, kind: object, entry: SharedEvent) -> bool:
-        """Add an event if the ticket is of this kind; return whether it was added. It needs no
-        lock, although another thread may take the ticket at the same time."""
+        """Add an event if it has the kind of this ticket. Return whether it was added. This needs
+        no lock, although another thread may take the ticket at the same time."""
         if self._is_sealed() or kind != self._kind:
             return False
         if len(self._entries) + len(self._joining) >= MAX_WRITES:
@@ -128,7 +131,7 @@ class SharedTicket(Ticket):
         self.writers = self.weight = len(self._entries)
 
     def build_write(self) -> None:
-        """Turn the events into a write. Raises the errors of that."""
+        """Turn the events into a write. Raises the errors of the function that accepts them."""
         self.write = self._accept([entry.event for entry in self._entries])
 
     def split(self) -> Sequence[Ticket]:
@@ -147,7 +150,7 @@ class SharedTicket(Ticket):
 
 
 def build_writes(tickets: Iterable[Ticket]) -> list[Ticket]:
-    """Make the writes of tickets; return the tickets for which this succeeded. The other tickets
+    """Make the writes of tickets. Return the tickets for which this succeeded; all other tickets
     fail or are split."""
     built: list[Ticket] = []
     for ticket in tickets:

@@ -1,7 +1,7 @@
 """The kinds of writes, and what happens to a write between acceptance and fold.
 
-The caller's thread makes a write and validates its form. The commit determines `now` and turns the
-write into log records, which are folded once they are durable.
+The caller's thread makes a write and validates its form. The commit determines `now`, and turns the
+write into records of the log. The records are folded once they are durable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,45 +37,45 @@ class FoldedWrite(Protocol):
 
     @property
     def board(self) -> BoardState | None:
-        """The board of the write, None if it is not known before the commit."""
+        """The board of the write; None if it is not known before the commit."""
 
     @property
     def kind(self) -> object:
-        """A key shared by the writes that may be joined; None for a write that is not joined."""
+        """A key shared by writes that may be joined; None for a write that must not be joined."""
 
     @property
     def moves(self) -> tuple[int, str] | None:
-        """The number of the board and the source whose position the write commits; None if it
-        commits no position."""
+        """The number of the board and the source whose position the write commits; None if the
+        write commits no position."""
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
-        """Plan the write, and return the records to log; raise the error, without any effect, if it
-        is refused."""
+        """Plan the write, and return the records to log. If the write is refused, raise the error
+        and change nothing."""
 
     def prepare(self, fold: Fold, limit: int) -> bool:
-        """Do a share of about `limit` of the work that can be done before the write is folded;
-        return whether nothing is left. Nothing is written meanwhile, but readers may run between
-        shares."""
+        """Do a share of the work that can be done before the write is folded: that of about `limit`
+        members. Return whether no such work is left. Readers may run between the shares, but
+        nothing is written."""
 
     def pieces(self) -> list[int]:
-        """Return the `now` of each piece."""
+        """Return the time `now` of each piece."""
 
     def before(self, fold: Fold, piece: int) -> None:
         """Before a piece is folded, record the part of the state that the result needs."""
 
     def fold(self, fold: Fold, piece: int) -> None:
-        """Apply the records of a piece, which are durable by now."""
+        """Apply the records of a piece. They are durable by now."""
 
     def after(self, fold: Fold, piece: int) -> None:
         """After a piece has been folded, record the part of the state that the result needs."""
 
     def results(self, offset: int) -> Sequence[Any]:
-        """Return the results for the callers, after the whole commit was folded at `offset`. May
-        raise."""
+        """Return the results for the callers, when the whole commit was folded at `offset`. May
+        raise an error."""
 
 
 class Task:
-    """Work to be done between commits: it is queued like a write and writes nothing."""
+    """Work to be done between commits. It is queued like a write, but writes nothing."""
 
     exclusive = True
     weight = 1
@@ -113,8 +113,8 @@ class Task:
 class Single:
     """A write of one record, which `propose` makes from the state during the commit.
 
-    With `exclusive` it has a commit of its own, because later writes are validated against its
-    effect. Its result is the result of folding the record.
+    With `exclusive` the write has a commit of its own, because later writes are validated against
+    its effect. Its result is the result of folding the record.
     """
 
     weight = 1
@@ -199,9 +199,9 @@ class Several:
 
 
 class Removal(Single):
-    """A write that removes a member. Before that it searches, in shares, for the member's scopes.
-    On a board with scopes it has a commit of its own, since earlier writes of the same commit could
-    add the member to a scope after the search."""
+    """A write that removes a member. It first searches for the scopes of the member, in shares. On
+    a board with scopes the write has a commit of its own, since earlier writes of the same commit
+    could add the member to a scope after the search."""
 
     def __init__(
         self,
@@ -224,8 +224,8 @@ class Removal(Single):
 
 
 def creation(board: Board, *, exist_ok: bool) -> Single:
-    """Return a write that creates a board; with `exist_ok` an equal existing board is left as it
-    is."""
+    """Return a write that creates a board. With `exist_ok` an equal existing board is not
+    changed."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         if (existing := boards.boards.get(board.name)) is not None:
@@ -245,8 +245,8 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
 
 
 def change(name: str, changes: Mapping[str, Any]) -> Single:
-    """Return a write that changes the definition of a board. Only changes that do not alter the
-    meaning of earlier answers are allowed."""
+    """Return a write that changes the definition of a board. Changes that would alter the meaning
+    of earlier answers are refused."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(name)
@@ -277,8 +277,8 @@ def deletion(name: str) -> Single:
 
 
 def removal(board: BoardState, member: bytes) -> Single:
-    """Return a write that removes a member from a board; its result is whether the member was
-    ranked."""
+    """Return a write that removes a member from a board. The result of the write is whether the
+    member was ranked."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(board.board.name)
@@ -290,9 +290,9 @@ def removal(board: BoardState, member: bytes) -> Single:
 
 
 class DataChange(Single):
-    """A write that sets the JSON data of a member, or removes it. With `before` it has a commit of
-    its own and raises DataMoved if the member's data is different; for boards on an index server,
-    the server makes this comparison."""
+    """A write that sets or removes the JSON data of a member. With `before` the write has a commit
+    of its own, and raises DataMoved if the stored data differs from `before`. For boards on an
+    index server, the server makes this comparison."""
 
     def __init__(
         self,
