@@ -1,9 +1,9 @@
 """Apply a batch to the rankings of its board.
 
-There are three steps: ids and lateness decide which events count, the native write rule
-(`engine.batch.fold`) counts them in all their windows, and the ids of counted events are
-remembered. An all-or-nothing batch keeps a journal of its writes and is undone if one of its events
-is refused.
+There are three steps. First, ids and lateness decide which events count. Then the write rule in the
+engine (`engine.batch.fold`) counts these events in all their windows. Last, the ids of counted
+events are remembered. An all-or-nothing batch keeps a journal of its writes and is undone if one of
+its events is refused.
 """
 
 from array import array
@@ -80,7 +80,7 @@ class BatchApplication:
         self._trace = self._new_trace() if rules.changes_ms else None
 
     def _new_trace(self) -> BatchTrace:
-        """Return a trace for the engine to fill with the entries after each event."""
+        """Return a trace, in which the engine records the entries after each event."""
         rules, size = self._board_store.rules, self._batch.size
 
         def columns(count: int) -> "list[array[int]]":
@@ -115,7 +115,8 @@ class BatchApplication:
         return outcomes
 
     def changes_by_scope(self) -> "Iterator[tuple[str, array[int], list[RankedSet | Tally]]]":
-        """Yield each scope with the members and the structures that may have changed in it."""
+        """Yield each scope with changes, with the members and the structures that may have changed
+        in it."""
         structures: dict[str, list[RankedSet | Tally]] = {}
         best = self._board_store.rules.best
         for target, store, rolling in zip(
@@ -143,8 +144,8 @@ class BatchApplication:
         return by_scope
 
     def settle(self) -> None:
-        """Drop structures that the batch has left empty. For refreshed windows, record whether the
-        next refresh will have members in the batch's scopes."""
+        """Drop structures that are empty after the batch. For each refreshed window, record whether
+        the next refresh will have members in the batch's scopes."""
         for target, store, rolling in zip(
             self._plan.targets, self._stores, self._rollings, strict=True
         ):
@@ -155,7 +156,7 @@ class BatchApplication:
                 self._board_store.drop_empty(target.key.scope)
 
     def _count(self, start: int, stop: int) -> None:
-        """Count those events from `start` to `stop` whose code is still 0."""
+        """Count the events from `start` to `stop` whose code is still 0."""
         if start == stop:
             return
         watched = fold.apply(
@@ -237,8 +238,8 @@ class BatchApplication:
 
 
 def _values_of(batch: Batch, label: str, roster: Roster) -> "array[int]":
-    """Return for each event the member that its value of a label names; for an event without the
-    label any member."""
+    """Return for each event the member that is its value of a label. An event without the label may
+    have any member."""
     if batch.labels is None:
         return array("I", bytes(4 * batch.size))
     values = [(value or "-").encode() for value in batch.labels.values(label)]
@@ -247,7 +248,7 @@ def _values_of(batch: Batch, label: str, roster: Roster) -> "array[int]":
 
 
 def _weights(weighing: Weighing | None, batch: Batch) -> Any:
-    """Return the weights of the events for the engine, None in a window without decay."""
+    """Return the weights of the events for the engine; None in a window without decay."""
     if weighing is None:
         return None
     weights = batch.weights_in(weighing)
@@ -255,7 +256,7 @@ def _weights(weighing: Weighing | None, batch: Batch) -> Any:
 
 
 def _scores(runs: list[tuple[_Report, _Report]]) -> tuple[Scores | None, Scores | None]:
-    """Return the scores before and after each event, concatenated from the runs."""
+    """Return the scores before and after each event. They are concatenated from the runs."""
     if not runs:
         return None, None
     before, after = runs[0]

@@ -23,8 +23,8 @@ from .remembered import Remembered
 class ScopeStore(Struct, eq=False, gc=False):
     """The data of one scope of a board: rankings by window and instance, rolling windows by name.
 
-    `generation` is the board's generation when the scope was last advanced. `refreshes` is the
-    number of the board's refreshes that the scope has followed.
+    `generation` is the board's generation at the time when the scope was last advanced. `refreshes`
+    counts the board's refreshes that the scope has followed.
     """
 
     rankings: dict[tuple[str, int], RankedSet] = field(default_factory=dict)
@@ -43,8 +43,8 @@ class ScopeStore(Struct, eq=False, gc=False):
         return rankings_nbytes + sum([rolling.nbytes for rolling in self.rolling.values()])
 
     def holds(self, id: int) -> bool:
-        """Return whether a member is in any ranking, or in a tally of a refreshed window, whose
-        ranking does not have it before the next refresh."""
+        """Return whether a member is in any ranking, or in a tally of a refreshed window. The
+        ranking of such a window may have the member only after the next refresh."""
         rankings = chain(self.rankings.values(), [each.live for each in self.rolling.values()])
         if any(ranking.rank(id, ORDINAL) >= 0 for ranking in rankings):
             return True
@@ -53,7 +53,7 @@ class ScopeStore(Struct, eq=False, gc=False):
         return any(tally.words(ids)[0][0] for each in deferred for tally in tallies_of(each))
 
     def keys(self, board: int, scope: str) -> list[RankingKey]:
-        """Return the keys of the rankings with members. A rolling window has one key, that of the
+        """Return the keys of the rankings with members. A rolling window has only the key of the
         running step."""
         kept = [RankingKey(board, *name, scope) for name in self.rankings]
         running = [
@@ -64,15 +64,16 @@ class ScopeStore(Struct, eq=False, gc=False):
         return kept + running
 
     def tallies(self, board: int, scope: str) -> Iterator[tuple[RankingKey, Tally]]:
-        """Yield the tallies of the steps that still count, if they have members, with their
-        keys."""
+        """Yield the tallies with members, with their keys. Only tallies of steps that still count
+        are included."""
         for window, rolling in self.rolling.items():
             for step in rolling.numbers():
                 if step >= rolling.leaving and (tally := rolling.tally(step)) is not None:
                     yield RankingKey(board, window, step, scope), tally
 
     def structures(self) -> list[RankedSet | Tally]:
-        """Return all rankings except prepared ones, and the tallies of the steps that count."""
+        """Return all rankings except prepared ones, and the tallies of the steps that still
+        count."""
         structures: list[RankedSet | Tally] = list(self.rankings.values())
         for rolling in self.rolling.values():
             structures.append(rolling.live)
@@ -93,11 +94,11 @@ class BoardStore(Struct, eq=False):
     lists the other scopes. With `stamped`, an entry has the exact time of its newest event in
     addition to the tie stamp.
 
-    `building` has the windows for which the next refresh is being built, each with the scopes in
-    which that refresh will have members. In a new scope, the build starts with the first event.
-    `refreshes` counts the refreshes that were completely built when they were due; `refreshed` has
-    the number of the last such refresh of each window. In a scope that has followed fewer
-    refreshes, the ranking to be shown is still the prepared one.
+    `building` has the windows whose next refresh is being built. For each of them it has the scopes
+    in which that refresh will have members. In a new scope, the build starts with the first event.
+    `refreshes` counts the refreshes that were completely built when they were due. `refreshed` has,
+    for each window, the number of its last such refresh. A scope that has followed fewer refreshes
+    still has the ranking to be shown as its prepared ranking.
     """
 
     rules: Rules
@@ -117,7 +118,7 @@ class BoardStore(Struct, eq=False):
         return self.parts[""]
 
     def open_ranking(self, key: RankingKey, roster: Roster) -> RankedSet:
-        """Return the ranking of a period, created if it is missing."""
+        """Return the ranking of a period. Create it if it is missing."""
         _, window, instance, scope = key
         part = self.parts.get(scope)
         if part is None:
@@ -136,7 +137,7 @@ class BoardStore(Struct, eq=False):
     def open_rolling(
         self, scope: str, window: str, steps: int, running: int, roster: Roster
     ) -> RollingSet:
-        """Return a rolling window of a scope, created if it is missing."""
+        """Return a rolling window of a scope. Create it if it is missing."""
         rolling = self.open_part(scope).rolling
         if window not in rolling:
             lows, highs = word_bounds(self.rules, steps)
@@ -155,7 +156,7 @@ class BoardStore(Struct, eq=False):
         return rolling[window]
 
     def open_part(self, scope: str) -> ScopeStore:
-        """Return the data of a scope, created if it is missing."""
+        """Return the data of a scope. Create it if it is missing."""
         if (part := self.parts.get(scope)) is None:
             part = self.parts[scope] = ScopeStore(refreshes=self.refreshes)
             self.scopes.add(scope)
@@ -170,8 +171,8 @@ class BoardStore(Struct, eq=False):
         ]
 
     def schedule(self, window: str, scope: str) -> None:
-        """If a window's next refresh is being built, record whether it will have members in a
-        scope. To be called when the scope got its first cell or lost cells. O(steps)."""
+        """Record whether a window's next refresh will have members in a scope, if that refresh is
+        being built. Must be called when the scope gets its first cell or loses cells. O(steps)."""
         if (listed := self.building.get(window)) is None:
             return
         part = self.parts.get(scope)
@@ -182,8 +183,8 @@ class BoardStore(Struct, eq=False):
             listed.discard(scope)
 
     def check(self) -> None:
-        """Check that every stored scope is listed once and not empty, that scopes have built the
-        refreshes they have not followed, and that `building` has the right scopes."""
+        """Check three invariants. Every stored scope is listed once and is not empty. Scopes have
+        built the refreshes that they have not followed. `building` has the right scopes."""
         if sorted(self.scopes) != sorted(scope for scope in self.parts if scope):
             raise CheckFailed(
                 f"expected the scopes {list(self.parts)} to be listed, got {list(self.scopes)}"
@@ -221,21 +222,21 @@ class BoardStore(Struct, eq=False):
 
 
 def is_empty(rolling: RollingSet) -> bool:
-    """Return whether a rolling window has no members. The members are those in the live ranking
-    and, in a refreshed window, also those in tallies."""
+    """Return whether a rolling window has no members, neither in the live ranking nor, in a
+    refreshed window, in a tally."""
     return not len(rolling.live) and not (rolling.deferred and rolling.numbers())
 
 
 def tallies_of(rolling: RollingSet) -> list[Tally]:
-    """Return the tallies of the steps that count, including empty ones."""
+    """Return the tallies of the steps that still count, including empty ones."""
     tallies = map(rolling.tally, range(rolling.leaving, rolling.running + 1))
     return [tally for tally in tallies if tally is not None]
 
 
 def changed_structures(rolling: RollingSet, *, best: bool) -> list[RankedSet | Tally]:
-    """Return the structures that an event may change besides the tally of its step. These are the
-    live ranking and, with best columns, the tallies of other steps, in which the event may replace
-    worse candidates. A deferred window has none."""
+    """Return the structures that an event may change besides the tally of its step. One is the live
+    ranking. With best columns, the tallies of other steps are added, since the event may replace
+    worse candidates there. A deferred window has no such structures."""
     if rolling.deferred:
         return []
     return [rolling.live, *(tallies_of(rolling) if best else ())]

@@ -3,22 +3,22 @@
 **Rows.** A copy has a row for each entry of a ranking and each cell of a tally: the structure, the
 member, the words. If a structure has several rows of a member, the last row is valid; a row without
 words means that the member is not in the structure. So the current state can be copied first, in
-any number of pieces, and later changes after it: each write reports which members of which
-structures it touched, and the next *round* reads these again. A round is much faster than the
-writes during it, so less is left after each round. When little is left, `finish` reads all of it at
-once, and the copy shows the state of that instant.
+any number of pieces, and changes later. Each write reports the members and structures that it
+touched, and the next *round* reads these again. A round is much faster than the writes during it,
+so less is left after each round. When little is left, `finish` reads the rest at once, and the copy
+shows the state of that instant.
 
 **Order.** A ranking is copied in its own order, continuing after the key of the last entry copied;
-a tally is copied in the order of its hash. So no untouched entry is skipped, whatever changes
-around it, and touched entries are read again.
+a tally is copied in the order of its hash. So no untouched entry is skipped, even if the structure
+changes, and touched entries are read again.
 
 **Structures** are numbered in the order in which they are copied. The list of a scope's structures,
-with their names and numbers, is written after their rows, again in each round that copies the
-scope. Only structures in the last list are read back. The prepared ranking of a rolling window is
-left out: it is derived from the live one. When a window rotates, another structure becomes the live
-ranking, and is copied from its beginning.
+with their names and numbers, is written after their rows. It is written again in each round that
+copies the scope. Only structures in the last list are read back. The prepared ranking of a rolling
+window is left out: it is derived from the live one. When a window rotates, another structure
+becomes the live ranking, and is copied from its beginning.
 
-**Members** are named at the end of a round, and only those that a row refers to, so members in no
+**Members** are named at the end of a round, if a row refers to them. So members that are in no
 structure are left out.
 """
 
@@ -44,9 +44,9 @@ ROWS, NAMES, BOARD, DATA, IDS = b"R", b"N", b"B", b"D", b"I"
 CHUNK = 4_096
 """The number of rows in a piece. If they are contiguous, reading them takes about a millisecond."""
 SCATTERED = 8
-"""How many contiguous rows take as long as one row that is looked up by its member."""
+"""Looking up one row by its member takes as long as reading this number of contiguous rows."""
 FINISH_MOST = 2_048
-"""The most rows, scopes or new members that are left for `finish`."""
+"""The most rows, scopes or new members that may be left for `finish`."""
 MOST_ROUNDS = 12
 _BOARDS = 64
 
@@ -54,7 +54,7 @@ Structure = RankedSet | Tally
 
 
 class Rows(Struct, frozen=True, array_like=True):
-    """Rows of a structure, in columns. If there are no columns, these members are not in the
+    """Rows of members in a structure, in columns. Without columns, the members are not in the
     structure."""
 
     structure: int
@@ -63,7 +63,7 @@ class Rows(Struct, frozen=True, array_like=True):
 
 
 class Names(Struct, frozen=True, array_like=True):
-    """Members and the ids that rows refer to."""
+    """Members, with the ids by which rows refer to them."""
 
     ids: bytes
     arena: bytes
@@ -79,9 +79,9 @@ class Stored(Struct, frozen=True, array_like=True):
 
 
 class Contents(Struct, frozen=True, array_like=True):
-    """A scope of a board: the fold's description of the board (None if the board was deleted), the
-    structures of the scope, the running steps of its rolling windows, and the time at which the
-    board's oldest remembered event id was accepted."""
+    """A scope of a board, with its structures and the running steps of its rolling windows. It also
+    has the fold's description of the board (None if the board was deleted), and the time at which
+    the board's oldest remembered event id was accepted."""
 
     number: int
     described: bytes | None
@@ -100,7 +100,8 @@ class Data(Struct, frozen=True, array_like=True):
 
 
 class Ids(Struct, frozen=True, array_like=True):
-    """Remembered event ids of a board, grouped by the time of acceptance, oldest first."""
+    """Remembered event ids of a board, grouped by their times of acceptance. The oldest group is
+    the first."""
 
     board: int
     groups: list[tuple[int, list[bytes]]]
@@ -111,8 +112,8 @@ Unit = tuple[int, str]
 
 
 class Touched(Struct):
-    """What was written in a scope since it was copied: members, structures and, in the scope of all
-    events, members with new data."""
+    """The writes in a scope since it was copied: the members and structures they touched and, in
+    the scope of all events, the members with new data."""
 
     ids: set[int] = msgspec.field(default_factory=set)
     structures: set[Structure] = msgspec.field(default_factory=set)
@@ -157,8 +158,8 @@ class Copying:
         ids: Sequence[int] = (),
         structures: Sequence[Structure] = (),
     ) -> None:
-        """Record that members of structures may have changed, or only a scope's list of
-        structures."""
+        """Record that members of structures may have changed. Without members, record that a
+        scope's list of structures may have changed."""
         if (touched := self._touched.get((board, scope))) is None:
             touched = self._touched[board, scope] = Touched()
         touched.ids.update(ids)
@@ -175,19 +176,20 @@ class Copying:
                 store.remembered.unfollow()
 
     def list_again(self, board: int) -> None:
-        """Record that a refresh may have changed which rankings the scopes of a board show."""
+        """Record that a refresh may have changed which rankings are shown in the scopes of a
+        board."""
         self._listing[board] = None
 
     def copy_again(self, structure: Structure) -> None:
-        """Record that a whole structure may have changed, so that it is copied again."""
+        """Record that a whole structure may have changed. It is then copied again."""
         self._numbers.pop(structure, None)
         self._rows_again += len(structure)
 
     # Pieces
 
     def step(self, describe: Describe) -> list[Section] | None:
-        """Return the next piece, of about `CHUNK` rows; None when so little is left that `finish`
-        can be called."""
+        """Return the next piece, of about `CHUNK` rows. Return None when so little is left that
+        `finish` can be called."""
         if self._work is None:
             if self._is_nearly_done():
                 return None
@@ -199,7 +201,7 @@ class Copying:
         return piece
 
     def finish(self, describe: Describe) -> list[Section]:
-        """Return all the rest, after which the copy has the current state of the index."""
+        """Return all the rest. The copy then has the current state of the index."""
         sections: list[Section] = []
         while (
             self._work is not None
@@ -230,8 +232,8 @@ class Copying:
         return 1 in self._flags or self._named_count < len(self._flags)
 
     def _pieces(self, describe: Describe) -> Iterator[list[Section]]:
-        """Yield the pieces of one round: the scopes that are new or touched, then the names of
-        members to which rows refer for the first time."""
+        """Yield the pieces of one round. These are the scopes that are new or touched, and after
+        them the names of members to which rows refer for the first time."""
         self._rounds += 1
         self._rows_again = 0
         self._round, self._touched = self._touched, {}
@@ -256,7 +258,7 @@ class Copying:
             yield [name]
 
     def _scopes_of(self, boards: Sequence[int]) -> Iterator[Unit]:
-        """Yield those scopes of boards that are not copied yet or have not followed the last
+        """Yield the scopes of boards that are not copied yet or have not followed the last
         refresh."""
         for board in boards:
             place: tuple[str, str] | None = None
@@ -292,7 +294,8 @@ class Copying:
     def _of_board(
         self, number: int, touched: Touched | None, *, first: bool
     ) -> Iterator[tuple[Section, int]]:
-        """Yield the sections of a board that belong to no scope: member data and remembered ids."""
+        """Yield the sections of a board that belong to no scope: member data and remembered event
+        ids."""
         if (store := self._store_of(number)) is None:
             return
         if first:

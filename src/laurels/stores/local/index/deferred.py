@@ -79,8 +79,8 @@ class Deferred:
         return bool(listed)
 
     def _followed(self, board: int, scope: str) -> ScopeStore | None:
-        """Return the data of a scope after it has followed the latest refreshes; None if it does
-        not exist or has become empty."""
+        """Return the data of a scope, after the scope has followed the latest refreshes. Return
+        None if the scope does not exist or has become empty."""
         store = self._boards[board]
         part = store.parts.get(scope)
         if part is None or part.refreshes == store.refreshes:
@@ -92,7 +92,7 @@ class Deferred:
         return store.parts.get(scope)
 
     def _change_places(self, board: int, scope: str, rolling: RollingSet) -> None:
-        """Make a window show its built ranking in a scope."""
+        """Swap the shown and the built ranking of a window in a scope."""
         self._dropped.append(rolling.refresh())
         if self._copying is not None:
             self._copying.copy_again(rolling.live)

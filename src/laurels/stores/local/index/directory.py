@@ -1,4 +1,4 @@
-"""The scopes of a board that are not empty, in the order of their names."""
+"""A directory of a board's scopes that are not empty, in the order of their names."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -9,7 +9,8 @@ from laurels.model.labels import form_of
 
 
 class Directory:
-    """Scopes grouped by form, the names of their labels; each operation is O(log n)."""
+    """Scopes grouped by their form, which is the names of their labels. Each operation is O(log
+    n)."""
 
     def __init__(self) -> None:
         self._forms: dict[str, SortedList[str]] = {}
@@ -22,11 +23,11 @@ class Directory:
             yield from self._forms[form]
 
     def add(self, scope: str) -> None:
-        """Add a scope that is not listed."""
+        """Add a scope that is not in the directory yet."""
         self._forms.setdefault(form_of(scope), SortedList()).add(scope)
 
     def discard(self, scope: str) -> None:
-        """Remove a scope, if it is listed."""
+        """Remove a scope if it is in the directory."""
         form = form_of(scope)
         if (scopes := self._forms.get(form)) is not None:
             scopes.discard(scope)
@@ -38,8 +39,8 @@ class Directory:
         return len(self._forms.get(form, ()))
 
     def spread(self, most: int) -> Iterator[tuple[int, list[str]]]:
-        """Yield for each form the number of its scopes, and a sample of up to `most` of them,
-        evenly spread. O(most * log n) for each form."""
+        """Yield, for each form, the number of its scopes and a sample of up to `most` of them. The
+        sample is evenly spread. O(most * log n) for each form."""
         for scopes in self._forms.values():
             count = len(scopes)
             yield (
@@ -48,7 +49,8 @@ class Directory:
             )
 
     def after(self, form: str, scope: str, limit: int) -> list[str]:
-        """Return up to `limit` scopes of a form that follow a scope, which need not be listed."""
+        """Return up to `limit` scopes of a form that follow a scope. That scope need not be in the
+        directory."""
         scopes = self._forms.get(form)
         if scopes is None:
             return []
@@ -56,8 +58,8 @@ class Directory:
 
     def next(self, place: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
         """Return up to `limit` scopes of all forms after `place`, each as (form, scope). The last
-        one is the `place` for the next call. Scopes that are added before it meanwhile are not
-        returned."""
+        of them is the `place` for the next call. A scope that is added before `place` between two
+        calls is not returned."""
         places: list[tuple[str, str]] = []
         begun, behind = place or ("", "")
         for form in sorted(self._forms):

@@ -43,16 +43,17 @@ _data = msgspec.msgpack.Decoder(Data)
 _ids = msgspec.msgpack.Decoder(Ids)
 _NOBODY = 2**32 - 1
 _MOST_EXPECTED = 2**26
-"""The most members for which memory is allocated in advance (half a gigabyte); more is allocated
-when needed."""
+"""The most members for which memory is allocated in advance (half a gigabyte). For more members,
+memory is allocated when needed."""
 _OTHER_LANE = -1
-"""The lane (see `lane`) of member data and event ids."""
+"""The lane of member data and event ids; see `lane`."""
 _INTEGERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
-"""Sizes of MessagePack integers in bytes, by the type byte before them."""
+"""The sizes of MessagePack integers in bytes, by the type byte that precedes them."""
 
 
 class Loading:
-    """A copy being loaded into an empty index, whose boards the fold opens between the passes."""
+    """A copy that is loaded into an empty index. The fold opens the boards of the index between the
+    two passes."""
 
     def __init__(self, boards: dict[int, BoardStore], roster: Roster) -> None:
         self._boards = boards
@@ -69,8 +70,9 @@ class Loading:
     seen = frozenset({BOARD, NAMES})
 
     def lane(self, kind: bytes, begins: bytes) -> int:
-        """Return the lane of a section. Sections of one lane are loaded in order, different lanes
-        concurrently. Rows begin with the number of their structure, which is their lane."""
+        """Return the lane of a section. Sections of one lane are loaded in order; different lanes
+        may be loaded concurrently. The lane of rows is the number of their structure, with which
+        the section begins."""
         if kind != ROWS or len(begins) < 2:
             return _OTHER_LANE
         width = _INTEGERS.get(begins[1], 0)
@@ -85,14 +87,14 @@ class Loading:
             self._name(_names.decode(body))
 
     def described(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the number and the fold's description of each board."""
+        """Yield, for each board, its number and the fold's description of it."""
         for number, scope in sorted(self._contents):
             described = self._contents[number, scope].described
             if not scope and described is not None:
                 yield number, described
 
     def open(self) -> None:
-        """Create the structures, after all boards were opened in the index."""
+        """Create the structures. Must be called after all boards were opened in the index."""
         for (number, scope), contents in self._contents.items():
             if contents.described is None or number not in self._boards:
                 continue
@@ -138,14 +140,14 @@ class Loading:
             reserve(self._roster, self._least_members())
         numbers = self._roster.intern(names.arena, names.lengths)
         self._has_same_ids = self._has_same_ids and ids == numbers
-        if ids and most - ids[0] == len(ids):  # without gaps, since ids ascend
+        if ids and most - ids[0] == len(ids):  # there are no gaps, since ids ascend
             self._numbers[ids[0] : most] = numbers
             return
         for id, number in zip(ids, numbers, strict=True):
             self._numbers[id] = number
 
     def _least_members(self) -> int:
-        """Return the size of the largest ranking in the boards seen so far."""
+        """Return the number of members in the largest ranking of the boards seen so far."""
         rankings = (each.rankings for each in self._contents.values())
         size = max((stored.size for each in rankings for stored in each), default=0)
         return max(0, min(size, _MOST_EXPECTED))
@@ -193,7 +195,7 @@ class Loading:
 
     def _ranking(self, number: int) -> RankedSet:
         """Return a ranking. For a rolling window this is the live ranking; `finish` derives the
-        prepared one from it."""
+        prepared ranking from it."""
         rolling = self._live.get(number)
         return self._rankings[number] if rolling is None else rolling.live
 

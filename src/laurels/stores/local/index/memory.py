@@ -1,4 +1,4 @@
-"""The memory index: all rankings as native ranked sets in this process."""
+"""The memory index: all rankings of a store in this process, as ranked sets of the engine."""
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ from .moving import link_candidates, restore_rows, scope_pieces, shared_pieces
 from .remembered import Remembered
 
 MEASURED = 500
-"""How many scopes of a form are sampled to estimate the memory of all its scopes."""
+"""How many scopes of a form are sampled to estimate the memory of all scopes of the form."""
 _ALL = 2**62
 _NOTHING = ScopeStore()
 _SCAN = 10_000
@@ -38,7 +38,8 @@ _STYLES = {"ordinal": ORDINAL, "competition": COMPETITION, "dense": DENSE}
 
 
 class MemoryIndex(Deferred):
-    """Implementation of `Index` in memory. Not thread-safe: the store holds the lock."""
+    """Implementation of `Index` in memory. It is not thread-safe, since the store holds a lock
+    during each call."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -228,16 +229,16 @@ class MemoryIndex(Deferred):
         return dropped
 
     def touch(self, board: int) -> None:
-        """Record for a copy in progress that the fold's description of a board has changed."""
+        """Record, for a copy in progress, that the fold's description of a board has changed."""
         self._touch(board)
 
     def copy(self) -> Copying:
-        """Begin a copy; only one can be in progress."""
+        """Begin a copy. Only one copy can be in progress."""
         self._copying = Copying(self._boards.get, self._followed, list(self._boards), self._roster)
         return self._copying
 
     def end_copy(self) -> None:
-        """End the copy, finished or not."""
+        """End the copy, whether or not it is finished."""
         if self._copying is not None:
             self._copying.end()
         self._copying = None
@@ -247,7 +248,7 @@ class MemoryIndex(Deferred):
         return Loading(self._boards, self._roster)
 
     def contents(self, board: int) -> Iterator[Piece]:
-        """Yield the whole state of a board; it must not change meanwhile."""
+        """Yield the whole state of a board. The board must not change meanwhile."""
         store = self._boards[board]
         yield from shared_pieces(store)
         for scope in [ALL, *sorted(store.scopes)]:
@@ -273,8 +274,8 @@ class MemoryIndex(Deferred):
                     self.set_data(board, member, value)
 
     def restored(self, board: int) -> None:
-        """Compute what the pieces of a board leave out: links between candidates, and prepared
-        rankings."""
+        """Compute the data that the pieces of a board leave out: links between candidates, and
+        prepared rankings."""
         store = self._boards[board]
         for part in store.parts.values():
             for rolling in part.rolling.values():
@@ -419,7 +420,7 @@ class MemoryIndex(Deferred):
 
 
 def _as_expected(ranking: RankedSet, ids: "array[int]", expected: EntryRows | None) -> bytearray:
-    """Return a byte for each member: 1 if its entry in a ranking is the expected one, else 0."""
+    """Return a byte for each member: 1 if its entry in a ranking is the expected entry, else 0."""
     if expected is None:
         return bytearray(b"\1") * len(ids)
     present, words = ranking.words(ids)

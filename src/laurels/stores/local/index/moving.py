@@ -45,7 +45,7 @@ def scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[Piece
 
 
 def _cell_width(rolling: RollingSet) -> int:
-    """Return the number of words of a cell without its links to other candidates, which are not
+    """Return the number of words of a cell, without the links to other candidates. Links are not
     copied, as they can be computed."""
     return rolling.live.ordered + rolling.live.stamped
 
@@ -99,8 +99,8 @@ def _rows(
 def restore_rows(
     board: int, store: BoardStore, roster: Roster, rows: RankingRows
 ) -> tuple["array[int]", Structure]:
-    """Write rows into a ranking or a tally, created if it is missing; return the ids of the members
-    and the structure."""
+    """Write rows into a ranking or a tally, which is created if it is missing. Return the ids of
+    the members, and the structure."""
     ids = roster.intern(rows.members, rows.lengths)
     words = rows.words()
     if rows.running is None:

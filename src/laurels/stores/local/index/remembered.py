@@ -1,9 +1,9 @@
 """The event ids that a board remembers, so that each counts once.
 
-There are two structures: a dict from (member, id) to the time of acceptance, and a queue of the
-same keys, grouped by these times and in their order, so that forgetting is O(1) for each id. The
-keys of the dict are exactly those in the queue. While a copy is taken (`follow`), added ids are
-noted for the copy.
+There are two structures. One is a dict from (member, id) to the time of acceptance. The other is a
+queue of the same keys, grouped by these times and in their order, so that forgetting is O(1) for
+each id. The dict and the queue always have the same keys. While a copy is taken (`follow`), added
+ids are noted for the copy.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ def key_of(member: bytes, id: bytes) -> bytes:
 
 
 class Remembered:
-    """Event ids with their times of acceptance, which must not decrease from one `add` to the
+    """Event ids with their times of acceptance. These times must not decrease from one `add` to the
     next."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Remembered:
             self._queue.append((now_ms, [key]))
 
     def undo(self, keys: list[bytes]) -> None:
-        """Undo the newest calls of `add`, which added `keys` in this order."""
+        """Undo the newest calls of `add`. They have added `keys`, in this order."""
         for key in reversed(keys):
             del self._accepted[key]
             if self._added is not None:
@@ -63,7 +63,8 @@ class Remembered:
                 del self._accepted[key]
 
     def count_after(self, instant_ms: int) -> int:
-        """Return how many ids were accepted after an instant; O(groups to forget)."""
+        """Return how many ids were accepted after an instant. O(times of acceptance up to that
+        instant)."""
         count = len(self._accepted)
         for accepted_ms, keys in self._queue:
             if accepted_ms > instant_ms:
@@ -73,11 +74,11 @@ class Remembered:
 
     @property
     def oldest_ms(self) -> int | None:
-        """The time at which the oldest id was accepted, None if there are no ids."""
+        """The time at which the oldest id was accepted; None if there are no ids."""
         return self._queue[0][0] if self._queue else None
 
     def follow(self) -> list[tuple[int, list[bytes]]]:
-        """Return all ids by time of acceptance, for a copy; from now on note additions for
+        """Return all ids, by time of acceptance, for a copy. From now on, note added ids for
         `take_added`."""
         self._added = []
         groups = list(self._queue)
@@ -94,7 +95,7 @@ class Remembered:
         return added
 
     def unfollow(self) -> None:
-        """Stop noting additions."""
+        """Stop noting added ids."""
         self._added = None
 
     def items(self) -> list[tuple[bytes, int]]:
