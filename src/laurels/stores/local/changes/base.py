@@ -10,9 +10,9 @@ from laurels.core.changes.cursor import BlockPlace
 
 
 class StoredRow(Struct, frozen=True):
-    """A row of the file without its blocks: the sequence numbers of its first and last block, the
-    tag of the last block, `count`, the number of changes that sinks send, and `at_ms`, the time of
-    the newest change."""
+    """A row of the file without its blocks. It has the sequence numbers of its first and last
+    block, and the tag of the last block. `count` is the number of changes in it that sinks send,
+    `at_ms` the time of its newest change."""
 
     first: int
     last: int
@@ -22,24 +22,26 @@ class StoredRow(Struct, frozen=True):
 
 
 RowOfBoard = tuple[int, StoredRow, Sequence[Block]]
-"""The number of a board, a row, and its blocks."""
+"""The number of a board, a row of it, and the blocks of the row."""
 
 
 class ChangeRows(Protocol):
-    """Rows of blocks by board number. One thread writes at a time; readers at any time."""
+    """Rows of blocks by board number. Only one thread may write at a time; readers may read at any
+    time."""
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever written."""
+        """Whether any rows were ever written."""
 
     def floors(self) -> dict[int, BlockPlace]:
-        """Return the floor of each board, by its number: the place before its oldest block."""
+        """Return the floor of each board, by the board's number. The floor is the place before the
+        oldest block."""
 
     def rows(self, board: int) -> list[StoredRow]:
         """Return the rows of a board, without their blocks, in order."""
 
     def read(self, board: int, first: int) -> Iterator[list[Block]]:
-        """Yield the blocks of a board, row by row, beginning with the row that has block
+        """Yield the blocks of a board, row by row. Begin with the row that has the block
         `first`."""
 
     def write(
@@ -49,9 +51,9 @@ class ChangeRows(Protocol):
         *,
         durable: bool = False,
     ) -> None:
-        """Write rows of boards, and remove those up to new floors, in one transaction. With
-        `durable` everything written so far is on the disk when this returns; otherwise a power cut
-        may lose it, and the blocks are made again from the log. Raises StorageFailed if the disk
+        """Write rows of boards, and remove rows up to new floors, in one transaction. With
+        `durable`, all rows written so far are on the disk on return. Without it, a power cut may
+        lose rows; their blocks are then made again from the log. Raises StorageFailed if the disk
         refuses a write."""
 
     def forget(self, board: int) -> None:

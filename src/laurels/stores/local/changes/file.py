@@ -20,7 +20,7 @@ from .base import RowOfBoard, StoredRow
 
 FORMAT = 1
 _CHECKPOINT_PAGES = 16_384
-"""The size of the write-ahead file at which SQLite checkpoints it, in pages: 64 MiB."""
+"""The size of the write-ahead file, in pages, at which SQLite checkpoints it: 64 MiB."""
 _SCHEMA = """
 CREATE TABLE format (format INTEGER NOT NULL);
 CREATE TABLE floor (
@@ -151,7 +151,7 @@ class ChangeFile:
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
-        """Translate the errors of SQLite raised inside into those of laurels."""
+        """Translate errors of SQLite, raised in this context, into errors of laurels."""
         try:
             yield
         except sqlite3.DatabaseError as error:

@@ -1,14 +1,14 @@
-"""Find the boards with changes after an offset, without looking at each board."""
+"""Find the boards that have changes after an offset, without looking at every board."""
 
 from collections.abc import Collection
 
 
 class LatestChanges:
-    """The boards whose changes have been recorded, in the order of the latest ones.
+    """The boards with recorded changes, ordered by their latest change.
 
-    While changes are recorded, only the numbers of their boards are noted; the next reader, which
-    knows the offset, moves these boards to the end of the order. All methods are called under the
-    lock of the fold.
+    Recording a change only notes the number of its board. The next reader knows the offset, and
+    moves the noted boards to the end of the order. All methods are called under the lock of the
+    fold.
     """
 
     def __init__(self) -> None:
@@ -27,8 +27,8 @@ class LatestChanges:
         self._offsets.pop(board, None)
 
     def since(self, after: int | None, offset: int) -> Collection[int] | None:
-        """Return the numbers of the boards with changes after the offset `after`; None if these are
-        not known. `offset` is the current offset. O(boards returned)."""
+        """Return the numbers of the boards that have changes after the offset `after`; None if
+        these boards are not known. `offset` is the current offset. O(boards returned)."""
         for board in self._noted:
             self._offsets.pop(board, None)
             self._offsets[board] = offset

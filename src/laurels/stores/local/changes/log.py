@@ -3,7 +3,7 @@
 The fold appends a block for each record that changed a board. A thread writes blocks to the file
 after the commits and removes expired ones. When the store is opened again, the blocks after the
 newest snapshot are made again from the log, with the same numbers and tags. So it does not matter
-which of them had been written.
+which blocks had been written.
 """
 
 import logging
@@ -32,17 +32,18 @@ from .base import ChangeRows, StoredRow
 from .latest import LatestChanges
 
 WRITE_BEHIND = 100_000
-"""Blocks in memory are written to the file when their cost reaches this. The cost of a block is its
-number of changes plus `BLOCK_COST`, since even a block with a single event takes some 3 KB."""
+"""Blocks in memory are written to the file when their total cost reaches this. The cost of a block
+is the number of its changes plus `BLOCK_COST`, since even a block with a single event takes some 3
+KB."""
 BLOCK_COST = 20
 TAIL = 16
-"""How many of a board's newest blocks stay in memory after they were written, for readers that
-follow the board."""
+"""How many of a board's newest blocks stay in memory after they were written. Readers that follow
+the board read these."""
 TAIL_CHANGES = 10_000
-"""The number of changes in these newest blocks from which on no older block stays in memory."""
+"""When a board's newest blocks have this number of changes together, no older block stays in
+memory."""
 WARNED_AT = 0.5
-"""A warning is logged when the changes that a sink has not sent reach this fraction of
-`changes_max`."""
+"""A warning is logged when the unsent changes of a sink reach this fraction of `changes_max`."""
 ROW_CHANGES = 5_000
 ROW_BLOCKS = 500
 
@@ -50,9 +51,9 @@ _log = logging.getLogger("laurels")
 
 
 class _BoardChanges(Struct):
-    """The blocks of one board. Blocks up to `written` are in rows of the file; `recent` has the
-    newest blocks, in memory; between them there is no gap. `floor` is the place before the oldest
-    kept block, `stored` the floor that the file has."""
+    """The blocks of one board. Blocks up to `written` are in rows of the file, and `recent` has the
+    newest blocks in memory. There is no gap between the file and `recent`. `floor` is the place
+    before the oldest kept block, `stored` the floor in the file."""
 
     floor: BlockPlace
     written: BlockPlace
@@ -60,31 +61,33 @@ class _BoardChanges(Struct):
     rows: list[StoredRow] = field(default_factory=list)
     recent: list[RecordedBlock] = field(default_factory=list)
     totals: list[int] = field(default_factory=list)
-    """For each block in memory, the number of changes that sinks send, counted from the start of
-    this process up to the block's end."""
+    """For each block in memory, the number of changes that sinks send: the sum of all blocks since
+    the start of this process, including this block."""
     total: int = 0
     written_total: int = 0
     unwritten: int = 0
     lost: int = 0
     """How many changes this process has removed before a registered sink had confirmed them."""
     is_warned: bool = False
-    """Whether it was logged that unconfirmed changes will soon be removed."""
+    """Whether a warning was logged that unconfirmed changes will soon be removed."""
 
     @property
     def first_recent(self) -> int:
-        """The sequence number of the oldest block in memory, or the next one if there is none."""
+        """The sequence number of the oldest block in memory; of the next block to be recorded if
+        there is none."""
         return self.recent[0].sequence if self.recent else self.written.sequence + 1
 
     def sent_from(self, sequence: int) -> int:
-        """Return how many changes sinks send from a block on. The block has to be in memory, or the
-        next one to be recorded."""
+        """Return how many changes sinks send in a block and all later ones. The block has to be in
+        memory, or be the next block to be recorded."""
         at = sequence - self.first_recent
         if at < len(self.recent):
             return self.total - self.totals[at] + self.recent[at].sent
         return 0
 
     def sent_from_row(self, sequence: int) -> int:
-        """Return how many changes sinks send from the row with a block on. O(rows)."""
+        """Return how many changes sinks send in the row with a block, and in all later rows.
+        O(rows)."""
         rows = sum([row.count for row in self.rows if row.last >= sequence])
         return rows + self.total - self.written_total
 
@@ -106,16 +109,16 @@ class ChangeLog:
     # Recording, under the lock of the fold
 
     def begin(self, states: Iterable[BoardState]) -> None:
-        """Begin with the states of all boards in a snapshot. Later blocks in the file are used only
-        if folding the log makes the same blocks again."""
+        """Begin with the states of all boards in a snapshot. Blocks in the file that are later than
+        the snapshot are used only if folding the log makes the same blocks again."""
         self._boards = {}
         self._floors = self._file.floors()
         for state in states:
             self._open(state.number, BlockPlace(state.sequence, state.tag))
 
     def _open(self, number: int, now: BlockPlace) -> _BoardChanges:
-        """Begin the record of a board with its blocks in the file. If these have a gap or end
-        before `now`, drop them and begin without blocks."""
+        """Begin the record of a board with its blocks in the file. If these blocks have a gap or
+        end before `now`, drop them and begin without blocks."""
         floor = self._floors.pop(number, None)
         kept = self._boards[number] = _BoardChanges(floor or now, now, floor)
         if floor is None:
@@ -148,7 +151,7 @@ class ChangeLog:
         kept = self._boards.get(state.number)
         if kept is None:
             kept = self._open(state.number, now)
-        if kept.floor.sequence < now.sequence:  # not while the log is folded again
+        if kept.floor.sequence < now.sequence:  # nothing is written while the log is folded again
             self._unwritten -= kept.unwritten
             self._boards[state.number] = _BoardChanges(now, now, kept.stored, lost=kept.lost)
 
@@ -160,8 +163,8 @@ class ChangeLog:
             self._forgotten.append(board)
 
     def settle(self, states: Iterable[BoardState]) -> None:
-        """Remove blocks from the file that are beyond the end of the log or belong to unknown
-        boards."""
+        """Remove blocks from the file that are later than the end of the log, or that belong to
+        unknown boards."""
         by_number = {state.number: state for state in states}
         for number, kept in list(self._boards.items()):
             state = by_number.get(number)
@@ -171,8 +174,8 @@ class ChangeLog:
             self._file.forget(number)
 
     def _start_over(self, number: int, now: BlockPlace) -> _BoardChanges:
-        """Drop all blocks of a board, because those in the file differ from the log; `now` becomes
-        its floor."""
+        """Drop all blocks of a board, because the blocks in the file differ from the log. `now`
+        becomes the board's floor."""
         kept = self._boards[number] = _BoardChanges(now, now, now)
         self._file.forget(number)
         self._file.write([], [(number, now)])
@@ -181,9 +184,9 @@ class ChangeLog:
     # Reading
 
     def read(self, state: BoardState, after: str | None, limit: int) -> "ChangeRead":
-        """Return the data for a page of changes. Called under the lock of the fold; the page itself
-        is made without the lock. Raises ChangesNotKept, ChangesExpired, CursorDiverged,
-        InvalidCursor."""
+        """Return the data from which a page of changes is made. This is called under the lock of
+        the fold; the page is made later, without the lock. Raises ChangesNotKept, ChangesExpired,
+        CursorDiverged, InvalidCursor."""
         ensure_kept(state)
         kept = self._boards.get(state.number)
         now = BlockPlace(state.sequence, state.tag)
@@ -217,8 +220,8 @@ class ChangeLog:
         return self._unwritten >= self._due_at and not self._writing.locked()
 
     def start(self, lock: "threading.RLock", states: Callable[[], "States"]) -> None:
-        """Write the blocks in memory to the file in a new thread; do nothing while such a thread is
-        running."""
+        """Start a thread that writes the blocks in memory to the file. Do nothing while such a
+        thread is running."""
         if not self._writing.acquire(blocking=False):
             return
 
@@ -237,7 +240,7 @@ class ChangeLog:
             self._writing.release()
 
     def write(self, lock: "threading.RLock", states: Callable[[], "States"]) -> None:
-        """Write everything recorded so far durably, and remove expired blocks. Raises
+        """Write all recorded blocks durably to the file, and remove expired blocks. Raises
         StorageFailed."""
         with self._writing:
             self._write(lock, states, durable=True)
@@ -300,8 +303,9 @@ class ChangeLog:
     def _new_floor(self, kept: _BoardChanges, state: BoardState, now_ms: int) -> BlockPlace:
         """Return the place before the oldest block that has to be kept.
 
-        A block is kept if two conditions hold: it has one of the newest `changes_max` changes, and
-        it is younger than the board's `changes` or not yet confirmed by a registered sink.
+        A block is kept if two conditions hold. First, it has one of the newest `changes_max`
+        changes. Second, it is younger than the `changes` of the board's definition, or a registered
+        sink has not confirmed it yet.
         """
         rules = state.rules
         if not rules.changes_ms:
@@ -353,8 +357,8 @@ class ChangeLog:
         return 0 if kept is None else kept.lost
 
     def unsent(self, state: BoardState) -> int:
-        """Return how many changes the slowest registered sink of a board has not confirmed. Where
-        blocks are in the file only, whole rows are counted. O(rows)."""
+        """Return how many changes the slowest registered sink of a board has not confirmed. Blocks
+        that are only in the file are counted by whole rows. O(rows)."""
         confirmed = least_confirmed(state.positions, state.uid)
         kept = self._boards.get(state.number)
         if confirmed is None or kept is None:
@@ -365,7 +369,7 @@ class ChangeLog:
         return kept.sent_from(first)
 
     def close(self) -> None:
-        """Close the file, after waiting for a write in progress."""
+        """Wait for a write in progress, then close the file."""
         with self._writing:
             self._file.close()
 
@@ -375,8 +379,8 @@ States = Iterable[tuple[BoardState, int]]
 
 
 class ChangeRead(Struct, frozen=True):
-    """The data for a page of changes, which is made without a lock: the blocks in memory, and where
-    to find older blocks."""
+    """The data from which a page of changes is made, without a lock: the blocks in memory, and
+    where to find older blocks."""
 
     context: ChangeContext
     number: int
@@ -386,11 +390,11 @@ class ChangeRead(Struct, frozen=True):
     recent: Sequence[RecordedBlock]
     file: ChangeRows | None
     waiting: int
-    """How many changes sinks send from the first block of `_blocks` on."""
+    """How many changes sinks send in the first block of `_blocks` and all later ones."""
 
     def page(self) -> ChangePage:
-        """Return the page. Raises CursorDiverged if the block of the cursor has another tag,
-        ChangesExpired if it was removed meanwhile."""
+        """Return the page. Raises CursorDiverged if the block of the cursor has another tag than
+        the cursor, ChangesExpired if the block was removed meanwhile."""
         blocks, waiting = self._blocks(), self.waiting
         begun: list[Block] = []
         for block in blocks:
@@ -404,8 +408,8 @@ class ChangeRead(Struct, frozen=True):
         return make_page([self.context], [self.place], [self.newest], rest, self.limit, waiting)
 
     def _blocks(self) -> Iterator[Block]:
-        """Yield the block of the cursor, if it is available, and all later blocks. They may be
-        preceded by earlier blocks of the same row of the file."""
+        """Yield the block of the cursor, if it is available, and all later blocks. Earlier blocks
+        may precede it if they are in the same row of the file."""
         until = self.recent[0].sequence if self.recent else self.newest.sequence + 1
         if self.file is not None:
             for blocks in self.file.read(self.number, self.place.sequence):
@@ -447,8 +451,8 @@ def _rows_of(
 
 
 def _trim(kept: _BoardChanges, floor: BlockPlace) -> None:
-    """Drop the blocks up to a floor, and from memory also written blocks that are not among the
-    newest."""
+    """Drop the blocks up to a floor. Also drop, from memory only, written blocks that are not among
+    the newest."""
     if floor.sequence > kept.floor.sequence:
         kept.floor = floor
         kept.rows = [row for row in kept.rows if row.last > floor.sequence]

@@ -11,7 +11,7 @@ _Row = tuple[StoredRow, bytes]
 
 
 class MemoryChanges:
-    """Implementation of `ChangeRows`. Writers replace the list of rows, and never change it, so
+    """Implementation of `ChangeRows`. Writers replace the list of rows and never change a list, so
     readers need no lock."""
 
     exists = True
@@ -56,4 +56,4 @@ class MemoryChanges:
         return list({*self._rows, *self._floors})
 
     def close(self) -> None:
-        """Do nothing: there is no file."""
+        """Do nothing, since there is no file."""

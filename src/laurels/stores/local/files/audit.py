@@ -1,8 +1,8 @@
 """The audit log of a folder: a SQLite file of its own.
 
-It is not in `log.db`, which is written only by the committing thread. So an administrative call
-neither waits for a commit nor delays one, and the log has only the records that the boards are made
-from.
+It is not in `log.db`, which only the committing thread writes. So an administrative call neither
+waits for a commit nor delays a commit, and the log has no records except those from which the
+boards are made.
 """
 
 import os

@@ -13,8 +13,8 @@ CLOCK_NAME = "clock"
 
 
 class ClockFile:
-    """The clock reference of a folder. It is optional: if it cannot be written or read, the next
-    process accepts the current clock, as after a reboot."""
+    """The clock reference of a folder. The file is optional: if it cannot be written or read, the
+    next process accepts the current clock, as it does after a reboot."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / CLOCK_NAME

@@ -1,15 +1,16 @@
 """The keys of a folder: two files of the same content, `keys.json` and `keys.json.previous`.
 
 A change is written first to `keys.json.previous`, then to `keys.json`; with the second write it is
-valid. Each file is written under a temporary name, synced, read back and renamed, so that at any
-time at least one of the two is complete, whatever happens to the disk or the process. If
-`keys.json` is damaged, the other file is used, with a warning. A revocation is acknowledged after
-the key was removed from both files. On a full disk, a revocation first removes
-`keys.json.previous`, then writes the smaller `keys.json` to the space that this frees.
+valid. Each file is written under a temporary name, synced, read back and renamed. So at any time at
+least one of the two files is complete, whatever happens to the disk or the process. If `keys.json`
+is damaged, `keys.json.previous` is used, with a warning. A revocation is acknowledged after the key
+was removed from both files. On a full disk, a revocation first removes `keys.json.previous`, then
+writes the smaller `keys.json` to the space that this frees.
 
 Format 2 has a checksum, so that a flipped bit in a board's name is detected. Format 1, which had no
-checksum, can still be read. A note in the folder's log says that the store needs keys. So this is
-known even if the files are lost, and in a restored backup, which never has the keys.
+checksum, can still be read. A note in the folder's log says that the store needs keys. So a store
+knows that it needs keys even if the files are lost, or if it was restored from a backup, which
+never has the keys.
 """
 
 import errno
@@ -58,8 +59,8 @@ class _Format1(Struct, frozen=True):
 
 
 class FolderKeyStore:
-    """Implementation of `KeyStore` in a folder that this process has locked; `warned` is called
-    with messages for the operator."""
+    """Implementation of `KeyStore` in a folder that this process has locked. `warned` is called
+    with each message for the operator."""
 
     def __init__(
         self, folder: Path, notes: Notes, warned: Callable[[str], None] = lambda _: None
@@ -106,8 +107,8 @@ class FolderKeyStore:
         return changed
 
     def _shrink(self, content: bytes) -> None:
-        """Write a smaller set of keys to a full disk, after removing `keys.json.previous` to free
-        its space. If that is the only file that can be read, leave it and raise KeysDamaged."""
+        """Write a smaller set of keys to a full disk. First remove `keys.json.previous` to free its
+        space. If that file is the only one that can be read, leave it and raise KeysDamaged."""
         if _read(self._path) is None:
             raise KeysDamaged(f"{self._path.name} is missing, and the disk is full")
         before = self._path.read_bytes()
@@ -151,7 +152,7 @@ def _is_full(error: StorageFailed) -> bool:
 
 
 def _read(path: Path) -> KeySet | None:
-    """Return the content of a file, None if it does not exist. Raises KeysDamaged, FormatTooNew,
+    """Return the content of a file; None if it does not exist. Raises KeysDamaged, FormatTooNew,
     StorageFailed."""
     try:
         content = path.read_bytes()
@@ -186,8 +187,8 @@ def _encoded(keys: KeySet) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Replace a file, once the new content is completely on the disk. Only the owner may read
-    it."""
+    """Replace a file once the new content is completely on the disk. Only the owner may read the
+    file."""
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
         _write_whole(unfinished, content)

@@ -24,7 +24,7 @@ _log = logging.getLogger("laurels")
 
 
 def create_file(path: Path, flags: int = os.O_RDWR) -> int:
-    """Open a file, created if it is missing, and return its descriptor."""
+    """Open a file, and create it if it is missing. Return its descriptor."""
     file = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     _tighten_file(file)
     return file
@@ -36,8 +36,8 @@ NEW = os.O_EXCL
 
 def open_output(path: Path, flags: int) -> int:
     """Open an output file that does not belong to a store, and return its descriptor. `flags` is
-    `APPEND`, or `NEW` if the file must not exist yet. Only the owner can read a new file; an
-    existing file keeps its mode, which the owner may have chosen."""
+    `APPEND`, or `NEW` if the file must not exist yet. Only the owner can read a new file. An
+    existing file keeps its mode, since its owner may have chosen the mode."""
     return os.open(path, flags | os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
 
 
@@ -55,7 +55,7 @@ def make_folder(path: Path) -> None:
 
 
 def tighten_folder(folder: Path) -> None:
-    """Remove the rights of others from a store's folder and its files, and log what changed.
+    """Remove the rights of other users from a store's folder and its files, and log what changed.
 
     Files of other owners are not changed. The folder's mode is not changed if it also has files of
     other programs, which may need that mode.
@@ -76,7 +76,8 @@ def tighten_folder(folder: Path) -> None:
 
 
 def _tighten_file(file: int) -> None:
-    """Remove the rights of others from an open file. On a file system without modes, do nothing."""
+    """Remove the rights of other users from an open file. On a file system without modes, do
+    nothing."""
     info = os.fstat(file)
     if info.st_uid == os.geteuid() and info.st_mode & _OF_OTHERS:
         with suppress(OSError):
@@ -84,7 +85,8 @@ def _tighten_file(file: int) -> None:
 
 
 def _tighten(path: Path, mode: int) -> bool:
-    """Remove the rights of others from a path of this user; return whether it had any."""
+    """Remove the rights of other users from a path that this user owns. Return whether they had any
+    rights."""
     with suppress(OSError):
         info = path.lstat()
         regular = stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)

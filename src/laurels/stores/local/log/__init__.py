@@ -1,1 +1,1 @@
-"""The log: in memory, or a folder with a database."""
+"""The log of a store in one process, in memory or in a folder."""

@@ -5,7 +5,8 @@ from typing import Protocol
 
 
 class Log(Protocol):
-    """Entries with consecutive offsets, from 1 on. One writer at a time; readers at any time."""
+    """Entries with consecutive offsets that begin with 1. There may be one writer at a time, and
+    readers at any time."""
 
     @property
     def offset(self) -> int:
@@ -13,27 +14,27 @@ class Log(Protocol):
 
     @property
     def first(self) -> int:
-        """The offset of the oldest entry that was not trimmed; if there is none, the next
-        offset."""
+        """The offset of the oldest entry that was not trimmed. If all entries were trimmed, the
+        next offset."""
 
     @property
     def doubt(self) -> str | None:
-        """The reason why the log's end could not be verified when the log was opened, None if it
-        was verified."""
+        """The reason why the end of the log could not be verified when the log was opened; None if
+        it was verified."""
 
     def append(self, body: bytes) -> int:
         """Append an entry durably and return its offset. Raises StorageFailed."""
 
     def read(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
         """Yield the entries after an offset, in order. Raises LogDamaged at the first damaged
-        one."""
+        entry."""
 
     def trim(self, until: int) -> bool:
-        """Remove a limited number of the entries up to and including an offset; return whether
-        there are more. The newest entry always stays."""
+        """Remove a limited number of the entries up to and including an offset. Return whether
+        there are more such entries. The newest entry is never removed."""
 
     def note(self, key: str) -> str | None:
-        """Return a note, a small text stored beside the entries, such as the name of the clock."""
+        """Return a note: a small text stored beside the entries, such as the name of the clock."""
 
     def set_note(self, key: str, value: str) -> None: ...
 
@@ -47,6 +48,6 @@ class RewritableLog(Log, Protocol):
     """A log whose entries can be rewritten while it is not in use."""
 
     def rewrite(self, change: Callable[[bytes], bytes | None], *, dry_run: bool) -> int:
-        """Replace every entry for which `change` returns a new entry, in one transaction; return
-        the number of replaced entries. With `dry_run` only count them. Raises StorageFailed,
+        """Replace every entry for which `change` returns a new entry, in one transaction. Return
+        the number of replaced entries. With `dry_run` only count the entries. Raises StorageFailed,
         LogDamaged."""

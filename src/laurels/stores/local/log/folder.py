@@ -21,10 +21,12 @@ _SERVED_NAME = "served-at"
 
 
 class Folder:
-    """A folder locked for this process until `close`; the lock file has the pid of the owner.
+    """A folder that this process has locked until `close`. The lock file has the pid of this
+    process.
 
-    The lock is the kernel's (flock), so it ends with the process in any case. A forked child
-    shares it and closes it at once, so that it does not outlive the parent in the child.
+    The lock is a lock of the kernel (flock), so it ends with the process in any case. A forked
+    child inherits the lock. It closes its copy at once, so that the lock does not outlive the
+    parent.
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
@@ -76,8 +78,9 @@ class Folder:
 
 
 def announce(path: Path, address: str | None) -> None:
-    """Write the address at which this process serves the folder to a file there, None when it stops
-    serving. If another process fails to lock the folder, its error has the address."""
+    """Write the address at which this process serves the folder to a file in the folder. None means
+    that it stops serving. If another process fails to lock the folder, its error shows the
+    address."""
     with suppress(OSError):
         if address is None:
             (path / _SERVED_NAME).unlink(missing_ok=True)

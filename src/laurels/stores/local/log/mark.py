@@ -1,9 +1,9 @@
 """The mark of a log: its newest offset, in a file of its own.
 
 SQLite takes a damaged end of its write-ahead file for an unfinished transaction, and discards it.
-The mark is written after each commit and not flushed, so it costs little and is never ahead of the
-log on the disk. So a log that ends before its mark has lost entries. A mark has a checksum. If the
-mark is damaged or missing, the log's end cannot be verified; this is logged and shown in the
+The mark is written after each commit and not flushed, so it costs little. It is never ahead of the
+log on the disk, so a log that ends before its mark has lost entries. A mark has a checksum. If the
+mark is damaged or missing, the end of the log cannot be verified. This is logged and shown in the
 store's statistics. Earlier versions wrote 20 digits without a checksum.
 """
 
@@ -27,7 +27,7 @@ def _encode(offset: int) -> bytes:
 
 
 def _decode(content: bytes) -> int | None:
-    """Return the offset in a mark, None if it is damaged."""
+    """Return the offset in a mark; None if the mark is damaged."""
     digits = content[:_DIGITS]
     if not digits.isdigit():
         return None
@@ -36,12 +36,12 @@ def _decode(content: bytes) -> int | None:
 
 
 class Mark:
-    """The mark beside a log; `doubt` is the reason why it could not verify the log's end when the
-    log was opened, None if it could."""
+    """The mark beside a log. `doubt` is the reason why the mark could not verify the end of the log
+    when the log was opened; None if it could."""
 
     def __init__(self, path: Path, log: Path, offset: int) -> None:
-        """Read the mark of a log that ends at `offset`. Raises LogDamaged if the mark is
-        greater."""
+        """Read the mark of a log that ends at `offset`. Raises LogDamaged if the mark has a greater
+        offset."""
         missing = not path.exists()
         self._file = create_file(path)
         self.doubt: str | None = None
@@ -68,8 +68,9 @@ class Mark:
             self.set(offset)
 
     def set(self, offset: int) -> None:
-        """Write the newest offset. If that fails, the entry is still acknowledged, since it is on
-        the disk; until the next write, the mark only shows whether earlier entries are lost."""
+        """Write the newest offset. If this fails, the newest entry is still acknowledged, since it
+        is on the disk. Until the next write, the mark can then only show whether earlier entries
+        are lost."""
         with suppress(OSError):
             os.pwrite(self._file, _encode(offset), 0)
 

@@ -6,7 +6,8 @@ from laurels.errors import LogDamaged
 
 
 class MemoryLog:
-    """Implementation of `Log` in a list, which grows with every entry and ends with the process."""
+    """Implementation of `Log` in a list. The list grows with every entry and is lost when the
+    process ends."""
 
     def __init__(self) -> None:
         self._entries: list[bytes] = []

@@ -2,8 +2,8 @@
 
 In WAL mode with `synchronous=FULL` the commit of a row returns when the row is on the disk, so an
 acknowledged commit survives a kill and a power cut. Each row has a CRC-32 of its body, and offsets
-are consecutive, so damage is detected, and the error says at which entry. The writer's connection
-is used by one thread at a time; each reader opens a connection of its own.
+are consecutive. So damage is detected, and the error names the damaged entry. The writer's
+connection is used by one thread at a time; each reader opens a connection of its own.
 
 SQLite takes a damaged end of its write-ahead file for an unfinished transaction, and discards it.
 So the newest offset is also stored in a file of its own, the mark (`mark`).
@@ -27,7 +27,8 @@ MARK_NAME = "log.mark"
 _FETCH = 64
 _CHECKPOINT_BYTES = 16 << 20
 _CHECKPOINT_PAGES = 16_384
-"""The size of the write-ahead file at which SQLite checkpoints in a commit, in pages: 64 MiB."""
+"""The size of the write-ahead file, in pages, at which SQLite checkpoints it in a commit: 64
+MiB."""
 _PAGE = 4_096
 _TRIM_BYTES = 1 << 20
 _TRIM_ROWS = 256
@@ -73,8 +74,8 @@ class SqliteLog:
             )
 
     def _find_ends(self) -> None:
-        """Read and cache the oldest and the newest offset. Thanks to the cache, reading `first` and
-        `offset` never waits for a write in progress."""
+        """Read the oldest and the newest offset, and cache them. So `first` and `offset` never wait
+        for a write in progress."""
         row = self._writer.execute("SELECT min(offset), max(offset) FROM log").fetchone()
         self._first, self._offset = (1, 0) if row[0] is None else (int(row[0]), int(row[1]))
 
@@ -185,7 +186,7 @@ class SqliteLog:
 
 
 class LogView:
-    """One consistent state of a log, which another process may be writing to."""
+    """One consistent state of a log. Another process may write to the log meanwhile."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -203,7 +204,7 @@ class LogView:
         return {str(key): str(value) for key, value in rows}
 
     def entries(self, start: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the entries from an offset on. Raises LogDamaged at the first damaged one."""
+        """Yield the entries from an offset on. Raises LogDamaged at the first damaged entry."""
         with _plain_errors(self._path):
             rows = self._reader.execute(
                 "SELECT * FROM log WHERE offset >= ? ORDER BY offset", (start,)
@@ -225,7 +226,7 @@ def write_log(path: Path, notes: dict[str, str], entries: Iterable[tuple[int, by
 
 class _Checkpoint:
     """Copies SQLite's write-ahead file into the database from time to time. Durability does not
-    depend on this, so a failed attempt is ignored and repeated later."""
+    depend on these copies, so a failed attempt is ignored, and repeated later."""
 
     def __init__(
         self, writer: sqlite3.Connection, connect: Callable[[], sqlite3.Connection]
@@ -236,8 +237,8 @@ class _Checkpoint:
         self._thread: threading.Thread | None = None
 
     def written(self, nbytes: int) -> None:
-        """Count a commit of `nbytes` bytes, and start copying if it is time. Called by the
-        writer."""
+        """Count a commit of `nbytes` bytes. Start copying if enough bytes were committed. Called by
+        the writer."""
         self._since += nbytes + _PAGE
         if self._thread is None:
             if self._since >= _CHECKPOINT_BYTES:
@@ -258,7 +259,7 @@ class _Checkpoint:
 
 
 def _whole(rows: sqlite3.Cursor, expected: int, path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the entries in rows, verifying that each is intact and none is missing."""
+    """Yield the entries in rows. Verify that each entry is intact, and that none is missing."""
     while chunk := rows.fetchmany(_FETCH):
         for offset, crc, body in chunk:
             if offset != expected or zlib.crc32(body) != crc:
@@ -280,8 +281,8 @@ def _plain_errors(path: Path) -> Iterator[None]:
 
 
 def _is_sound(path: Path) -> bool:
-    """Return whether SQLite finds no damage when it reads a file again. It is needed because SQLite
-    also reports a failed read of the disk as damage."""
+    """Return whether SQLite finds no damage when it reads a file again. This is needed because
+    SQLite also reports a failed read of the disk as damage."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as reader:
             return reader.execute("PRAGMA quick_check").fetchall() == [("ok",)]
