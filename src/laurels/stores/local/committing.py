@@ -41,17 +41,17 @@ class LocalCommits(LocalReads):
     _committer: Committer
 
     def commit(self, write: Write) -> Any:
-        """Commit a write and return its result; raise the error that refused it."""
+        """Commit a write. Return its result, or raise the error that refused it."""
         self.ensure_usable()
         return self._committer.submit(write)
 
     def commit_async(self, write: Write) -> Future[Any]:
-        """Commit a write for a caller on an event loop; return a future of its result."""
+        """Commit a write for a caller on an event loop. Return a future of its result."""
         self.ensure_usable()
         return self._committer.submit_async(write)
 
     def pace(self, limit: int) -> tuple[int, int]:
-        """Do a share of the due work, like `work`, and write the refreshes that are due. Must not
+        """Do a share of the due work, like `work`. Also write the refreshes that are due. Must not
         be called under the lock or in the committing thread."""
         left, until_ms = self.work(limit)
         with self.reading():
@@ -85,9 +85,9 @@ class LocalCommits(LocalReads):
     def _refresh(self) -> None:
         """Write the refreshes that are due and ready, as an entry of their own.
 
-        A commit does this right after its own entry, before its writers are answered, so that their
-        next reads show the result. Called by the committing thread, while the store's time is that
-        of the commit.
+        A commit does this right after its own entry and before it answers its writers, so that
+        their next reads show the refreshed rankings. Called by the committing thread, while the
+        store's time is that of the commit.
         """
         with self._lock:
             self._advance_clock()
@@ -107,7 +107,7 @@ class LocalCommits(LocalReads):
             self._fold.offset = self._fold.entry
 
     def _append(self, encoded: list[msgspec.Raw]) -> int:
-        """Append encoded records to the log as one entry; return its offset."""
+        """Append encoded records to the log as one entry. Return the entry's offset."""
         body = records.encode(encoded, own_times=self._event_time)
         try:
             if self._clock_to_note is not None:
@@ -122,12 +122,13 @@ class LocalCommits(LocalReads):
         return offset
 
     def _note_clock(self, name: str) -> None:
-        """Write the name of the clock to the log, before the first entry with that clock's time."""
+        """Write the name of the clock to the log, before the first entry that has a time of that
+        clock."""
         self._log.set_note("clock", name)
         self._clock_to_note = None
 
     def set_note(self, key: str, value: str) -> None:
-        """Store a note in the log beside its entries; it is durable when this returns."""
+        """Store a note in the log, beside the entries. On return the note is durable."""
         self.commit(Task(partial(self._log.set_note, key, value)))
 
     def ensure_writable(self) -> None:
@@ -176,8 +177,8 @@ class LocalCommits(LocalReads):
         return accepted, logged
 
     def _log_and_fold(self, accepted: Accepted, logged: list[msgspec.Raw]) -> None:
-        """Append records to the log as one entry, and fold their writes. The work that can be done
-        before folding is done in shares, so that readers can run in between."""
+        """Append records to the log as one entry, and fold their writes. Work that is possible
+        before folding is done in shares, so that readers can run between the shares."""
         offset = self._append(logged) if logged else self._fold.offset
         for _, write in accepted:
             prepared = False

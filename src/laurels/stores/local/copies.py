@@ -1,5 +1,5 @@
-"""Copies of whole boards from and to the local store. They are read as pieces, and written as
-records of the log."""
+"""Copy whole boards from and to the local store. A copy is read as pieces, and written as records
+of the log."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,8 @@ class Committing(Protocol):
     def commit(self, write: Any) -> Any: ...
 
     def advanced_fold(self) -> Fold:
-        """Return the fold, with its clock moved to now. Called under the lock of `reading`."""
+        """Advance the fold's clock to now, and return the fold. Must be called under the lock of
+        `reading`."""
 
 
 class LocalCopies:
@@ -41,7 +42,7 @@ class LocalCopies:
             return CopyClock(fold.event_time, fold.now_ms)
 
     def origin(self, board: str) -> Origin:
-        """Return the state of a board without its rankings, which are advanced first."""
+        """Advance the rankings of a board, and return the board's state without its rankings."""
         with self._store.reading():
             fold = self._store.advanced_fold()
             state = fold.named(board)
@@ -80,7 +81,7 @@ class LocalCopies:
             yield piece
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
-        """Return the unfinished copy of that name, None without one."""
+        """Return the unfinished copy of that name; None if there is none."""
         with self._store.reading():
             state = self._store.advanced_fold().unfinished.named(board)
             return None if state is None else UnfinishedCopy(state.uid, state.board.to_json())

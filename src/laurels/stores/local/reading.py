@@ -42,8 +42,8 @@ from laurels.timeline.instants import MAX_MS
 from .state import LocalState
 
 BOARDS_SHOWN = 1_000
-"""The most boards with metrics of their own, since more label values would overload a metrics
-collector."""
+"""The most boards with metrics of their own. More values of a metric's label would overload a
+metrics collector."""
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class LocalReads(LocalState):
     """The part of the store of one process that reads."""
 
     def position(self, board: str, source: str) -> str | None:
-        """Return the last committed position of a source, None if there is none."""
+        """Return the last committed position of a source; None if there is none."""
         return self.named(board).positions.get(source)
 
     def positions(self, board: str) -> dict[str, str]:
@@ -62,7 +62,7 @@ class LocalReads(LocalState):
             return {source: stored[source] for source in sorted(stored) if stored[source]}
 
     async def follow(self, boards: Collection[str]) -> None:
-        """Do nothing: change tokens are exact."""
+        """Do nothing, since change tokens are always up to date here."""
 
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
         """Return a token that changes whenever the board's lists may have changed.
@@ -87,8 +87,9 @@ class LocalReads(LocalState):
     def ask(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query about a board, made from a single state of it.
 
-        If a step has begun and much of its pass is left, the pass is done first, in shares, so that
-        other callers are not blocked. Raises NotReady after MOST members; the next call continues.
+        If a step has begun and much of its pass is left, the pass is completed first. This is done
+        in shares, so that other callers are not blocked. Raises NotReady after MOST members; the
+        next call continues the pass.
         """
         try:
             return self.try_ask(board, query)
@@ -112,8 +113,8 @@ class LocalReads(LocalState):
             return plan.run_local(self._fold.index, self._fold.offset)
 
     async def ask_async(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query: on the loop if it is short and nothing blocks it, else from
-        a thread."""
+        """Return the answer to a query. A short query is answered on the loop if nothing blocks it,
+        any other query in a thread."""
         if query.size > ON_LOOP:
             return await asyncio.to_thread(self.ask, board, query)
         return await self.read_async(
@@ -121,8 +122,8 @@ class LocalReads(LocalState):
         )
 
     async def read_async(self, read: Callable[[bool], T]) -> T:
-        """Return the result of a short read: `read(False)` on the loop, or `read(True)` in a thread
-        if a commit is being counted or a step has to be prepared."""
+        """Return the result of a short read. `read(False)` runs on the loop. If a commit is being
+        counted or a step has to be prepared, `read(True)` runs in a thread."""
         lock = self.try_lock()
         if lock is not None:
             try:
@@ -136,8 +137,9 @@ class LocalReads(LocalState):
     def cached_view(
         self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
     ) -> T | None:
-        """Return the result of `read` for the ranking of all events in the running period, if its
-        view is cached and no work is due; else None, and the caller has to use `ask`."""
+        """Return the result of `read` for the ranking of all events in the running period. Return
+        None unless a view of that ranking is cached and no work is due; the caller then has to use
+        `ask`."""
         self.ensure_usable()
         with self._lock:
             fold = self._fold
@@ -151,8 +153,8 @@ class LocalReads(LocalState):
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
         """Return a page of changes after a cursor. With `initial`, the first pages have all current
-        entries, the next ones the changes after these. Blocks that are no longer in memory are read
-        from the disk, without a lock."""
+        entries, and the next pages have the changes since then. Blocks that are no longer in memory
+        are read from the disk, without a lock."""
         if initial or beginning.is_initial(after):
             cursor = beginning.cursor_of(after, partial(self._end_of_changes, board))
             state = self.named(board)
@@ -167,7 +169,7 @@ class LocalReads(LocalState):
         return read.page()
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
-        """Return the boards with changes after a cursor, which is an offset of the log."""
+        """Return the boards that have changes after a cursor, which is an offset of the log."""
         seen = None if after is None else decode_latest(after)
         with self.reading():
             fold = self.advanced_fold()
@@ -184,7 +186,7 @@ class LocalReads(LocalState):
     async def changes_async(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
-        """Return a page of changes, read in a thread; see `changes`."""
+        """Return a page of changes that a thread reads; see `changes`."""
         return await asyncio.to_thread(self.changes, board, after, limit, initial=initial)
 
     def _times(self) -> list[tuple[BoardState, int]]:
@@ -192,7 +194,7 @@ class LocalReads(LocalState):
         return [(state, self._fold.time_of(state)) for state in self._fold.boards.values()]
 
     def _are_scopes_advanced(self, state: BoardState, requests: Iterable[ReadRequest]) -> bool:
-        """Do a share of the work that advances the scopes to be read; return whether they are
+        """Advance the scopes to be read by a share of work. Return whether they are completely
         advanced."""
         return self._fold.advance_scopes(
             state, {request.key.scope for request in requests}, SHARE
@@ -227,8 +229,8 @@ class LocalReads(LocalState):
             return store_stats(self._fold, self._log.nbytes(), self.clock_status(), kept)
 
     def _advanced(self, board: str) -> BoardState:
-        """Return a board advanced to its current time. Raises NotReady if that takes more than a
-        share of work."""
+        """Advance a board to its current time, and return it. Raises NotReady if that takes more
+        than a share of work."""
         self._advance_clock()
         state = self._fold.named(board)
         if not self._fold.advance(state, SHARE):
@@ -236,13 +238,14 @@ class LocalReads(LocalState):
         return state
 
     def advanced_fold(self) -> Fold:
-        """Return the fold, with its clock moved to now. Called under the lock of `reading`."""
+        """Advance the fold's clock to now, and return the fold. Must be called under the lock of
+        `reading`."""
         self._advance_clock()
         return self._fold
 
     def work(self, limit: int) -> tuple[int, int]:
-        """Do the due work for about `limit` members. Return the number of members left, and the
-        milliseconds until the next boundary."""
+        """Do the due work for about `limit` members. Return the number of members left, and in how
+        many milliseconds the next boundary passes."""
         with self.reading():
             self._advance_clock()
             left = 0
@@ -254,8 +257,8 @@ class LocalReads(LocalState):
         return left, max(0, until_ms)
 
     async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
-        """Return the statistics of the boards that `is_visible` accepts; with None, of the whole
-        store."""
+        """Return the statistics of the boards that `is_visible` accepts. If `is_visible` is None,
+        return those of the whole store."""
         names = [
             board.name
             for board in self.definitions()
@@ -276,7 +279,8 @@ class LocalReads(LocalState):
         )
 
     def snapshot_taken(self) -> float | None:
-        """Return the time of the newest snapshot, in seconds since 1970; None without one."""
+        """Return the time of the newest snapshot, in seconds since 1970; None if there is no
+        snapshot."""
         return self._snapshot_scheduler.newest_time()
 
 

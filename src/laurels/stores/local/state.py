@@ -91,45 +91,46 @@ class LocalState(Paced):
 
     @property
     def has_records(self) -> bool:
-        """Whether the log has any record other than the creation of boards."""
+        """Whether the log has any record that is not the creation of a board."""
         return self._fold.now_ms > MIN_MS
 
     def on_close(self, action: Callable[[], None]) -> None:
-        """Call `action` when this store is closed, after its log was closed."""
+        """Call `action` when this store is closed. It is called after the log was closed."""
         self._on_close.append(action)
 
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
-        """Call `observer` after each commit, in the committing thread, with its number of events
-        and the seconds it took by `clock`."""
+        """Call `observer` after each commit, in the committing thread. Its arguments are the number
+        of events in the commit and the seconds it took by `clock`."""
         self._observed = observer, clock
 
     def note(self, key: str) -> str | None:
-        """Return a note, a small text that is stored in the log beside its entries and in
+        """Return a note: a small text that is stored in the log beside the entries, and in
         backups."""
         return self._log.note(key)
 
     def reading(self) -> threading.RLock:
-        """Return the lock for reads: a commit holds it while it counts, but never during a disk
+        """Return the lock for reads. A commit holds it while it counts, but never during a disk
         write. Raises an error if the store is unusable."""
         self.ensure_usable()
         return self._lock
 
     def try_lock(self) -> "threading.RLock | None":
-        """Acquire the lock for reads without waiting, and return it; None if another thread has
-        it."""
+        """Acquire the lock for reads without waiting, and return it. Return None if another thread
+        has it."""
         self.ensure_usable()
         return self._lock if self._lock.acquire(blocking=False) else None
 
     def ensure_usable(self) -> None:
-        """Raise Forked in a child of the process that opened this store, Closed after `close`."""
+        """Raise Forked in a child of the process that opened this store, and Closed after
+        `close`."""
         if self._forks != forks.count:
             raise Forked("the store was opened by the process that this one was forked from")
         if self._unusable_reason is not None:
             raise Closed(self._unusable_reason)
 
     def named(self, board: str) -> BoardState:
-        """Return the state of the board of that name, as of the newest commit. Raises UnknownBoard,
-        also if the board is no longer retained. Takes no lock."""
+        """Return the state of the board of that name, as of the newest commit. Raises UnknownBoard
+        if there is no such board, or if it is no longer retained. Takes no lock."""
         self.ensure_usable()
         state = self._fold.named(board)
         may_go = state.rules.gone_ms < MAX_MS and not self._event_time
@@ -143,7 +144,7 @@ class LocalState(Paced):
         return page_of(self.audit_log, about(board), before, limit)
 
     def clock_status(self) -> ClockStatus:
-        """Return the store's time, and its difference from the clock."""
+        """Return the store's time, and by how much it differs from the clock."""
         return clock_status(self._clock, self._fold.now_ms)
 
     def accept_clock(self) -> ClockStatus:
@@ -153,7 +154,7 @@ class LocalState(Paced):
         return self.clock_status()
 
     def _now(self) -> int:
-        """Return the clock's time, or that of the newest record if it is later.
+        """Return the later of the clock's time and the time of the newest record.
 
         During a commit this is the commit's time, also for reads, so that no step ends between the
         commit's plan and its fold.
@@ -173,8 +174,8 @@ class LocalState(Paced):
         return now_ms if now_ms > latest_ms else latest_ms
 
     def _advance_clock(self) -> None:
-        """Move the fold's clock to now. In event time do nothing, since each board's time is that
-        of its newest record."""
+        """Advance the fold's clock to now. In event time do nothing, since the time of a board is
+        then the time of its newest record."""
         if not self._event_time:
             self._fold.advance_clock(self._now())
 
@@ -186,9 +187,9 @@ class LocalState(Paced):
         return [] if self._files is None else self._files.newest_first()
 
     def _in_whole(self, action: Callable[[], T]) -> T:
-        """Call an action that folds records, and return its result. If it raises anything but
-        StorageFailed (for lack of memory, for example), the index may differ from the log, so the
-        store becomes unusable, and Closed is raised."""
+        """Run an action that folds records, and return its result. If it raises an error other than
+        StorageFailed, such as a lack of memory, the index may differ from the log. The store then
+        becomes unusable, and Closed is raised."""
         try:
             return action()
         except StorageFailed:

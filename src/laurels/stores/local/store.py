@@ -1,4 +1,5 @@
-"""The store of one process: accept → log → fold, and queries from the index.
+"""The store of one process. It accepts writes, logs them and folds them into an index, which
+answers queries.
 
 Writes are gathered into commits (`commit`). A commit determines `now`, appends the records of all
 its writes to the log as one entry, and folds them once the entry is durable, under the lock that
@@ -46,8 +47,8 @@ T = TypeVar("T")
 
 
 class Service(LocalUpkeep):
-    """The store of one process. Its base classes, each in a module of its own, have the state,
-    reads, commits and upkeep."""
+    """The store of one process. The state, reads, commits and upkeep are in its base classes, each
+    in a module of its own."""
 
     def __init__(
         self,
@@ -68,13 +69,13 @@ class Service(LocalUpkeep):
 
     @property
     def copies(self) -> LocalCopies:
-        """Access to whole boards, for copies. The object is made anew for each call. If the store
-        kept it, the two would form a cycle; then a store without references would not be freed at
-        once, and its folder would stay locked."""
+        """Access to whole boards, for copies. Each call makes a new object. If the store kept the
+        object, the two would form a reference cycle. A store that nobody uses any more would then
+        not be freed at once, and its folder would stay locked."""
         return LocalCopies(self)
 
     def close(self) -> None:
-        """Commit all queued writes and close. A second call does nothing."""
+        """Commit all queued writes, and close the store. A second call does nothing."""
         if self._forks != forks.count or not self._closing.acquire(blocking=False):
             return
         self._committer.close()
@@ -132,9 +133,9 @@ class Service(LocalUpkeep):
     def submit_shared_async(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> Future[tuple[Receipts, int]] | None:
-        """Commit one event in one write with similar events. Return a future of two values: the
-        receipts of all events of the write, and this event's position among them. If the event
-        needs a write of its own, as in event time, do nothing and return None."""
+        """Commit an event in one write with similar events. Return a future of two values: the
+        receipts of all events of the write, and this event's position among them. Do nothing and
+        return None if the event needs a write of its own, as in event time."""
         if self._event_time or not is_plain(event):
             return None
         state = self.named(board)
@@ -146,9 +147,9 @@ class Service(LocalUpkeep):
         return self._committer.submit_shared_async((state.number, watched), accept, event)
 
     def _after_commit(self, weight: int) -> None:
-        """Called after a commit, once its writers are awake: start a snapshot and the writing of
-        changes if they are due, and do a share of the due work unless a task of an event loop does
-        it."""
+        """Start a snapshot and the writing of changes if they are due. Do a share of the due work,
+        unless a task of an event loop does this work. Called after a commit, once its writers are
+        awake."""
         if self._unusable_reason is not None:
             return
         if self._files is not None and self._snapshot_scheduler.is_due():

@@ -24,7 +24,8 @@ _log = logging.getLogger("laurels")
 
 
 class LocalUpkeep(LocalCommits):
-    """The part of the store of one process for snapshots, checks and rebuilding."""
+    """The part of the store of one process that takes snapshots, and that checks and rebuilds the
+    index."""
 
     def snapshot(self) -> int:
         """Take a snapshot while the store is in use, trim the log to the previous snapshot, and
@@ -38,16 +39,17 @@ class LocalUpkeep(LocalCommits):
             return self._snapshot_and_trim()
 
     def _snapshot_and_trim(self) -> int:
-        """Take a snapshot, keep only it and the previous one, and trim the log to the previous
-        one."""
+        """Take a snapshot, and keep only this one and the previous one. Trim the log to the
+        previous one."""
         offset, until = self._take_snapshot()
         while until and self.commit(Task(partial(self._log.trim, until))):
             pass
         return offset
 
     def _take_snapshot(self) -> tuple[int, int]:
-        """Take a snapshot, and keep only it and the previous one. Return its offset, and the offset
-        up to which the log may be trimmed, 0 for not at all."""
+        """Take a snapshot, and keep only this one and the previous one. Return the offset of the
+        snapshot, and the offset up to which the log may be trimmed; 0 means that it must not be
+        trimmed."""
         if self._files is None:
             raise NothingToBackUp("the store is in memory: it has no snapshots")
         write_changes = partial(self._changes.write, self._lock, self._times)
@@ -59,9 +61,9 @@ class LocalUpkeep(LocalCommits):
         return snapshot.offset, kept[-1].offset if trims else 0
 
     def _snapshot_on_close(self) -> None:
-        """Take a snapshot after the last commit, if the next start would otherwise fold for more
-        than about a second. If that fails, the log is unchanged, and the next start takes
-        longer."""
+        """Take a snapshot after the last commit, if the next start would otherwise have to fold the
+        log for more than about a second. If the snapshot fails, the log is unchanged, and the next
+        start takes longer."""
         if (
             self._files is None
             or self._unusable_reason is not None
@@ -72,7 +74,7 @@ class LocalUpkeep(LocalCommits):
             with self._snapshot_scheduler.exclusive():
                 if (
                     self._snapshot_scheduler.is_due_on_close()
-                ):  # false if the snapshot thread took one while this waited for it
+                ):  # false if the snapshot thread took a snapshot while this thread waited
                     _, until = self._take_snapshot()
                     while until and self._log.trim(until):
                         pass
@@ -81,7 +83,7 @@ class LocalUpkeep(LocalCommits):
 
     def check(self) -> CheckReport:
         """Check every structure, and compare the index with a second fold of the log. If the log
-        was trimmed, that starts from the oldest snapshot."""
+        was trimmed, the second fold starts from the oldest snapshot."""
 
         def compared() -> CheckReport:
             for snapshot in self._snapshots():
@@ -120,8 +122,8 @@ class LocalUpkeep(LocalCommits):
 
     @contextmanager
     def _pausing(self) -> Iterator[None]:
-        """Keep the index unchanged inside. Every board is first advanced to the commit's time, so
-        that reads have nothing to advance, and no pass continues meanwhile."""
+        """Keep the index unchanged in this context. Every board is first advanced to the commit's
+        time, so that reads have nothing to advance. No pass continues meanwhile."""
         with self._lock:
             self._advance_clock()
             self._fold.advance_all()

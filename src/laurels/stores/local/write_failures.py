@@ -10,8 +10,9 @@ _log = logging.getLogger("laurels")
 
 
 class WriteFailures:
-    """The failed writes of a log. `count` is the number of failed entries since the store was
-    opened, `reason` the reason why the last write failed, None if it succeeded.
+    """The failed writes of a log. `count` is the number of entries that could not be written since
+    the store was opened. `reason` says why the last write failed; it is None if that write
+    succeeded.
 
     `seconds` is a monotonic clock.
     """

@@ -1,14 +1,13 @@
 """Backups: one file with the content of a folder, taken while a process may be serving it.
 
-A backup is the folder's newest valid snapshot and the log from there on, read in one transaction.
-Both can be read during writes: snapshots are never changed, and SQLite gives a reader one
-consistent state.
-The file has the format of snapshots (`snapshot/form.py`): a first section with the notes and a
-table of contents, the snapshot in pieces, the entries of the log. It gets its name after it was
-flushed and read back.
+A backup is the folder's newest valid snapshot and the log after it, read in one transaction. Both
+can be read during writes, because snapshots are never changed and SQLite gives a reader one
+consistent state. The file has the format of snapshots (`snapshot/form.py`): a first section with
+the notes and a table of contents, the snapshot in pieces, the entries of the log. The file gets its
+name only after it was flushed and read back.
 
-Restoring reads all of it first, builds a folder under another name and renames it at the end: the
-result is a complete folder or none.
+Restoring first reads the whole file. It builds a folder under another name, and renames this folder
+at the end. So the result is either a complete folder or no folder.
 """
 
 import os
@@ -40,11 +39,12 @@ _PIECE = 1 << 20
 _ATTEMPTS = 5
 
 Progress = Callable[[int, int], None]
-"""A function that is called with the number of bytes processed, and the approximate total."""
+"""The type of a function that is called with the number of bytes processed, and the approximate
+total."""
 
 
 class Backup(Struct, frozen=True):
-    """The table of contents of a backup. It has the snapshot at `snapshot_offset` (None: no
+    """The table of contents of a backup. The backup has the snapshot at `snapshot_offset` (None: no
     snapshot), and the entries of the log from `log_from` to `offset`."""
 
     offset: int
@@ -67,8 +67,9 @@ def back_up(
 ) -> Backup:
     """Write the content of a folder to one file. Another process may serve the folder meanwhile.
 
-    Raises BackupExists, FolderMissing, LogDamaged if the folder is damaged, FormatTooNew,
-    StorageFailed if the file cannot be written; an existing file of that name is then unchanged.
+    Raises BackupExists, FolderMissing, FormatTooNew, LogDamaged if the folder is damaged, and
+    StorageFailed if the file cannot be written. After any of these errors, an existing file of that
+    name is unchanged.
     """
     if not folder.is_dir():
         raise FolderMissing(f"there are no boards at {folder}")
@@ -86,8 +87,8 @@ def back_up(
 
 
 def _newest_good(folder: Path, stack: ExitStack) -> tuple[SnapshotFile, BinaryIO] | None:
-    """Return the newest valid snapshot with its open file, which can be read even if the snapshot
-    is removed."""
+    """Return the newest valid snapshot, with its open file. The file can be read even if the
+    snapshot is removed."""
     for snapshot in SnapshotFiles(folder).newest_first():
         try:
             file = stack.enter_context(snapshot.path.open("rb"))
@@ -160,7 +161,7 @@ def restore(file: Path, folder: Path, *, progress: Progress = _no_progress) -> B
     """Create a folder from a backup. The folder must be missing or empty.
 
     Raises FolderNotEmpty, SnapshotDamaged, FormatTooNew, StorageFailed. After an error, the folder
-    is missing or empty as before.
+    is missing or empty, as it was before.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise FolderNotEmpty(f"{folder} is there already")
@@ -210,7 +211,7 @@ def _build(file: Path, folder: Path, progress: Progress) -> Backup:
 
 
 def _write_snapshot(path: Path, sections: Iterator[Section]) -> Iterable[Section]:
-    """Write the snapshot in a backup; return the sections after it."""
+    """Write the snapshot that is in a backup. Return the sections that follow it."""
     with written_file(path) as snapshot:
         for kind, body in sections:
             if kind != SNAPSHOT:

@@ -26,7 +26,7 @@ def current_report() -> Report:
 
 @contextmanager
 def reporting(report: Report) -> Iterator[None]:
-    """Set the report for stores opened inside."""
+    """Set the report for stores that are opened in this context."""
     token = _report.set(report)
     try:
         yield

@@ -1,8 +1,8 @@
 """Recovery: make a fold from the newest valid snapshot and the log after it, or from the whole log.
 
-If the newest snapshot is damaged, the one before it is used; the log is kept from there on. If
-neither is valid and the log was trimmed, or if the log ends before a snapshot, opening fails with
-an error that says what to do.
+If the newest snapshot is damaged, the snapshot before it is used. The log after that one is kept
+for this case. If neither snapshot is valid and the log was trimmed, or if the log ends before a
+snapshot, opening fails with an error that says what to do.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,8 +29,8 @@ NewIndex = Callable[[], Index]
 
 
 class Recovered(Struct, frozen=True):
-    """A fold, the snapshot from which it began, how many bytes of the log were folded after that,
-    and the damaged snapshots that were skipped."""
+    """A recovered fold. It also has the snapshot from which recovery began, the number of bytes of
+    the log that were folded after it, and the damaged snapshots that were skipped."""
 
     fold: Fold
     snapshot: SnapshotFile | None
@@ -39,7 +39,7 @@ class Recovered(Struct, frozen=True):
 
 
 class RecoveredRecorder(ChangeRecorder, Protocol):
-    """A recorder of changes that keeps changes across restarts."""
+    """A recorder of changes that keeps the changes across restarts."""
 
     def begin(self, states: Iterable[BoardState]) -> None:
         """Called with the states of the boards before the log is folded."""
@@ -83,15 +83,16 @@ def recover(
 
 
 def refold(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> Fold:
-    """Return a second fold of the log, for comparison. It starts at the log's beginning, or, if the
-    log was trimmed, from the oldest snapshot."""
+    """Return a second fold of the log, for comparison. It starts at the beginning of the log. If
+    the log was trimmed, it starts from the oldest snapshot."""
     if log.first == 1:
         return recover(log, [], new_index).fold
     return recover(log, snapshots[::-1], new_index).fold
 
 
 def _follow(log: Log, fold: Fold, recorder: RecoveredRecorder | None) -> int:
-    """Fold the entries of the log after the fold's offset; return their size in bytes."""
+    """Fold the entries of the log after the fold's offset. Return the size of these entries in
+    bytes."""
     if recorder is not None:
         recorder.begin(fold.boards.values())
         fold.recorder = recorder

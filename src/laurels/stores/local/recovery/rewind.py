@@ -2,13 +2,13 @@
 
 Time in a store never goes back. So if a folder was written while the clock was days ahead, the
 store's time does not advance until those days have passed. Rewinding rewrites the log as if the
-clock had stopped at an instant: no record and no event has a later time. The records keep their
-order and their offsets, so the rankings are still a function of the log and the time. Later
-snapshots are set aside, and the log is folded again from an earlier snapshot.
+clock had stopped at an instant: afterwards no record and no event has a later time. The records
+keep their order and their offsets, so the rankings are still a function of the log and the time.
+Later snapshots are set aside, and the log is folded again from an earlier snapshot.
 
-Each event keeps its member, value, id and labels. Only times after the instant change, and what
-depends on them: the period in which an event counts, its weight in a window with decay, and whether
-a window refuses it as late.
+Each event keeps its member, value, id and labels. Only times after the instant change. Three things
+depend on these times: the period in which an event counts, the event's weight in a window with
+decay, and whether a window refuses the event as late.
 """
 
 from array import array
@@ -29,8 +29,8 @@ from laurels.stores.local.snapshot.taking import read_head
 
 
 class Rewound(Struct, frozen=True):
-    """The effect of rewinding to `until_ms`: the time of the log's newest record before that, the
-    number of changed entries of the log, and the snapshots that were set aside."""
+    """The effect of rewinding to `until_ms`. It has the time of the newest record before rewinding,
+    the number of changed entries of the log, and the snapshots that were set aside."""
 
     until_ms: int
     newest_ms: int
@@ -39,8 +39,8 @@ class Rewound(Struct, frozen=True):
 
 
 def rewind(folder: Path, log: RewritableLog, until_ms: int, *, dry_run: bool) -> Rewound:
-    """Rewind a locked folder to an instant. With `dry_run` only report what would change. After an
-    interruption it can be repeated.
+    """Rewind a locked folder to an instant. With `dry_run` only report what would change. An
+    interrupted call can be repeated.
 
     Raises CannotRewind if the log uses event time, or no longer reaches back to that instant;
     LogDamaged, StorageFailed.
@@ -102,7 +102,8 @@ def _rewriting(until_ms: int) -> Callable[[bytes], bytes | None]:
 
 
 def _earlier(decoded: list[records.Record], until_ms: int) -> Iterator[records.Record]:
-    """Yield the records as they would be if time had stopped at an instant."""
+    """Yield the records with the times that they would have if the clock had stopped at an
+    instant."""
     for each in decoded:
         if each.now_ms <= until_ms:
             yield each

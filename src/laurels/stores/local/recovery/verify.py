@@ -1,4 +1,4 @@
-"""Compare two folds of the same log, down to the last entry."""
+"""Compare two folds of the same log completely, including every entry of every ranking."""
 
 from collections.abc import Iterator
 

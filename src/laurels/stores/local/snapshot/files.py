@@ -1,8 +1,8 @@
 """The snapshot files of a folder: written under a temporary name, verified, renamed; two are kept.
 
 A snapshot of the log up to offset 17 is `snapshot-00000000000000000017.laurels`. It gets that name
-only after it was flushed and read back: so every file with such a name was once complete, and a
-crash at any moment leaves the older ones unchanged.
+only after it was flushed and read back. So every file with such a name was complete at that time,
+and a crash at any moment leaves older snapshots unchanged.
 """
 
 import os
@@ -60,14 +60,15 @@ class SnapshotFiles:
         return sorted(snapshots, key=lambda snapshot: snapshot.offset, reverse=True)
 
     def clear_unfinished(self) -> None:
-        """Remove files that a crash has left incomplete; one that cannot be removed is overwritten
-        later."""
+        """Remove files that a crash has left incomplete. A file that cannot be removed is
+        overwritten later."""
         with suppress(OSError):
             (self._folder / _UNFINISHED).unlink(missing_ok=True)
 
     def write(self, sections: Iterable[Section], offset: Callable[[], int]) -> SnapshotFile:
-        """Write a snapshot, verify it and rename it. If that fails, change nothing and raise
-        StorageFailed. `offset` is called after all sections are written."""
+        """Write a snapshot, verify it and rename it. If this fails, change nothing and raise
+        StorageFailed. `offset` returns the snapshot's offset; it is called after all sections are
+        written."""
         unfinished = self._folder / _UNFINISHED
         try:
             with written_file(unfinished, _BUFFER) as file:
@@ -103,8 +104,8 @@ class SnapshotFiles:
 
 
 def _flushed(sections: Iterable[Section], file: BinaryIO) -> Iterator[Section]:
-    """Yield the sections, and flush the file in small parts while they are written, because one
-    large flush at the end would block the commits of the log."""
+    """Yield the sections, and flush the file in small parts while they are written. One large flush
+    at the end would block the commits of the log."""
     written = 0
     for kind, body in sections:
         yield kind, body
@@ -116,8 +117,8 @@ def _flushed(sections: Iterable[Section], file: BinaryIO) -> Iterator[Section]:
 
 
 def _shrink(path: Path) -> None:
-    """Free a file's disk blocks in small parts. If they were freed at once, the next flush of the
-    log would have to wait for the file system."""
+    """Free a file's disk blocks in small parts. If all of them were freed at once, the next flush
+    of the log would have to wait for the file system."""
     with path.open("r+b", buffering=0) as file:
         for left in range(path.stat().st_size - _FREED, 0, -_FREED):
             file.truncate(left)
@@ -125,7 +126,7 @@ def _shrink(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make created and removed names in a folder durable."""
+    """Make the names that were created or removed in a folder durable."""
     locked = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(locked)

@@ -1,12 +1,12 @@
 """The format of a snapshot: consecutive sections, each with a checksum of its own.
 
-    "laurels snapshot\\n"  format (4 bytes)                        the head
+    "laurels snapshot\n"  format (4 bytes)                        the head
     kind (1)  length (4)  CRC-32 of kind, length and body (4)  body   each section
     kind "E", a body with the number of sections before it           the end
 
 All numbers are unsigned and little-endian. A file is complete if every checksum is right and the
-end marker is the last section. So reading a file detects any truncation, any flipped bit and
-anything that was never written.
+end marker is the last section. So reading a file detects every truncation, every flipped bit and
+every part that was never written.
 """
 
 import os
@@ -32,7 +32,7 @@ Section = tuple[bytes, bytes]
 
 
 def write_sections(file: BinaryIO, sections: Iterable[Section]) -> int:
-    """Write a whole snapshot; return its size in bytes."""
+    """Write a whole snapshot. Return its size in bytes."""
     written = file.write(MAGIC + _VERSION.pack(FORMAT))
     count = 0
     for kind, body in sections:
@@ -47,8 +47,8 @@ def _write(file: BinaryIO, kind: bytes, body: bytes) -> int:
 
 
 def read_sections(file: BinaryIO, name: str) -> Iterator[Section]:
-    """Yield the sections of a snapshot without its end, each verified; afterwards the file is
-    positioned after the end.
+    """Yield the verified sections of a snapshot, without the end marker. After the last section,
+    the file is positioned after the end marker.
 
     Raises SnapshotDamaged if a byte is wrong or missing, FormatTooNew; the messages name the file
     `name`.
@@ -105,8 +105,8 @@ def _truncated(name: str) -> SnapshotDamaged:
 
 
 class FilePosition(NamedTuple):
-    """The place of a section in a file, with its header and the beginning of its body. Their
-    content is verified only when `read_at` reads the section."""
+    """The place of a section in a file, with the section's header and the beginning of its body.
+    Both are verified only when `read_at` reads the section."""
 
     at: int
     head: bytes
@@ -123,7 +123,8 @@ class FilePosition(NamedTuple):
 
 
 def find_sections(file: int, name: str) -> list[FilePosition]:
-    """Return the positions of the sections of a snapshot without its end, given a file descriptor.
+    """Return the positions of the sections of a snapshot, without the end marker. The snapshot is
+    read from a file descriptor.
 
     Their bodies are not read: the file is valid if `read_at` succeeds for each of them. Raises the
     errors of `read_sections`.
@@ -150,7 +151,7 @@ def find_sections(file: int, name: str) -> list[FilePosition]:
 
 
 def read_at(file: int, place: FilePosition, name: str) -> bytes:
-    """Return the verified body of a section; several threads may read concurrently. Raises
+    """Return the verified body of a section. Several threads may read concurrently. Raises
     SnapshotDamaged."""
     (crc,) = _CRC.unpack_from(place.head, _HEAD.size)
     body = _read_exactly_at(file, place.length, place.at + len(place.head), name)
@@ -159,8 +160,7 @@ def read_at(file: int, place: FilePosition, name: str) -> bytes:
 
 
 def _read_exactly_at(file: int, length: int, at: int, name: str) -> bytes:
-    """Return `length` bytes from a position on. It takes several reads if they are 2 GiB or
-    more."""
+    """Return `length` bytes from a position on. A length of 2 GiB or more takes several reads."""
     read = os.pread(file, length, at)
     while len(read) < length and (more := os.pread(file, length - len(read), at + len(read))):
         read += more

@@ -36,7 +36,7 @@ class Sections:
             raise
 
     def body(self, place: FilePosition) -> bytes:
-        """Return the body of a section; several threads may call this concurrently."""
+        """Return the body of a section. Several threads may call this concurrently."""
         try:
             return read_at(self._file, place, str(self.path))
         except OSError as error:
@@ -73,7 +73,7 @@ def side_by_side(tasks: Sequence[Iterator[None]]) -> None:
     for helper in helpers:
         try:
             helper.join()
-        except BaseException as error:  # also an interrupt: the caller then closes the file
+        except BaseException as error:  # also after an interrupt: the caller then closes the file
             raised.append(error)
             helper.join()
     if raised:

@@ -1,8 +1,8 @@
 """Schedule snapshots: decide when one is due, and take one at a time.
 
 Due snapshots are taken in a separate thread, so no commit waits for a snapshot. A failed snapshot
-(on a full disk, for example) only makes recovery longer. It is reported in the store's statistics,
-and tried again when the log has grown by the same amount again.
+(on a full disk, for example) only makes recovery longer. The failure is shown in the store's
+statistics, and another attempt is made when the log has grown by the same amount again.
 """
 
 import threading
@@ -18,8 +18,8 @@ from .taking import is_due, is_due_on_close
 
 
 class SnapshotScheduler:
-    """Decides when a store takes a snapshot, and takes due ones in a thread. `log_bytes` is the
-    size of the log's entries after the newest snapshot."""
+    """Decides when a store takes a snapshot, and takes due snapshots in a thread. `log_bytes` is
+    the size, in bytes, of the log's entries after the newest snapshot."""
 
     def __init__(self, recovered: Recovered) -> None:
         self._newest = recovered.snapshot
@@ -30,14 +30,14 @@ class SnapshotScheduler:
         self._lock = threading.Lock()
 
     def is_due(self) -> bool:
-        """Return whether the log has grown enough for a snapshot to pay off, and none is being
-        taken."""
+        """Return whether the log has grown enough for a snapshot to be worth its cost, and no
+        snapshot is being taken."""
         if self._lock.locked():
             return False
         return is_due(self.log_bytes, self._nbytes)
 
     def is_due_on_close(self) -> bool:
-        """Return whether a snapshot pays off before the store is closed."""
+        """Return whether a snapshot is worth its cost before the store is closed."""
         return is_due_on_close(self.log_bytes, self._nbytes)
 
     def start(self, take: Callable[[], int]) -> None:
@@ -61,7 +61,7 @@ class SnapshotScheduler:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Wait until no snapshot is being taken, and let none start inside."""
+        """Wait until no snapshot is being taken, and let none start in this context."""
         with self._lock:
             yield
 
@@ -80,8 +80,8 @@ class SnapshotScheduler:
         return None
 
     def wait(self) -> None:
-        """Wait until no snapshot is being taken. A running one fails soon, since the store is
-        closed."""
+        """Wait until no snapshot is being taken. A snapshot in progress fails soon, since the store
+        is closed."""
         with suppress(LaurelsError), self._lock:
             pass
 

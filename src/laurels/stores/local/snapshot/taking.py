@@ -19,10 +19,10 @@ from .reading import Sections, side_by_side
 
 LEAST_LOG_BYTES = 64 << 20
 SECOND_OF_LOG = 2 << 20
-"""How many bytes of the log are folded in about a second. Measured were one to six MiB, depending
-on the windows of the boards."""
+"""How many bytes of the log are folded in about a second. Measurements gave one to six MiB,
+depending on the windows of the boards."""
 WRITTEN_WHILE_FOLDING = 16
-"""How many bytes of a snapshot are written, at least, in the time in which one byte of the log is
+"""How many bytes of a snapshot, at least, are written in the time in which one byte of the log is
 folded."""
 
 
@@ -33,9 +33,9 @@ def is_due(log_bytes: int, snapshot_bytes: int) -> bool:
 
 
 def is_due_on_close(log_bytes: int, snapshot_bytes: int) -> bool:
-    """Return whether a snapshot pays off before a store is closed. It does if folding the log would
-    delay the next start by more than about a second, and writing the snapshot takes no longer than
-    that folding."""
+    """Return whether a snapshot is worth its cost before a store is closed. There are two
+    conditions: folding the log would delay the next start by more than about a second, and writing
+    the snapshot takes no longer than folding the log."""
     return log_bytes > max(SECOND_OF_LOG, snapshot_bytes // WRITTEN_WHILE_FOLDING)
 
 
@@ -46,12 +46,12 @@ def take(
     rest: Callable[[], None],
     before_end: Callable[[], None] = lambda: None,
 ) -> SnapshotFile:
-    """Write a snapshot of a fold while it continues to fold.
+    """Write a snapshot of a fold while the fold continues to apply commits.
 
-    `still` is a context in which no commit runs. It is entered for one piece of the copy at a time;
-    the pieces are written outside it. `rest` is called after each piece and lets other threads run.
-    `before_end` is called when everything has been copied, before the snapshot becomes valid. If
-    the disk refuses a write, nothing is changed, and StorageFailed is raised.
+    `still` is a context in which no commit runs. It is entered to read one piece of the copy at a
+    time. The pieces are written outside of it. `rest` is called after each piece and lets other
+    threads run. `before_end` is called when everything has been copied, before the snapshot becomes
+    valid. If the disk refuses a write, nothing is changed, and StorageFailed is raised.
     """
     heads: list[Head] = []
     with still():
@@ -92,7 +92,7 @@ def read_head(path: Path) -> Head:
 
 
 def opened(path: Path, index: Index) -> Fold:
-    """Return a fold with the state in a snapshot, which is loaded into an empty index. Raises
+    """Load the state in a snapshot into an empty index, and return the fold of that state. Raises
     SnapshotDamaged, FormatTooNew."""
     fold = Fold(index)
     loading = index.load()
@@ -122,7 +122,8 @@ def _first_pass(sections: Sections, loading: Load) -> Head:
 
 
 def _second_pass(sections: Sections, loading: Load) -> None:
-    """Load the sections that the first pass left out. So every section is read and verified."""
+    """Load the sections that the first pass has not loaded. So every section is read and
+    verified."""
     lanes: dict[int, list[FilePosition]] = {}
     caller = get_ident()
     for place in sections.places:
