@@ -12,9 +12,9 @@ from .client_address import ClientAddresses, address_block
 from .limits import Rates
 
 _WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE = 10.0, 100
-"""The limit on requests with an unknown key, per client address. If several processes share the
-keys, each such request causes a read of the key store, since another process may have just made the
-key."""
+"""The limit on requests with an unknown key, for each client address: requests a second, and
+requests at once. If several processes share the keys, each such request causes a read of the key
+store, since another process may have just made the key."""
 
 _UNCOUNTED = nullcontext()
 
@@ -22,10 +22,11 @@ _UNCOUNTED = nullcontext()
 class Admission:
     """Limits per client address; an IPv6 /64 counts as one address.
 
-    They bound the rate of all requests (`address_rate`) and of requests with an unknown key. The
-    connections of a trusted proxy are not bounded, so each client behind one may have at most
-    `connections_per_address` requests and streams in progress. The limits are checked before
-    authentication, and their memory is bounded. `clock` returns seconds. Raises InvalidSettings.
+    The rates of all requests (`address_rate`) and of requests with an unknown key are limited. The
+    number of connections of a trusted proxy is not limited. So each client behind a trusted proxy
+    may have at most `connections_per_address` requests and streams in progress. The limits are
+    checked before authentication, and their memory is bounded. `clock` returns seconds. Raises
+    InvalidSettings.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
@@ -41,13 +42,13 @@ class Admission:
         return self._addresses.of(scope.client, scope.headers)
 
     def take_request(self, scope: Scope) -> None:
-        """Count a request. Raise TooManyRequests."""
+        """Count a request. Raise TooManyRequests if it exceeds the rate."""
         if self._is_limited:
             self._requests.take(address_block(self.client(scope)), None)
 
     def under_way(self, scope: Scope) -> AbstractContextManager[None]:
         """Count a request that came through a trusted proxy as in progress until it is answered.
-        Raise TooManyRequests."""
+        Raise TooManyRequests if its client has too many in progress."""
         client = self.client(scope)
         if self._addresses.is_proxy(client) or not self._comes_from_proxy(scope):
             return _UNCOUNTED
@@ -70,5 +71,5 @@ class Admission:
                 del self._under_way[block]
 
     def take_wrong_key(self, scope: Scope) -> None:
-        """Count a request with an unknown key. Raise TooManyRequests."""
+        """Count a request with an unknown key. Raise TooManyRequests if it exceeds the rate."""
         self._wrong_keys.take(address_block(self.client(scope)), None)

@@ -1,9 +1,11 @@
-"""The address of a client: that of its connection, or the one that a trusted proxy reports.
+"""Find the address of a client: the address of its connection, or the address that a trusted proxy
+reports in a header.
 
-Any client can send such a header. So it is only read if the connection comes from a trusted proxy,
-and only the one header that the proxy is known to write is read. The addresses in it are read from
-the end: each trusted proxy appends the address of its peer, so the right-most address that is not
-of a trusted proxy is the client. The client itself may have written anything to the left of it.
+Any client can send such a header. So the header is read only if the connection comes from a trusted
+proxy, and only the header that this proxy is known to write. The addresses in the header are read
+from the end. Each trusted proxy appends the address of its peer, so the right-most address that is
+not of a trusted proxy is the client. To the left of this address, the client itself may have
+written anything.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,14 +25,14 @@ from laurels.model.validation import safe_repr
 X_FORWARDED_FOR, FORWARDED = "x-forwarded-for", "forwarded"
 _MOST_HOPS = 64
 _V6_PREFIX_BYTES = 8
-"""The length of a /64 prefix in bytes. One subscriber of an IPv6 network has all addresses with
-such a prefix."""
+"""The length in bytes of the prefix of a /64 network. One subscriber of an IPv6 network has all
+addresses with one such prefix."""
 
 Address = IPv4Address | IPv6Address
 
 
 class RequestHeaders(Protocol):
-    """The headers of a request."""
+    """The protocol of the headers of a request."""
 
     def items(self) -> list[tuple[str, str]]: ...
 
@@ -45,7 +47,7 @@ class ClientAddresses:
         self._header = header
 
     def of(self, client: str, headers: RequestHeaders) -> str:
-        """Return the client's address without a port; `client` is the peer of the connection, as
+        """Return the client's address without a port. `client` is the peer of the connection, as
         `ip:port`."""
         peer = client.rpartition(":")[0].strip("[]")
         if not self._trusted:
@@ -56,7 +58,7 @@ class ClientAddresses:
         for hop in self._reported(headers):
             address = _address(hop)
             if address is None:
-                break  # unknown or obfuscated: use the hop that reported it
+                break  # unknown or obfuscated: use the hop that reported this one
             nearest = address
             if not self._is_trusted(address):
                 break
@@ -78,8 +80,8 @@ class ClientAddresses:
 
 
 def address_block(address: str) -> str:
-    """Return the block of addresses that is limited as one client: an IPv4 address, or the /64 of
-    an IPv6 address."""
+    """Return the block of addresses that is limited as one client. It is an IPv4 address, or the
+    /64 network of an IPv6 address."""
     if ":" not in address:
         return address
     parsed = _address(address)
@@ -100,8 +102,8 @@ def _network(text: str) -> IPv4Network | IPv6Network:
 
 
 def _address(text: str) -> Address | None:
-    """Return the address in any form that headers use, or None for other text. An IPv4 address
-    mapped into IPv6 becomes the IPv4 address."""
+    """Return the address in a text, in any form that headers use; None for other text. An IPv4
+    address mapped into IPv6 becomes the IPv4 address."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

@@ -1,9 +1,9 @@
-"""Limits on connections: in all, and per client address.
+"""Limit connections, both in all and for each client address.
 
-Connections are accepted by native code, and an idle one never becomes a request. So they are
-counted by examining the descriptors of this process, which takes some microseconds per descriptor.
-It is done in a thread, a few hundred at a time, and skipped while there are fewer descriptors than
-one address may have connections.
+The HTTP server accepts connections in native code, and an idle connection never becomes a request.
+So connections are counted by examining the descriptors of this process, which takes some
+microseconds for each descriptor. A thread examines a few hundred descriptors at a time. Nothing is
+examined while the process has fewer descriptors than one address may have connections.
 """
 
 import asyncio
@@ -20,11 +20,12 @@ from .client_address import address_block
 
 CHECK_SECONDS = 1.0
 _RESERVED = 256
-"""The descriptors needed for other things than connections: files, the log, an index server."""
+"""The number of descriptors reserved for other things than connections: files, the log, an index
+server."""
 _AT_ONCE = 512
 
 Connection: TypeAlias = tuple[int, str, int]
-"""A descriptor, and the client's address and port."""
+"""The descriptor of a connection, and the client's address and port."""
 
 
 def raise_descriptor_limit() -> int:
@@ -37,15 +38,15 @@ def raise_descriptor_limit() -> int:
 
 
 def allowed_connections(wanted: int, descriptors: int) -> int:
-    """Return how many connections fit into this many descriptors."""
+    """Return how many connections a process may have that may open this many descriptors."""
     if descriptors == resource.RLIM_INFINITY:
         return wanted
     return max(16, min(wanted, descriptors - _RESERVED))
 
 
 class ConnectionGuard:
-    """Closes the connections of a client address beyond `most_each`. Addresses for which `exempt`
-    is true, those of trusted proxies, may have any number."""
+    """Closes the connections of a client address beyond `most_each`. An address for which `exempt`
+    is true may have any number of connections; these are the addresses of trusted proxies."""
 
     def __init__(
         self,
@@ -60,13 +61,14 @@ class ConnectionGuard:
         self._closed = closed
 
     async def watch(self) -> None:
-        """Check the connections periodically, until cancelled."""
+        """Check the connections periodically, until the task is cancelled."""
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             await self.check()
 
     async def check(self) -> None:
-        """Close the excess connections of each address. O(descriptors), in threads."""
+        """Close the connections of each address that exceed its limit. O(descriptors), in
+        threads."""
         descriptors = await asyncio.to_thread(open_descriptors)
         if len(descriptors) <= self._most_each:
             return
@@ -98,8 +100,8 @@ def _connections(descriptors: Iterable[int], port: int) -> list[Connection]:
 
 
 def _close_all(connections: Iterable[Connection]) -> None:
-    """Shut connections down. Each descriptor is duplicated and compared first, since it may have
-    been reused."""
+    """Shut connections down. Each descriptor is duplicated and compared first, since the number may
+    have been reused."""
     for descriptor, address, port in connections:
         with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as pinned:
             if pinned.getpeername()[:2] == (address, port):

@@ -1,5 +1,5 @@
-"""Limits on request rates, waiting writes and open streams, so that one caller cannot use up what
-all callers share."""
+"""Limits on request rates, waiting writes and open streams, so that one caller cannot use up the
+resources of all callers."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -11,8 +11,8 @@ from laurels.errors.service import Overloaded, Stopping, TooManyRequests, TooMan
 from laurels.model.validation import quoted
 
 _MOST_BUCKETS = 65_536
-"""The maximum number of buckets. Beyond it, the least recently used bucket is dropped, and its
-caller starts again with a full burst."""
+"""The maximum number of buckets. When there are more, the least recently used bucket is dropped,
+and its caller starts again with a full burst."""
 
 
 class _Bucket(Struct):
@@ -21,7 +21,8 @@ class _Bucket(Struct):
 
 
 class Rates:
-    """A token bucket for each caller: `rate` requests a second, and `burst` of them at once."""
+    """A token bucket for each caller. It allows `rate` requests a second, and `burst` requests at
+    once."""
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:
         self._rate = rate
@@ -31,11 +32,12 @@ class Rates:
 
     @property
     def count(self) -> int:
-        """The number of callers remembered."""
+        """The number of callers that have a bucket."""
         return len(self._buckets)
 
     def take(self, caller: str, rate: float | None) -> None:
-        """Count a request. Raise TooManyRequests, which has the number of seconds to wait."""
+        """Count a request. Raise TooManyRequests, with the number of seconds to wait, if the caller
+        exceeds its rate."""
         rate = self._rate if rate is None else rate
         if not rate:
             return
@@ -60,8 +62,8 @@ class Rates:
 
 
 class _Writing:
-    """A context manager that counts a write as waiting. All writes share one object, since it only
-    changes a counter."""
+    """A context manager that counts a write as waiting. All writes share one such object, since the
+    object only changes a counter."""
 
     def __init__(self, admission: "AdmissionControl") -> None:
         self._admission = admission
@@ -91,7 +93,7 @@ class AdmissionControl:
 
     def writing(self) -> _Writing:
         """Return a context manager that counts a write as waiting. Raise Overloaded if too many
-        wait, and Stopping at shutdown."""
+        writes are waiting, and Stopping at shutdown."""
         if self.stopping:
             raise Stopping("the server is shutting down")
         if self.writes >= self._most_writes:
@@ -100,8 +102,8 @@ class AdmissionControl:
 
     @contextmanager
     def streaming(self, key: str, token: str | None = None) -> Iterator[None]:
-        """Open a stream, charged to a key and, if it was opened with a token, to the token's
-        subject. Raise TooManyStreams."""
+        """Open a stream. It is charged to a key and, if it was opened with a token, also to the
+        token's subject. Raise TooManyStreams."""
         charged = {key: self._most_per_key}
         if token is not None:
             charged[token] = self._most_per_token

@@ -1,4 +1,5 @@
-"""Writes calls of the service to the audit log, in batches, and reads them for a caller."""
+"""Write calls of the service to the audit log in batches, and read the entries that a caller may
+see."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -20,8 +21,8 @@ from laurels.wire.audit_page import AuditPage, page_of
 
 MAX_REASON = 500
 ANOTHER_KEY = "another key"
-"""The name that replaces the names of other callers if a caller may not see them. No key can have
-it."""
+"""The name shown in place of other callers' names to a caller that may not see these names. No key
+can have it."""
 _log = structlog.get_logger("laurels")
 
 
@@ -92,7 +93,7 @@ class Auditor:
     """The audit log of a server.
 
     Calls that are answered at the same time share one write. An entry that cannot be stored is
-    written to the server's log instead. Its call has been carried out, and is answered as usual.
+    written to the server's log instead; its call has been carried out, and is answered as usual.
     """
 
     def __init__(self, store: AuditStore, now_ms: Callable[[], int]) -> None:
@@ -103,7 +104,7 @@ class Auditor:
         """The number of entries that could not be stored."""
 
     async def add(self, call: AuditedCall) -> None:
-        """Write the entry of a call. It is durable when this returns, unless it could not be
+        """Write the entry of a call. On return the entry is durable, unless it could not be
         stored."""
         await self._batched.add(entry_of(call, self._now_ms()))
 
@@ -149,8 +150,8 @@ def _may_see(caller: Caller, entry: AuditEntry) -> bool:
 
 
 def _redacted(caller: Caller, entry: AuditEntry) -> AuditEntry:
-    """Return an entry as a caller limited to some boards sees it: if another key made the call, the
-    entry does not show which key it was and from where."""
+    """Return an entry as a caller limited to some boards sees it. If another key made the call, the
+    entry does not show which key this was, or from which address the call came."""
     if entry.by == caller.name or entry.by.startswith((f"{caller.name}.", f"{caller.name}/")):
         return entry
     return replace(entry, by=ANOTHER_KEY, client="", request_id="", trace_id=None)

@@ -1,1 +1,2 @@
-"""Authentication and authorization: keys, tokens, callers and the boards they reach."""
+"""Authentication and authorization: keys, tokens and callers, and the boards that callers may
+use."""

@@ -1,13 +1,13 @@
 """Access: the keys of one deployment, and the tokens that they issue.
 
-A key is 32 random bytes, of which only the SHA-256 is stored; recovering a key from the file means
-guessing all 32 bytes. A key is looked up by its hash, so the time of a comparison reveals nothing
-about the key.
+A key is 32 random bytes. Only its SHA-256 hash is stored, so a key cannot be recovered from the
+file except by guessing all 32 bytes. A key is looked up by its hash, so the time of a comparison
+reveals nothing about the key.
 
 Access fails closed. A caller without a key is admitted only if the operator started an *open*
-server, never because no keys are found: a store that had keys and has none any more (the last one
-was revoked, its file is gone, the index server was flushed) refuses everybody until a key is made
-on the machine itself or LAURELS_ADMIN_KEY is set.
+server. It is never admitted because no keys are there. A store may have lost its keys: the last key
+was revoked, the file is gone, or the index server was flushed. Such a store refuses everybody until
+a key is made on the machine itself or LAURELS_ADMIN_KEY is set.
 """
 
 import base64
@@ -50,7 +50,8 @@ KEY_PREFIX = "lk_"
 MIN_ADMIN_KEY = 20
 MAX_KEYS = 10_000
 MAX_MADE_KEYS = 1_000
-"""The most keys that a key limited to some boards may make, counting keys made by those keys."""
+"""The most keys that may be made by a key limited to some boards. Keys made by these keys count,
+too."""
 FIRST_KEY = "admin"
 _REMEMBERED = 10_000
 
@@ -59,7 +60,7 @@ class Keys:
     """The keys of one deployment, as last read from their store.
 
     If `is_open` is true, callers without a key may do everything. `default_rate` is the rate of
-    keys without one of their own, 0 for no limit.
+    keys that have no rate of their own; 0 means no limit.
     """
 
     def __init__(
@@ -86,12 +87,13 @@ class Keys:
         self._changing = Lock()
         self.is_open = open
         self.is_stale = False
-        """Whether reading the keys has failed for so long that one may have been revoked since."""
+        """Whether reading the keys has failed for so long that a key may have been revoked since
+        the last successful read."""
         self.version = 0
-        """A number that grows whenever a key or token that was accepted may no longer be."""
+        """A number that grows whenever a key or token that was accepted may have become invalid."""
         self._take(store.read())
         if self._stored.keys:
-            with suppress(LaurelsError):  # otherwise recorded with the next change
+            with suppress(LaurelsError):  # if not, this is recorded with the next change
                 store.set_needs_keys()
 
     # Callers
@@ -102,7 +104,7 @@ class Keys:
         return self.is_open or self._admin is not None or bool(self._stored.keys)
 
     def take(self, stored: KeySet) -> None:
-        """Replace the keys by the stored ones, which another process may have changed."""
+        """Replace the keys by the stored keys, which another process may have changed."""
         if stored != self._stored:
             self._take(stored)
 
@@ -117,13 +119,14 @@ class Keys:
         self._by_id = {key.id: caller_of(key, key.expires_ms) for key in stored.keys}
         self._signing = {secret.id: secret for secret in stored.signing}
         self._stored = stored
-        # A new dictionary, since another thread may still be adding a caller to the old one.
+        # This is a new dictionary, since another thread may still be adding a caller to the old
+        # dictionary.
         self._seen = {}
         self.version += 1
 
     def caller(self, secret: str | None, *, is_use: bool = True) -> Caller:
-        """Return the caller that presents a key or token. It counts as a use of the key if
-        `is_use`. Raise Unauthorized, KeysUnavailable."""
+        """Return the caller that presents a key or token. With `is_use` this counts as a use of the
+        key. Raise Unauthorized, KeysUnavailable."""
         if secret is None:
             if self.is_open:
                 return ANYBODY
@@ -160,8 +163,8 @@ class Keys:
         return caller
 
     def _holder(self, claims: Claims) -> Caller:
-        """Return the caller that presents a token. It may do only what the issuing key currently
-        permits."""
+        """Return the caller that presents a token. Such a caller may do only what the issuing key
+        permits now."""
         issuer = self._issuer(claims.iss)
         level = LEVEL["read" if claims.submission is None else "write"]
         if level > issuer.level or not covers_all(issuer.boards, claims.boards):
@@ -198,12 +201,12 @@ class Keys:
         return sorted(keys, key=lambda key: key.name)
 
     def last_used(self) -> Mapping[str, int]:
-        """Return when keys were last used, by key id, accurate to about a minute."""
+        """Return the time of each key's last use by key id, accurate to about a minute."""
         return {**self._store.last_used(), **dict.fromkeys(self._used, self.now_ms())}
 
     def store_last_used(self) -> None:
-        """Store the times of use since the last call. An error is ignored: the times are only
-        informative."""
+        """Store the times of use since the last call. An error is ignored, since these times are
+        only informative."""
         used, self._used = self._used, set()
         used_ms = dict.fromkeys(used & self._by_id.keys(), self.now_ms())
         if used_ms:
@@ -211,14 +214,14 @@ class Keys:
                 self._store.store_last_used(used_ms)
 
     def ensure_first_key(self) -> str | None:
-        """Make an admin key if the store never had a key and LAURELS_ADMIN_KEY is not set, and
-        return its secret. Otherwise return None. A store that has lost its keys does not get a new
-        one here."""
+        """Make an admin key and return its secret, if the store never had a key and
+        LAURELS_ADMIN_KEY is not set. Otherwise return None. A store that has lost its keys does not
+        get a new key here."""
         if self._admin is not None or self._stored.keys or self._store.needs_keys():
             return None
         try:
             return self.create(FIRST_KEY, "admin")[1]
-        except KeyExists:  # made by another process
+        except KeyExists:  # another process has made the key
             return None
 
     def create(
@@ -231,8 +234,9 @@ class Keys:
         *,
         by: Caller = OPERATOR,
     ) -> tuple[Key, str]:
-        """Make a key that expires after `seconds`, or never for None. Return it and its secret,
-        which is stored nowhere. A key made without a rate or an expiry gets those of the caller.
+        """Make a key that expires after `seconds`; with None it never expires. Return the key and
+        its secret, which is stored nowhere. A key made without a rate or an expiry gets the rate or
+        the expiry of the caller.
 
         Raise InvalidKey, KeyExists, StorageFailed, and Forbidden for a key that may do more than
         the caller.
@@ -280,7 +284,7 @@ class Keys:
 
     def rotate(self, name: str, grace_seconds: object, by: Caller = OPERATOR) -> tuple[Key, str]:
         """Give a key a new secret, and return the key and the secret. The previous secret is
-        accepted for `grace_seconds` more.
+        accepted for another `grace_seconds` seconds.
 
         Raise UnknownKey, InvalidKey, StorageFailed.
         """
@@ -332,9 +336,9 @@ class Keys:
         rate: object = None,
         submission: SubmissionRule | None = None,
     ) -> tuple[str, int]:
-        """Return a token that expires after `seconds`, and the time of its expiry. It permits
-        reading `boards`, or submitting by a rule. Raise InvalidKey, and Forbidden if the caller may
-        not do that itself or has only a token."""
+        """Return a token that expires after `seconds`, and the time of its expiry. The token
+        permits reading `boards`, or submitting by a rule. Raise InvalidKey. Raise Forbidden if the
+        caller has only a token, or may not do itself what the token permits."""
         if caller.subject is not None:
             raise Forbidden("a token does not issue another one: use a key")
         lasts_ms = 1_000 * parse_seconds(seconds, "token", 1, MAX_TOKEN_SECONDS)
@@ -364,8 +368,8 @@ class Keys:
         return self._random(8).hex() if submission is None else subject_of(submission.member)
 
     def rotate_signing(self) -> None:
-        """Sign new tokens with a new secret. Tokens signed with the current secret stay valid, and
-        tokens signed with older secrets become invalid."""
+        """Make a new secret that signs tokens from now on. Tokens signed with the current secret
+        stay valid, and tokens signed with older secrets become invalid."""
         self._change(
             lambda stored: replace(stored, signing=(self._new_signing(), *stored.signing[:1]))
         )
@@ -386,8 +390,8 @@ class Keys:
 
 
 def _ensure_room(stored: KeySet, name: str) -> None:
-    """Raise InvalidKey if the key `name` would be one too many for the key that makes it, directly
-    or through other keys, and that is limited to some boards."""
+    """Raise InvalidKey if a key that makes the key `name`, directly or through other keys, has made
+    too many keys. Only keys that are limited to some boards have such a maximum."""
     parts = name.split(".")
     for length in range(1, len(parts)):
         maker = stored.named(".".join(parts[:length]))

@@ -1,5 +1,4 @@
-"""The keys of a folder that is not served, or of an index server, for programs other than the
-service."""
+"""Open the keys of a folder or of an index server, for programs other than the service."""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -13,8 +12,8 @@ from .access import Keys
 
 @contextmanager
 def keys_of(url: str, warned: Callable[[str], None]) -> Iterator[Keys]:
-    """Open the keys of a folder, whose lock is held until the end of the block, or those on an
-    index server. `warned` is called with warnings for the operator.
+    """Open the keys of a folder or of an index server. The folder is locked until the end of the
+    block. `warned` is called with warnings for the operator.
 
     Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked if a server has the folder open.
     """

@@ -1,7 +1,7 @@
-"""The caller of a request: what its key or token permits.
+"""The caller of a request, and what its key or token permits.
 
-All rules of permission are in this module: the level (`read`, `write`, `admin`), the boards, and
-`is_unlimited` for operations on the whole store.
+This module has all rules about permissions. They use the level (`read`, `write`, `admin`), the
+boards, and `is_unlimited` for operations on the whole store.
 """
 
 import hashlib
@@ -20,8 +20,8 @@ NO_LEVEL = 0
 
 
 class Bucket(Struct, frozen=True):
-    """An account that requests and streams are charged to. `rate` is in requests a second, None for
-    the server's."""
+    """The account to which requests and streams are charged. `rate` is in requests a second; None
+    means the server's default rate."""
 
     name: str
     rate: float | None
@@ -30,9 +30,9 @@ class Bucket(Struct, frozen=True):
 class Caller(Struct, frozen=True):
     """The holder of a key or token, and what it permits.
 
-    `key_id` is the id of the key, or of the key that issued the token; `subject` is that of a
-    token, None for a key. `boards` are patterns, None for all boards. `until_ms` is the time of
-    expiry. `submission` is set for a token that may only submit, and only for one member.
+    `key_id` is the id of the key, or of the key that issued the token. `subject` is the subject of
+    the token; it is None for a key. `boards` are patterns; None means all boards. `until_ms` is the
+    time of expiry. `submission` is set for a token that may only submit events of one member.
     """
 
     name: str
@@ -57,14 +57,15 @@ class Caller(Struct, frozen=True):
 
     def own_id(self, id: str) -> str:
         """Return an event id that no other key or token subject can use. On an open server, where
-        nobody has a key, it is the id itself."""
+        nobody has a key, return the id unchanged."""
         if not self.key_id:
             return id
         owner = hashlib.blake2b(self.identity.encode(), digest_size=8).hexdigest()
         return f"{id}@{owner}"
 
     def ensure(self, level: int, board: str | None) -> None:
-        """Raise Forbidden if the caller lacks the level, or the board is not one of its boards."""
+        """Raise Forbidden if the caller lacks the level, or if the board is not one of the caller's
+        boards."""
         if level > self.level:
             needed = next(scope for scope, other in LEVEL.items() if other == level)
             raise Forbidden(f"{quoted(self.name)} lacks the scope {needed}")
@@ -73,7 +74,7 @@ class Caller(Struct, frozen=True):
 
     def ensure_submits(self, board: str | None) -> None:
         """Raise Forbidden unless the call submits to `board`, and this is one of the caller's
-        boards: a token for one member permits nothing else. `board` is None if the call does not
+        boards. A token for one member permits nothing else. `board` is None if the call does not
         submit."""
         if board is None:
             raise Forbidden(f"{quoted(self.name)} may only submit for one member")
@@ -90,7 +91,8 @@ class Caller(Struct, frozen=True):
 
     def holds(self, key: Key, default_rate: float) -> bool:
         """Return whether a key permits no more than this caller in any respect: scope, boards, rate
-        and expiry. `default_rate` is that of keys without their own, 0 for no limit."""
+        and expiry. `default_rate` is the rate of keys that have no rate of their own; 0 means no
+        limit."""
         return (
             self.subject is None
             and LEVEL[key.scope] <= self.level
@@ -100,36 +102,36 @@ class Caller(Struct, frozen=True):
         )
 
     def most_rate(self, default_rate: float) -> float | None:
-        """Return the highest rate that this caller may give to a key, None for any. An
-        administrator of the whole store without a rate of its own may give any rate."""
+        """Return the highest rate that this caller may give to a key; None means any rate. An
+        administrator of the whole store who has no rate of its own may give any rate."""
         if self.rate is None and self.is_unlimited and self.level == LEVEL["admin"]:
             return None
         return self.rate or default_rate or None
 
     def manages(self, key: Key, default_rate: float) -> bool:
-        """Return whether this caller may see and change a key. The key may permit no more than the
-        caller does, and if the caller is limited to some boards, it has to be the caller's own key
-        or one that the caller made."""
+        """Return whether this caller may see and change a key. There are two conditions. The key
+        permits no more than the caller. If the caller is limited to some boards, the key is the
+        caller's own key or a key that the caller made."""
         is_own = self.key_id in (key.id, key.issuer)
         return (is_own or self.is_unlimited) and self.holds(key, default_rate)
 
 
 def _at_most(value: float | None, limit: float | None) -> bool:
-    """Return whether a value is within a limit, where None and 0 mean unlimited."""
+    """Return whether a value is within a limit. None and 0 mean unlimited."""
     return not limit or (bool(value) and value is not None and value <= limit)
 
 
 ANYBODY = Caller("anybody", LEVEL["admin"], buckets=(Bucket("anybody", None),))
-"""The caller of an open server, who has no key."""
+"""The caller of an open server. It has no key."""
 OPERATOR = Caller("operator", LEVEL["admin"])
-"""The caller that has access to the store itself, on its machine."""
+"""The caller that has access to the store itself, on the store's machine."""
 UNKNOWN = Caller("unknown", NO_LEVEL)
 RESERVED_NAMES = frozenset({"anybody", "operator", "unknown", "token", "laurels_admin_key"})
-"""Names that no key may have, in lower case: they stand for other callers in logs."""
+"""Names in lower case that no key may have, because they stand for other callers in logs."""
 
 
 def caller_of(key: Key, until_ms: int | None = None) -> Caller:
-    """Return the caller that presents a key which is accepted until `until_ms`."""
+    """Return the caller that presents a key. The key is accepted until `until_ms`."""
     return Caller(
         key.name,
         LEVEL[key.scope],

@@ -1,4 +1,4 @@
-"""Validates the fields that a caller sends to make a key or a token.
+"""Validate the fields that a caller sends to make a key or a token.
 
 Every function raises InvalidKey for an invalid value.
 """
@@ -39,7 +39,7 @@ def parse_key_name(value: object) -> str:
 
 def parse_own_name(value: object, by: Caller) -> str:
     """Return a valid name for a key that `by` makes. If `by` is limited to some boards, the name
-    must begin with its own name and a dot: otherwise the error for a name that is in use would
+    must begin with the name of `by` and a dot. Otherwise the error for a name that is in use would
     reveal the keys of others."""
     name = parse_key_name(value)
     if not by.is_unlimited and not name.startswith(f"{by.name}."):
@@ -58,29 +58,29 @@ def parse_rate(value: object) -> float:
 
 
 def parse_token_rate(value: object, submission: SubmissionRule | None) -> float | None:
-    """Return the rate of a token; a token for submissions always has one."""
+    """Return the rate of a token. A token for submissions always has a rate."""
     if value is None:
         return None if submission is None else DEFAULT_RATE
     return parse_rate(value)
 
 
 def parse_seconds(value: object, what: str, least: int, most: int) -> int:
-    """Return seconds from `least` to `most`."""
+    """Return a valid number of seconds, from `least` to `most`."""
     if type(value) is not int or not least <= value <= most:
         raise InvalidKey(f"expected {least} to {most} seconds for a {what}, got {safe_repr(value)}")
     return value
 
 
 def subject_of(member: str) -> str:
-    """Return the subject for a member: its id, or a hash of the id if that is long or not
-    printable."""
+    """Return the subject for a member. It is the member's id, or a hash of the id if the id is long
+    or not printable."""
     if len(member) <= MAX_SUBJECT and member.isprintable():
         return member
     return hashlib.sha256(member.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def parse_subject(value: object) -> str:
-    """Return a valid subject, the name that the requests and streams of a token are charged to."""
+    """Return a valid subject. Requests and streams of a token are charged to its subject."""
     if not isinstance(value, str) or not 1 <= len(value) <= MAX_SUBJECT or not value.isprintable():
         raise InvalidKey(
             f"expected a subject of 1 to {MAX_SUBJECT} printable characters, got {safe_repr(value)}"

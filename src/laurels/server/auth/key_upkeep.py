@@ -1,5 +1,5 @@
-"""Background work for the keys: reading what other processes changed, and storing when each key was
-last used."""
+"""Background work for the keys: read changes made by other processes, and store the time of each
+key's last use."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,18 +10,18 @@ from laurels.wire.keys import SharedKeyStore
 from .access import Keys
 
 POLL_SECONDS = 0.25
-"""How often the version of the keys is read. It is short enough that a revoked key is refused by
-every process, and its streams have ended, within a second."""
+"""How often the version of the keys is read, in seconds. Within a second, a revoked key is then
+refused by every process, and its streams have ended."""
 RELOAD_SECONDS = 5.0
-"""How often the keys are read even if the version is unchanged, since older releases of laurels do
-not change it."""
+"""How often the keys are read, in seconds, even if their version is unchanged, since older releases
+of laurels do not change the version."""
 STALE_SECONDS = 5.0
-"""How long keys stay accepted after the last successful read."""
+"""For how many seconds after the last successful read keys are still accepted."""
 USED_SECONDS = 60.0
 
 
 class KeyReader:
-    """Reloads the keys that are stored on an index server; `clock` returns seconds."""
+    """Reloads the keys that are stored on an index server. `clock` returns seconds."""
 
     def __init__(self, keys: Keys, store: SharedKeyStore, clock: Callable[[], float]) -> None:
         self._keys = keys
@@ -40,7 +40,7 @@ class KeyReader:
         await asyncio.shield(self._reading)
 
     async def go_on(self) -> None:
-        """Read the keys periodically. If that fails for `STALE_SECONDS`, they are no longer
+        """Read the keys periodically. If reading fails for `STALE_SECONDS`, the keys are no longer
         accepted."""
         while True:
             await asyncio.sleep(POLL_SECONDS)
@@ -62,7 +62,7 @@ class KeyReader:
         while True:
             before = self._keys.version
             version, stored = await self._store.load()
-            # Read again if this process changed the keys during the read.
+            # Read again if this process has changed the keys during the read.
             if before == self._keys.version:
                 self._keys.take(stored)
                 self._version = version
@@ -70,15 +70,15 @@ class KeyReader:
 
 
 def _take_error(reading: asyncio.Task[None]) -> None:
-    """Mark the error of a read as retrieved, so that asyncio does not report it. At the end of a
-    server, its connection may be closed during a read that no task waits for. A task that does wait
-    still gets the error."""
+    """Mark the error of a read as retrieved, so that asyncio does not report it. When a server
+    ends, its connection may be closed during a read for which no task waits. A task that waits for
+    the read still gets the error."""
     if not reading.cancelled():
         reading.exception()
 
 
 async def store_last_used(keys: Keys) -> None:
-    """Store when keys were last used, once a minute and at the end."""
+    """Store the times at which keys were last used, once a minute and at the end."""
     try:
         while True:
             await asyncio.sleep(USED_SECONDS)

@@ -1,12 +1,12 @@
-"""The rules of an open server: it answers programs and pages of this machine only.
+"""The rules of an open server, which answers only programs and pages of this machine.
 
 A server without keys listens on loopback, but a request on loopback need not come from the user of
 the machine. A web page of any origin can make the user's browser send requests; a name that
 resolves to 127.0.0.1 (DNS rebinding) makes such a page count as the same origin; and a reverse
-proxy forwards requests of a whole network. Each of these leaves a mark that the sender cannot
-remove: browsers set Host, Origin and Sec-Fetch-Site themselves, and proxies add a header, keep the
-requested Host, or use HTTP/1.0. A proxy that rewrites Host and adds no header cannot be recognized,
-so an open server must not be run behind a proxy.
+proxy forwards requests of a whole network. Each of these requests can be recognized by a header or
+a version that its sender cannot change. Browsers set Host, Origin and Sec-Fetch-Site themselves.
+Proxies add a header, keep the requested Host, or use HTTP/1.0. A proxy that rewrites Host and adds
+no header cannot be recognized, so an open server must not be run behind a proxy.
 """
 
 import re
@@ -45,20 +45,21 @@ FORWARDING = frozenset(
         "tailscale-user-login",
     )
 )
-"""Headers that proxies add; any of them reveals a proxy."""
+"""Headers that proxies add. A request with any of these came through a proxy."""
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _LOOPBACK = re.compile(
     rf"(?:localhost\.?|127\.{_BYTE}\.{_BYTE}\.{_BYTE}|\[::1\])(?::[0-9]{{1,5}})?", re.IGNORECASE
 )
-"""Host headers of this machine, as clients write them: no abbreviated or hexadecimal addresses."""
+"""A pattern for Host headers of this machine, as clients write them. It does not match abbreviated
+or hexadecimal addresses."""
 _FOREIGN_SITES = frozenset(("cross-site", "same-site"))
 _OF_ORIGIN = frozenset(("host", "origin", "sec-fetch-site"))
 _LINK = ["navigate"], ["document"]
 
 
 class OriginHeaders(Protocol):
-    """The headers of a request: `keys` has the names of all, `items` only those whose values are
-    ASCII."""
+    """The headers of a request. `keys` has the names of all headers, `items` only headers whose
+    values are ASCII."""
 
     def keys(self) -> Iterable[str]: ...
 
@@ -88,8 +89,8 @@ def ensure_local(http_version: str, authority: str | None, headers: OriginHeader
     for origin in sent.get("origin", ()):
         if origin.lower() != f"http://{hosts[0].lower()}":
             raise NotLocal(f"the request comes from a page of another origin, {safe_repr(origin)}")
-    # A request without an Origin may load an embedded resource, prefetch, or follow a link. From a
-    # page of another site, only following a link to the page is allowed.
+    # A request without an Origin may load an embedded resource, prefetch a page or follow a link.
+    # If it comes from a page of another site, only following a link to the page is allowed.
     is_foreign = bool(_FOREIGN_SITES.intersection(sent.get("sec-fetch-site", ())))
     is_link = (sent.get("sec-fetch-mode"), sent.get("sec-fetch-dest")) == _LINK
     if is_foreign and not is_link:

@@ -1,4 +1,4 @@
-"""Decides who may use a server when it starts: the holders of existing keys, the holder of a first
+"""Decide, when a server starts, who may use it: the holders of existing keys, the holder of a first
 key, or everybody on this machine."""
 
 import ipaddress
@@ -13,8 +13,8 @@ from .access import Keys
 
 
 def ensure_possible(settings: Settings, admin_key: str | None) -> None:
-    """Raise InvalidSettings, NotLoopback or KeysNeeded if `open` is set and the other settings do
-    not allow serving without keys."""
+    """Raise an error if `open` is set and the other settings do not allow serving without keys:
+    InvalidSettings, NotLoopback or KeysNeeded."""
     if not settings.open:
         return
     if config.is_direct(settings.data):
@@ -35,9 +35,9 @@ def ensure_possible(settings: Settings, admin_key: str | None) -> None:
 
 
 def settle_keys(settings: Settings, keys: Keys, store: KeyStore) -> str | None:
-    """Let everybody on this machine use the service if `open` is set. Otherwise make a first key if
-    the store never had one, and return its secret, or None. This function blocks. Raises
-    KeysNeeded."""
+    """Let everybody on this machine use the service if `open` is set. Otherwise, if the store never
+    had a key, make a first key and return its secret. In all other cases return None. This function
+    blocks. Raises KeysNeeded."""
     if not settings.open:
         return keys.ensure_first_key()
     if keys.can_anyone_enter or store.needs_keys():

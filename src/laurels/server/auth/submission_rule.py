@@ -19,8 +19,8 @@ DEFAULT_RATE = 10.0
 class SubmissionRule(Struct, frozen=True):
     """A permission to submit events of one member.
 
-    Every event gets `labels`, and may itself only have labels among them. Its value is from `min`
-    to `max`, texts of decimals; None is unbounded.
+    Every event gets `labels`; an event may only be sent with labels that are among them. Its value
+    is from `min` to `max`, which are decimals as texts; None means no bound.
     """
 
     member: str
@@ -29,8 +29,8 @@ class SubmissionRule(Struct, frozen=True):
     max: str | None = None
 
     def bound(self, event: Any, own_id: Callable[[str], str]) -> dict[str, Any]:
-        """Return the event with the member and labels of the rule, and its id made by `own_id`.
-        Raise Forbidden if it breaks the rule."""
+        """Return the event with the member and labels of the rule. `own_id` makes its id. Raise
+        Forbidden if the event breaks the rule."""
         member, value, at, id, labels = event_fields(event)
         if member != self.member:
             raise Forbidden(
@@ -64,9 +64,9 @@ class SubmissionRule(Struct, frozen=True):
 
 def _bound_id(id: Any, own_id: Callable[[str], str]) -> Any:
     """Return the id of a token's event, made unique to the holder of the token. Otherwise the
-    holder could use the ids of events that others are about to send for its member, which would
-    then not count. A long id is replaced by its hash; an invalid id is returned unchanged, and the
-    board refuses it."""
+    holder could use up the ids of events that others are about to send for the same member, and
+    those events would not count. A long id is replaced by its hash. An invalid id is returned
+    unchanged, and the board refuses it."""
     if not isinstance(id, str) or not id or len(id.encode(errors="replace")) > MAX_ID_BYTES:
         return id
     owned = own_id(id)
@@ -107,8 +107,8 @@ def submission_rule(member: object, labels: object, least: object, most: object)
 
 
 def event_fields(event: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return member, value, at, id and labels of a decoded event. Raise Forbidden for an event of
-    another form, which cannot be checked."""
+    """Return the member, value, `at`, id and labels of a decoded event. Raise Forbidden for an
+    event of another form, since such an event cannot be checked."""
     if isinstance(event, tuple) and 2 <= len(event) <= 5:
         member, value, at, id, labels = (*event, None, None, None)[:5]
         return member, value, at, id, labels

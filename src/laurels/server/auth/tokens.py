@@ -1,9 +1,9 @@
 """Tokens: signed, short-lived permissions, which are not stored.
 
 A token is a JSON Web Signature (HS256) after the prefix `lt_`. Its header has the random id of the
-signing secret. Its claims have the random id of the key that issued it (`iss`), and the token is
-valid only as long as that key exists. There are up to two signing secrets, so that a new one can be
-introduced without invalidating the tokens of the old one.
+signing secret. Its claims have the random id of the key that issued it (`iss`); the token is valid
+only as long as that key exists. There are up to two signing secrets, so that a new secret can be
+introduced while tokens signed with the old secret stay valid.
 """
 
 from collections.abc import Mapping
@@ -23,9 +23,9 @@ _FOREIGN = "the token was not issued by this service"
 
 
 class Claims(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The claims of a token. `iss` is the id of the key that issued it, `sub` its subject, `boards`
-    are patterns, `rate` is in requests a second. With a `submission` it submits by that rule,
-    otherwise it reads."""
+    """The claims of a token. `iss` is the id of the key that issued the token, and `sub` the
+    token's subject. `boards` are patterns; `rate` is in requests a second. A token with a
+    `submission` permits submitting by that rule, any other token permits reading."""
 
     iss: str
     sub: str
@@ -50,7 +50,7 @@ def sign(claims: Claims, secret: SigningSecret) -> str:
 
 
 def verify(token: str, secrets: Mapping[str, SigningSecret]) -> Claims:
-    """Return the claims of a token with a valid signature, whether or not it has expired. Raise
+    """Return the claims of a token whose signature is valid, even if the token has expired. Raise
     Unauthorized."""
     from jwt import PyJWS  # noqa: PLC0415 (only a server signs; the package is optional)
     from jwt.exceptions import PyJWTError  # noqa: PLC0415
