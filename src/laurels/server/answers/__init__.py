@@ -1,1 +1,1 @@
-"""Output: encoded answers, the cache of answers, and streams."""
+"""The output of the service: encoded answers, the cache of answers, and streams."""

@@ -13,23 +13,23 @@ MOST_BYTES = 32 << 20
 LARGE = 256 << 10
 
 RequestKey = tuple[str, str, str | None]
-"""Path, query string, Accept header."""
+"""The path, the query string and the Accept header of a request."""
 ChangeToken = tuple[int, int, int, bool]
 
 
 class AnswerCache:
-    """The most recent answers, each with the change token that it was computed for. It has at most
-    `MOST` answers, with at most `MOST_BYTES` bytes including their requests."""
+    """The most recent answers, each with the change token for which it was computed. The cache has
+    at most `MOST` answers. Together with their requests, they have at most `MOST_BYTES` bytes."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[RequestKey, tuple[ChangeToken, Any, int]] = OrderedDict()
         self.nbytes = 0
 
     def find(self, request: RequestKey, change_token: ChangeToken) -> Any:
-        """Return the cached answer, or None if there is none with this token.
+        """Return the cached answer, or None if there is no answer with this token.
 
-        Also return None for a board in which a period has ended, since the board has to be advanced
-        first, and for one with decay, since its scores change all the time.
+        Also return None for two kinds of boards: a board in which a period has ended, since it has
+        to be advanced first, and a board with decay, since its scores change all the time.
         """
         cached = self._answers.get(request)
         return None if cached is None or cached[0] != change_token or change_token[3] else cached[1]
@@ -37,7 +37,7 @@ class AnswerCache:
     def keep(
         self, request: RequestKey, change_token: ChangeToken, answer: Any, nbytes: int
     ) -> None:
-        """Cache an answer; its token must have been read before the answer was computed."""
+        """Cache an answer. The token must have been read before the answer was computed."""
         nbytes += sum(len(part) for part in request if part is not None)
         if nbytes > LARGE:
             return

@@ -1,8 +1,9 @@
-"""Flow control of a stream: before more is sent, the kernel is asked how much has not arrived.
+"""Flow control of a stream: before a stream sends more, it asks the kernel how many bytes have not
+arrived yet.
 
-The HTTP server accepts all data for a stream and keeps it in memory until the client reads it,
-however long that takes. So a stream waits here while too much data is in flight. A stalled client
-then costs one frame and the buffers of its connection.
+The HTTP server accepts all data of a stream, and keeps the data in memory until the client reads
+it. So a stream waits here while too many bytes are in flight. A client that stops reading then
+costs only one frame and the buffers of its connection.
 """
 
 import asyncio
@@ -19,20 +20,21 @@ from laurels.server.process.descriptors import borrowed
 from .peers import PeerDescriptors, peer_of
 
 MOST_BYTES = 64 * 1024
-"""The most bytes in flight: enough for a connection over the internet, few enough to bound
+"""The most bytes in flight: enough for a connection over the internet, and few enough to bound
 memory."""
 CHECK_BYTES = 16 * 1024
-"""The bytes sent between two checks."""
+"""The number of bytes sent between two checks."""
 CHECK_SECONDS = 0.02
 MOST_CHECK_SECONDS = 0.2
 _TCP_INFO = getattr(socket, "TCP_INFO", -1)
 _ACKED = slice(120, 128)
-"""The bytes of `tcpi_bytes_acked` in Linux's `tcp_info`."""
+"""The position of `tcpi_bytes_acked` in Linux's `tcp_info`."""
 
 
 class Flow:
-    """The connection of a stream, identified by the address of its client (`ip:port`). Its
-    descriptor is looked up when it is first needed: for a check, or to close the connection."""
+    """The connection of a stream, identified by the address of its client (`ip:port`). The
+    connection's descriptor is looked up when it is first needed: for a check, or to close the
+    connection."""
 
     def __init__(self, client: str, descriptors: PeerDescriptors) -> None:
         host, _, port = client.rpartition(":")
@@ -44,7 +46,8 @@ class Flow:
 
     @property
     def on_its_way(self) -> int:
-        """The bytes sent that have not been acknowledged; 0 once the connection is gone."""
+        """The number of bytes that were sent and not acknowledged; 0 once the connection is
+        gone."""
         if self._descriptor is None or peer_of(self._descriptor) != self._peer:
             return 0
         with suppress(OSError):
@@ -54,7 +57,8 @@ class Flow:
 
     @property
     def _taken(self) -> int:
-        """The bytes that the client has acknowledged, counted from an arbitrary origin."""
+        """The number of bytes that the client has acknowledged, counted from an arbitrary
+        origin."""
         if self._descriptor is None or peer_of(self._descriptor) != self._peer:
             return 0
         with suppress(OSError), borrowed(self._descriptor) as connection:
@@ -64,8 +68,8 @@ class Flow:
         return -self.on_its_way
 
     async def taken_after(self, nbytes: int) -> AsyncGenerator[None, None]:
-        """Count `nbytes` more as sent, and wait until more may be sent; yield each time the client
-        has taken another `CHECK_BYTES`."""
+        """Count `nbytes` more bytes as sent, and wait until more may be sent. Yield each time the
+        client has acknowledged another `CHECK_BYTES` bytes."""
         self._unchecked += nbytes
         if self._unchecked < CHECK_BYTES:
             return

@@ -1,9 +1,9 @@
 """The open streams, which end when their key or token becomes invalid.
 
 A stream is authorized once and may last for days. So each stream is registered here with its key or
-token. It is cut when the key is revoked, when the key's previous secret expires after a rotation,
-when the key or token expires, or when the key that issued the token is gone. All streams are
-checked when the keys have changed or the first key or token expires, and at no other time.
+token. A stream is cut when its key is revoked, when the key's previous secret expires after a
+rotation, when the key or token expires, or when the key that issued the token is gone. All streams
+are checked when the keys have changed, and when the next key or token expires.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class OpenStreams:
     def opened(self, secret: str | None) -> Iterator[None]:
         """Register the current task as a stream of a key or token. When the key or token becomes
         invalid, the task is cancelled, and the context manager exits without an error. Raise
-        Unauthorized if it is invalid already."""
+        Unauthorized if the key or token is invalid already."""
         self._expires_ms = _earlier(self._expires_ms, self._keys.caller(secret).until_ms)
         task = asyncio.current_task()
         assert task is not None
@@ -59,7 +59,7 @@ class OpenStreams:
 
     def cut_refused(self) -> None:
         """Cut the streams whose key or token has become invalid. Does nothing if the keys have not
-        changed and none has expired."""
+        changed and no key or token has expired."""
         expired = self._expires_ms is not None and self._expires_ms <= self._keys.now_ms()
         if not expired and self._version == self._keys.version:
             return

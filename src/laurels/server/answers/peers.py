@@ -1,4 +1,4 @@
-"""Finds the descriptors of clients' connections, with one search for all streams that wait for one.
+"""Find the descriptors of clients' connections, by one search for all waiting streams.
 
 A request does not have the descriptor of its connection, so all open descriptors are searched for
 the one with the client's address. That takes some microseconds per descriptor. If each of a
@@ -14,12 +14,12 @@ from typing import TypeAlias
 from laurels.server.process.descriptors import borrowed, open_descriptors
 
 PAUSE_SECONDS = 0.1
-"""The pause between two searches."""
+"""The pause between two searches, in seconds."""
 _AT_ONCE = 256
 """How many descriptors are read before other tasks of the loop run."""
 
 Peer: TypeAlias = tuple[str, int]
-"""The address and port of a client."""
+"""The address and the port of a client."""
 
 
 class PeerDescriptors:
@@ -39,7 +39,8 @@ class PeerDescriptors:
         return descriptor
 
     def _next_search(self) -> "asyncio.Future[None]":
-        """Return a future that is done after the next search, one that has not begun yet."""
+        """Return a future that is done after the next search. A search that has already begun does
+        not count."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
         if self._searching is None or self._searching.done():
@@ -61,7 +62,7 @@ class PeerDescriptors:
 
 
 def peer_of(descriptor: int) -> Peer | None:
-    """Return the peer of a descriptor, or None if it is not a connection."""
+    """Return the peer of a descriptor, or None if the descriptor is not a connection."""
     with suppress(OSError), borrowed(descriptor) as connection:
         peer = connection.getpeername()
         if isinstance(peer, tuple) and len(peer) > 1:

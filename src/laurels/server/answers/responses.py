@@ -1,4 +1,4 @@
-"""Encoded answers: of handlers, of errors as problem documents, and of unexpected failures."""
+"""Encode answers: the results of handlers, errors as problem documents, and unexpected failures."""
 
 import msgspec
 import structlog
@@ -24,7 +24,7 @@ class Written(Struct, frozen=True):
     status: int = 200
     headers: Headers = []
     is_asset: bool = False
-    """Whether the answer has its own caching headers, as files do."""
+    """Whether the answer has caching headers of its own, as files have."""
 
 
 def encode_answer(row: Route, answered: object, accept: str | None) -> Answered:
@@ -41,7 +41,7 @@ def encode_answer(row: Route, answered: object, accept: str | None) -> Answered:
 
 
 def problem_response(error: LaurelsError, status: int, request_id: str) -> Written:
-    """Return the problem document for an error. All answers with errors are made here."""
+    """Return the problem document for an error. This function makes all answers to errors."""
     if isinstance(error, Fault):
         _log.error("fault", code=error.code, what=error.what, request_id=request_id)
     headers: Headers = []
@@ -59,7 +59,7 @@ def problem_response(error: LaurelsError, status: int, request_id: str) -> Writt
 
 
 def failure_response(error: Exception, path: str, request_id: str) -> Written:
-    """Return the answer to an unexpected error, which is logged and not shown to the caller."""
+    """Log an unexpected error, and return an answer that does not show it to the caller."""
     _log.error("failed", path=path, request_id=request_id, exc_info=error)
     drop_frames(error)
     internal = InternalError("the server failed while it answered the request")

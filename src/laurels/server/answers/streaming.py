@@ -1,4 +1,4 @@
-"""Sending an answer while it is computed: exports and live feeds."""
+"""Send an answer while it is computed, as in exports and live feeds."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -58,7 +58,8 @@ async def send_stream(
 
 @contextmanager
 def _until_gone(protocol: HTTPProtocol, task: asyncio.Task[object]) -> Iterator[Callable[[], bool]]:
-    """Cancel the task when the client disconnects; yield a function that returns whether it has."""
+    """Cancel the task when the client disconnects. Yield a function that returns whether the client
+    has disconnected."""
     gone = asyncio.ensure_future(protocol.client_disconnect())
     gone.add_done_callback(lambda done: None if done.cancelled() else task.cancel())
     try:

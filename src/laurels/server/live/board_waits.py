@@ -1,4 +1,5 @@
-"""Streams that wait for a board to change; one read of its change token serves all of them."""
+"""Streams that wait for a board to change. One read of the board's change token serves all of
+them."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -7,7 +8,7 @@ from laurels.errors import LaurelsError
 
 
 class BoardWaits:
-    """The waiting streams of each board, with the change token that each has seen."""
+    """The waiting streams of each board, each with the change token that it has seen."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, dict[asyncio.Future[None], object]] = {}
@@ -18,12 +19,12 @@ class BoardWaits:
 
     @property
     def boards(self) -> Collection[str]:
-        """The boards that streams wait for."""
+        """The boards for which streams wait."""
         return self._waiting.keys()
 
     async def wait(self, board: str, seen: object, seconds: float) -> None:
-        """Wait until `wake` finds another change token than `seen`, or until so many seconds have
-        passed."""
+        """Wait until `wake` finds another change token than `seen`, or until a number of seconds
+        has passed."""
         change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(board, {})
         waiting[change] = seen
@@ -35,7 +36,7 @@ class BoardWaits:
                 del self._waiting[board]
 
     def wake(self, change_token: Callable[[str], object]) -> None:
-        """Wake the streams whose board has changed or is gone. O(waiting streams)."""
+        """Wake the streams whose board has changed or no longer exists. O(waiting streams)."""
         for board, waiting in list(self._waiting.items()):
             try:
                 token = change_token(board)

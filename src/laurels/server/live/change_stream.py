@@ -1,8 +1,8 @@
 """A stream of the changes of a board.
 
-One subject can open many streams, and reading pages of changes takes time. So pages are read in the
-queue of the live feed, and their cost is charged to the subject of the stream. A stream that has
-read all changes waits until the board's change token changes.
+One subject can open many streams, and reading pages of changes takes time. So the queue of the live
+feed decides when pages are read, and their cost is charged to the subject of the stream. A stream
+that has read all changes waits until the board's change token changes.
 """
 
 import asyncio
@@ -20,15 +20,17 @@ from .hub import STREAM_COST, Hub
 
 STREAM_PAGE = 500
 CHANGE_COST = 3
-"""The cost of a change, in entries of a list."""
+"""The cost of reading one change, as a number of entries of a list."""
 PAUSE_SECONDS = 0.05
-"""The pause after a page, so that the next page has several changes."""
+"""The pause after a page, in seconds. In this time, several changes can gather for the next
+page."""
 POLL_SECONDS = 1.0
-"""How often an index server is asked for changes even if the board's change token is unchanged."""
+"""How often an index server is asked for changes, in seconds, even if the board's change token is
+unchanged."""
 
 
 class ChangeStream:
-    """The changes of one board for one client; `payer` is charged for reading them."""
+    """The changes of one board for one client. Reading them is charged to `payer`."""
 
     def __init__(self, hub: Hub, store: Servable, board: str, payer: str) -> None:
         self._hub = hub
@@ -48,7 +50,7 @@ class ChangeStream:
         await self._hub.work(self._payer, cost, partial(self._read, after, initial=initial))
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
-        """Yield each page as an event, and a heartbeat if there is none for a while."""
+        """Yield each page as an event, and a heartbeat whenever there was no page for a while."""
         yield b"retry: %d\n\n" % RETRY_MS
         silent_seconds = 0.0
         while not self._hub.stopping:
@@ -80,8 +82,8 @@ class ChangeStream:
         return seconds
 
     async def _read_next(self) -> None:
-        """Read the page after the last one. If the store's change tokens are exact, it is only read
-        if the token has changed."""
+        """Read the page after the last one. If the store's change tokens are exact, read only if
+        the token has changed."""
         is_unchanged = self._store.is_exact and self._token() == self._seen
         if self._has_more or not is_unchanged:
             cost = LIST_COST + CHANGE_COST * self._expected
@@ -98,8 +100,8 @@ class ChangeStream:
             self._hub.charge(self._payer, CHANGE_COST * (count - expected))
 
     def _token(self) -> object:
-        """Return the board's change token, or None if the board is gone or not known to this
-        process yet."""
+        """Return the board's change token. Return None if the board is gone, or if this process
+        does not know it yet."""
         try:
             return self._store.change_token(self._board)
         except UnknownBoard:

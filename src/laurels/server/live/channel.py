@@ -1,4 +1,4 @@
-"""A watched list, and the watchers that share it."""
+"""A watched list, with the watchers that share it."""
 
 import asyncio
 from collections import deque
@@ -13,14 +13,14 @@ from .frames import HEARTBEAT, FullList, MemberChange, change_between, frame, me
 
 HEARTBEAT_SECONDS = 15.0
 LIST_COST = 50
-"""The fixed cost of reading a list, in entries."""
+"""The fixed cost of reading a list, as a number of entries."""
 KEPT_FRAMES = 256
 
 
 class WatchedList(Struct, frozen=True):
-    """A watched list: its first `limit` entries or, with a member, that member's standing and what
-    it needs to reach the position `to_rank`. It shows the scope with some `labels`, or the scopes
-    of one label by `by`."""
+    """A watched list. It shows the first `limit` entries or, with a member, the member's standing
+    and the value it needs to reach the position `to_rank`. It is about the scope with certain
+    `labels` or, with `by`, about the ranking of a label's values."""
 
     board: str
     window: str | None
@@ -33,12 +33,13 @@ class WatchedList(Struct, frozen=True):
 
     @property
     def scope(self) -> dict[str, Any]:
-        """The scope as arguments of the verbs."""
+        """The scope, as arguments of the verbs."""
         return {"labels": dict(self.labels), "by": self.by}
 
 
 class FeedWatcher:
-    """The receiving end of one stream: a slot for the next frame, and an event that reports it."""
+    """The receiving end of one stream. It has a slot for the next frame, and an event that reports
+    a new frame."""
 
     def __init__(self, payer: str) -> None:
         self.payer = payer
@@ -49,7 +50,7 @@ class FeedWatcher:
 
     @property
     def holds(self) -> bool:
-        """Whether a frame waits to be taken."""
+        """Whether a frame is in the slot."""
         return self._slot is not None or self._missed
 
     def put(self, content: bytes) -> None:
@@ -64,8 +65,8 @@ class FeedWatcher:
         self._came.set()
 
     async def take(self, whole: Callable[[], bytes]) -> bytes | None:
-        """Return the next frame: the one in the slot, the whole list if some were missed, or a
-        heartbeat. Return None at the end."""
+        """Return the next frame. It is the frame in the slot, the whole list if frames were missed,
+        or a heartbeat. Return None at the end of the stream."""
         if not self.holds and not self.ended:
             try:
                 await asyncio.wait_for(self._came.wait(), HEARTBEAT_SECONDS)
@@ -120,8 +121,8 @@ class Channel:
         return frame("top", self.number, top)
 
     def after(self, last: str | None) -> Sequence[bytes]:
-        """Return the frames after the last one a watcher got, or the whole list if they are no
-        longer kept."""
+        """Return the frames after the last frame that a watcher got. If these are no longer kept,
+        return the whole list."""
         epoch, _, number = (last or "").partition(".")
         if epoch == self._epoch and number.isdigit() and len(number) < 16:
             missed = self._number - int(number)
@@ -132,7 +133,7 @@ class Channel:
     def publish(
         self, page: Page, standing: Standing | None, now: float, needed: Needed | None = None
     ) -> None:
-        """Compare a list with what was sent last, and send the changes."""
+        """Compare a list with the list that was sent last, and send the changes."""
         old, was, before = self.page, self.standing, self.needed
         self.page, self.standing, self.needed = page, standing, needed
         self.published_at = now

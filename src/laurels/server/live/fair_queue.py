@@ -1,5 +1,5 @@
-"""A queue of jobs that many payers share. The payer that was charged least in the last seconds is
-served first."""
+"""A queue of jobs that many payers share. The jobs of the payer that was charged least in the last
+seconds come first."""
 
 from collections import deque
 from collections.abc import Callable, Collection
@@ -26,8 +26,8 @@ class FairQueue(Generic[T]):
         return bool(self._jobs)
 
     def put(self, payers: Collection[str], cost: int, job: T) -> None:
-        """Add a job. It is charged to the one of its payers that was charged least in the last
-        seconds."""
+        """Add a job. Of several payers, the one that was charged least in the last seconds is
+        charged."""
         payer = min(payers, key=self._cost_of)
         self._jobs.setdefault(payer, deque()).append((cost, job))
 
@@ -37,7 +37,7 @@ class FairQueue(Generic[T]):
 
     def take(self, most: int) -> tuple[list[T], int]:
         """Remove jobs with a total cost of up to `most`, but at least one job if there is any.
-        Return them and their cost. O(payers + jobs taken * log(payers))."""
+        Return the jobs and their total cost. O(payers + jobs taken * log(payers))."""
         self._forget()
         cheapest = [(self._cost_of(payer), payer) for payer in self._jobs]
         heapify(cheapest)

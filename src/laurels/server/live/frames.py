@@ -1,4 +1,5 @@
-"""The frames of a live feed: server-sent events with a list, its changes, or a member's change."""
+"""The frames of a live feed. They are server-sent events with a list, the changes of a list, or the
+change of a member."""
 
 import msgspec
 from msgspec import Struct
@@ -22,7 +23,7 @@ class Moved(Struct, frozen=True):
 
 
 class FullList(Struct, frozen=True):
-    """The whole list; `certain` has the same meaning as in a page."""
+    """The whole list. `certain` has the same meaning as in a page."""
 
     entries: list[Entry]
     total: int
@@ -50,7 +51,8 @@ class MemberChange(Struct, frozen=True):
 
     If the member's rank has become worse, `overtaken_by` is the member directly above it. A member
     that is not ranked has no rank. An estimated rank lies from `rank_low` to `rank_high`. `to_rank`
-    is the gap to the position that the feed names, `needed` the value of one event that reaches it.
+    is the gap to the position that the feed names, `needed` the value of one event that takes the
+    member to that position.
     """
 
     member: str
@@ -73,7 +75,7 @@ def frame(kind: str, number: str, document: object) -> bytes:
 
 
 def change_between(old: Page, new: Page) -> ListChange | None:
-    """Return the difference between two lists; None where there is none."""
+    """Return the difference between two lists; None if they do not differ."""
     before = {entry.member: entry for entry in old.entries}
     now = {entry.member: entry for entry in new.entries}
     entered = [entry for entry in new.entries if entry.member not in before]
@@ -100,8 +102,8 @@ def member_change(
     page: Page,
     needed: Needed | None = None,
 ) -> MemberChange:
-    """Return the change of a member's standing; `page` is the list that the member is in, or is
-    missing from."""
+    """Return the change of a member's standing. `page` is the list that has the member, or in which
+    the member is missing."""
     lost = old is not None and new is not None and new.rank > old.rank
     above = new.above.member if lost and new is not None and new.above is not None else None
     return MemberChange(

@@ -2,22 +2,23 @@
 
 Watchers of the same list (board, window, scope, limit, interval) share a *channel*. While there are
 watchers, one ticker checks every few milliseconds which of the watched boards have been written to
-or have passed a boundary. It reads the list of each of their channels once, compares it with what
-was sent last, and puts the same bytes into the slot of every watcher. A slot holds one frame. If a
-watcher has not taken it when the next one comes, the watcher gets the whole list instead of the
-frames it missed. So no stream waits for a slow watcher, and frames do not pile up.
+or have passed a boundary. It reads the list of each channel of these boards once, compares the list
+with the list that was sent last, and puts the same bytes into the slot of every watcher. A slot has
+room for one frame. A watcher that has not taken a frame when the next frame comes gets the whole
+list instead of the frames it missed. So no stream waits for a slow watcher, and frames do not pile
+up.
 
-One subject can watch many lists, and reading and comparing them takes time. So all lists, those of
-new streams as well as changed ones, are read from a queue, in slices of `SLICE_COST`. The queue
-first serves the subject that was charged least in the last seconds, so a subject with many lists
-delays only its own. A board that does not change costs one comparison of its change token, whatever
-the number of watchers.
+One subject can watch many lists, and reading and comparing them takes time. So all lists are put
+into a queue, and read from it in slices of `SLICE_COST`. The queue first serves the subject that
+was charged least in the last seconds, so a subject with many lists delays only its own lists. A
+board that does not change costs one comparison of its change token, whatever the number of
+watchers.
 
-If other processes write to the boards, too, the watched boards are *followed*: their change tokens
-are read, all at once, every `FOLLOW_SECONDS` while there are watchers.
+If other processes also write to the boards, the watched boards are *followed*: while there are
+watchers, the change tokens of all these boards are read every `FOLLOW_SECONDS`.
 
 Frames are numbered `epoch.number`. A watcher that reconnects with its last number gets the frames
-after it as long as they are kept, and otherwise the whole list.
+after that number. If these are no longer kept, it gets the whole list.
 """
 
 import asyncio
@@ -42,15 +43,15 @@ T = TypeVar("T")
 TICK_SECONDS = 0.01
 FOLLOW_SECONDS = 0.05
 SLICE_COST = 2_000
-"""The cost, in entries, of the lists that are read before other tasks of the loop run: about 4
-ms."""
+"""The cost of the lists that are read before other tasks of the loop run, as a number of entries.
+It is about 4 ms."""
 STREAM_COST = 250
-"""The cost of beginning a stream, in entries."""
+"""The cost of beginning a stream, as a number of entries."""
 SLICE_SECONDS = 0.002
 
 
 class Hub:
-    """All channels, and the ticker that runs while there are any."""
+    """All channels, and the ticker. The ticker runs while there are any channels."""
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class Hub:
         self._changed: dict[Channel, None] = {}
         """The channels whose list may have changed and that are not in the queue yet."""
         self._queued: set[Channel] = set()
-        """The channels that are in the queue, because their list may have changed."""
+        """The channels that are in the queue, because their lists may have changed."""
         self._ticker: asyncio.Task[None] | None = None
         self._stopping = False
         self._queue: FairQueue[Callable[[], Awaitable[None]]] = FairQueue(clock)
@@ -95,11 +96,12 @@ class Hub:
             await self._follow([watched.board])
         channel = self._channels.get(watched)
         if channel is None:
-            # The numbers of a reopened channel begin at 0 again, so it gets a new epoch.
+            # The numbers of a reopened channel begin at 0 again, so the channel gets a new epoch.
             channel = Channel(watched, f"{self._epoch}-{next(self._made)}")
             await self._read_first(channel, payer)
         elif self._change_token(watched.board) != channel.change_token:
-            # the first frame must include every write that was answered before
+            # the first frame must include every write that was answered before the stream was
+            # opened
             await self._read_first(channel, payer)
         return self._frames(channel, last, payer)
 
@@ -108,8 +110,8 @@ class Hub:
         await self.work(payer, STREAM_COST + channel.cost, partial(self._read, channel))
 
     async def work(self, payer: str, cost: int, job: Callable[[], Awaitable[T]]) -> T:
-        """Run a job of a stream and return its result; its cost is charged to `payer`. The job runs
-        at once if no other job waits and the current slice is not used up, otherwise it waits in
+        """Run a job of a stream and return its result. Its cost is charged to `payer`. The job runs
+        at once if no other job waits and the current slice is not used up. Otherwise it waits in
         the queue. Raise Stopping."""
         if self._stopping:
             raise Stopping("the server is shutting down")
@@ -126,8 +128,8 @@ class Hub:
         self._queue.charge(payer, cost)
 
     async def changed(self, board: str, seen: object, seconds: float) -> None:
-        """Wait until the change token of a board differs from `seen`, its board is gone, or so many
-        seconds have passed."""
+        """Wait until the change token of a board differs from `seen`, the board is gone, or a
+        number of seconds has passed."""
         self._start()
         await self._waits.wait(board, seen, seconds)
 
@@ -177,7 +179,8 @@ class Hub:
                 self._forget(channel)
 
     def _add(self, channel: Channel) -> Channel:
-        """Return the channel of a list: the one that is watched already, or else this one."""
+        """Return the channel that already exists for a list. If there is none, add this channel and
+        return it."""
         channel = self._channels.setdefault(channel.watched, channel)
         self._by_board.setdefault(channel.watched.board, set()).add(channel)
         if channel not in self._queued:
@@ -190,7 +193,7 @@ class Hub:
         return self._stopping
 
     def stop(self) -> None:
-        """End all streams, and refuse those that wait for their first list."""
+        """End all streams. Refuse streams that wait for their first list."""
         self._stopping = True
         for channel in self._channels.values():
             for watcher in channel.watchers:
@@ -210,7 +213,7 @@ class Hub:
             await asyncio.gather(*(job() for job in self._queue.clear()))
 
     async def _read_slice(self) -> bool:
-        """Read the next slice of the waiting lists, and send their changes; return whether more
+        """Read the next slice of the waiting lists, and send their changes. Return whether more
         lists wait."""
         if self._follow is not None:
             await self._follow_due()
@@ -264,7 +267,7 @@ class Hub:
 
     async def _follow_due(self) -> None:
         """Update the change tokens of the boards whose lists are due or whose streams wait, at most
-        every `FOLLOW_SECONDS`. If that fails, the streams wait until it succeeds."""
+        every `FOLLOW_SECONDS`. If the update fails, the streams wait until an update succeeds."""
         assert self._follow is not None
         now = self._clock()
         if now - self._followed_at < FOLLOW_SECONDS:
@@ -301,7 +304,7 @@ class Hub:
             self._drop(channel)
 
     async def _read(self, channel: Channel) -> None:
-        """Read a list and send its changes. Reads of a list are serialized, so a later one never
+        """Read a list and send its changes. Reads of a list are serialized, so a later read never
         sends an older state."""
         async with channel.reading:
             await self._read_alone(channel)
@@ -328,8 +331,9 @@ class Hub:
         channel.publish(page, standing, self._clock(), needed)
 
     async def _needed(self, watched: WatchedList) -> Needed | None:
-        """Return what a member that is not ranked needs to reach the position of the feed. None if
-        the feed has no position, or if the effect of one event cannot be computed."""
+        """Return the value that a member without a rank needs to reach the position of the feed.
+        Return None if the feed has no position, or if the effect of one event cannot be
+        computed."""
         if watched.member is None or watched.to_rank is None or watched.by is not None:
             return None
         try:
