@@ -1,5 +1,5 @@
-"""Metrics for Prometheus. Counting takes well under a microsecond; everything else is computed when
-the metrics are read."""
+"""Metrics for Prometheus. Counting an event takes well under a microsecond. Everything else is
+computed when the metrics are read."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -28,7 +28,7 @@ EVENTS = (1, 2, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000)
 
 
 class Histogram:
-    """Counts of observed values, by upper bound."""
+    """Counts of observed values, by the upper bounds of buckets."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds = bounds
@@ -68,7 +68,8 @@ class Metrics:
         return int(self._clock() * 1_000)
 
     def age(self, taken: float | None) -> float:
-        """Return the seconds since an instant, or since the start if it is None."""
+        """Return the number of seconds since an instant. If the instant is None, return the number
+        since the start."""
         return self._clock() - (self._began if taken is None else taken)
 
     def submitted(self, receipts: Receipts | RefusedReceipts) -> None:
@@ -84,7 +85,7 @@ class Metrics:
         self.outcomes[outcome] += 1
 
     def answered(self, verb: str, status: int, seconds: float, *, reads: bool) -> None:
-        """Count a request and, for a read, observe its time."""
+        """Count a request. For a read, also observe its duration."""
         self.requests[verb, status] += 1
         if reads:
             histogram = self.reads.get(verb)
@@ -97,14 +98,14 @@ class Metrics:
         self.cut_off += 1
 
     def committed(self, events: int, seconds: float) -> None:
-        """Count a commit; called by the committing thread."""
+        """Count a commit. Called by the committing thread."""
         self.commit_events.see(events)
         self.commit_seconds.see(seconds)
 
 
 class Exposed(Collector):
     """The metrics of a server in the form that Prometheus reads. Each of several workers exposes
-    its own, labelled with its number."""
+    metrics of its own, labelled with the number of the worker."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""The process that serves: settings, workers, listening addresses, memory, its log."""
+"""The process of a server: its settings, workers, listening addresses, memory and log."""

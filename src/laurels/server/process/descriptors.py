@@ -1,4 +1,5 @@
-"""Lists the file descriptors of this process, and uses those of sockets that other code owns."""
+"""List the file descriptors of this process, and use sockets that other code owns by their
+descriptors."""
 
 import os
 import socket

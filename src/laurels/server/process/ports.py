@@ -1,4 +1,5 @@
-"""Listening addresses: find a free port, share it among workers, wait until it is bound."""
+"""Listening addresses: find a free port, share a port among workers, and wait until a port accepts
+connections."""
 
 import asyncio
 import os
@@ -16,7 +17,7 @@ from .settings import Settings
 
 
 class Order(Struct, frozen=True):
-    """The instructions for a worker."""
+    """The instructions that a worker gets from its parent."""
 
     number: int
     settings: Settings
@@ -26,7 +27,7 @@ class Order(Struct, frozen=True):
 
 
 class SharedPort(Granian):
-    """A server at a port that other processes may share. `listens` is whether it accepts
+    """A server at a port that other processes may share. `listens` says whether the server accepts
     connections.
 
     After `unread_seconds` the kernel closes the connection of a client that does not read its
@@ -35,15 +36,15 @@ class SharedPort(Granian):
 
     _shd: Any = None
     unread_seconds = 0
-    """The seconds after which the connection of a client that does not read is closed; 0 for
-    never."""
+    """The number of seconds after which the connection of a client that does not read is closed; 0
+    means never."""
 
     def _init_shared_socket(self) -> None:
         self._ssp = None
         self._shd = SocketSpec(self.bind_addr, self.bind_port, self.backlog).build()
         if self.unread_seconds and hasattr(socket, "TCP_USER_TIMEOUT"):
-            # Accepted connections inherit TCP_USER_TIMEOUT. Its time also runs while the client's
-            # receive window is closed, so it ends connections of clients that do not read.
+            # Accepted connections inherit TCP_USER_TIMEOUT. This timeout also runs while the
+            # client's receive window is closed, so it ends connections of clients that do not read.
             with socket.socket(fileno=os.dup(self._shd.get_fd())) as own:
                 own.setsockopt(
                     socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1_000 * self.unread_seconds
@@ -58,8 +59,8 @@ class SharedPort(Granian):
 
 
 def free(settings: Settings) -> tuple[str, int]:
-    """Return the address to listen on: the configured port if it is free, or any free port for 0.
-    Raise InvalidSettings, AddressInUse."""
+    """Return the address to listen on. The port is the configured port if it is free; if 0 is
+    configured, any free port. Raise InvalidSettings, AddressInUse."""
     host, port = settings.host, settings.port
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

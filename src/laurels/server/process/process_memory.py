@@ -5,10 +5,10 @@ that its thread has freed. Many threads decode bodies and write snapshots in tur
 grew to the most that its thread ever needed at once: 91 of 149 MiB were free in a server that had
 run for 20 minutes. Two arenas are enough, since only one thread at a time runs Python.
 
-By itself, an arena only returns the free memory at its end to the system. On an overloaded machine,
-a snapshot once needed 35 MiB more than usual for a moment. Objects that were allocated above that
-memory at the same time stayed, so it was not returned, and the process grew by as much each time.
-So free memory below such objects is returned, too, once there is much of it.
+By itself, an arena returns only the free memory at its end to the system. On an overloaded machine,
+a snapshot once needed 35 MiB more than usual for a moment. Objects that were allocated above this
+memory at the same time stayed, so the memory was not returned, and the process grew by 35 MiB each
+time. So free memory below such objects is returned here, once there is much of it.
 """
 
 import asyncio
@@ -20,10 +20,11 @@ from pathlib import Path
 
 _STATM = Path("/proc/self/statm")
 _COLLECTIONS = (5_000, 5, 10)
-"""The thresholds of the collector: new objects before a collection of the youngest generation, and
-collections of each generation before one of the next.
+"""The thresholds of Python's garbage collector. The first is the number of new objects before a
+collection of the youngest generation; the others are numbers of collections of a generation before
+a collection of the next generation.
 
-A large body creates hundreds of thousands of objects; with thresholds of 20,000 and 200,000 objects
+A large body creates hundreds of thousands of objects. With thresholds of 20,000 and 200,000 objects
 a collection stopped the process for 60 ms and more.
 """
 _M_ARENA_MAX = -8
@@ -31,17 +32,18 @@ _ARENAS = 2
 _CHECK_SECONDS = 60.0
 _LEAST_FREE = 24 << 20
 _FREE_SHARE = 4
-"""Memory is returned when more than `_LEAST_FREE` bytes are free, and more than the bytes in use
-divided by `_FREE_SHARE`. Returning it takes about 0.4 ms a MiB, during which threads that allocate
-wait."""
+"""Free memory is returned to the system when it has more than `_LEAST_FREE` bytes, and more than
+the bytes in use divided by `_FREE_SHARE`. Returning a MiB takes about 0.4 ms, during which threads
+that allocate memory wait."""
 _GROWN = 12 << 20
-"""Memory is returned only if the process has also grown by this much since the last time. Memory
-that was returned still counts as free, so the free bytes alone would not show it."""
+"""A second condition: memory is returned only if the process has grown by this many bytes since the
+last time. Memory that was returned still counts as free, so the number of free bytes alone would
+not show growth."""
 
 
 class _Mallinfo(ctypes.Structure):
-    """The result of `mallinfo2` for all arenas: the bytes in use, and the free bytes, whether or
-    not they were given back."""
+    """The result of `mallinfo2` for all arenas: the number of bytes in use, and the number of free
+    bytes. Free bytes are counted even if they were already returned to the system."""
 
     _fields_ = (
         ("others", ctypes.c_size_t * 7),
@@ -64,8 +66,8 @@ def share_arenas() -> None:
 def settle_collector() -> None:
     """Make Python's collector run less often and ignore the objects that exist now.
 
-    Requests leave few cycles behind, and the store has many objects. Call this once the store is
-    open.
+    Requests leave few reference cycles behind, and the store has many objects. Call this function
+    once the store is open.
     """
     gc.collect()
     gc.freeze()
@@ -73,8 +75,8 @@ def settle_collector() -> None:
 
 
 async def return_free_memory() -> None:
-    """Give free memory back to the system whenever there is much of it, until cancelled. Return at
-    once if the C library or the system does not support it."""
+    """Return free memory to the system whenever there is much of it, until the task is cancelled.
+    Do nothing if the C library or the system does not support this."""
     library = ctypes.CDLL(None)
     info, trim = getattr(library, "mallinfo2", None), getattr(library, "malloc_trim", None)
     if info is None or trim is None or not _STATM.exists():
@@ -92,7 +94,7 @@ def _resident() -> int:
 
 
 class _Returning:
-    """Returns free memory to the system when much of it has become free since the last time."""
+    """Returns free memory to the system when much memory has become free since the last time."""
 
     def __init__(
         self,

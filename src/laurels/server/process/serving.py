@@ -58,8 +58,8 @@ _log = structlog.get_logger("laurels")
 
 
 class ServingAddress(Struct, frozen=True):
-    """The address at which requests are accepted, and the secret of the key that was made if the
-    store had none."""
+    """The address at which requests are accepted. If the store had no key, it also has the secret
+    of the key that was made."""
 
     url: str
     first_key: str | None = None
@@ -100,8 +100,8 @@ def _warn(text: str) -> None:
 
 
 async def opened(settings: Settings, clock: str | Clock | None = None) -> Backing:
-    """Open the store to serve, with its key store and audit log. From now on, error messages show
-    values as JSON in this context and in tasks that are started from it."""
+    """Open the store to serve, with its key store and audit log. From now on, error messages in
+    this context, and in tasks started from it, show values as JSON."""
     notation.set(json_notation)
     if (folder := config.folder_of(settings.data)) is not None:
         hide_folder(folder)
@@ -111,7 +111,7 @@ async def opened(settings: Settings, clock: str | Clock | None = None) -> Backin
 
 
 def warn_of(backing: Backing) -> None:
-    """Log the ways in which an index server may lose what it counted."""
+    """Log the ways in which an index server may lose counted events."""
     for risk in backing.store.risks:
         _log.warning(risk)
 
@@ -124,8 +124,8 @@ async def run(
     announce: Announce,
     order: Order | None = None,
 ) -> None:
-    """Serve a store until `ending` is set, then close it. With an `order` this process is one of
-    several workers. Raise as `serve`."""
+    """Serve a store until `ending` is set, then close the store. With an `order` this process is
+    one of several workers. Raises the errors of `serve`."""
     upkeep: list[asyncio.Task[None]] = []
     auditor: Auditor | None = None
     lb = AsyncLeaderboards(backing.store)
@@ -179,7 +179,7 @@ def _log_source(name: str, text: str) -> None:
 
 
 def _keys(settings: Settings, store: KeyStore, admin_key: str | None) -> Keys:
-    """Return the keys of the service. Blocks."""
+    """Return the keys of the service. Blocks the thread."""
     return Keys(store, admin_key, secrets.token_bytes, _now_ms, default_rate=settings.rate)
 
 
@@ -259,7 +259,8 @@ class _Served:
             websockets=False,
             log_enabled=False,
         )
-        # Longer than the limit of streams, so that those are cut off by the server and counted.
+        # This is longer than the time limit of streams, so that the server itself cuts off streams
+        # and counts them.
         server.unread_seconds = 3 * self._settings.stall_seconds
         address = f"http://{_written_host(self._settings.host)}:{port}"
         serving = asyncio.create_task(server.serve())
@@ -287,7 +288,7 @@ class _Served:
                 asyncio.get_running_loop().set_exception_handler(lambda *_: None)
 
     def _most_connections(self) -> int:
-        """Return the maximum number of connections; log if it is lower than configured."""
+        """Return the maximum number of connections. If it is lower than configured, log this."""
         wanted = self._settings.max_connections
         descriptors = raise_descriptor_limit()
         most = allowed_connections(wanted, descriptors)
@@ -328,8 +329,8 @@ def _request_ids() -> Callable[[], str]:
 def _escape(
     _logger: object, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Escape control characters in what callers send, which could forge a line or move the
-    cursor."""
+    """Escape control characters in texts from callers. They could forge a line of the log or move
+    the cursor of a terminal."""
     for name, value in event.items():
         if isinstance(value, str) and not value.isprintable():
             event[name] = "".join([c if c.isprintable() else repr(c)[1:-1] for c in value])
@@ -337,8 +338,8 @@ def _escape(
 
 
 def settle_log(settings: Settings) -> None:
-    """Configure the log on standard error, for people or for programs. A traceback has the lines
-    but never the values of variables, which may be keys or of any length."""
+    """Configure the log on standard error, in a form for people or for programs. A traceback shows
+    lines of code but never the values of variables, which may be keys or very long."""
     shape: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),

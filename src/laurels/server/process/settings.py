@@ -1,7 +1,7 @@
 """The settings of the server: one table for TOML, the environment, the command line and the docs.
 
-Each setting is a field, with its default and its description beside it. A value is taken from the
-command line, else from `LAURELS_…` in the environment, else from the file, else it is the default.
+Each setting is a field, with its default and its description beside it. The value on the command
+line comes first, then `LAURELS_…` in the environment, then the file, then the default.
 """
 
 import re
@@ -22,14 +22,14 @@ from laurels.model.validation import expectation, is_name, safe_repr
 
 PREFIX = "LAURELS_"
 ADMIN_KEY = "LAURELS_ADMIN_KEY"
-"""The only secret setting; it is in the environment, or in a file that the environment names."""
+"""The only secret setting. It is in the environment, or in a file that the environment names."""
 ADMIN_KEY_FILE = "LAURELS_ADMIN_KEY_FILE"
 _NOT_SETTINGS = (
     *(ADMIN_KEY, ADMIN_KEY_FILE, KEY_VARIABLE, "LAURELS_URL", "LAURELS_FROM", "LAURELS_TO"),
     *("LAURELS_WITH", "LAURELS_WEBHOOK_SECRET"),
 )
-"""The variables of laurels that are not settings: secrets, and those of commands other than
-`serve`."""
+"""Variables of laurels that are not settings of the server: secrets, and variables of other
+commands than `serve`."""
 _FOR_TESTS = "LAURELS_TEST_"
 
 _Port = Annotated[int, Meta(ge=0, le=65_535)]
@@ -41,10 +41,10 @@ REMOVED = {
     "insecure": "a server for other machines needs keys; remove the setting: `laurels serve` "
     "makes a key and prints it, and --open serves this machine alone"
 }
-"""Settings of earlier versions, and what to use instead."""
+"""Settings of earlier versions, each with the message that says what to use instead."""
 
 FILE_ONLY = ("sinks", "sources")
-"""Settings that are tables of the file, and neither options nor variables."""
+"""Settings that are tables of the file. They are neither options nor variables."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,9 +150,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(description="Seconds after which a stream whose client stops reading is closed."),
     ] = 10
     sinks: dict[str, SinkSettings] = {}
-    """The sinks by name: tables `[sinks.NAME]`, in the file only."""
+    """The sinks by name. They are tables `[sinks.NAME]` of the file."""
     sources: dict[SourceName, ConfiguredSource] = {}
-    """The sources by name: tables `[sources.NAME]`, in the file only."""
+    """The sources by name. They are tables `[sources.NAME]` of the file."""
 
 
 class Setting(Struct, frozen=True):
@@ -167,12 +167,12 @@ class Setting(Struct, frozen=True):
 
     @property
     def variable(self) -> str:
-        """Its name in the environment."""
+        """The name of the setting in the environment."""
         return PREFIX + self.name.upper()
 
     @property
     def option(self) -> str:
-        """Its name on the command line."""
+        """The name of the setting on the command line."""
         return "--" + self.name.replace("_", "-")
 
 
@@ -195,10 +195,10 @@ def table() -> Iterator[Setting]:
 def settings_of(
     arguments: Mapping[str, Any], environment: Mapping[str, str], file: Path | None
 ) -> Settings:
-    """Return the settings of a server. `arguments` has the options of the command line, None where
-    one is absent.
+    """Return the settings of a server. `arguments` has the options of the command line; an absent
+    option is None.
 
-    Raises InvalidSettings, which names the source of a wrong value.
+    Raises InvalidSettings, which says where a wrong value comes from.
     """
     _ensure_known(environment)
     merged: dict[str, Any] = {} if file is None else dict(_of_file(file))
@@ -208,8 +208,9 @@ def settings_of(
 
 
 def admin_key_of(environment: Mapping[str, str]) -> str | None:
-    """Return the admin key: LAURELS_ADMIN_KEY, or the stripped content of the file that
-    LAURELS_ADMIN_KEY_FILE names, or None if neither is set. Raise InvalidSettings."""
+    """Return the admin key. It is LAURELS_ADMIN_KEY, or the content of the file that
+    LAURELS_ADMIN_KEY_FILE names, without surrounding whitespace. Return None if neither is set.
+    Raise InvalidSettings."""
     key, file = environment.get(ADMIN_KEY), environment.get(ADMIN_KEY_FILE)
     if not file:
         return key or None
@@ -236,8 +237,8 @@ def _of_file(file: Path) -> Mapping[str, Any]:
 
 
 def _ensure_known(environment: Mapping[str, str]) -> None:
-    """Raise InvalidSettings for an unknown variable with the prefix, which is probably a misspelt
-    setting."""
+    """Raise InvalidSettings for a variable with the prefix LAURELS_ that is not known. It is
+    probably a misspelt setting."""
     for name in REMOVED:
         if (variable := PREFIX + name.upper()) in environment:
             _judged({name: environment[variable]}, f"{variable}: ")
@@ -273,8 +274,8 @@ def _judged(values: Mapping[str, Any], where: str) -> Settings:
 
 
 def _named(message: str, values: Mapping[str, Any]) -> str:
-    """Return the message of a validation error with the setting and its value instead of a JSON
-    path."""
+    """Return the message of a validation error. Instead of a JSON path it has the setting and its
+    value."""
     for table in FILE_ONLY:
         if message.endswith(f" - at `key` in `$.{table}`"):
             wrong = next(name for name in values[table] if not is_name(name))
@@ -288,7 +289,8 @@ def _named(message: str, values: Mapping[str, Any]) -> str:
 
 
 def _named_without_value(what: str, path: str) -> str:
-    """Return the message for a table of the file, without its values: some are passwords."""
+    """Return the message for an error in a table of the file. It contains no values of the table,
+    since some are passwords."""
     place = path.replace("[...]", ".NAME")
     what = re.sub(r"^Invalid enum value .*", "unexpected value", what, flags=re.DOTALL)
     return f"[{place}]: {what[:1].lower()}{what[1:]}"

@@ -1,4 +1,4 @@
-"""Forwards messages of the standard `logging` to the log of the server."""
+"""Forward messages of the standard library's `logging` to the log of the server."""
 
 import logging
 

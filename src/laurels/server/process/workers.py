@@ -1,13 +1,12 @@
-"""Several processes that serve at one address, and the parent that starts them.
+"""Each worker is a server like any other. All workers listen at the same port, each by a socket of
+its own; the kernel distributes the connections (SO_REUSEPORT). Everything that workers share is on
+the index server. The parent answers no requests. It starts the workers, forwards the signal to
+stop, and ends when all workers have ended. If a worker ends by itself, the parent ends the whole
+service, so that the supervisor of the service notices.
 
-Each worker listens at the same port by a socket of its own (SO_REUSEPORT: the kernel distributes
-the connections) and is a server like any other; everything they share is on the index server. The
-parent serves nothing. It starts them, forwards the signal to stop, and ends when they have ended.
-If a worker ends by itself, the parent ends the whole service, so that its supervisor notices.
-
-The parent sends a worker its instructions on the worker's standard input, which stays open: when it
-closes, the parent is gone, and the worker ends, too. On its standard output a worker reports that
-it accepts requests, or why it does not.
+The parent sends a worker its instructions on the worker's standard input, and leaves this input
+open. If the parent ends, the input is closed, and the worker ends, too. On its standard output a
+worker reports that it accepts requests, or why it does not.
 """
 
 import asyncio
@@ -35,7 +34,7 @@ from .serving import Announce, ServingAddress, opened, run, settle_log, warn_of
 from .settings import Settings
 
 END_SECONDS = 10.0
-"""The time that a worker may take to end after SIGTERM before it is killed."""
+"""How many seconds a worker may take to end after SIGTERM before it is killed."""
 _READY, _FAILED = b"ready ", b"failed "
 _log = structlog.get_logger("laurels")
 
@@ -69,7 +68,8 @@ async def _oversee(settings: Settings, admin_key: str | None, announce: Announce
                 Order(number, settings, ip, port, admin_key)
                 for number in range(1, settings.workers + 1)
             ]
-            # The first worker reports what is wrong for all of them; the others then start at once.
+            # The first worker reports errors that concern all of them. The other workers then start
+            # at once.
             workers.append(await _started())
             address = await _ready(workers[0], orders[0], ending)
             workers += [await _started() for _ in orders[1:]]
@@ -105,8 +105,8 @@ async def _started() -> Process:
 
 
 async def _ready(worker: Process, order: Order, ending: asyncio.Event) -> ServingAddress:
-    """Return the address at which a worker accepts requests, empty if `ending` is set first. Raise
-    the error with which the worker failed."""
+    """Return the address at which a worker accepts requests. Return an empty text if `ending` is
+    set first. Raise the error with which the worker failed."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     worker.stdin.write(msgspec.json.encode(order) + b"\n")
@@ -138,7 +138,7 @@ async def _until_one_ends(workers: list[Process], ending: asyncio.Event) -> int:
 
 
 async def _end(worker: Process) -> None:
-    """Tell a worker to end, and wait until it has."""
+    """Tell a worker to end, and wait until it has ended."""
     if worker.returncode is None:
         worker.terminate()
     try:

@@ -1,8 +1,9 @@
-"""Reads the body of a request, within limits on its size, its time, and the bytes of all bodies.
+"""Read the body of a request, within limits on the body's size, on its time, and on the bytes of
+all bodies.
 
-A small body is read in one go. A larger one is read in parts, and only the bytes that have arrived
-are counted, so a client that announces a large body and sends little does not use up the limit.
-Every body has some seconds to arrive, and a large one gets another second for each `LEAST_RATE`
+A small body is read in one go. A larger body is read in parts, and only the bytes that have arrived
+are counted. So a client that announces a large body and sends little of it does not use up the
+limit. Every body has some seconds to arrive; a large body gets another second for each `LEAST_RATE`
 bytes that have arrived.
 """
 
@@ -17,14 +18,14 @@ from laurels.wire import requests
 from .deadlines import Deadlines
 
 SMALL = 64 << 10
-"""The largest body that is read in one go and decoded on the event loop, in bytes."""
+"""The greatest size, in bytes, of a body that is read in one go and decoded on the event loop."""
 LEAST_RATE = 64 << 10
-"""The bytes a second at which a large body has to arrive, on average."""
+"""The average rate, in bytes a second, at which a large body has to arrive."""
 
 
 class Bodies:
-    """The bodies that are being read or processed: `most` bytes in all, half of them for one
-    caller."""
+    """The bodies that are being read or processed. Together they may have `most` bytes, and those
+    of one caller half as many."""
 
     def __init__(self, most: int, seconds: float, deadlines: Deadlines) -> None:
         self._most = most
@@ -36,11 +37,12 @@ class Bodies:
     async def read(
         self, caller: str, length: str | None, protocol: HTTPProtocol, most: int
     ) -> bytes:
-        """Return the body of a request; `length` is its Content-Length. Its bytes count until
-        `release`.
+        """Return the body of a request. `length` is its Content-Length. The bytes of the body count
+        until `release`.
 
-        Raises BodyTooLarge beyond `most` bytes, BodyTimedOut, Overloaded if there is no room for
-        it, and InvalidBody if the client disconnects before its end.
+        Raises BodyTooLarge beyond `most` bytes, BodyTimedOut, Overloaded if the bytes of all bodies
+        would exceed the limit, and InvalidBody if the client disconnects before the end of the
+        body.
         """
         task = asyncio.current_task()
         assert task is not None
@@ -97,7 +99,7 @@ class Bodies:
         taken = 0
         try:
             async for part in protocol:
-                # If the client disconnects midway, an empty part comes before the last one.
+                # If the client disconnects midway, an empty part comes before the last part.
                 if not is_whole:
                     raise InvalidBody("the client disconnected before the end of the body")
                 is_whole = bool(part)

@@ -23,7 +23,7 @@ from .decoding import Decoder
 
 
 class Server(Struct, frozen=True):
-    """The state shared by all requests."""
+    """The state that all requests share."""
 
     lb: AsyncLeaderboards
     store: Servable
@@ -39,8 +39,8 @@ class Server(Struct, frozen=True):
 
 
 class RequestContext(Struct):
-    """One authorized request. `part` is the variable part of its path, `media_type` that of its
-    body, `key` its Idempotency-Key."""
+    """One authorized request. `part` is the variable part of its path, `media_type` the media type
+    of its body, `key` its Idempotency-Key."""
 
     server: Server
     caller: Caller
@@ -53,12 +53,12 @@ class RequestContext(Struct):
 
     @property
     def board(self) -> str:
-        """The board in the path."""
+        """The board that the path names."""
         return self.part
 
     @property
     def batch_key(self) -> str | None:
-        """The batch key that makes the request's events count once: the Idempotency-Key, made
+        """The batch key by which the request's events count once. It is the Idempotency-Key, made
         unique to the caller."""
         return None if self.key is None else self.caller.own_id(self.key)
 
@@ -72,7 +72,7 @@ class RequestContext(Struct):
 
 
 class Response(Struct, frozen=True):
-    """A result with a status other than the one of its route."""
+    """A result with another status than the status of its route."""
 
     value: object
     status: int

@@ -13,12 +13,12 @@ PREFLIGHT: Headers = [
     ),
     ("access-control-max-age", "600"),
 ]
-"""Headers of the answer to a preflight request, in addition to those of every answer."""
+"""Headers of the answer to a preflight request. They are added to the headers of every answer."""
 
 
 class Origins:
-    """The allowed origins; `*` allows all. A page sends its key in a header, so credentials, which
-    browsers add themselves, are not allowed."""
+    """The allowed origins; `*` allows all. A page sends its key in a header. So credentials that
+    browsers add themselves, such as cookies, are not allowed."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
         self._allowed = frozenset(allowed)
@@ -27,7 +27,7 @@ class Origins:
         return origin is not None and ("*" in self._allowed or origin in self._allowed)
 
     def headers(self, origin: str | None) -> Headers:
-        """Return the CORS headers of an answer to a page of an origin."""
+        """Return the CORS headers of an answer to a page. `origin` is the origin of the page."""
         if origin is None or not self.allows(origin):
             return [("vary", "Origin")]
         return [

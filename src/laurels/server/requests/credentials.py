@@ -7,14 +7,15 @@ from laurels.server.auth.tokens import TOKEN_PREFIX
 
 
 def header_values(headers: Headers, name: str) -> list[str]:
-    """Return all values of a header that are ASCII."""
+    """Return all values of a header. Values that are not ASCII are left out."""
     values: list[str] = headers.get_all(name)  # type: ignore[attr-defined]
     return values
 
 
 def single_header(headers: Headers, name: str) -> str | None:
-    """Return the value of a header, None if it is absent. Raise InvalidHeader if the header is not
-    ASCII, or occurs more than once, since a proxy in front may have used the other value."""
+    """Return the value of a header; None if it is absent. Raise InvalidHeader if the header is not
+    ASCII. Also raise it if the header occurs more than once, since a proxy in front may have used
+    the other value."""
     values = header_values(headers, name)
     if len(values) == 1:
         return values[0]
@@ -26,8 +27,8 @@ def single_header(headers: Headers, name: str) -> str | None:
 def secret_of(scope: Scope, *, in_query: bool = False) -> str | None:
     """Return the key or token of a request.
 
-    A stream may have its token in the query string, since browsers cannot set headers for event
-    sources. A key may not be there, since URLs end up in logs.
+    The token of a stream may be in the query string, since browsers cannot set headers for event
+    sources. A key may not be in the query string, since URLs end up in logs.
     """
     authorization = single_header(scope.headers, "authorization")
     if authorization is not None:

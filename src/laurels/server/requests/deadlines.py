@@ -1,8 +1,8 @@
 """Deadlines of tasks, checked together.
 
 A timer for each request would cost more than reading a small body. So a deadline is an entry of a
-dictionary, and one task checks all of them periodically: it cancels each task whose deadline has
-passed. The cancelled task learns the reason from `has_expired` and handles it.
+dictionary. One task checks all deadlines periodically, and cancels each task whose deadline has
+passed. The cancelled task calls `has_expired` to learn why it was cancelled.
 """
 
 import asyncio
@@ -23,7 +23,8 @@ class Deadlines:
         self._expired: set[Task] = set()
 
     def set(self, task: Task, seconds: float) -> None:
-        """Set a task's deadline to so many seconds from now, replacing an earlier one."""
+        """Set the deadline of a task to a number of seconds from now. This replaces an earlier
+        deadline."""
         self._due[task] = self._clock() + seconds
 
     def extend(self, task: Task, seconds: float) -> None:
@@ -44,7 +45,8 @@ class Deadlines:
                 self._expired.add(task)
 
     def has_expired(self, task: Task) -> bool:
-        """Return whether a cancelled task was cancelled by its deadline; it may then continue."""
+        """Return whether a cancelled task was cancelled by its deadline. If so, the task may
+        continue."""
         if task not in self._expired:
             return False
         self._expired.discard(task)
@@ -52,7 +54,7 @@ class Deadlines:
         return True
 
     async def watch(self) -> None:
-        """Check the deadlines periodically, until cancelled."""
+        """Check the deadlines periodically, until the task is cancelled."""
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             self.cancel_expired()

@@ -1,15 +1,15 @@
 """Decodes large bodies in pieces, off the event loop.
 
-A decoder holds the interpreter lock for as long as it runs, in whichever thread, and can create
-many objects from few bytes. So a body of more than `bodies.SMALL` bytes is first scanned by
+A decoder holds the interpreter lock for as long as it runs, in any thread, and can create many
+objects from few bytes. So a body of more than `bodies.SMALL` bytes is first scanned by
 `laurels.engine.batch.outline`, which needs neither the lock nor memory. A list that is too long, an
 element with too many values, or too many values in all, is refused before any object is created.
 Then a thread decodes the body piece by piece. Between two pieces, everything else can run,
 including the decoding of another body.
 
-The decoded objects are freed in one go, wherever the last reference to them ends, and the garbage
-collector visits them in one go. Both hold the interpreter lock. Decoding in pieces does not shorten
-this; it is bounded only by the number of values, `BODY_VALUES`.
+All decoded objects of a body are freed together when the last reference to them ends, and the
+garbage collector visits all of them together. Both hold the interpreter lock. Decoding in pieces
+does not shorten these times; only the limit on the number of values, `BODY_VALUES`, bounds them.
 """
 
 import asyncio
@@ -35,12 +35,14 @@ from laurels.wire.requests import JSON, MSGPACK, NDJSON
 from .bodies import SMALL
 
 PIECE_BYTES = 32 << 10
-"""The size of a piece, unless one element is larger; decoding it takes about a millisecond."""
+"""The size of a piece in bytes. A piece is larger if a single element is larger. Decoding a piece
+takes about a millisecond."""
 EVENT_VALUES = 1_000
-"""The most values that an event may have; one of four columns and all labels has about 50."""
+"""The most values that an event may have. An event of four columns with all labels has about 50."""
 BODY_VALUES = 500_000
-"""The most values of all events of a body: 50 for each of 10,000. The worst case is empty lists:
-500,000 of them are freed in about 15 ms and visited by the collector in about 25 ms."""
+"""The most values of all events of a body: 50 for each of 10,000 events. The worst case is empty
+lists. 500,000 of them are freed in about 15 ms, and visited by the garbage collector in about 25
+ms."""
 _AT_BYTE = re.compile(r"\(byte (\d+)\)")
 
 P = ParamSpec("P")
@@ -52,7 +54,7 @@ class _Outline(NamedTuple):
     length: int
     pieces: list[tuple[int, int, int]]
     is_whole: bool
-    """Whether the whole body was scanned; if not, it has too many values in all."""
+    """Whether the whole body was scanned. If not, the body has too many values in all."""
 
     def ensure_whole(self, most: int) -> None:
         """Raise TooManyValues if the body has more than `most` values in all."""
@@ -130,7 +132,7 @@ def _outline(
 
 
 def _document(raw: bytes, kind: str, most_values: int) -> Any:
-    # The elements of a list of values are counted as values too.
+    # Each element of a list of values also counts as a value.
     outline = _outline(raw, kind, most_values, most_values, len(raw))
     if outline.length > most_values:
         raise TooManyValues(
@@ -161,5 +163,5 @@ def _read_piece(
 
 
 def _moved(error: LaurelsError, nbytes: int) -> LaurelsError:
-    """Return the error of a piece with its position counted from the start of the body."""
+    """Return the error of a piece, with its position counted from the start of the body."""
     return type(error)(_AT_BYTE.sub(lambda at: f"(byte {int(at[1]) + nbytes})", error.what))

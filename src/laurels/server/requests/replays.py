@@ -21,7 +21,7 @@ MOST_BYTES = 64 << 20
 _LARGE = 1 << 20
 
 Answered = tuple[bytes, str, int]
-"""Content, content type, status."""
+"""The content of an answer, its content type and its status."""
 
 
 class _Kept(Struct):
@@ -41,7 +41,7 @@ def judged_key(key: str) -> str:
 
 
 class Replays:
-    """The most recent answers to requests with keys."""
+    """The most recent answers to requests with an Idempotency-Key."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, str, str], _Kept] = OrderedDict()
@@ -53,11 +53,12 @@ class Replays:
         request: tuple[bytes, ...],
         compute: Callable[[], Awaitable[Answered]],
     ) -> tuple[Answered, bool]:
-        """Return the answer to a request, and whether it had been computed before. `place` is
-        (caller, path, key).
+        """Return the answer to a request, and whether the answer had been computed before. `place`
+        is (caller, path, key).
 
-        A repeat that comes while the first request is in progress waits for it. A failed request is
-        forgotten, so it may be sent again. Raise IdempotencyMismatch.
+        A repeat that comes while the first request is in progress waits for its answer. A failed
+        request is forgotten, so it may be sent again. Raise IdempotencyMismatch if the same key was
+        used for another request.
         """
         digest = hashlib.blake2b(b"\0".join(request), digest_size=16).digest()
         while (kept := self._kept.get(place)) is not None:
@@ -78,15 +79,15 @@ class Replays:
         except BaseException:
             del self._kept[place]
             coming.set_exception(_Refused())
-            coming.exception()  # mark it as retrieved, though nobody may have waited for it
+            coming.exception()  # mark the error as retrieved, though nobody may have waited for it
             raise
         coming.set_result(answered)
         self._keep(kept, len(answered[0]))
         return answered, False
 
     def _keep(self, kept: _Kept, nbytes: int) -> None:
-        """Keep an answer, unless it is large; a repeat of a request with a large answer gets
-        receipts of duplicates."""
+        """Keep an answer, unless it is large. A repeat of a request with a large answer gets
+        receipts that report duplicates."""
         if nbytes > _LARGE:
             kept.answer, nbytes = None, 0
         kept.nbytes = nbytes

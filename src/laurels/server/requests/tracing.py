@@ -1,4 +1,5 @@
-"""The trace that a request belongs to (W3C Trace Context): written to logs, and reported back."""
+"""The trace that a request belongs to (W3C Trace Context). It is written to logs and sent back to
+the client."""
 
 import re
 from hashlib import blake2b
@@ -11,8 +12,8 @@ _MOST = 512
 
 
 class Trace(Struct, frozen=True):
-    """The position of a request in a trace: `span_id` is that of the request, `parent_id` the
-    caller's."""
+    """The position of a request in a trace. `span_id` is the span of the request, `parent_id` the
+    span of the caller."""
 
     trace_id: str
     parent_id: str
@@ -26,8 +27,8 @@ class Trace(Struct, frozen=True):
 
 
 def trace_of(traceparent: str | None, request_id: str) -> Trace | None:
-    """Return the trace of a `traceparent` header, or None if it is absent or malformed. The span id
-    of the request is derived from the request's id."""
+    """Return the trace of a `traceparent` header; None if the header is absent or malformed. The
+    span id of the request is derived from the request's id."""
     if traceparent is None or len(traceparent) > _MOST:
         return None
     match = _TRACEPARENT.fullmatch(traceparent)
@@ -51,7 +52,8 @@ def trace_headers(traceparent: str | None, request_id: str) -> list[tuple[str, s
 
 
 def trace_fields(traceparent: str | None, request_id: str) -> dict[str, str]:
-    """Return the fields of a log line for the trace of a request, empty if it has none."""
+    """Return the fields of a log line for the trace of a request; none if the request has no
+    trace."""
     trace = trace_of(traceparent, request_id)
     if trace is None:
         return {}
