@@ -1,9 +1,9 @@
 """The application: handles every request and writes every answer.
 
-A request to the API is authorized (path, key, rate), its query and body are read, the handler of
-its route is called, and the result is written. Any error becomes a problem document in one place,
-`responses.problem_response`. The interface is granian's RSGI: a scope with the request, and a
-protocol for the answer.
+A request to the API is authorized by its path, key and rate. Its query and body are read, the
+handler of its route is called, and the result is written. `responses.problem_response` turns every
+error into a problem document. The interface is granian's RSGI: a scope with the request, and a
+protocol object for the answer.
 """
 
 from collections.abc import Awaitable, Callable
@@ -76,13 +76,14 @@ _PATHS = 1_024
 """The number of paths whose handlers are cached."""
 _LONGEST_REQUEST_ID = 128
 _UNKEPT: Headers = [("cache-control", "no-store"), ("x-content-type-options", "nosniff")]
-"""Headers of every answer that is not a file: do not cache it, do not guess its type."""
+"""The headers of every answer that is not a file. They say that the answer must not be cached, and
+that its type must not be guessed."""
 _ALIVE, _READY, _NOT_READY = b"alive\n", b"ready\n", b"not ready\n"
 _log = structlog.get_logger("laurels")
 
 
 class ResponseSent(Exception):  # noqa: N818 (not an error: the answer was streamed)
-    """Raised when an answer has been streamed already, so that none is left to send."""
+    """Raised when an answer has already been streamed, so that no answer is left to send."""
 
 
 SimpleHandler: TypeAlias = Callable[[Scope], Written | Awaitable[Written]]
@@ -90,7 +91,7 @@ SimpleHandler: TypeAlias = Callable[[Scope], Written | Awaitable[Written]]
 
 
 class Application:
-    """The application of one server, with the state its requests share."""
+    """The application of one server, with the state that all requests share."""
 
     def __init__(
         self,
@@ -162,7 +163,7 @@ class Application:
             return
 
     def _request_id(self, sent: Incoming) -> str:
-        """Return the id that a request brings, or a new one. Raise InvalidRequestId."""
+        """Return the id in a request's header, or a new id. Raise InvalidRequestId."""
         ids = header_values(sent, "x-request-id")
         if len(ids) == 1 and ids[0]:
             if len(ids[0]) <= _LONGEST_REQUEST_ID and _is_visible_ascii(ids[0]):
@@ -209,15 +210,16 @@ class Application:
     async def _answer_counted(
         self, row: Route, part: str, scope: Scope, protocol: HTTPProtocol, request_id: str
     ) -> Written:
-        """Answer a request of the API, and limit the requests in progress of clients behind a
-        trusted proxy."""
+        """Answer a request of the API. For a client behind a trusted proxy, limit the number of
+        requests in progress."""
         with self._admission.under_way(scope):
             return await self._answer_route(row, part, scope, protocol, request_id)
 
     async def _answer_route(
         self, row: Route, part: str, scope: Scope, protocol: HTTPProtocol, request_id: str
     ) -> Written:
-        """Return the answer to a request of the API, counted and, if configured, logged."""
+        """Return the answer to a request of the API. Count the request and, if configured, log
+        it."""
         began = self._clock()
         caller, context = UNKNOWN, None
         try:
@@ -267,7 +269,8 @@ class Application:
     async def _audit(
         self, row: Route, context: RequestContext, scope: Scope, written: Written, request_id: str
     ) -> None:
-        """Write a call to the audit log, unless its answer repeats that of an earlier call."""
+        """Write a call to the audit log. If its answer repeats the answer of an earlier call, do
+        nothing."""
         if ("idempotency-replayed", "true") in written.headers:
             return
         trace = trace_of(scope.headers.get("traceparent"), request_id)
@@ -306,8 +309,8 @@ class Application:
             )
 
     async def _authenticate(self, scope: Scope, *, in_query: bool = False) -> Caller:
-        """Return the caller. An unknown key may have just been created by another process, so the
-        keys are read again before it is refused."""
+        """Return the caller. Another process may have just created an unknown key, so the keys are
+        read again before such a key is refused."""
         self._admission.take_request(scope)
         secret = secret_of(scope, in_query=in_query)
         try:
@@ -342,8 +345,8 @@ class Application:
         protocol: HTTPProtocol,
         request_id: str,
     ) -> Written:
-        """Return the answer to a request that needs more than its handler: an Idempotency-Key, the
-        cache, or a stream."""
+        """Return the answer to a request that needs more than a call of its handler: it has an
+        Idempotency-Key, or its answer is cached or streamed."""
         accept = scope.headers.get("accept")
         if context.key is not None and not row.reads:
             return await self._answer_idempotent(row, context, query, scope, accept)
@@ -360,7 +363,7 @@ class Application:
     async def _answer_cached(
         self, row: Route, context: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
-        """Return the answer from the cache, or compute and cache it."""
+        """Return the answer from the cache. If it is not there, compute and cache it."""
         cache_key = scope.path, scope.query_string, accept
         change_token = self._server.store.change_token(context.board)
         written: Written | None = self._cache.find(cache_key, change_token)
@@ -372,8 +375,8 @@ class Application:
     async def _answer_idempotent(
         self, row: Route, context: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
-        """Return the answer to a request with an Idempotency-Key. It is computed once, and repeated
-        for further requests with that key."""
+        """Return the answer to a request with an Idempotency-Key. The answer is computed once.
+        Further requests with this key get the same answer."""
         assert context.key is not None
 
         async def first() -> Answered:
@@ -416,7 +419,7 @@ class Application:
         ):
             await send_stream(answered, headers, reader, protocol)
 
-    # Paths outside of the table
+    # Paths that are not in the route table
 
     async def _ready(self, _scope: Scope) -> Written:
         if self._server.admission.stopping:
@@ -449,7 +452,7 @@ def _is_streamed(handler: Route | SimpleHandler) -> bool:
 
 @cache
 def _description() -> Asset:
-    """Return the OpenAPI document, which is the same for all servers of a process."""
+    """Return the OpenAPI document. It is the same for all servers of a process."""
     return Asset(openapi(ROUTES), "application/json")
 
 

@@ -1,1 +1,1 @@
-"""The table of routes, with its description and the files that are served unchanged."""
+"""The table of routes, the description of the table, and the files that are served unchanged."""

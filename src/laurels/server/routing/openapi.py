@@ -1,5 +1,5 @@
-"""The description of the service (OpenAPI 3.1). It is made from the route table and from the types
-that requests are read by and answers are written from, so it cannot differ from them."""
+"""The description of the service (OpenAPI 3.1). It is made from the route table, from the types of
+requests and from the types of answers. So it cannot differ from the code."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args, get_type_hints
@@ -19,7 +19,7 @@ _REFERENCE = "#/components/schemas/{name}"
 _ALWAYS = ("400", "401", "403", "404", "409", "410", "413", "414", "429", "500", "503")
 _WITH_BODY = ("415", "422")
 _CODED = frozenset(module.__name__ for module in (errors, index_server, service, requests))
-"""The modules whose errors the service answers with.
+"""The modules with the errors that the service may answer with.
 
 Errors of other modules that a process has imported, such as a shell or a client, are left out, so
 that all processes of a service give the same description.
@@ -62,7 +62,8 @@ def _is_answered(row: errors.ErrorRow) -> bool:
 
 
 def _plain_numbers(schema: Any) -> Any:
-    """Return the schema with decimals as numbers, since they are written digit for digit."""
+    """Return the schema with numbers in place of decimals, since decimals are written as JSON
+    numbers with all their digits."""
     if isinstance(schema, list):
         return [_plain_numbers(each) for each in schema]
     if not isinstance(schema, dict):
@@ -163,7 +164,8 @@ def _query_parameters(route: Route) -> Iterator[dict[str, Any]]:
 
 
 def _without_none(kind: Any) -> Any:
-    """Return a type without its `| None`: a parameter is present or absent, never null."""
+    """Return a type without its `| None`. A parameter is either present or absent, and never
+    null."""
     kinds: Iterable[Any] = [each for each in get_args(kind) if each is not type(None)]
     alternatives = list(kinds)
     return alternatives[0] if type(None) in get_args(kind) and len(alternatives) == 1 else kind

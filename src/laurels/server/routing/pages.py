@@ -1,4 +1,5 @@
-"""The files that are served unchanged: the page, the documentation, and what these load."""
+"""The files that are served unchanged: the page, the documentation, and the files that these
+load."""
 
 import hashlib
 from importlib.resources import files

@@ -11,12 +11,12 @@ from laurels.wire.keys import Scope
 
 NO_CONTENT, CREATED = 204, 201
 FEW_BYTES = 16 << 10
-"""The largest body in bytes where neither a list nor a definition is expected."""
+"""The greatest size, in bytes, of a body in which neither a list nor a definition is expected."""
 
 
 class Route(Struct, frozen=True):
-    """A row of the route table. `body` and `returns` are types for the documentation (a tuple is a
-    choice of them); `reads` marks a query."""
+    """A row of the route table. `body` and `returns` are types for the documentation; a tuple means
+    one of several types. `reads` marks a query."""
 
     method: str
     path: str
@@ -34,20 +34,19 @@ class Route(Struct, frozen=True):
     streams: bool
     """Whether the answer is streamed."""
     shared: bool
-    """Whether many callers ask for the same answer, so that it is cached until the board
+    """Whether many callers ask for the same answer. Such an answer is cached until the board
     changes."""
     most_body: int | None
-    """The most bytes its body may have; None for the setting `max_body`."""
+    """The greatest size of the body, in bytes; None means the setting `max_body`."""
     audited: bool
-    """Whether each call is written to the audit log: calls that administer and calls that set a
-    score."""
+    """Whether each call is written to the audit log. This is so for calls that administer and for
+    calls that set a score."""
     store_wide: bool
-    """Whether it concerns the whole store, so that a key limited to some boards is refused."""
+    """Whether the call concerns the whole store. If so, a key limited to some boards is refused."""
     takes_submissions: bool
     """Whether a token that may only submit for one member can call it."""
     plain: bool
-    """Whether each request just calls the handler and gets its result, without a stream or a
-    cache."""
+    """Whether a request only needs a call of the handler, without a stream or a cache."""
 
 
 class NoQuery(Struct, forbid_unknown_fields=True):
@@ -58,7 +57,7 @@ Put = Callable[[Handler], Handler]
 
 
 class Routes(list[Route]):
-    """The rows, in the order of the documentation."""
+    """The rows of the route table, in the order of the documentation."""
 
     def row(
         self,
@@ -103,7 +102,7 @@ class Routes(list[Route]):
         shared: bool = False,
         most_body: int | None = FEW_BYTES,
     ) -> Put:
-        """Return a decorator that adds a handler of a query, which only reads."""
+        """Return a decorator that adds the handler of a query, which only reads, to the table."""
         return self._put(
             method,
             path,

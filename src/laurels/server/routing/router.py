@@ -15,15 +15,15 @@ class RouteMatch(NamedTuple, Generic[T]):
 
 
 class Router(Generic[T]):
-    """The handlers by path, as written in the route table: `/v1/boards/{board}/top`. Lookup is
-    O(1)."""
+    """The handlers by path. The paths are written as in the route table: `/v1/boards/{board}/top`.
+    Lookup is O(1)."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, ...], dict[str, T]] = {}
         self._places: dict[int, set[int]] = {}
 
     def put(self, method: str, path: str, answers: T) -> None:
-        """Add the handler of a method and a path; at most one part of the path is in braces."""
+        """Add the handler of a method and a path. At most one part of the path may be in braces."""
         parts = path.split("/")
         for place, part in enumerate(parts):
             if part.startswith("{"):

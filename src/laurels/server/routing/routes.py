@@ -1,8 +1,8 @@
 """The route table: what each endpoint takes, what it answers, and who may call it.
 
-A handler is a verb of `AsyncLeaderboards` over HTTP. Its docstring is its text in the
-documentation, and the struct of its query has its parameters. `openapi` is made from the table, so
-the two cannot differ.
+A handler is a verb of `AsyncLeaderboards` over HTTP. The docstring of the handler is its text in
+the documentation, and the struct of its query has its parameters. `openapi` is made from the table,
+so the documentation cannot differ from the table.
 """
 
 from laurels.server.verbs import (

@@ -1,5 +1,5 @@
-// Numbers without rounding. A JSON number becomes a binary float when it is parsed, which loses
-// digits. Here it stays text from the answer to the screen.
+// Numbers without rounding. Parsing a JSON number as a binary float loses digits, so here a number
+// stays text from the answer to the screen.
 
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 const EXPONENT = /^(-?)(\d+)(?:\.(\d+))?[eE]([+-]?\d+)$/;

@@ -1,4 +1,4 @@
-// The key: requested when the server requires one, kept while the page is open.
+// The key. It is requested when the server requires one, and kept while the page is open.
 
 import { key } from "./api.js";
 import { el, field } from "./dom.js";

@@ -1,9 +1,9 @@
 // A ranking as an animated table.
 //
 // Changes are stored on arrival and drawn with the next frame, so any number of them cost one
-// layout. All rows have the same height, so the distance of a move follows from the two positions,
-// and nothing is measured between writes. Moves are additive animations: a row that moves again
-// during a move continues from where it is visible.
+// layout. All rows have the same height, so the two positions of a row give the distance of its
+// move, and nothing is measured between writes to the page. Moves are additive animations: a row
+// that moves again during a move continues from the place where it is visible.
 
 import { el, memberName, say, setText } from "./dom.js";
 import { figures, grouped } from "./exact.js";

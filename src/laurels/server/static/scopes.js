@@ -1,8 +1,8 @@
-// Scopes: which of a board's rankings is shown, and the form to choose another.
+// Scopes: the choice of the board's ranking that is shown, and the form to choose another one.
 //
 // A scope is { labels, values, by }: the names of its labels, their values (null until they are
 // chosen), or the label whose values are ranked. In addresses, as in queries of the API, the labels
-// are one parameter: `labels=gender=f,room=42`, their values percent-encoded.
+// are one parameter with percent-encoded values: `labels=gender=f,room=42`.
 
 import { ask, boardPath, url } from "./api.js";
 import { el } from "./dom.js";
@@ -130,7 +130,7 @@ function valueField(board, scope, label, signal) {
     "data-focus": `scope ${label}`,
     onfocus: (event) => suggest(event.target),
     oninput: (event) => suggest(event.target),
-    // With several labels the others are still empty: submitting now would remove the form.
+    // With several labels, the other values are still empty: submitting now would remove the form.
     onchange: (event) => scope.labels.length === 1 && event.target.form.requestSubmit(),
   });
   return el("label", { class: "field inline" }, el("span", {}, label), input, list);

@@ -1,4 +1,4 @@
-"""Reading the audit log."""
+"""Read the audit log."""
 
 from msgspec import Struct
 

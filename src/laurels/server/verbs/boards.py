@@ -19,8 +19,8 @@ DEFINITION_BYTES = 64 << 10
 
 
 class PutQuery(Struct, forbid_unknown_fields=True):
-    """`on_exists`: what happens if the board exists: change it where that is safe, accept it if it
-    is equal, or refuse."""
+    """`on_exists` says what happens if the board exists: change it where that is safe, accept it if
+    it is equal, or refuse the request."""
 
     on_exists: Literal["change", "accept", "refuse"] = "change"
 
@@ -151,5 +151,5 @@ async def change(context: RequestContext, _: NoQuery) -> object:
 
 @ROUTES.row("DELETE", "/v1/boards/{board}", "admin", status=NO_CONTENT)
 async def delete(context: RequestContext, _: NoQuery) -> None:
-    """Delete a board and all it contains."""
+    """Delete a board with all its data."""
     await context.lb.delete(context.board)

@@ -1,5 +1,4 @@
-"""The caller itself: what its key or token permits, so that a page can offer only what is
-permitted."""
+"""What the key or token of the caller permits, so that a page offers only permitted operations."""
 
 from collections.abc import Sequence
 from typing import get_args
@@ -17,8 +16,9 @@ _SCOPE_OF: dict[int, Scope] = {LEVEL[scope]: scope for scope in get_args(Scope)}
 
 
 class CallerAnswer(Struct, frozen=True):
-    """What the key or token of the request permits: its scope, and the boards (patterns, null for
-    all). For a token that submits for one member, `member` is that member, otherwise null."""
+    """What the key or token of the request permits: its scope, and its boards as patterns (null:
+    all boards). `member` is the only member for which a token may submit; it is null for keys and
+    other tokens."""
 
     name: str
     scope: Scope

@@ -13,9 +13,9 @@ ROUTES = Routes()
 
 
 class ChangesQuery(Struct, forbid_unknown_fields=True):
-    """Up to `limit` changes after a cursor. Without a cursor they begin with the oldest that is
-    kept; with `after=now` only future ones follow; with `initial` all current entries come first,
-    then their changes."""
+    """Up to `limit` changes after a cursor. Without a cursor they begin with the oldest change that
+    is kept. With `after=now` there are only future changes. With `initial` all current entries come
+    first, and then the changes after them."""
 
     after: str | None = None
     limit: int = 1_000
@@ -23,14 +23,14 @@ class ChangesQuery(Struct, forbid_unknown_fields=True):
 
 
 class ChangedBoardsQuery(Struct, forbid_unknown_fields=True):
-    """The cursor of the previous answer. Without one, the boards of the answer are null."""
+    """The cursor of the previous answer. Without a cursor, the boards of the answer are null."""
 
     after: str | None = None
 
 
 class ChangesStreamQuery(Struct, forbid_unknown_fields=True):
-    """The changes after a cursor, or after `Last-Event-ID`; the parameters are those of the
-    pages."""
+    """The changes after a cursor, or after `Last-Event-ID`. The parameters are the same as for
+    pages of changes."""
 
     after: str | None = None
     initial: bool = False
@@ -38,8 +38,8 @@ class ChangesStreamQuery(Struct, forbid_unknown_fields=True):
 
 @ROUTES.query("GET", "/v1/boards/{board}/changes", query=ChangesQuery, returns=ChangePage)
 async def changes(context: RequestContext, query: ChangesQuery) -> object:
-    """A page of changes. `cursor` is the `after` of the next page; `more` is true if that page has
-    changes already."""
+    """A page of changes. `cursor` is the `after` of the next page; `more` is true if there already
+    are changes for the next page."""
     limit = checked_limit(query.limit)
     return await context.store.changes_async(
         context.board, query.after, limit, initial=query.initial
@@ -48,9 +48,9 @@ async def changes(context: RequestContext, query: ChangesQuery) -> object:
 
 @ROUTES.query("GET", "/v1/changes", query=ChangedBoardsQuery, returns=ChangedBoards)
 async def changed_boards(context: RequestContext, query: ChangedBoardsQuery) -> object:
-    """The boards with changes after a cursor that the key may see. They are null if the store
-    cannot tell which boards have changed: then read all of them. The answer may be incomplete, so
-    read all boards at long intervals, too."""
+    """The boards that have changes after a cursor and that the key may see. They are null if the
+    store does not know which boards have changed; then read all boards. The answer may be
+    incomplete, so also read all boards at long intervals."""
     changed = await context.lb.changed_boards(query.after)
     if changed.boards is None:
         return changed

@@ -1,5 +1,4 @@
-"""Reading and writing whole boards, as `laurels copy` does. It needs an admin key for all
-boards."""
+"""Read and write whole boards, for `laurels copy`. This needs an admin key for all boards."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -29,23 +28,24 @@ ROUTES = Routes()
 
 @ROUTES.row("GET", "/v1/copies", "admin", returns=CopyClock, store_wide=True)
 async def copies(context: RequestContext, _: NoQuery) -> object:
-    """The time of the store. A board that is copied into the store needs a time that agrees with
-    it."""
+    """The time of the store. A board that is copied into the store has to have a time that agrees
+    with this time."""
     return await asyncio.to_thread(context.store.copies.clock)
 
 
 @ROUTES.row("GET", "/v1/boards/{board}/copy/origin", "admin", returns=Origin, store_wide=True)
 async def copy_origin(context: RequestContext, _: NoQuery) -> object:
-    """The state of a board apart from its rankings, which are advanced to the current time first. A
-    copy begins with this state, and is compared by it."""
+    """The state of a board without its rankings, after the rankings were advanced to the current
+    time. A copy begins with this state. Two equal states mean that the board has not changed
+    between them."""
     return await asyncio.to_thread(context.store.copies.origin, context.board)
 
 
 @ROUTES.row("GET", "/v1/boards/{board}/copy/pieces", "admin", returns=bytes, store_wide=True)
 async def copy_pieces(context: RequestContext, _: NoQuery) -> object:
     """The rows of all rankings and steps of a board, its remembered event ids and the data of its
-    members, one piece a line of JSON. The last line has the number of pieces, or is a problem
-    document if they could not all be read. The pieces are a consistent copy if the board's origin
+    members, one piece a line of JSON. The last line has the number of pieces. If not all pieces
+    could be read, it is a problem document. The pieces are a consistent copy if the board's origin
     is the same before and after this request."""
     pieces = iter(context.store.copies.pieces(context.board))
     first = await asyncio.to_thread(_next, pieces)
@@ -85,8 +85,8 @@ async def copy_state(context: RequestContext, _: NoQuery) -> object:
     store_wide=True,
 )
 async def copy_begin(context: RequestContext, _: NoQuery) -> None:
-    """Begin to copy a board into this store. It is unknown to readers and writers until it is
-    finished."""
+    """Begin to copy a board into this store. Readers and writers do not find the board until the
+    copy is finished."""
     with context.server.admission.writing():
         await asyncio.to_thread(_begin, context.store.copies, context.board, context.raw)
 
@@ -108,7 +108,7 @@ def _begin(copies: BoardCopies, board: str, body: bytes) -> None:
     audited=False,
 )
 async def copy_put(context: RequestContext, _: NoQuery) -> None:
-    """Write pieces of an unfinished copy, in one commit; writing them again has no effect."""
+    """Write pieces of an unfinished copy, in one commit. Writing them again has no effect."""
     with context.server.admission.writing():
         await asyncio.to_thread(_put, context.store.copies, context.board, context.raw)
 

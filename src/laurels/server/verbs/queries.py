@@ -1,4 +1,5 @@
-"""The endpoints of the queries: each one is read, run and answered as its query type declares."""
+"""The endpoints of the queries. The type of a query declares how the request is read, run and
+answered."""
 
 from typing import Any
 
@@ -14,9 +15,11 @@ from laurels.wire.queries import parameters_of, read_query
 
 ROUTES = Routes()
 BODY_VALUES = 10_100
-"""The most values in a body: the members that a query takes, and the object around them."""
+"""The most values in a body. These are the members that a query takes, and the object that contains
+them."""
 BODY_BYTES = 4 << 20
-"""The most bytes of a body: a member has at most 128, and three times as many if escaped."""
+"""The greatest size of a body in bytes. A member has at most 128 bytes, and three times as many if
+it is escaped."""
 
 
 def _endpoint(kind: type[Query[Any]]) -> Handler:
@@ -33,7 +36,7 @@ def _endpoint(kind: type[Query[Any]]) -> Handler:
 
 
 async def _members(context: RequestContext, name: str) -> list[Any]:
-    """Return the list in a body, which is the body itself or its field `name`. Raises
+    """Return the list in a body. The list is the body itself or its field `name`. Raises
     InvalidBody."""
     body = await context.server.decoder.document(context.raw, context.media_type, BODY_VALUES)
     if isinstance(body, dict):

@@ -16,8 +16,8 @@ ROUTES = Routes()
 
 @ROUTES.query("GET", "/v1/sinks", returns=list[SinkReport])
 async def sinks(context: RequestContext, _: NoQuery) -> object:
-    """The sinks of the service's settings: what they have sent, and why a sink cannot send. For a
-    key that is not limited to some boards."""
+    """The state of the sinks in the service's settings: what each sink has sent, and why a sink
+    cannot send. This needs a key that is not limited to some boards."""
     context.caller.ensure_unlimited()
     metrics = context.server.metrics
     return reports_of(context.server.settings, metrics.sinks, metrics.now_ms())
@@ -26,7 +26,7 @@ async def sinks(context: RequestContext, _: NoQuery) -> object:
 def reports_of(
     settings: Settings, running: Mapping[str, SinkFigures], now_ms: int
 ) -> list[SinkReport]:
-    """Return the state of each sink of the settings. The sinks that another process runs have
+    """Return the state of each sink in the settings. A sink that another process runs has
     `elsewhere` set."""
     return [
         _report_without_paths(running[name].report(name, now_ms))
@@ -37,7 +37,7 @@ def reports_of(
 
 
 def _report_without_paths(report: SinkReport) -> SinkReport:
-    """Return a report whose error messages do not contain the folders of the server's files."""
+    """Return a report in which error messages do not contain the paths of the server's folders."""
     boards = {board: _without_paths(wait) for board, wait in report.boards.items()}
     wait = None if report.wait is None else _without_paths(report.wait)
     return replace(report, wait=wait, boards=boards)

@@ -1,4 +1,4 @@
-"""Streamed answers: the whole ranking line by line, and the live feed."""
+"""Streamed answers: the export of a whole ranking line by line, and the live feed."""
 
 from collections.abc import AsyncGenerator
 from functools import partial
@@ -23,8 +23,8 @@ from laurels.wire.queries import LABELS, parameters_of, read_fields
 ROUTES = Routes()
 EXPORT_PAGE = 1_000
 EXPORT_COST = 250
-"""The cost of reading a page, in entries of a live feed. It is less than the page's entries, since
-they are not compared with previous ones."""
+"""The cost of reading a page, as a number of entries of a live feed. It is less than the number of
+entries in the page, since they are not compared with previous entries."""
 MOST_LIVE = 1_000
 LEAST_INTERVAL_MS, MOST_INTERVAL_MS = 20, 60_000
 
@@ -61,8 +61,8 @@ async def export(context: RequestContext, parameters: Struct) -> object:
 
 
 class LiveQuery(Struct, forbid_unknown_fields=True):
-    """The first `limit` entries of a window, or a `member` and what it needs to reach the position
-    `to_rank`, in a scope; updated at most every `interval` ms."""
+    """The first `limit` entries of a window in a scope, or a `member` and the value it needs to
+    reach the position `to_rank`. There is at most one update every `interval` ms."""
 
     labels: Annotated[str, Meta(description=LABELS)] | None = None
     by: str | None = None
@@ -75,9 +75,10 @@ class LiveQuery(Struct, forbid_unknown_fields=True):
 
 @ROUTES.row("GET", "/v1/boards/{board}/live", "read", query=LiveQuery, returns=bytes)
 async def live(context: RequestContext, query: LiveQuery) -> object:
-    """The live feed as Server-Sent Events: `top` with the list, then `change` with each change; for
-    a member, `standing` at each change, also of what it needs to reach the position `to_rank`.
-    `Last-Event-ID` continues an interrupted stream."""
+    """The live feed as Server-Sent Events. For a list, the first event is `top` with the list, and
+    each change is an event `change`. For a member, each change is an event `standing`; a change of
+    the value that the member needs to reach the position `to_rank` counts, too. `Last-Event-ID`
+    continues an interrupted stream."""
     interval_ms = query.interval
     if interval_ms is None:
         interval_ms = context.server.settings.live_interval

@@ -21,7 +21,7 @@ ROUTES = Routes()
 
 @ROUTES.query("GET", "/v1/stats", returns=Stats)
 async def stats(context: RequestContext, _: NoQuery) -> object:
-    """Figures of the whole store, for a key that is not limited to some boards."""
+    """Figures of the whole store. This needs a key that is not limited to some boards."""
     context.caller.ensure_unlimited()
     return await context.lb.stats()
 
@@ -47,26 +47,26 @@ class OffsetAnswer(Struct, frozen=True):
 
 @ROUTES.row("POST", "/v1/snapshot", "admin", returns=OffsetAnswer, store_wide=True)
 async def snapshot(context: RequestContext, _: NoQuery) -> object:
-    """Take a snapshot while serving."""
+    """Take a snapshot while the service continues."""
     return OffsetAnswer(await context.lb.snapshot())
 
 
 @ROUTES.query("GET", "/v1/clock", returns=ClockStatus)
 async def clock_status(context: RequestContext, _: NoQuery) -> object:
-    """The time that the boards use, and how it differs from the clock of the machine."""
+    """The time that the boards use, and by how much it differs from the clock of the machine."""
     return await context.lb.clock_status()
 
 
 @ROUTES.row("POST", "/v1/clock/accept", "admin", returns=ClockStatus, store_wide=True)
 async def accept_clock(context: RequestContext, _: NoQuery) -> object:
-    """Follow the clock of the machine from now on, however far it has jumped."""
+    """Follow the clock of the machine from now on, even if it has leapt far."""
     return await context.lb.accept_clock()
 
 
 class KeyDescription(Struct, frozen=True):
-    """A key without its secret. `made_by` is the name of the key that made it, null if that was the
-    operator or the key is gone; `previous_until_ms` is the time until which the secret before its
-    rotation is accepted."""
+    """A key without its secret. `made_by` is the name of the key that made it; it is null if the
+    operator made it or if that key is gone. After a rotation, the previous secret is accepted until
+    `previous_until_ms`."""
 
     name: str
     scope: Scope
@@ -80,14 +80,14 @@ class KeyDescription(Struct, frozen=True):
 
 
 class KeyMade(KeyDescription, frozen=True, kw_only=True):
-    """A new key; its secret `key` is not shown again."""
+    """A new key. Its secret `key` is not shown again."""
 
     key: str
 
 
 class KeyFields(Struct):
-    """A key to be made: `boards` are patterns, `rate` is in requests a second, and the key expires
-    after `seconds`."""
+    """The fields of a new key. `boards` are patterns, `rate` is in requests a second, and the key
+    expires after `seconds`."""
 
     name: str
     scope: Scope = "read"
@@ -97,15 +97,16 @@ class KeyFields(Struct):
 
 
 class RotationFields(Struct):
-    """A rotation: for how many seconds the previous secret is still accepted."""
+    """The fields of a rotation: for how many seconds the previous secret is still accepted."""
 
     grace_seconds: int = 3_600
 
 
 class TokenFields(Struct):
-    """A token to be made, for some boards and `seconds`. Requests and streams are charged to its
-    `subject`, at most `rate` requests a second. With a `member`, it can only submit events of that
-    member: with these `labels`, and values from `min` to `max`."""
+    """The fields of a new token. It is for certain boards, and expires after `seconds`. Its
+    requests and streams are charged to `subject`, which may make at most `rate` requests a second.
+    A token with a `member` can only submit events of that member, with these `labels` and with
+    values from `min` to `max`."""
 
     boards: list[str]
     seconds: int = 3_600
@@ -118,7 +119,7 @@ class TokenFields(Struct):
 
 
 class TokenMade(Struct, frozen=True):
-    """A token, and when it expires."""
+    """A token, and the time of its expiry."""
 
     token: str
     expires_ms: int
@@ -150,15 +151,15 @@ async def _made(context: RequestContext, key: Key, secret: str) -> KeyMade:
 
 @ROUTES.row("GET", "/v1/keys", "admin", returns=list[KeyDescription])
 async def keys(context: RequestContext, _: NoQuery) -> object:
-    """The keys that permit no more than this one, without their secrets. If this key is limited to
-    some boards, only itself and the keys that it made."""
+    """The keys that permit no more than the key of the request, without their secrets. A key that
+    is limited to some boards only sees itself and the keys that it made."""
     return await _key_answer(context, context.server.keys.listed(context.caller))
 
 
 @ROUTES.row("POST", "/v1/keys", "admin", body=KeyFields, returns=KeyMade, status=CREATED)
 async def create_key(context: RequestContext, _: NoQuery) -> object:
-    """Make a key that permits no more than this one. Its secret is in this answer and stored
-    nowhere."""
+    """Make a key that permits no more than the key of the request. The new secret is in this
+    answer, and stored nowhere."""
     document = requests.document(context.raw, context.media_type)
     optional = ("scope", "boards", "rate", "seconds")
     name, scope, boards_, rate, seconds = requests.fields(document, "name", optional=optional)
@@ -176,8 +177,8 @@ async def create_key(context: RequestContext, _: NoQuery) -> object:
 
 @ROUTES.row("POST", "/v1/keys/{name}/rotate", "admin", body=RotationFields, returns=KeyMade)
 async def rotate_key(context: RequestContext, _: NoQuery) -> object:
-    """Give a key a new secret, which is in this answer and stored nowhere. The previous one is
-    accepted for `grace_seconds` more."""
+    """Give a key a new secret. The secret is in this answer, and stored nowhere. The previous
+    secret is accepted for another `grace_seconds` seconds."""
     document = requests.document(context.raw, context.media_type) if context.raw else {}
     (grace,) = requests.fields(document, optional=("grace_seconds",))
     key, secret = await asyncio.to_thread(
@@ -188,15 +189,15 @@ async def rotate_key(context: RequestContext, _: NoQuery) -> object:
 
 @ROUTES.row("DELETE", "/v1/keys/{name}", "admin", status=NO_CONTENT)
 async def revoke_key(context: RequestContext, _: NoQuery) -> None:
-    """Revoke a key and its tokens at once; their open streams end within a second."""
+    """Revoke a key and its tokens at once. Their open streams end within a second."""
     await asyncio.to_thread(context.server.keys.revoke, context.part, context.caller)
 
 
 @ROUTES.row("POST", "/v1/tokens", "read", body=TokenFields, returns=TokenMade, status=CREATED)
 async def create_token(context: RequestContext, _: NoQuery) -> object:
-    """Make a token for a browser or a game, for some boards and at most a day. The token permits
-    reading, or submitting for one member. It is sent as a Bearer token or, for streams, as
-    `?token=`."""
+    """Make a token for a browser or a game. It is for certain boards, and valid for at most a day.
+    The token permits reading, or submitting for one member. It is sent as a Bearer token or, for
+    streams, as `?token=`."""
     document = requests.document(context.raw, context.media_type)
     of_member = ("member", "labels", "min", "max")
     optional = ("seconds", "subject", "rate", *of_member)
@@ -218,6 +219,6 @@ async def create_token(context: RequestContext, _: NoQuery) -> object:
 
 @ROUTES.row("POST", "/v1/tokens/rotate", "admin", status=NO_CONTENT, store_wide=True)
 async def rotate_signing(context: RequestContext, _: NoQuery) -> None:
-    """Sign new tokens with a new secret. Those signed with the previous one stay valid until they
-    expire; after a second call all tokens issued before the first are invalid."""
+    """Make a new secret for signing tokens. Tokens signed with the previous secret stay valid until
+    they expire. After a second call, all tokens issued before the first call are invalid."""
     await asyncio.to_thread(context.server.keys.rotate_signing)

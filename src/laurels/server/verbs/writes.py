@@ -30,23 +30,23 @@ from laurels.wire.requests import EventFields
 
 ROUTES = Routes()
 ON_LOOP = 1_000
-"""The most receipts of a batch that are encoded on the event loop; those of larger batches are
-encoded in a thread."""
+"""The most receipts of a batch that are encoded on the event loop. More receipts are encoded in a
+thread."""
 
 
 MEND_VALUES, MEND_BYTES = 100_000, 8 << 20
-"""The most values and bytes of a body with entries, which is decoded at once: 100,000 decimals take
-about 30 ms. An entry of four columns has 13 values."""
+"""The most values, and the most bytes, of a body with entries. Such a body is decoded at once;
+100,000 decimals take about 30 ms. An entry of four columns has 13 values."""
 
 
 class ScoresQuery(Struct, forbid_unknown_fields=True):
-    """`receipts`: which receipts of a batch to list. They have the score and rank in the scope by
-    the labels in `scope` (`zone,gender`), by default the board's first. `position`: the progress of
-    the source, committed together with the batch. `position_before`: the batch counts only if this
-    text is stored for the source now (empty: nothing is stored). `position_behind`: shards of the
-    board that have stored another text skip their events, instead of refusing the batch (see
-    `shards_differ`). `arrived_ms`: the time at which the stream received the events, which decides
-    whether they are late."""
+    """`receipts` says which receipts of a batch are listed. They show the score and rank in the
+    scope that has the labels in `scope` (`zone,gender`), by default in the board's first scope.
+    `position` is the progress of the source, which is committed together with the batch. With
+    `position_before`, the batch counts only if this text is stored for the source now (empty:
+    nothing is stored). With `position_behind`, shards of the board that have stored another text
+    skip their events, instead of refusing the batch (see `shards_differ`). `arrived_ms` is the time
+    at which the stream received the events, which decides whether they are late."""
 
     window: str | None = None
     ranks: bool = False
@@ -61,7 +61,8 @@ class ScoresQuery(Struct, forbid_unknown_fields=True):
 
 
 class SetQuery(Struct, forbid_unknown_fields=True):
-    """The window and scope of the score and rank in the receipt, by default the board's first."""
+    """The window and scope of the score and rank in the receipt. By default these are the first
+    window and the first scope of the board."""
 
     window: str | None = None
     scope: str | None = None
@@ -78,9 +79,10 @@ class SetQuery(Struct, forbid_unknown_fields=True):
     takes_submissions=True,
 )
 async def scores(context: RequestContext, query: ScoresQuery) -> object:
-    """Report scores: one event, or up to 10,000 in one commit. A refused single event is 422. A
-    batch is 200 with a receipt for each event; a refused event does not affect the others, except
-    with `all_or_nothing` (409). The answer is sent when everything is on the disk."""
+    """Report scores: one event, or up to 10,000 events in one commit. The answer to a refused
+    single event has status 422. The answer to a batch has status 200 and a receipt for each event.
+    A refused event does not affect the other events, except with `all_or_nothing`, where the whole
+    batch is refused (409). The answer is sent when everything is on the disk."""
     events, single = await context.server.decoder.elements(
         context.raw, context.media_type, requests.events
     )
@@ -123,7 +125,7 @@ async def scores(context: RequestContext, query: ScoresQuery) -> object:
 
 
 def _position_of(query: ScoresQuery) -> SourcePosition | None:
-    """Return the position of a query, None if it has none. Raises InvalidQuery if a part of the
+    """Return the position of a query; None if it has none. Raises InvalidQuery if a part of the
     position is missing."""
     source, text, before = query.position_source, query.position, query.position_before
     if source is None and text is None and before is None and not query.position_behind:
@@ -177,8 +179,9 @@ def _board_event(event: Any) -> tuple[str, Any]:
     most_body=None,
 )
 async def scores_of_boards(context: RequestContext, _: NoQuery) -> object:
-    """Report scores on several boards: each event names its board. The events of a board are one
-    batch, in the order sent; an unknown board refuses the whole request."""
+    """Report scores on several boards. Each event names its board. The events of a board are one
+    batch, in the order in which they were sent. If a board is unknown, the whole request is
+    refused."""
     read, _is_single = await context.server.decoder.elements(
         context.raw, context.media_type, _board_events
     )
@@ -210,7 +213,7 @@ async def scores_of_boards(context: RequestContext, _: NoQuery) -> object:
     audited=True,
 )
 async def set_(context: RequestContext, query: SetQuery) -> object:
-    """Set a member's score; on `sum` columns, by an event of the difference."""
+    """Set a member's score. On `sum` columns, this counts an event with the difference."""
     events, single = requests.events(context.raw, context.media_type)
     if not single or not isinstance(events[0], (tuple, dict)):
         came = safe_repr(events[0]) if single else "a list of events"
@@ -254,7 +257,7 @@ def _is_of_event(error: LaurelsError) -> bool:
 
 
 class DataFields(Struct):
-    """A member and its new data; with `before`, the data that it must have now."""
+    """A member and its new data. With `before`, the stored data has to be equal to `before`."""
 
     member: str
     data: Any
@@ -274,7 +277,7 @@ async def set_data(context: RequestContext, _: NoQuery) -> None:
 
 
 class Removed(Struct, frozen=True):
-    """Whether the member was in any ranking."""
+    """Whether the member was in any ranking before it was removed."""
 
     removed: bool
 
@@ -294,14 +297,14 @@ class MemberFields(Struct):
     audited=True,
 )
 async def remove(context: RequestContext, _: NoQuery) -> object:
-    """Remove a member, `{"member": …}`, and its data from every ranking of a board."""
+    """Remove a member, `{"member": …}`, from every ranking of a board, and remove its data."""
     (member,) = requests.fields(requests.document(context.raw, context.media_type), "member")
     with context.server.admission.writing():
         return Removed(await context.lb.remove(context.board, member))
 
 
 class MendFields(Struct, forbid_unknown_fields=True):
-    """Entries that replace those of rankings; `at_ms` is the board's time in event time."""
+    """Entries that replace entries of rankings. `at_ms` is the board's time in event time."""
 
     rankings: list[RankingEntries]
     at_ms: int | None = None
@@ -323,9 +326,10 @@ class Mended(Struct, frozen=True):
     audited=True,
 )
 async def mend(context: RequestContext, _: NoQuery) -> object:
-    """Replace whole entries of rankings, with the times that decide between equal scores. With
-    `expected`, an entry is replaced only if the current one is as expected. This is for entries
-    that were read elsewhere, such as in a ledger. Unlike an event, it changes no other window."""
+    """Replace whole entries of rankings, including the times that decide between equal scores. With
+    `expected`, an entry is replaced only if the current entry is the expected one. This is for
+    entries that were read from another system, such as a ledger. Unlike an event, it changes no
+    other window."""
     read = await context.server.decoder.document(context.raw, context.media_type, MEND_VALUES)
     fields = requests.typed(read, MendFields)
     with context.server.admission.writing():
@@ -333,13 +337,13 @@ async def mend(context: RequestContext, _: NoQuery) -> object:
 
 
 class SourceQuery(Struct, forbid_unknown_fields=True):
-    """`source`: the name of the imported source."""
+    """`source` is the name of an imported source."""
 
     source: str
 
 
 class PositionAnswer(Struct, frozen=True):
-    """How far a source has been imported; null if nothing has been."""
+    """How far a source has been imported; null if nothing has been imported."""
 
     position: str | None
 
@@ -351,7 +355,7 @@ class PositionAnswer(Struct, frozen=True):
     returns=PositionAnswer,
 )
 async def position(context: RequestContext, query: SourceQuery) -> object:
-    """The position last committed for a source."""
+    """The position that was last committed for a source."""
     return PositionAnswer(await context.lb.position(context.board, query.source))
 
 
@@ -363,6 +367,6 @@ class PositionsAnswer(Struct, frozen=True):
 
 @ROUTES.query("GET", "/v1/boards/{board}/positions", returns=PositionsAnswer)
 async def positions(context: RequestContext, _: NoQuery) -> object:
-    """The positions last committed, by name: `sink:NAME` for a sink, `source/NAME` for a source,
-    others for imports."""
+    """The positions that were last committed, by name. The name is `sink:NAME` for a sink and
+    `source/NAME` for a source; all other names are imports."""
     return PositionsAnswer(await context.lb.positions(context.board))
