@@ -80,16 +80,16 @@ class _Coarse:
         certain = min(total, self._least + total % 40)
         if request.key.board not in self._heads(index) or certain == total or request.walk:
             return find(index, request)
-        found = find(index, replace(request, head=min(request.head, certain)))
+        result = find(index, replace(request, head=min(request.head, certain)))
         positions = [
             position
             if position < certain or isinstance(anchor, Start | End)
             else self._rng.randint(certain, total)
-            for anchor, position in zip(request.anchors, found.positions, strict=True)
+            for anchor, position in zip(request.anchors, result.positions, strict=True)
         ]
-        located = found.located
+        located = result.located
         return replace(
-            found,
+            result,
             positions=positions,
             located=None if located is None else self._widened(located, certain, total),
             certain=certain,

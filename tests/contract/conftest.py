@@ -27,10 +27,10 @@ def _suited(request: pytest.FixtureRequest) -> Implementation:
     """Return the implementation of a test. A test that needs a board in one shard skips the
     implementations that divide boards into shards. It also runs on the same kind of deployment
     without shards."""
-    found: Implementation = request.param
-    if found.divided and request.node.get_closest_marker("one_shard"):
+    implementation: Implementation = request.param
+    if implementation.divided and request.node.get_closest_marker("one_shard"):
         pytest.skip("an all-or-nothing batch of several members needs a board in one shard")
-    return found
+    return implementation
 
 
 @pytest.fixture(params=IMPLEMENTATIONS, ids=lambda implementation: implementation.name)

@@ -129,8 +129,8 @@ class Divided(OnCluster):
 
 def _divided(rules_of: Callable[[laurels.Board], Rules]) -> Callable[[laurels.Board], Rules]:
     def rules(board: laurels.Board) -> Rules:
-        found = rules_of(board)
-        return replace(found, shards=3) if found.rank != "dense" else found
+        rules = rules_of(board)
+        return replace(rules, shards=3) if rules.rank != "dense" else rules
 
     return rules
 

@@ -59,16 +59,16 @@ class Pair:
     def check(self, rng: Random, window: str | None = None, period: str | None = None) -> None:
         """Send every query about one ranking, and compare the answers with the oracle's."""
         places = self.places(window, period)
-        asked: dict[str, Any] = {"window": window, "period": period}
-        self._lists(places, asked)
+        where: dict[str, Any] = {"window": window, "period": period}
+        self._lists(places, where)
         members = [place.member for place in rng.sample(places, min(8, len(places)))]
         members += [place.member for place in places[self.head - 2 : self.head + 2]]
         for member in members:
             place = next(each for each in places if each.member == member)
-            self._member(place, places, asked)
-        self._together(members, places, asked)
-        assert self.lb.standing(self.name, "nobody", **asked) is None
-        assert self.lb.rank(self.name, "nobody", **asked) is None
+            self._member(place, places, where)
+        self._together(members, places, where)
+        assert self.lb.standing(self.name, "nobody", **where) is None
+        assert self.lb.rank(self.name, "nobody", **where) is None
 
     def _certain(self, page: laurels.Page, total: int) -> int:
         """Return how many positions of a page can be listed: its `certain`, or all positions if it
@@ -81,91 +81,91 @@ class Pair:
         assert page.certain < total
         return page.certain
 
-    def _lists(self, places: list[Place], asked: dict[str, Any]) -> None:
+    def _lists(self, places: list[Place], where: dict[str, Any]) -> None:
         lb, total = self.lb, len(places)
-        page = lb.top(self.name, limit=2 * HEAD + 50, **asked)
+        page = lb.top(self.name, limit=2 * HEAD + 50, **where)
         certain = self._certain(page, total)
         assert_entries(page.entries, places[:certain], self.definition)
         assert page.next is None
-        walked = list(walk(lambda after: lb.top(self.name, limit=33, after=after, **asked)))
+        walked = list(walk(lambda after: lb.top(self.name, limit=33, after=after, **where)))
         assert_entries(walked, places[:certain], self.definition)
         for position in (1, certain, certain + 1, total, total + 1):
-            self._position(position, places, certain, asked)
+            self._position(position, places, certain, where)
         if certain < total:
             if total > self.head:
-                assert_beyond(lambda: lb.top(self.name, offset=self.head, **asked))
+                assert_beyond(lambda: lb.top(self.name, offset=self.head, **where))
             for below in (
-                lambda: lb.top(self.name, reverse=True, **asked),
-                lambda: list(lb.export(self.name, **asked)),
-                lambda: lb.score_at_percentile(self.name, 0, **asked),
+                lambda: lb.top(self.name, reverse=True, **where),
+                lambda: list(lb.export(self.name, **where)),
+                lambda: lb.score_at_percentile(self.name, 0, **where),
             ):
                 assert_beyond(below)
         else:
             assert_entries(
-                lb.top(self.name, reverse=True, limit=5, **asked).entries,
+                lb.top(self.name, reverse=True, limit=5, **where).entries,
                 places[::-1][:5],
                 self.definition,
             )
-            assert_entries(list(lb.export(self.name, **asked)), places, self.definition)
-        assert lb.count(self.name, **asked) == total
+            assert_entries(list(lb.export(self.name, **where)), places, self.definition)
+        assert lb.count(self.name, **where) == total
 
     def _position(
-        self, position: int, places: list[Place], certain: int, asked: dict[str, Any]
+        self, position: int, places: list[Place], certain: int, where: dict[str, Any]
     ) -> None:
         if position < 1 or position > len(places):
-            assert self.lb.at_rank(self.name, max(position, 1), **asked) is None or position < 1
+            assert self.lb.at_rank(self.name, max(position, 1), **where) is None or position < 1
         elif position <= certain:
-            found = self.lb.at_rank(self.name, position, **asked)
-            assert found is not None
-            assert (found.member, found.exact) == (places[position - 1].member, True)
+            holder = self.lb.at_rank(self.name, position, **where)
+            assert holder is not None
+            assert (holder.member, holder.exact) == (places[position - 1].member, True)
         else:
-            assert_beyond(lambda: self.lb.at_rank(self.name, position, **asked))
+            assert_beyond(lambda: self.lb.at_rank(self.name, position, **where))
 
-    def _member(self, place: Place, places: list[Place], asked: dict[str, Any]) -> None:
+    def _member(self, place: Place, places: list[Place], where: dict[str, Any]) -> None:
         lb, member, total = self.lb, place.member, len(places)
-        found = lb.standing(self.name, member, **asked)
-        assert found is not None
-        assert typed(found.score) == typed(public_score(place.score, self.definition))
-        assert found.total == total
-        self._within(found.rank_low, found.rank_high, found.grid_age, place)
-        assert found.rank == (found.rank_low + found.rank_high) // 2
-        assert found.exact == (found.rank_low == found.rank_high)
-        certain = self._certain(lb.top(self.name, limit=0, **asked), total)
+        standing = lb.standing(self.name, member, **where)
+        assert standing is not None
+        assert typed(standing.score) == typed(public_score(place.score, self.definition))
+        assert standing.total == total
+        self._within(standing.rank_low, standing.rank_high, standing.grid_age, place)
+        assert standing.rank == (standing.rank_low + standing.rank_high) // 2
+        assert standing.exact == (standing.rank_low == standing.rank_high)
+        certain = self._certain(lb.top(self.name, limit=0, **where), total)
         if place.position <= certain:
-            assert found.exact
-            self._neighbours(found, place, places[:certain])
-            around = lb.around(self.name, member, radius=3, **asked)
+            assert standing.exact
+            self._neighbours(standing, place, places[:certain])
+            around = lb.around(self.name, member, radius=3, **where)
             assert around is not None
             listed = places[:certain]
             start = max(0, min(place.position - 4, len(listed) - 7))
             assert_entries(around.entries, listed[start : start + 7], self.definition)
             return
-        assert (found.above, found.below) == (None, None)
-        assert_beyond(lambda: lb.around(self.name, member, **asked))
+        assert (standing.above, standing.below) == (None, None)
+        assert_beyond(lambda: lb.around(self.name, member, **where))
         if certain == self.head:
             last = places[self.head - 1]
             gap = public_score(self.board.gap(last.score, place.score), self.definition)
-            assert found.to_rank == laurels.Gap(self.head, gap)
+            assert standing.to_rank == laurels.Gap(self.head, gap)
         if self.head < total:
-            assert_beyond(lambda: lb.standing(self.name, member, to_rank=self.head + 1, **asked))
+            assert_beyond(lambda: lb.standing(self.name, member, to_rank=self.head + 1, **where))
 
-    def _neighbours(self, found: laurels.Standing, place: Place, listed: list[Place]) -> None:
+    def _neighbours(self, standing: laurels.Standing, place: Place, listed: list[Place]) -> None:
         at = place.position - 1
         above = listed[at - 1].member if at else None
         below = listed[at + 1].member if at + 1 < len(listed) else None
-        assert (found.above and found.above.member) == above
-        assert (found.below and found.below.member) == below
+        assert (standing.above and standing.above.member) == above
+        assert (standing.below and standing.below.member) == below
 
-    def _together(self, members: list[str], places: list[Place], asked: dict[str, Any]) -> None:
+    def _together(self, members: list[str], places: list[Place], where: dict[str, Any]) -> None:
         """Check the ranks of several members that are requested together, and the order of these
         members."""
         by_member = {place.member: place for place in places}
-        ranks = self.lb.ranks(self.name, [*members, "nobody"], **asked)
+        ranks = self.lb.ranks(self.name, [*members, "nobody"], **where)
         assert ranks[-1] is None
         for member, rank in zip(members, ranks, strict=False):
-            for found in (rank, self.lb.rank(self.name, member, **asked)):
-                self._within(*bounds(found), None, by_member[member])
-        friends = self.lb.standings(self.name, members, **asked).entries
+            for answer in (rank, self.lb.rank(self.name, member, **where)):
+                self._within(*bounds(answer), None, by_member[member])
+        friends = self.lb.standings(self.name, members, **where).entries
         expected = self.board.friends(places, members)
         assert [entry.member for entry in friends] == [place.member for place, _ in expected]
         assert [entry.place for entry in friends] == [own.rank for _, own in expected]
@@ -173,7 +173,7 @@ class Pair:
             low, high = entry.rank_low or entry.rank, entry.rank_high or entry.rank
             self._within(low, high, None, place)
             assert entry.rank == (low + high) // 2
-        stored = self.lb.entries(self.name, members, **asked)
+        stored = self.lb.entries(self.name, members, **where)
         assert [entry.member for entry in stored] == members
         assert all(entry.score is not None for entry in stored)
 
@@ -196,13 +196,13 @@ def walk(page: Callable[[str | None], laurels.Page]) -> Iterator[laurels.Entry]:
     """Yield the entries of all pages."""
     after: str | None = None
     while True:
-        found = page(after)
-        yield from found.entries
-        if (after := found.next) is None:
+        current = page(after)
+        yield from current.entries
+        if (after := current.next) is None:
             return
 
 
-def assert_beyond(ask: Callable[[], object]) -> None:
+def assert_beyond(query: Callable[[], object]) -> None:
     with pytest.raises(BeyondHead) as refused:
-        ask()
+        query()
     assert (refused.value.code, refused.value.status) == ("beyond_head", 409)

@@ -50,8 +50,8 @@ class Ready:
 @pytest.fixture(scope="module", params=IMPLEMENTATIONS, ids=lambda each: each.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
     """Return each implementation once, for all tests of this file."""
-    found: Implementation = request.param
-    return found
+    chosen: Implementation = request.param
+    return chosen
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +68,9 @@ def ready(
         lb.create(laurels.Board("kept", columns=[laurels.Column(op="last", min=0, max=5)]))
         lb.submit("b", "top", f"{LIMIT // 100}.{LIMIT % 100:02}", id="the only id")
         lb.submit("days", "ann", 1)
-        shown = state(lb)
+        before = state(lb)
         yield Ready(lb)
-        assert state(lb) == shown, "a refused operation has changed the state"
+        assert state(lb) == before, "a refused operation has changed the state"
 
 
 def anything(value: object) -> Any:
@@ -241,9 +241,9 @@ def test_a_call_is_refused(ready: Ready, act: Act, code: str) -> None:
 
 def endless() -> object:
     """Return a list that contains itself, and so is nested infinitely."""
-    found: list[object] = []
-    found.append(found)
-    return found
+    nested: list[object] = []
+    nested.append(nested)
+    return nested
 
 
 EVENT_FORMS: list[Any] = [

@@ -99,7 +99,7 @@ def test_a_deleted_board_is_gone(lb: laurels.Leaderboards) -> None:
     lb.submit("b", "ann", 1)
     lb.delete("b")
     assert lb.boards() == []
-    for ask in (
+    for query in (
         lambda: lb.get("b"),
         lambda: lb.delete("b"),
         lambda: lb.top("b"),
@@ -107,7 +107,7 @@ def test_a_deleted_board_is_gone(lb: laurels.Leaderboards) -> None:
         lambda: list(lb.export("b")),
     ):
         with pytest.raises(UnknownBoard):
-            ask()
+            query()
 
 
 def test_the_title_can_change(lb: laurels.Leaderboards) -> None:

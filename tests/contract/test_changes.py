@@ -171,20 +171,20 @@ def test_changes_agree_with_the_oracle(
     history = History(clock, DEFINITIONS[name], seed=len(name))
     lb.create(board_of(DEFINITIONS[name]))
     history.write(lb, 60)
-    found = history.compare(lb)
+    changes = history.compare(lb)
     ids = [change.id for change in all_changes(lb, "board", limit=1_000)]
     assert len(set(ids)) == len(ids)
-    assert {change.board for change in found} == {"board"}
+    assert {change.board for change in changes} == {"board"}
 
 
 def test_sequences_have_no_gap_and_ids_stay(lb: laurels.Leaderboards) -> None:
     lb.create(board_of(DEFINITIONS["sum"]))
     for i in range(20):
         lb.submit_many("board", [(f"m{(i + j) % 9}", 1) for j in range(3)])
-    found = list(all_changes(lb, "board", limit=4))
-    assert [c.id for c in found] == [c.id for c in all_changes(lb, "board", limit=9)]
+    changes = list(all_changes(lb, "board", limit=4))
+    assert [c.id for c in changes] == [c.id for c in all_changes(lb, "board", limit=9)]
     places: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for change in found:
+    for change in changes:
         _, shard, sequence, _, number = change.id.split("/")
         places[shard].append((int(sequence), int(number)))
     for places_of in places.values():
@@ -285,8 +285,8 @@ def test_a_cursor_from_before_changes_were_off_has_expired(lb: laurels.Leaderboa
     for cursor in (begun, caught_up):
         with pytest.raises(ChangesExpired):
             lb.changes("board", after=cursor)
-    found = [(change.kind, change.score) for change in all_changes(lb, "board")]
-    assert found == [("change", None), ("event", 3)]
+    kinds = [(change.kind, change.score) for change in all_changes(lb, "board")]
+    assert kinds == [("change", None), ("event", 3)]
 
 
 def test_a_position_is_one_change_of_its_commit(lb: laurels.Leaderboards) -> None:
@@ -297,13 +297,15 @@ def test_a_position_is_one_change_of_its_commit(lb: laurels.Leaderboards) -> Non
         lb.submit_many("board", events, position=("source/s", text, before))
         lb.submit_many("board", events[:1], position=("import", text))
         before = text
-    found = list(all_changes(lb, "board", limit=7))
+    changes = list(all_changes(lb, "board", limit=7))
     for source in ("source/s", "import"):
-        told = [
-            c.data["position"] for c in found if c.kind == "position" and c.data["source"] == source
+        positions = [
+            c.data["position"]
+            for c in changes
+            if c.kind == "position" and c.data["source"] == source
         ]
-        assert told == texts
-    assert sum(change.kind == "event" for change in found) == 2 * (3 + 6 + 9) + 6
+        assert positions == texts
+    assert sum(change.kind == "event" for change in changes) == 2 * (3 + 6 + 9) + 6
 
 
 def test_a_position_is_a_change_even_if_every_event_is_late(lb: laurels.Leaderboards) -> None:
@@ -332,14 +334,14 @@ def test_initial_changes_end_with_the_positions_of_sources(lb: laurels.Leaderboa
     assert [change.kind for change in lb.changes("board", initial=True)] == ["initial_end"]
     lb.submit_many("board", [("ann", 1), ("bob", 2)], position=("file", "7"))
     lb.submit_many("board", [], position=("a/b", "ü"))
-    found = list(all_changes(lb, "board", limit=5, initial=True))
-    kinds = [change.kind for change in found]
+    changes = list(all_changes(lb, "board", limit=5, initial=True))
+    kinds = [change.kind for change in changes]
     assert kinds == ["initial", "initial", "position", "position", "initial_end"]
-    assert [change.data for change in found[2:4]] == [
+    assert [change.data for change in changes[2:4]] == [
         {"source": "a/b", "position": "ü"},
         {"source": "file", "position": "7"},
     ]
-    assert len({change.id for change in found}) == 5
+    assert len({change.id for change in changes}) == 5
 
 
 def test_initial_changes_have_every_current_entry(
@@ -349,12 +351,12 @@ def test_initial_changes_have_every_current_entry(
     history = History(clock, definition, seed=11)
     lb.create(board_of(definition))
     history.write(lb, 60)
-    found = list(all_changes(lb, "board", limit=5, initial=True))
-    assert [change.kind for change in found].count("initial_end") == 1
-    assert found[-1].kind == "initial_end"
+    changes = list(all_changes(lb, "board", limit=5, initial=True))
+    assert [change.kind for change in changes].count("initial_end") == 1
+    assert changes[-1].kind == "initial_end"
     entries = {
         (change.member, each.window, each.period, tuple((each.labels or {}).items())): each.score
-        for change in found[:-1]
+        for change in changes[:-1]
         for each in change.rankings
     }
     wanted = {}
@@ -457,12 +459,12 @@ def test_a_cursor_with_an_unknown_tag_has_diverged(lb: laurels.Leaderboards) -> 
 def named(lb: laurels.Leaderboards, cursor: str, board: str) -> tuple[set[str], str]:
     """Read names of changed boards until `board` is among them. Return all names that were read,
     and the cursor after the last one."""
-    found: set[str] = set()
-    while board not in found:
+    names: set[str] = set()
+    while board not in names:
         changed = lb.changed_boards(cursor)
         assert changed.boards is not None
-        found, cursor = found | set(changed.boards), changed.cursor
-    return found, cursor
+        names, cursor = names | set(changed.boards), changed.cursor
+    return names, cursor
 
 
 def test_changed_boards_names_the_boards_with_new_changes(lb: laurels.Leaderboards) -> None:
@@ -477,8 +479,8 @@ def test_changed_boards_names_the_boards_with_new_changes(lb: laurels.Leaderboar
         lb.submit(name, "ann", 1)
     lb.delete("a")
     lb.set_data("c", "ann", 1)
-    found, cursor = named(lb, cursor, "c")
-    assert {"b", "c"} <= found <= {"a", "b", "c"}
+    names, cursor = named(lb, cursor, "c")
+    assert {"b", "c"} <= names <= {"a", "b", "c"}
     assert lb.changed_boards(cursor).boards == []
     assert lb.changed_boards("9" * 15).boards is None
     for text in ("", "x", "-1", "1.5"):
@@ -493,9 +495,9 @@ def test_a_cursor_of_changed_boards_misses_nothing_over_a_restart(lasting: Deplo
     lasting.lb.submit("b", "ann", 1)
     lb = lasting.reopen()
     lb.submit("c", "ann", 1)
-    changed, found = lb.changed_boards(cursor), {"b", "c"}
-    while changed.boards is not None and found:
-        found -= {*changed.boards}
+    changed, missing = lb.changed_boards(cursor), {"b", "c"}
+    while changed.boards is not None and missing:
+        missing -= {*changed.boards}
         changed = lb.changed_boards(changed.cursor)
 
 

@@ -23,10 +23,10 @@ def one(lb: laurels.Leaderboards, *columns: laurels.Column) -> None:
 def test_decimals_add_up_exactly(lb: laurels.Leaderboards) -> None:
     one(lb, Column(scale=2))
     lb.submit_many("b", [("ann", "0.10")] * 3 + [("ann", Decimal("0.07")), ("bob", 1)])
-    found = scores(lb.top("b"))
-    assert found == {"bob": Decimal(1), "ann": Decimal("0.37")}
-    assert str(found["ann"]) == "0.37"
-    assert str(found["bob"]) == "1.00"
+    totals = scores(lb.top("b"))
+    assert totals == {"bob": Decimal(1), "ann": Decimal("0.37")}
+    assert str(totals["ann"]) == "0.37"
+    assert str(totals["bob"]) == "1.00"
 
 
 @pytest.mark.parametrize("text", ["1.5", "+1.50", "15e-1", ".15e1", "0.15E+1", "1.500000"])
@@ -54,8 +54,8 @@ def test_a_total_out_of_range_is_refused_and_stays_as_it_was(lb: laurels.Leaderb
 def test_declared_bounds_hold_for_totals(lb: laurels.Leaderboards) -> None:
     one(lb, Column(min=0, max=10))
     lb.submit("b", "ann", 8)
-    found = lb.submit_many("b", [("ann", 3), ("ann", -9), ("ann", 2), ("bob", 20), ("bob", -1)])
-    statuses = [(receipt.status, receipt.reason) for receipt in found]
+    receipts = lb.submit_many("b", [("ann", 3), ("ann", -9), ("ann", 2), ("bob", 20), ("bob", -1)])
+    statuses = [(receipt.status, receipt.reason) for receipt in receipts]
     refused = ("refused", "total_out_of_range")
     assert statuses == [refused, refused, ("applied", None), refused, refused]
     assert scores(lb.top("b")) == {"ann": 10}

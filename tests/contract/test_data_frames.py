@@ -107,9 +107,9 @@ def test_numpy_integers_are_integers(board: laurels.Leaderboards) -> None:
     assert [entry.member for entry in board.top("b", limit=frame()["value"][0])] == ["ben", "ann"]
     assert [entry.member for entry in board.range("b", low=value, high=whole(8))] == ["ann"]
     assert len(board.around("b", "ann", radius=whole(1)) or ()) == 2
-    found = board.at_rank("b", whole(1))
-    assert found is not None
-    assert found.member == "ben"
+    second = board.at_rank("b", whole(1))
+    assert second is not None
+    assert second.member == "ben"
     standing = board.standing("b", "ann", to_rank=whole(1))
     assert standing is not None
     assert standing.to_rank is not None

@@ -25,7 +25,7 @@ from tests.contract.reading import members, ranks, scores
 DAY_MS = 24 * HOUR
 
 
-def shown(number: str) -> Decimal:
+def decayed(number: str) -> Decimal:
     """Return a decayed score of a column without decimal places."""
     return Decimal(number).quantize(Decimal("1e-6"))
 
@@ -39,15 +39,15 @@ def test_a_score_halves_with_every_half_life(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(hot())
-    assert lb.submit("b", "ann", 120).score == shown("120")
-    for decayed in ("60", "30", "15"):
+    assert lb.submit("b", "ann", 120).score == decayed("120")
+    for score in ("60", "30", "15"):
         clock.advance(6 * HOUR)
-        assert scores(lb.top("b")) == {"ann": shown(decayed)}
+        assert scores(lb.top("b")) == {"ann": decayed(score)}
     clock.advance(3 * HOUR)
-    assert scores(lb.top("b")) == {"ann": shown("10.606602")}
+    assert scores(lb.top("b")) == {"ann": decayed("10.606602")}
     assert scores(lb.top("b", window="all")) == {"ann": 120}
     clock.advance(100 * DAY_MS)
-    assert scores(lb.top("b")) == {"ann": shown("0")}
+    assert scores(lb.top("b")) == {"ann": decayed("0")}
 
 
 def test_an_event_is_added_to_the_decayed_score(
@@ -57,7 +57,7 @@ def test_an_event_is_added_to_the_decayed_score(
     lb.submit("b", "ann", 120)
     clock.advance(6 * HOUR)
     receipt = lb.submit("b", "ann", 8)
-    assert (receipt.previous_score, receipt.score) == (shown("60"), shown("68"))
+    assert (receipt.previous_score, receipt.score) == (decayed("60"), decayed("68"))
     assert isinstance(receipt.score, Decimal)
 
 
@@ -83,9 +83,9 @@ def test_the_order_changes_only_when_somebody_scores(
 def test_a_late_event_weighs_less(lb: laurels.Leaderboards) -> None:
     lb.create(hot(grace="0ms"))
     receipt = lb.submit("b", "ann", 64, at=NOW_MS - DAY_MS)
-    assert (receipt.status, receipt.refused_windows, receipt.score) == ("applied", (), shown("4"))
+    assert (receipt.status, receipt.refused_windows, receipt.score) == ("applied", (), decayed("4"))
     lb.submit("b", "bob", 64, at=NOW_MS - 10_000 * DAY_MS)
-    assert scores(lb.top("b")) == {"ann": shown("4"), "bob": shown("0")}
+    assert scores(lb.top("b")) == {"ann": decayed("4"), "bob": decayed("0")}
 
 
 def test_an_event_of_zero_is_unchanged_but_adds_a_new_member(lb: laurels.Leaderboards) -> None:
@@ -93,7 +93,7 @@ def test_an_event_of_zero_is_unchanged_but_adds_a_new_member(lb: laurels.Leaderb
     lb.submit("b", "ann", 5)
     assert lb.submit("b", "ann", 0).status == "unchanged"
     assert lb.submit("b", "bob", 0).status == "applied"
-    assert scores(lb.top("b")) == {"ann": shown("5"), "bob": shown("0")}
+    assert scores(lb.top("b")) == {"ann": decayed("5"), "bob": decayed("0")}
 
 
 def test_equal_totals_share_a_rank_and_go_by_the_tie(
@@ -204,7 +204,7 @@ def test_set_adds_the_difference_in_all_to_the_decayed_score(
     lb.create(hot())
     lb.submit("b", "ann", 100)
     clock.advance(6 * HOUR)
-    assert lb.set("b", "ann", 110).score == shown("60")
+    assert lb.set("b", "ann", 110).score == decayed("60")
     assert scores(lb.top("b", window="all")) == {"ann": 110}
 
 
@@ -214,11 +214,11 @@ def test_decayed_scores_may_leave_the_range_of_the_column(
     lb.create(hot(columns=[laurels.Column(min=0, max=100)]))
     lb.submit("b", "ann", 100)
     clock.advance(6 * HOUR)
-    assert lb.submit("b", "ann", -80).score == shown("-30")
+    assert lb.submit("b", "ann", -80).score == decayed("-30")
     with pytest.warns(AllEventsRefused):
         receipts = lb.submit_many("b", [("ann", 81)], window="hot")
     assert receipts[0].reason == "total_out_of_range"
-    assert scores(lb.top("b")) == {"ann": shown("-30")}
+    assert scores(lb.top("b")) == {"ann": decayed("-30")}
 
 
 def test_a_decay_window_has_one_period(lb: laurels.Leaderboards) -> None:
@@ -235,7 +235,7 @@ def test_a_removed_member_starts_from_zero(lb: laurels.Leaderboards) -> None:
     lb.submit("b", "ann", 7)
     assert lb.remove("b", "ann")
     assert lb.top("b").total == 0
-    assert lb.submit("b", "ann", 2).score == shown("2")
+    assert lb.submit("b", "ann", 2).score == decayed("2")
 
 
 @pytest.mark.one_shard
@@ -244,7 +244,7 @@ def test_a_refused_all_or_nothing_batch_changes_no_decayed_score(lb: laurels.Lea
     lb.submit("b", "ann", 7)
     with pytest.raises(laurels.errors.BatchRefused):
         lb.submit_many("b", [("ann", 1), ("bob", 2), ("ann", 3)], all_or_nothing=True)
-    assert scores(lb.top("b")) == {"ann": shown("7")}
+    assert scores(lb.top("b")) == {"ann": decayed("7")}
 
 
 def test_the_log_read_again_has_the_same_bits(
@@ -293,6 +293,6 @@ def test_in_event_time_scores_decay_by_the_times_of_events() -> None:
         receipts = lb.submit_many(
             "b", [("bob", 1, NOW_MS + 6 * HOUR), ("ann", 0, NOW_MS + 12 * HOUR)]
         )
-        assert [receipt.score for receipt in receipts] == [shown("1"), shown("16")]
-        assert scores(lb.top("b")) == {"ann": shown("16"), "bob": shown("0.5")}
+        assert [receipt.score for receipt in receipts] == [decayed("1"), decayed("16")]
+        assert scores(lb.top("b")) == {"ann": decayed("16"), "bob": decayed("0.5")}
         assert lb.top("b").as_of.now_ms == NOW_MS + 12 * HOUR

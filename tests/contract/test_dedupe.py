@@ -23,19 +23,19 @@ def test_a_repeated_id_is_a_duplicate_without_effect(lb: laurels.Leaderboards) -
 def test_the_same_id_counts_for_each_member_and_board(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.create(laurels.Board("c"))
-    found = lb.submit_many("b", [("ann", 1, None, "x"), ("bob", 1, None, "x")])
-    assert found.applied == 2
+    receipts = lb.submit_many("b", [("ann", 1, None, "x"), ("bob", 1, None, "x")])
+    assert receipts.applied == 2
     assert lb.submit("c", "ann", 1, id="x").status == "applied"
     assert lb.submit_many("b", [("a", 1, None, "nnx"), ("an", 1, None, "nx")]).applied == 2
 
 
 def test_a_repeated_id_within_a_batch_is_a_duplicate(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
-    found = lb.submit_many(
+    receipts = lb.submit_many(
         "b", [("ann", 1, None, "x"), ("ann", 2, None, "y"), ("ann", 4, None, "x")]
     )
-    assert [receipt.status for receipt in found] == ["applied", "applied", "duplicate"]
-    assert [receipt.score for receipt in found] == [1, 3, 3]
+    assert [receipt.status for receipt in receipts] == ["applied", "applied", "duplicate"]
+    assert [receipt.score for receipt in receipts] == [1, 3, 3]
 
 
 def test_an_id_is_forgotten_after_dedupe(
@@ -81,8 +81,8 @@ def test_a_full_table_refuses_new_ids_and_forgets_none_early(
 def test_an_id_table_may_become_full_within_a_batch(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", dedupe_max=2))
     events = [("ann", 1, None, id) for id in ("x", "x", "y", "z", None, "y")]
-    found = lb.submit_many("b", events)
-    assert [receipt.reason or receipt.status for receipt in found] == [
+    receipts = lb.submit_many("b", events)
+    assert [receipt.reason or receipt.status for receipt in receipts] == [
         "applied",
         "duplicate",
         "applied",

@@ -47,8 +47,8 @@ def test_events_without_a_time_are_refused(replayed: Deployment) -> None:
     replayed.lb.create(laurels.Board("b"))
     with pytest.raises(AtRequired):
         replayed.lb.submit("b", "ann", 1)
-    found = replayed.lb.submit_many("b", [("ann", 1), ("bob", 1, NOON)])
-    assert [receipt.reason or receipt.status for receipt in found] == ["at_required", "applied"]
+    receipts = replayed.lb.submit_many("b", [("ann", 1), ("bob", 1, NOON)])
+    assert [receipt.reason or receipt.status for receipt in receipts] == ["at_required", "applied"]
 
 
 def test_a_batch_is_replayed_as_if_live(replayed: Deployment) -> None:
@@ -56,11 +56,11 @@ def test_a_batch_is_replayed_as_if_live(replayed: Deployment) -> None:
     lb.create(laurels.Board("b", windows=["hour:keep=1"], dedupe="1h"))
     hours = [(f"m{i}", 1, NOON + i * HOUR, "same id") for i in range(5)]
     late = ("late", 1, NOON + HOUR)
-    found = lb.submit_many(
+    receipts = lb.submit_many(
         "b", [*hours, late, *[(m, 1, at + 5 * HOUR, i) for m, _, at, i in hours]]
     )
-    assert found.applied == 10
-    assert found[5].reason == "too_late"
+    assert receipts.applied == 10
+    assert receipts[5].reason == "too_late"
     assert members(lb.top("b")) == ["m4"]
 
 
@@ -68,12 +68,12 @@ def test_ranks_are_before_and_after_the_events_of_one_moment(replayed: Deploymen
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["all", "hour"]))
     lb.submit("b", "ann", 5, at=NOON)
-    found = lb.submit_many(
+    receipts = lb.submit_many(
         "b",
         [("bob", 6, NOON), ("cid", 7, NOON + HOUR), ("bob", 2, NOON + HOUR), ("ann", 9, NOON)],
         ranks=True,
     )
-    assert [(r.previous_rank, r.rank) for r in found] == [(None, 1), (None, 3), (1, 2), (2, 1)]
+    assert [(r.previous_rank, r.rank) for r in receipts] == [(None, 1), (None, 3), (1, 2), (2, 1)]
 
 
 @pytest.mark.parametrize("implementation", LASTING, ids=lambda it: it.name)
@@ -126,8 +126,8 @@ def test_replays_agree_with_the_oracle(replayed: Deployment, seed: int, scaled: 
             with pytest.raises(laurels.errors.BatchRefused):
                 lb.submit_many("b", events, all_or_nothing=True)
             continue
-        found = lb.submit_many("b", events, window=watched, ranks=True, all_or_nothing=whole)
-        for receipt, verdict in zip(found, verdicts, strict=True):
+        receipts = lb.submit_many("b", events, window=watched, ranks=True, all_or_nothing=whole)
+        for receipt, verdict in zip(receipts, verdicts, strict=True):
             assert_receipt(receipt, verdict, watched, definition)
         for window in oracle.board("b").windows:
             labels: list[str | None] = [span.label for span in oracle.periods("b", window)]

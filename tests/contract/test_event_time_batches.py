@@ -74,7 +74,7 @@ def test_an_event_within_grace_counts_although_a_later_one_of_its_batch_ends_the
 ) -> None:
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["hour:grace=10m"]))
-    found = lb.submit_many(
+    receipts = lb.submit_many(
         "b",
         [
             ("ann", 1, NOON + 5),
@@ -86,17 +86,17 @@ def test_an_event_within_grace_counts_although_a_later_one_of_its_batch_ends_the
             ("gil", 1, NOON + 8),
         ],
     )
-    assert [r.reason or r.status for r in found] == ["applied"] * 6 + ["too_late"]
-    assert found.late == {"hour": 1}
+    assert [r.reason or r.status for r in receipts] == ["applied"] * 6 + ["too_late"]
+    assert receipts.late == {"hour": 1}
 
 
 def test_an_id_is_remembered_from_the_time_of_its_event(replayed: Deployment) -> None:
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["all"], dedupe="1h"))
     at = [NOON, NOON + 50 * MINUTE, NOON + HOUR - 1, NOON + HOUR, NOON + 3 * HOUR]
-    found = lb.submit_many("b", [("ann", 1, each, "x") for each in at])
+    receipts = lb.submit_many("b", [("ann", 1, each, "x") for each in at])
     statuses = ["applied", "duplicate", "duplicate", "applied", "applied"]
-    assert [r.status for r in found] == statuses
+    assert [r.status for r in receipts] == statuses
     more = lb.submit_many("b", [("ann", 1, NOON + 4 * HOUR - 1, "x"), ("ann", 1, NOON, "x")])
     assert [r.status for r in more] == ["duplicate", "duplicate"]
 
@@ -105,8 +105,8 @@ def test_ids_that_are_forgotten_make_room_within_a_batch(replayed: Deployment) -
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["all"], dedupe="1h", dedupe_max=1))
     events = [("ann", 1, NOON, "x"), ("ann", 1, NOON + 1, "y"), ("ann", 1, NOON + HOUR, "z")]
-    found = lb.submit_many("b", events)
-    assert [r.reason or r.status for r in found] == ["applied", "dedupe_full", "applied"]
+    receipts = lb.submit_many("b", events)
+    assert [r.reason or r.status for r in receipts] == ["applied", "dedupe_full", "applied"]
 
 
 def test_an_id_is_forgotten_by_the_event_that_shows_dedupe_has_passed(
@@ -132,8 +132,8 @@ def test_an_id_is_forgotten_by_the_event_that_shows_dedupe_has_passed(
 def test_a_receipt_has_the_decayed_score_at_the_time_of_its_event(replayed: Deployment) -> None:
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["decay:1h"]))
-    found = lb.submit_many("b", [("ann", 8, NOON), ("bob", 8, NOON + 3 * HOUR)])
-    assert [r.score for r in found] == [8, 8]
+    receipts = lb.submit_many("b", [("ann", 8, NOON), ("bob", 8, NOON + 3 * HOUR)])
+    assert [r.score for r in receipts] == [8, 8]
     assert scores(lb.top("b")) == {"bob": 8, "ann": 1}
 
 
@@ -142,8 +142,8 @@ def test_boards_do_not_share_their_time(replayed: Deployment) -> None:
     lb.create(laurels.Board("late", windows=["hour", "decay:1h", "r=rolling:3h/1h"]))
     lb.create(laurels.Board("early", windows=["hour", "decay:1h", "r=rolling:3h/1h"]))
     lb.submit_many("late", [("ann", 8, NOON + 40 * DAY)])
-    found = lb.submit_many("early", [("bob", 8, NOON), ("cid", 8, NOON + HOUR)])
-    assert [receipt.status for receipt in found] == ["applied", "applied"]
+    receipts = lb.submit_many("early", [("bob", 8, NOON), ("cid", 8, NOON + HOUR)])
+    assert [receipt.status for receipt in receipts] == ["applied", "applied"]
     assert lb.top("early").as_of.period == "2026-11-20T13+00:00"
     assert scores(lb.top("early", window="r")) == {"bob": 8, "cid": 8}
     assert scores(lb.top("early", window="decay:1h")) == {"cid": 8, "bob": 4}
@@ -168,7 +168,7 @@ def test_the_time_of_each_board_is_restored_after_a_restart(replayed: Deployment
     before = [list(lb.export(name, window="decay:1h")) for name in ("late", "early")]
     lb = replayed.reopen()
     assert [list(lb.export(name, window="decay:1h")) for name in ("late", "early")] == before
-    found = lb.submit_many(
+    receipts = lb.submit_many(
         "early",
         [
             ("ann", 8, NOON, "x"),  # counts again, since `dedupe` has passed
@@ -180,7 +180,7 @@ def test_the_time_of_each_board_is_restored_after_a_restart(replayed: Deployment
         ],
         window="hour",
     )
-    assert [r.status for r in found] == [
+    assert [r.status for r in receipts] == [
         "applied",
         "duplicate",
         "applied",
@@ -188,7 +188,7 @@ def test_the_time_of_each_board_is_restored_after_a_restart(replayed: Deployment
         "applied",
         "applied",
     ]
-    assert found[5].refused_windows == ("hour",)
+    assert receipts[5].refused_windows == ("hour",)
     lb.check()
 
 
@@ -293,13 +293,13 @@ def everything(
 ) -> list[list[tuple[object, ...]]]:
     """Return all readable entries of a board. Its periods are read from `other`, an oracle's board
     with the same definition."""
-    found: list[list[tuple[object, ...]]] = []
+    rankings: list[list[tuple[object, ...]]] = []
     for window in oracle.board(other).windows:
         labels: list[str | None] = [span.label for span in oracle.periods(other, window)]
         for label in labels or [None]:
             entries = lb.export(name, window=window, period=label)
-            found.append([(e.member, e.rank, e.score) for e in entries])
-    return found
+            rankings.append([(e.member, e.rank, e.score) for e in entries])
+    return rankings
 
 
 @settings(
@@ -356,12 +356,12 @@ def test_a_restart_between_batches_changes_nothing(replayed: Deployment, seed: i
     verdicts = oracle.submit_many("b", reports)
     lb = replayed.lb
     lb.create(board_of(definition))
-    found: list[laurels.Receipt] = []
+    receipts: list[laurels.Receipt] = []
     for start in range(0, 60, 20):
         events = [(r.member, r.value, r.at, r.id) for r in reports[start : start + 20]]
-        found += lb.submit_many("b", events)
+        receipts += lb.submit_many("b", events)
         lb = replayed.reopen()
-    for receipt, verdict in zip(found, verdicts, strict=True):
+    for receipt, verdict in zip(receipts, verdicts, strict=True):
         assert_receipt(receipt, verdict, "r", definition)
     for window in oracle.board("b").windows:
         for span in oracle.periods("b", window):

@@ -9,13 +9,13 @@ from tests.contract.reading import members
 def test_an_export_is_the_whole_ranking(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", rank="dense"))
     lb.submit_many("b", [(f"m{i}", i % 700) for i in range(25_000)])
-    found = list(lb.export("b"))
+    exported = list(lb.export("b"))
     pages: list[laurels.Entry] = []
     for offset in range(0, 30_000, 10_000):
         pages += lb.top("b", limit=10_000, offset=offset).entries
-    assert found == pages
-    assert len(found) == 25_000
-    assert found[-1].rank == 700
+    assert exported == pages
+    assert len(exported) == 25_000
+    assert exported[-1].rank == 700
 
 
 def test_a_period_can_be_exported(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:

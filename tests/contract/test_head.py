@@ -288,10 +288,10 @@ def test_needed_below_the_head_is_refused(
 
 def test_receipts_have_ranks_within_their_bounds(crowd: laurels.Leaderboards) -> None:
     lb = crowd
-    found = lb.submit("b", "m000", 100)
-    low, high = bounds(found.previous_rank)
+    receipt = lb.submit("b", "m000", 100)
+    low, high = bounds(receipt.previous_rank)
     assert low <= 250 <= high
-    low, high = bounds(found.rank)
+    low, high = bounds(receipt.rank)
     assert low <= 150 <= high
     assert lb.submit("b", "m000", 1_000).rank == 1
     several = lb.submit_many("b", [("m001", 1), ("m002", 2_000)], ranks=True)

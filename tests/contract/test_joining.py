@@ -29,7 +29,7 @@ EVENTS: list[tuple[Any, ...]] = [
 ]
 
 
-def told(answer: Any) -> object:
+def comparable(answer: Any) -> object:
     """Return the fields of a receipt except ranks and offsets, which depend on the commit."""
     if isinstance(answer, LaurelsError):
         return answer.code
@@ -49,9 +49,9 @@ def at_once(deployment: Deployment) -> tuple[list[object], laurels.Page]:
                 )
                 for event in EVENTS
             ]
-            found = await asyncio.gather(*writes, return_exceptions=True)
+            answers = await asyncio.gather(*writes, return_exceptions=True)
             await lb.check()
-            return list(map(told, found[1:])), await lb.top("b")
+            return list(map(comparable, answers[1:])), await lb.top("b")
 
     return asyncio.run(main())
 
@@ -66,7 +66,7 @@ def test_joined_writes_get_the_receipts_of_single_commits(deployment: Deployment
         for event in EVENTS:
             try:
                 receipt = alone.submit("b", *event[:2], id=event[3] if len(event) > 3 else None)
-                expected.append(told(receipt))
+                expected.append(comparable(receipt))
             except LaurelsError as error:
                 expected.append(error.code)
         assert answers == expected

@@ -34,8 +34,8 @@ BOARD = laurels.Board(
 
 
 def position(at: int, passed_ms: int | None) -> str:
-    told = {} if passed_ms is None else {"passed_ms": passed_ms}
-    return json.dumps({"at": at, **told})
+    fields = {} if passed_ms is None else {"passed_ms": passed_ms}
+    return json.dumps({"at": at, **fields})
 
 
 class Oracle:
@@ -70,11 +70,11 @@ class Oracle:
         self.totals["all", 0, member] += 1
 
     def of(self, window: str, numbers: range) -> dict[str, int]:
-        found: Counter[str] = Counter()
+        totals: Counter[str] = Counter()
         for (name, number, member), total in self.totals.items():
             if name == window and number in numbers:
-                found[member] += total
-        return dict(found)
+                totals[member] += total
+        return dict(totals)
 
     def waits(self, until_ms: int, now_ms: int) -> tuple[bool, tuple[str, ...]]:
         """Return whether a period whose grace ends at `until_ms` is final, and the sources for
@@ -147,8 +147,8 @@ def check(
             }
             by = sum(score for member, score in expected.items() if member != "direct")
             assert scores(lb.top("b", **where, by="room")) == ({"1": by} if by else {})
-            told = info.final, info.waits_for
-            assert told == oracle.waits(info.end_ms + GRACE, now_ms), info
+            state = info.final, info.waits_for
+            assert state == oracle.waits(info.end_ms + GRACE, now_ms), info
             if info.final:
                 finals[window, info.label] = expected
     running = now_ms // HOUR
@@ -187,8 +187,8 @@ def test_sources_that_lag_lose_no_events(
             stream.commit(lb, oracle, random.choice([0, 1, 5, 50]), now_ms)
         lb.submit("b", "direct", 1, at=(at_ms := now_ms - random.randrange(90 * MINUTE)))
         oracle.count("", "direct", at_ms, None, now_ms)
-        for period, found in check(lb, oracle, now_ms).items():
-            assert finals.setdefault(period, found) == found
+        for period, totals in check(lb, oracle, now_ms).items():
+            assert finals.setdefault(period, totals) == totals
         if random.random() < 0.15:
             lb = lasting.reopen()
     assert finals
@@ -252,10 +252,10 @@ def test_a_source_cannot_report_an_earlier_time_than_before(
     assert [info.final for info in lb.periods("b")][:3] == [False, True, True]
     second = position(2, NOW_MS)
     with pytest.warns(AllEventsRefused):
-        found = lb.submit_many(
+        receipts = lb.submit_many(
             "b", [("ann", 1, NOW_MS)], position=("source/s", second, first), arrived=NOW_MS
         )
-    assert found.late == {"hour": 1}
+    assert receipts.late == {"hour": 1}
 
 
 def test_an_arrival_needs_the_position_that_it_follows(lb: laurels.Leaderboards) -> None:

@@ -45,13 +45,13 @@ def test_the_window_all_refuses_no_late_event(lb: laurels.Leaderboards) -> None:
 
 def test_refused_by_every_window_is_refused(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", windows=["day", "month"]))
-    found = lb.submit_many("b", [("ann", 1, NOW_MS - 40 * DAY), ("bob", 2)])
-    assert [(receipt.status, receipt.reason) for receipt in found] == [
+    receipts = lb.submit_many("b", [("ann", 1, NOW_MS - 40 * DAY), ("bob", 2)])
+    assert [(receipt.status, receipt.reason) for receipt in receipts] == [
         ("refused", "too_late"),
         ("applied", None),
     ]
-    assert found[0].refused_windows == ("day", "month")
-    assert found[0].message
+    assert receipts[0].refused_windows == ("day", "month")
+    assert receipts[0].message
     assert members(lb.top("b")) == ["bob"]
 
 

@@ -174,8 +174,8 @@ def test_random_measures_agree_with_the_oracle(
             )
             for _ in range(8)
         ]
-        found = lb.submit_many("b", [(report.member, report.value) for report in reports])
+        receipts = lb.submit_many("b", [(report.member, report.value) for report in reports])
         expected = oracle.submit_many("b", reports)
-        for receipt, verdict in zip(found, expected, strict=True):
+        for receipt, verdict in zip(receipts, expected, strict=True):
             assert_receipt(receipt, verdict, "all", definition)
         assert_entries(lb.top("b").entries, oracle.places("b"), definition)

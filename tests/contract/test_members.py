@@ -99,9 +99,9 @@ def test_a_removed_member_is_in_no_ranking(
     assert members(lb.top("b", window="day", period="2026-11-20")) == ["bob"]
     assert lb.remove("b", "ann") is False
     lb.submit("b", "ann", 4)
-    found = lb.standing("b", "ann", with_data=True)
-    assert found is not None
-    assert (found.score, found.data) == (4, None)
+    standing = lb.standing("b", "ann", with_data=True)
+    assert standing is not None
+    assert (standing.score, standing.data) == (4, None)
 
 
 @pytest.mark.parametrize("data", [{"name": "Zoë", "n": [1, None, True]}, "x", 7, [], "é" * 511])
@@ -119,9 +119,9 @@ def test_a_member_carries_data_that_is_never_ranked(lb: laurels.Leaderboards, da
     assert standing.data == around.entries[1].data == data
     assert lb.standings("b", ["bob"], with_data=True).entries[0].data == data
     assert lb.range("b", high=1, with_data=True).entries[0].data == data
-    found = lb.at_rank("b", 2, with_data=True)
-    assert found is not None
-    assert found.data == data
+    second = lb.at_rank("b", 2, with_data=True)
+    assert second is not None
+    assert second.data == data
     lb.set_data("b", "bob", None)
     assert [entry.data for entry in lb.top("b", with_data=True).entries] == [None, None]
     assert members(lb.top("b")) == ["ann", "bob"]
@@ -138,8 +138,8 @@ def test_set_data_with_before_requires_the_current_data(lb: laurels.Leaderboards
             with pytest.raises(DataMoved):
                 lb.set_data("b", member, "other", before=wrong)
         lb.set_data("b", member, [2], before={"n": 1})
-    found = lb.entries("b", ["bob", "ann", "cid"], with_data=True)
-    assert [(e.member, e.score, e.data) for e in found] == [
+    entries = lb.entries("b", ["bob", "ann", "cid"], with_data=True)
+    assert [(e.member, e.score, e.data) for e in entries] == [
         ("bob", None, [2]),
         ("ann", 5, [2]),
         ("cid", None, None),

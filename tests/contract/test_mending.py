@@ -59,15 +59,15 @@ def play(lb: laurels.Leaderboards, defined: laurels.Board, clock: laurels.Manual
 
 def present(lb: laurels.Leaderboards) -> list[RankingEntries]:
     """Return every current entry, of all scopes."""
-    found: list[RankingEntries] = []
+    rankings: list[RankingEntries] = []
     for change in _initial(lb):
         (ranking,) = change.rankings
         entry = StoredEntry(change.member, ranking.score, ranking.reached_ms, ranking.last_ms)
         name = ranking.window, ranking.period, ranking.labels
-        if not found or name != (found[-1].window, found[-1].period, found[-1].labels):
-            found.append(RankingEntries(*name, entries=[]))
-        found[-1].entries.append(entry)  # type: ignore[attr-defined]
-    return found
+        if not rankings or name != (rankings[-1].window, rankings[-1].period, rankings[-1].labels):
+            rankings.append(RankingEntries(*name, entries=[]))
+        rankings[-1].entries.append(entry)  # type: ignore[attr-defined]
+    return rankings
 
 
 def _initial(lb: laurels.Leaderboards) -> Iterator[Any]:
@@ -79,7 +79,7 @@ def _initial(lb: laurels.Leaderboards) -> Iterator[Any]:
 
 def rankings(lb: laurels.Leaderboards) -> list[Any]:
     """Return every ranking in order, with the times that decide between equal scores."""
-    found = []
+    rows = []
     for each in present(lb):
         members = [entry.member for entry in each.entries]
         window: dict[str, Any] = {
@@ -90,8 +90,8 @@ def rankings(lb: laurels.Leaderboards) -> list[Any]:
         stored = lb.entries("b", members, **window)
         assert stored == list(each.entries)
         listed = list(lb.export("b", **window))
-        found.append((window, listed, stored))
-    return found
+        rows.append((window, listed, stored))
+    return rows
 
 
 @pytest.mark.parametrize("kind", BOARDS)
@@ -122,12 +122,12 @@ def _ranking(each: RankingEntries, entry: StoredEntry) -> dict[str, Any]:
 
 
 def _all(lb: laurels.Leaderboards, after: str) -> list[Any]:
-    found: list[Any] = []
+    changes: list[Any] = []
     page = lb.changes("b", after=after)
     while page.changes:
-        found += page.changes
+        changes += page.changes
         page = lb.changes("b", after=page.cursor)
-    return found
+    return changes
 
 
 @pytest.mark.parametrize("kind", ["sums", "stamped", "scopes", "small"])

@@ -226,8 +226,8 @@ def test_where_scores_decay_the_event_counts_in_full(
     card = lb.card("b", "ann", to_rank=1)
     assert all(standing is not None and standing.needed is None for standing in card.values())
     lb.submit("b", "bob", "50.0")
-    found = lb.card("b", "bob", to_rank=1)
-    assert [each and value(each.needed) for each in found.values()] == [
+    by_window = lb.card("b", "bob", to_rank=1)
+    assert [each and value(each.needed) for each in by_window.values()] == [
         Decimal("0.1"),
         Decimal("50.1"),
     ]

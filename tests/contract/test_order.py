@@ -24,8 +24,8 @@ def test_the_rank_style_says_who_shares_a_rank(
     lb.create(laurels.Board("b", rank=style))
     lb.submit_many("b", FIVE)
     assert ranks(lb.top("b")) == expected
-    found = [lb.standing("b", member) for member in members(lb.top("b"))]
-    assert [standing and standing.rank for standing in found] == expected
+    standings = [lb.standing("b", member) for member in members(lb.top("b"))]
+    assert [standing and standing.rank for standing in standings] == expected
     assert ranks(lb.top("b", reverse=True)) == expected[::-1]
     assert ranks(lb.top("b", limit=2, offset=2)) == expected[2:4]
 
@@ -99,6 +99,6 @@ def test_ranks_are_right_where_a_page_begins_inside_a_tie(lb: laurels.Leaderboar
     lb.create(laurels.Board("b", rank="competition"))
     lb.submit_many("b", [(f"m{i:03}", 1) for i in range(100)] + [("top", 2)])
     assert ranks(lb.top("b", offset=50, limit=3)) == [2, 2, 2]
-    found = lb.at_rank("b", 60)
-    assert found is not None
-    assert (found.member, found.rank) == ("m058", 2)
+    holder = lb.at_rank("b", 60)
+    assert holder is not None
+    assert (holder.member, holder.rank) == ("m058", 2)

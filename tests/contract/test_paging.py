@@ -84,7 +84,7 @@ def test_a_cursor_belongs_to_one_board_window_and_direction(lb: laurels.Leaderbo
         lb.create(laurels.Board(board, windows=windows))
         lb.submit_many(board, [("ann", 3), ("bob", 2)])
     cursor = str(lb.top("b", limit=1).next)
-    asks: list[Callable[[], object]] = [
+    queries: list[Callable[[], object]] = [
         lambda: lb.top("c", after=cursor),
         lambda: lb.top("b", window="day", after=cursor),
         lambda: lb.top("b", reverse=True, after=cursor),
@@ -93,9 +93,9 @@ def test_a_cursor_belongs_to_one_board_window_and_direction(lb: laurels.Leaderbo
         lambda: lb.top("b", after=""),
         lambda: lb.top("b", after="AAAA"),
     ]
-    for ask in asks:
+    for query in queries:
         with pytest.raises(InvalidCursor):
-            ask()
+            query()
 
 
 def test_a_cursor_takes_no_offset(lb: laurels.Leaderboards) -> None:

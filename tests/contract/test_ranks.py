@@ -26,10 +26,10 @@ def test_ranks_come_in_the_order_asked(
 ) -> None:
     lb.create(laurels.Board("b", rank=style, tie="member"))
     lb.submit_many("b", [("ann", 5), ("bob", 7), ("cid", 5), ("dan", 3), ("eve", 1)])
-    asked = ["eve", "nobody", "cid", "ann", "eve"]
-    assert lb.ranks("b", asked) == expected
-    assert lb.ranks("b", iter(asked)) == expected
-    assert [lb.rank("b", member) for member in asked] == expected
+    members = ["eve", "nobody", "cid", "ann", "eve"]
+    assert lb.ranks("b", members) == expected
+    assert lb.ranks("b", iter(members)) == expected
+    assert [lb.rank("b", member) for member in members] == expected
 
 
 def test_a_board_without_anybody_ranks_nobody(lb: laurels.Leaderboards) -> None:
@@ -49,13 +49,13 @@ def test_members_may_have_any_letters(lb: laurels.Leaderboards) -> None:
 def test_thousands_are_ranked_as_one_by_one(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [(f"m{i}", i * 7919 % 1_000) for i in range(1_000)])
-    asked = [f"m{i}" for i in range(-5, 1_005)]
-    found = lb.ranks("b", asked)
-    assert found[:5] == [None] * 5
-    assert {*found[5:-5]} == {*range(1, 1_001)}
-    for i in range(0, len(asked), 97):
-        standing = lb.standing("b", asked[i])
-        assert (standing and standing.rank) == found[i] == lb.rank("b", asked[i])
+    members = [f"m{i}" for i in range(-5, 1_005)]
+    ranks = lb.ranks("b", members)
+    assert ranks[:5] == [None] * 5
+    assert {*ranks[5:-5]} == {*range(1, 1_001)}
+    for i in range(0, len(members), 97):
+        standing = lb.standing("b", members[i])
+        assert (standing and standing.rank) == ranks[i] == lb.rank("b", members[i])
 
 
 def test_a_rank_is_that_of_a_window_and_period(
@@ -84,11 +84,11 @@ def test_a_repeated_rank_query_is_about_the_running_step_and_day(
         """Request the ranks one by one and together, each twice. Return the set of answers, which
         has one element if all agree."""
         pair = ["ann", "bob"]
-        found: set[tuple[object, ...]] = set()
+        answers: set[tuple[object, ...]] = set()
         for _ in range(2):
-            found.add(tuple([lb.rank("b", member, window=window) for member in pair]))
-            found.add(tuple(lb.ranks("b", pair, window=window)))
-        return found
+            answers.add(tuple([lb.rank("b", member, window=window) for member in pair]))
+            answers.add(tuple(lb.ranks("b", pair, window=window)))
+        return answers
 
     lb.submit_many("b", [("ann", 5), ("bob", 7)])
     assert twice("2h") == twice("day") == twice("all") == {(2, 1)}

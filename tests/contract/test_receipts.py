@@ -14,24 +14,24 @@ from tests.contract.reading import scores
 
 def test_scores_are_before_and_after_each_event(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
-    found = lb.submit_many("b", [("ann", 5), ("bob", 1), ("ann", -2), ("ann", 0)])
-    steps = [(receipt.previous_score, receipt.score) for receipt in found]
+    receipts = lb.submit_many("b", [("ann", 5), ("bob", 1), ("ann", -2), ("ann", 0)])
+    steps = [(receipt.previous_score, receipt.score) for receipt in receipts]
     assert steps == [(None, 5), (None, 1), (5, 3), (3, 3)]
-    assert [receipt.member for receipt in found] == ["ann", "bob", "ann", "ann"]
+    assert [receipt.member for receipt in receipts] == ["ann", "bob", "ann", "ann"]
 
 
 def test_ranks_are_before_and_after_the_commit(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [("ann", 5), ("bob", 4)])
-    found = lb.submit_many("b", [("bob", 3), ("cid", 9), ("ann", -4)], ranks=True)
-    places = [(receipt.previous_rank, receipt.rank) for receipt in found]
+    receipts = lb.submit_many("b", [("bob", 3), ("cid", 9), ("ann", -4)], ranks=True)
+    places = [(receipt.previous_rank, receipt.rank) for receipt in receipts]
     assert places == [(2, 2), (None, 1), (1, 3)]
 
 
 def test_ranks_come_only_when_asked_for_or_with_one_event(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
-    found = lb.submit_many("b", [("ann", 5), ("bob", 4)])
-    assert all(receipt.rank is None for receipt in found)
+    receipts = lb.submit_many("b", [("ann", 5), ("bob", 4)])
+    assert all(receipt.rank is None for receipt in receipts)
     one = lb.submit("b", "bob", 4)
     assert (one.previous_rank, one.rank) == (2, 1)
     assert lb.submit_many("b", [("ann", 9)])[0].rank == 1
@@ -93,8 +93,8 @@ def test_an_event_of_zero_changes_the_order_of_a_tie(
 def test_one_refused_event_does_not_refuse_its_batch(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     events = [("ann", 5), ("bob", "x"), ("", 1), ("cid", 1, NOW_MS + 60_000), ("dan",), ("eve", 2)]
-    found = lb.submit_many("b", events)
-    assert [receipt.reason or receipt.status for receipt in found] == [
+    receipts = lb.submit_many("b", events)
+    assert [receipt.reason or receipt.status for receipt in receipts] == [
         "applied",
         "invalid_value",
         "member_empty",
@@ -102,7 +102,7 @@ def test_one_refused_event_does_not_refuse_its_batch(lb: laurels.Leaderboards) -
         "invalid_event",
         "applied",
     ]
-    assert (found.applied, found.refused, len(found)) == (2, 4, 6)
+    assert (receipts.applied, receipts.refused, len(receipts)) == (2, 4, 6)
     assert scores(lb.top("b")) == {"ann": 5, "eve": 2}
 
 
@@ -126,8 +126,10 @@ def test_all_or_nothing_is_nothing_when_one_is_refused(
 
 def test_all_or_nothing_is_all_when_none_is_refused(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
-    found = lb.submit_many("b", [("ann", 2, None, "x"), ("ann", 2, None, "x")], all_or_nothing=True)
-    assert [receipt.status for receipt in found] == ["applied", "duplicate"]
+    receipts = lb.submit_many(
+        "b", [("ann", 2, None, "x"), ("ann", 2, None, "x")], all_or_nothing=True
+    )
+    assert [receipt.status for receipt in receipts] == ["applied", "duplicate"]
     assert scores(lb.top("b")) == {"ann": 2}
 
 
@@ -145,10 +147,10 @@ def test_events_come_in_many_forms(lb: laurels.Leaderboards) -> None:
 
 def test_receipts_are_a_sequence(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
-    found = lb.submit_many("b", [(f"m{i}", i) for i in range(5)])
-    assert found[-1].member == "m4"
-    assert [receipt.member for receipt in found[1:3]] == ["m1", "m2"]
+    receipts = lb.submit_many("b", [(f"m{i}", i) for i in range(5)])
+    assert receipts[-1].member == "m4"
+    assert [receipt.member for receipt in receipts[1:3]] == ["m1", "m2"]
     with pytest.raises(IndexError):
-        found[5]
+        receipts[5]
     empty = lb.submit_many("b", [])
     assert len(empty) == empty.applied == 0

@@ -43,8 +43,8 @@ WITHOUT_LOOP = [each for each in IMPLEMENTATIONS if each.refreshes]
 @pytest.fixture(params=WITHOUT_LOOP, ids=lambda implementation: implementation.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
     """Return the implementations without an event loop, in which only writes cause a refresh."""
-    found: Implementation = request.param
-    return found
+    chosen: Implementation = request.param
+    return chosen
 
 
 @pytest.fixture
@@ -293,9 +293,12 @@ def test_a_refresh_shows_what_an_ordinary_window_would(
         before = lb.top("b", window="r").as_of
         lb.submit_many("b", plain)
         if lb.top("b", window="r").as_of != before:
-            found, live = lb.top("b", window="r", limit=50), lb.top("b", window="live", limit=50)
-            assert found.entries == live.entries
-            assert found.total == live.total
+            refreshed, live = (
+                lb.top("b", window="r", limit=50),
+                lb.top("b", window="live", limit=50),
+            )
+            assert refreshed.entries == live.entries
+            assert refreshed.total == live.total
 
 
 def test_a_cursor_is_valid_until_a_refresh_shows_another_step(
@@ -483,9 +486,9 @@ def test_an_async_program_refreshes_while_nobody_writes(
                 before = offsets(await lb.top("b"))
                 clock.advance(HOUR)
                 async with asyncio.timeout(60):
-                    while not all(map(ne, offsets(found := await lb.top("b")), before)):
+                    while not all(map(ne, offsets(page := await lb.top("b")), before)):
                         await asyncio.sleep(0.01)
-                assert found.total == 9_000
+                assert page.total == 9_000
             await lb.check()
 
     asyncio.run(scenario())
@@ -512,10 +515,10 @@ def test_all_scopes_are_refreshed_together(
         for _ in range(6):
             built(lb, write)
             for where in scopes:
-                found = lb.top("b", limit=100, **where)
+                refreshed = lb.top("b", limit=100, **where)
                 live = lb.top("b", limit=100, window="live", **where)
-                assert found.entries == live.entries
-                assert found.as_of.offset == lb.top("b").as_of.offset
+                assert refreshed.entries == live.entries
+                assert refreshed.as_of.offset == lb.top("b").as_of.offset
             for i in range(50):
                 write(i)
             lb.check()
@@ -568,9 +571,9 @@ def test_a_build_of_an_ended_step_is_not_used(
         clock.advance(HOUR)
         built(lb, write)
         for labels in ({}, *[{"zone": f"z{i}"} for i in range(8)]):
-            found = lb.top("b", limit=100, labels=labels)
+            refreshed = lb.top("b", limit=100, labels=labels)
             live = lb.top("b", limit=100, window="live", labels=labels)
-            assert found.entries == live.entries
+            assert refreshed.entries == live.entries
 
 
 def test_in_event_time_refreshes_are_due_by_the_times_of_events(tmp_path: Path) -> None:

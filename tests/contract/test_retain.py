@@ -53,7 +53,7 @@ def test_a_board_is_removed_when_its_time_is_over(
         lb.submit("b", "ann", 1)
     lb.check()
     clock.set(GONE)
-    for ask in (
+    for query in (
         lambda: lb.top("b"),
         lambda: lb.rank("b", "ann"),
         lambda: lb.standing("b", "ann"),
@@ -68,7 +68,7 @@ def test_a_board_is_removed_when_its_time_is_over(
         lambda: lb.delete("b"),
     ):
         with pytest.raises(UnknownBoard, match="there is no board"):
-            ask()
+            query()
     assert names(lb) == ["other"]
     assert scores(lb.top("other")) == {"ann": 1}
     lb.check()

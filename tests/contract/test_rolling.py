@@ -132,11 +132,13 @@ def test_rolling_windows_of_one_board_are_independent(
     windows = ["fast=rolling:2m/1m", "slow=rolling:3h/1h", "day", "rolling:3d/1d"]
     lb.create(laurels.Board("b", windows=windows))
     lb.submit("b", "ann", 1)
-    found = {}
+    counting = {}
     for passed in (MINUTE, 2 * MINUTE, 3 * HOUR, 24 * HOUR, 72 * HOUR):
         clock.set(NOW_MS + passed)
-        found[passed] = [name for name in lb.get("b").rules().windows if lb.count("b", window=name)]
-    assert found == {
+        counting[passed] = [
+            name for name in lb.get("b").rules().windows if lb.count("b", window=name)
+        ]
+    assert counting == {
         MINUTE: ["fast", "slow", "day", "rolling:3d/1d"],
         2 * MINUTE: ["slow", "day", "rolling:3d/1d"],
         3 * HOUR: ["day", "rolling:3d/1d"],

@@ -32,9 +32,9 @@ def test_receipts_report_the_running_step(
     lb.create(laurels.Board("b", windows=["all", "r=rolling:2h/1h"]))
     lb.submit_many("b", [("ann", 10), ("bob", 2)])
     clock.advance(HOUR)
-    found = lb.submit_many("b", [("bob", 3), ("ann", 1), ("bob", 4)], window="r", ranks=True)
-    assert [(r.previous_score, r.score) for r in found] == [(2, 5), (10, 11), (5, 9)]
-    assert [(r.previous_rank, r.rank) for r in found] == [(2, 2), (1, 1), (2, 2)]
+    receipts = lb.submit_many("b", [("bob", 3), ("ann", 1), ("bob", 4)], window="r", ranks=True)
+    assert [(r.previous_score, r.score) for r in receipts] == [(2, 5), (10, 11), (5, 9)]
+    assert [(r.previous_rank, r.rank) for r in receipts] == [(2, 2), (1, 1), (2, 2)]
     clock.advance(HOUR)
     receipt = lb.submit("b", "ann", 0, window="r")
     assert (receipt.previous_score, receipt.score) == (1, 1)
@@ -70,9 +70,9 @@ def test_a_batch_over_several_steps_is_replayed_as_if_live(
         ("ann", 1, THREE - 1),
         ("bob", 1, THREE + 4 * HOUR),
     ]
-    found = replayed.submit_many("b", events, ranks=True)
-    told = [(r.period, r.previous_score, r.score, r.previous_rank, r.rank) for r in found]
-    assert told == [
+    receipts = replayed.submit_many("b", events, ranks=True)
+    reported = [(r.period, r.previous_score, r.score, r.previous_rank, r.rank) for r in receipts]
+    assert reported == [
         ("2026-11-20T15:00Z", None, 10, None, 1),
         ("2026-11-20T15:00Z", None, 5, None, 2),
         ("2026-11-20T16:00Z", 5, 8, 2, 2),
@@ -81,7 +81,7 @@ def test_a_batch_over_several_steps_is_replayed_as_if_live(
         (None, None, None, None, None),
         ("2026-11-20T19:00Z", None, 1, None, 1),
     ]
-    assert [r.refused_windows for r in found] == [()] * 5 + [("r",), ()]
+    assert [r.refused_windows for r in receipts] == [()] * 5 + [("r",), ()]
     assert scores(replayed.top("b")) == {"bob": 1}
     assert scores(replayed.top("b", window="all")) == {"ann": 12, "bob": 10}
 

@@ -43,8 +43,8 @@ def test_a_window_of_thousands_of_members_is_exact(
     counted: Counted = []
 
     def assert_exact() -> None:
-        found = [(entry.member, entry.score) for entry in lb.export("b")]
-        assert found == ranking(counted, clock.now_ms() // HOUR, best=op == "best")
+        exported = [(entry.member, entry.score) for entry in lb.export("b")]
+        assert exported == ranking(counted, clock.now_ms() // HOUR, best=op == "best")
 
     for _ in range(scaled(4, 8)):
         for size in (1_500, 1, 1, 600, 1, 1):

@@ -65,7 +65,7 @@ class Steps:
                 total[member] += value
         return sorted(total.items(), key=lambda entry: (-entry[1], entry[0]))
 
-    def found(self) -> list[tuple[str, int]]:
+    def listed(self) -> list[tuple[str, int]]:
         part = self.index.slice(self.key, 0, 1_000)
         assert self.index.size(self.key) == len(part.members)
         return list(zip(part.members, [-word for word in part.words[0]], strict=True))
@@ -86,7 +86,7 @@ def test_a_pass_may_be_done_in_any_shares(steps: Steps, limit: int | None, share
             if share:
                 left = steps.index.pass_left(1, "r")
                 assert steps.index.advance_pass(1, "r", share) <= left
-        assert steps.found() == steps.expected()
+        assert steps.listed() == steps.expected()
         steps.index.check()
         steps.now_ms += HOUR * rng.choice([1, 1, 1, 2, 3, 4])
         turns = 1
@@ -94,7 +94,7 @@ def test_a_pass_may_be_done_in_any_shares(steps: Steps, limit: int | None, share
             turns += 1
             assert turns < 10_000
         assert limit is not None or turns == 1
-        assert steps.found() == steps.expected()
+        assert steps.listed() == steps.expected()
     steps.index.check()
 
 
@@ -110,15 +110,15 @@ def test_every_call_of_a_pass_makes_progress(steps: Steps) -> None:
     assert len(lefts) > 2
     steps.now_ms += HOUR
     assert steps.index.rotate_step(steps.roll, 0) or not steps.index.pass_left(1, "r")
-    assert steps.found() == steps.expected()
+    assert steps.listed() == steps.expected()
 
 
 def test_only_steps_that_count_are_kept(steps: Steps) -> None:
     for hour in range(6):
         steps.count([("ann", hour, steps.now_ms), ("bob", 1, steps.now_ms)])
         running = steps.now_ms // HOUR
-        held = [key.instance for key in steps.index.tallies(1)]
-        assert held == list(range(max(running - 2, NOW // HOUR), running + 1))
+        numbers = [key.instance for key in steps.index.tallies(1)]
+        assert numbers == list(range(max(running - 2, NOW // HOUR), running + 1))
         assert steps.index.keys(1) == [steps.key]
         steps.now_ms += HOUR
         while not steps.index.rotate_step(steps.roll, 5):
@@ -133,5 +133,5 @@ def test_a_removed_member_is_in_no_tally(steps: Steps) -> None:
     assert steps.index.remove(1, b"ann")
     assert not steps.index.remove(1, b"ann")
     assert [key.instance for key in steps.index.tallies(1)] == [NOW // HOUR - 1]
-    assert steps.found() == [("bob", 1)]
+    assert steps.listed() == [("bob", 1)]
     steps.index.check()

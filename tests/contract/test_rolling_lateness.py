@@ -21,11 +21,11 @@ def test_a_late_event_lands_in_its_step_and_leaves_with_it(
     lb.create(laurels.Board("b", windows=["r=rolling:3h/1h,grace=2h"], dedupe="2h"))
     for hours, value in ((2, 1), (1, 10), (0, 100)):
         lb.submit("b", "ann", value, at=NOW_MS - hours * HOUR)
-    found = [scores(lb.top("b"))]
+    totals = [scores(lb.top("b"))]
     for _ in range(3):
         clock.advance(HOUR)
-        found.append(scores(lb.top("b")))
-    assert found == [{"ann": 111}, {"ann": 110}, {"ann": 100}, {}]
+        totals.append(scores(lb.top("b")))
+    assert totals == [{"ann": 111}, {"ann": 110}, {"ann": 100}, {}]
 
 
 def test_the_oldest_step_takes_late_events_until_it_ends(
@@ -62,8 +62,8 @@ def test_an_event_too_late_for_every_window_is_refused(lb: laurels.Leaderboards)
     lb.create(laurels.Board("b", windows=["rolling:3h/1h", "rolling:7h/1h"]))
     with pytest.raises(TooLate):
         lb.submit("b", "ann", 1, at=THREE - 1)
-    found = lb.submit_many("b", [("ann", 1, THREE - 1), ("bob", 2)])
-    assert (found[0].reason, found[0].refused_windows) == (
+    receipts = lb.submit_many("b", [("ann", 1, THREE - 1), ("bob", 2)])
+    assert (receipts[0].reason, receipts[0].refused_windows) == (
         "too_late",
         ("rolling:3h/1h", "rolling:7h/1h"),
     )

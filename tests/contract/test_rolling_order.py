@@ -31,11 +31,11 @@ def hours_on(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, hours: int
 ) -> list[dict[str, object]]:
     """Return the scores now and after each of the next hours."""
-    found = [scores(lb.top("b"))]
+    by_hour = [scores(lb.top("b"))]
     for _ in range(hours):
         clock.advance(HOUR)
-        found.append(scores(lb.top("b")))
-    return found
+        by_hour.append(scores(lb.top("b")))
+    return by_hour
 
 
 def test_the_last_value_stays_until_its_step_ends(
@@ -57,8 +57,8 @@ def test_a_late_event_is_the_last_only_within_its_time(
     clock.advance(HOUR)
     lb.submit("b", "ann", (6, 50))
     assert lb.submit("b", "ann", (9, 1), at=NOW_MS + 1).score == (6, 151)
-    found = hours_on(lb, clock, 3)
-    assert found == [{"ann": (6, 151)}, {"ann": (6, 151)}, {"ann": (6, 50)}, {}]
+    by_hour = hours_on(lb, clock, 3)
+    assert by_hour == [{"ann": (6, 151)}, {"ann": (6, 151)}, {"ann": (6, 50)}, {}]
 
 
 def test_best_falls_back_to_the_best_that_remains(
@@ -83,8 +83,8 @@ def test_best_falls_back_step_by_step(lb: laurels.Leaderboards, clock: laurels.M
     for value in (1, 2, 3, 4, 5):
         lb.submit("b", "ann", value)
         clock.advance(HOUR)
-    found = hours_on(lb, clock, 4)
-    assert found == [{"ann": 2}, {"ann": 3}, {"ann": 4}, {"ann": 5}, {}]
+    by_hour = hours_on(lb, clock, 4)
+    assert by_hour == [{"ann": 2}, {"ann": 3}, {"ann": 4}, {"ann": 5}, {}]
 
 
 def test_best_shows_only_scores_of_single_events(

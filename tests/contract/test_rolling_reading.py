@@ -234,8 +234,8 @@ def test_queries_do_not_change_a_rolling_window(
         unread.create(lb.get("b"))
         for hour in range(12):
             events = [(f"m{(hour * 7 + i) % 20}", i - 2) for i in range(5)]
-            found, expected = lb.submit_many("b", events), unread.submit_many("b", events)
-            assert [r.score for r in found] == [r.score for r in expected]
+            receipts, expected = lb.submit_many("b", events), unread.submit_many("b", events)
+            assert [r.score for r in receipts] == [r.score for r in expected]
             clock.advance(HOUR + hour * MINUTE)
             lb.top("b")
             lb.standing("b", "m1")

@@ -82,8 +82,8 @@ def test_a_restart_at_any_point_changes_nothing(
         if rng.random() < 0.5:
             lasting.reopen()
         act = random_act(rng, clock)
-        found, expected = act(lasting.lb), act(unbroken)
-        assert found == expected
+        answer, expected = act(lasting.lb), act(unbroken)
+        assert answer == expected
         if rng.random() < 0.5:
             lasting.reopen()
         if rng.random() < 0.3:

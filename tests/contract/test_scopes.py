@@ -154,9 +154,9 @@ def test_an_event_that_every_window_refuses_is_too_late(lb: laurels.Leaderboards
 def test_a_batch_over_many_rooms_is_one_commit(rooms: laurels.Leaderboards) -> None:
     batch = [(f"m{i % 7}", 1, None, None, {"room": str(i % 200)}) for i in range(1_000)]
     assert rooms.submit_many("b", batch).applied == 1_000
-    found = rooms.scopes("b", "room")
-    assert found == [{"room": room} for room in sorted(map(str, range(200)))]
-    pages = [rooms.top("b", labels={"room": scope["room"]}) for scope in found]
+    listed = rooms.scopes("b", "room")
+    assert listed == [{"room": room} for room in sorted(map(str, range(200)))]
+    pages = [rooms.top("b", labels={"room": scope["room"]}) for scope in listed]
     assert {sum(anything(scores(page)).values()) for page in pages} == {5}
     assert ranks(rooms.top("b", by="room", limit=3)) == [1, 2, 3]
     assert rooms.count("b", by="room", low=5, high=5) == 200
@@ -275,7 +275,7 @@ def test_a_board_without_labels_takes_none(lb: laurels.Leaderboards) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "where",
     [
         {"labels": {"zone": "n"}},
         {"labels": {"nope": "1"}},
@@ -288,23 +288,23 @@ def test_a_board_without_labels_takes_none(lb: laurels.Leaderboards) -> None:
         {"by": 7},
     ],
 )
-def test_an_undefined_scope_is_unknown(rooms: laurels.Leaderboards, asked: dict[str, Any]) -> None:
+def test_an_undefined_scope_is_unknown(rooms: laurels.Leaderboards, where: dict[str, Any]) -> None:
     rooms.submit("b", "ann", 1, labels={"room": "1", "zone": "n"})
-    for ask in (
-        lambda: rooms.top("b", **asked),
-        lambda: rooms.around("b", "ann", **asked),
-        lambda: rooms.standing("b", "ann", **asked),
-        lambda: rooms.card("b", "ann", **asked),
-        lambda: rooms.standings("b", ["ann"], **asked),
-        lambda: rooms.range("b", **asked),
-        lambda: rooms.at_rank("b", 1, **asked),
-        lambda: rooms.score_at_percentile("b", 50, **asked),
-        lambda: rooms.count("b", **asked),
-        lambda: rooms.periods("b", "day", **asked),
-        lambda: list(rooms.export("b", **asked)),
+    for query in (
+        lambda: rooms.top("b", **where),
+        lambda: rooms.around("b", "ann", **where),
+        lambda: rooms.standing("b", "ann", **where),
+        lambda: rooms.card("b", "ann", **where),
+        lambda: rooms.standings("b", ["ann"], **where),
+        lambda: rooms.range("b", **where),
+        lambda: rooms.at_rank("b", 1, **where),
+        lambda: rooms.score_at_percentile("b", 50, **where),
+        lambda: rooms.count("b", **where),
+        lambda: rooms.periods("b", "day", **where),
+        lambda: list(rooms.export("b", **where)),
     ):
         with pytest.raises(LaurelsError) as refused:
-            ask()
+            query()
         assert code_of(refused) == "unknown_scope"
 
 
@@ -341,13 +341,13 @@ def test_a_label_may_have_any_name(lb: laurels.Leaderboards) -> None:
 
 
 def test_an_unknown_option_is_not_read_as_a_label(rooms: laurels.Leaderboards) -> None:
-    ask: Any = rooms.top
+    verb: Any = rooms.top
     for option in ({"room": "1"}, {"limt": 3}):
         with pytest.raises(TypeError):
-            ask("b", **option)
-    ask = rooms.export
+            verb("b", **option)
+    verb = rooms.export
     with pytest.raises(TypeError):
-        ask("b", room="1")
+        verb("b", room="1")
 
 
 def test_without_the_scope_of_all_there_is_no_ranking_of_all(lb: laurels.Leaderboards) -> None:
@@ -461,8 +461,8 @@ def test_receipts_report_the_requested_scope(rooms: laurels.Leaderboards) -> Non
         window="day",
         ranks=True,
     )
-    told = [(r.previous_score, r.score, r.previous_rank, r.rank, r.labels) for r in receipts]
-    assert told == [
+    reported = [(r.previous_score, r.score, r.previous_rank, r.rank, r.labels) for r in receipts]
+    assert reported == [
         (5, 6, 1, 2, {"room": "1"}),
         (None, 9, None, 1, {"room": "1"}),
         (None, None, None, None, None),

@@ -126,10 +126,10 @@ def test_a_snapshot_has_scopes_that_are_stale(
     exclusive.lb.snapshot()
     clock.advance(HOUR)
     lb = exclusive.reopen()
-    found = everything(lb)
+    before = everything(lb)
     lb.check()
     lb.rebuild()
-    assert everything(lb) == found
+    assert everything(lb) == before
 
 
 def operations() -> list[object]:
@@ -166,8 +166,8 @@ def test_queries_do_not_change_the_store(
         rank_by="zone",
         dedupe="3h",
     )
-    with laurels.open("memory:", clock=clock) as asked:
-        asked.create(board)
+    with laurels.open("memory:", clock=clock) as queried:
+        queried.create(board)
         lasting.lb.create(board)
         rooms = scaled(6, 12)
         for _ in range(scaled(12, 60)):
@@ -178,20 +178,20 @@ def test_queries_do_not_change_the_store(
                 lasting.lb.snapshot()
             if rng.random() < 0.1:
                 member = f"m{rng.randrange(9)}"
-                assert lasting.lb.remove("b", member) == asked.remove("b", member)
+                assert lasting.lb.remove("b", member) == queried.remove("b", member)
             events = [some_event(rng, clock.now_ms(), rooms) for _ in range(rng.choice([1, 2, 9]))]
-            told = [
+            receipts = [
                 replace(receipt, offset=0)
-                for lb in (asked, lasting.lb)
+                for lb in (queried, lasting.lb)
                 for receipt in lb.submit_many("b", events, ranks=True, scope=["zone", "room"])
             ]
-            assert told[: len(events)] == told[len(events) :]
-            for scope in asked.scopes("b", "room", limit=5):
-                asked.card("b", "m1", labels=scope)
-        assert everything(lasting.lb) == everything(asked)
+            assert receipts[: len(events)] == receipts[len(events) :]
+            for scope in queried.scopes("b", "room", limit=5):
+                queried.card("b", "m1", labels=scope)
+        assert everything(lasting.lb) == everything(queried)
         lasting.lb.check()
         clock.advance(7 * HOUR)
-        assert everything(lasting.lb) == everything(asked)
+        assert everything(lasting.lb) == everything(queried)
 
 
 def some_event(rng: Random, now_ms: int, rooms: int) -> tuple[object, ...]:
@@ -250,8 +250,8 @@ def test_replays_agree_with_the_oracle(
                     spans: list[str | None] = [span.label for span in oracle.periods("b", window)]
                     for label in spans or [None]:
                         places = oracle.places("b", window, label, scope)
-                        found = lb.export("b", window=window, period=label, **scope.arguments)
-                        assert_entries(found, places, definition)
+                        entries = lb.export("b", window=window, period=label, **scope.arguments)
+                        assert_entries(entries, places, definition)
             for names in definition.scopes:
                 if names:
                     expected = [dict(scope.labels) for scope in oracle.scopes("b", names)]

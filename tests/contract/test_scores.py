@@ -45,16 +45,16 @@ def test_a_range_has_limit_and_offset(ten: laurels.Leaderboards) -> None:
 
 @pytest.mark.parametrize("bounds", [(5, 3), ((1, 2), 3), (None, ())])
 def test_a_wrong_range_is_refused(ten: laurels.Leaderboards, bounds: tuple[Any, Any]) -> None:
-    for ask in (ten.range, ten.count):
+    for verb in (ten.range, ten.count):
         with pytest.raises(InvalidRange):
-            ask("b", low=bounds[0], high=bounds[1])
+            verb("b", low=bounds[0], high=bounds[1])
 
 
 @pytest.mark.parametrize("bound", ["x", 1.5, True, Decimal("NaN")])
 def test_a_bound_is_an_exact_number(ten: laurels.Leaderboards, bound: Any) -> None:
-    for ask in (ten.range, ten.count):
+    for verb in (ten.range, ten.count):
         with pytest.raises(InvalidInput):
-            ask("b", low=bound)
+            verb("b", low=bound)
 
 
 def test_bounds_may_lie_between_and_beyond_scores(lb: laurels.Leaderboards) -> None:
@@ -79,8 +79,8 @@ def test_at_rank_finds_the_holder_of_an_ordinal_position(lb: laurels.Leaderboard
     lb.create(laurels.Board("b", rank="dense", tie="member"))
     lb.submit_many("b", [("ann", 5), ("bob", 5), ("cid", 1)])
     holders = [lb.at_rank("b", rank) for rank in (1, 2, 3, 4)]
-    found = [holder and (holder.member, holder.rank) for holder in holders]
-    assert found == [("ann", 1), ("bob", 1), ("cid", 2), None]
+    ranked = [holder and (holder.member, holder.rank) for holder in holders]
+    assert ranked == [("ann", 1), ("bob", 1), ("cid", 2), None]
 
 
 @pytest.mark.parametrize(

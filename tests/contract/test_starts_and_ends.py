@@ -49,14 +49,14 @@ def test_events_from_outside_are_refused_by_name(
         lb.submit("b", "dan", 4)
     with pytest.raises(BoardEnded):
         lb.set("b", "dan", 4)
-    found = lb.submit_many("b", [("ann", 1, STARTS - 1), ("cid", 1, ENDS - 1), ("dan", 1, ENDS)])
-    reasons = [receipt.reason for receipt in found]
+    receipts = lb.submit_many("b", [("ann", 1, STARTS - 1), ("cid", 1, ENDS - 1), ("dan", 1, ENDS)])
+    reasons = [receipt.reason for receipt in receipts]
     assert reasons == ["board_not_started", None, "board_ended"]
-    assert found[0].refused_windows == ()
-    assert found.late == {}
-    assert found.refused == 2
-    assert found[2].message is not None
-    assert "2026-11-20T16:30:00Z" in found[2].message
+    assert receipts[0].refused_windows == ()
+    assert receipts.late == {}
+    assert receipts.refused == 2
+    assert receipts[2].message is not None
+    assert "2026-11-20T16:30:00Z" in receipts[2].message
     assert scores(lb.top("b")) == {"cid": 4, "bob": 2}
     lb.check()
 
@@ -107,8 +107,8 @@ def test_late_events_count_until_the_grace_after_the_end(
     clock.set(ENDS + GRACE + 1)
     with pytest.raises(TooLate, match="none once the board's end and its grace have passed"):
         lb.submit("b", "bob", 1, at=ENDS - 1)
-    found = lb.submit_many("b", [("bob", 1, ENDS - 1)])
-    assert found.late == dict.fromkeys(lb.get("b").rules().windows, 1)
+    receipts = lb.submit_many("b", [("bob", 1, ENDS - 1)])
+    assert receipts.late == dict.fromkeys(lb.get("b").rules().windows, 1)
     assert members(lb.top("b")) == ["ann"]
 
 

@@ -185,7 +185,7 @@ def test_tasks_share_one_store(deployment: Deployment, tasks: int) -> None:
             await lb.check()
             return sum(counted), scores(await lb.top("b"))
 
-    counted, found = asyncio.run(main())
+    counted, totals = asyncio.run(main())
     assert counted == tasks * EACH * 3
-    assert found["all"] == tasks * EACH
-    assert sum(found.values()) == tasks * EACH * 4
+    assert totals["all"] == tasks * EACH
+    assert sum(totals.values()) == tasks * EACH * 4

@@ -47,10 +47,11 @@ def test_every_event_counts_once(lb: laurels.Leaderboards, scaled: Scaled) -> No
 
     in_threads(work)
     for window in ("all", "day"):
-        found = scores(lb.top("b", window=window, limit=100))
-        assert found.pop("shared") == THREADS * times
+        totals = scores(lb.top("b", window=window, limit=100))
+        assert totals.pop("shared") == THREADS * times
         assert (
-            sum(value for value in found.values() if isinstance(value, int)) == THREADS * times * 10
+            sum(value for value in totals.values() if isinstance(value, int))
+            == THREADS * times * 10
         )
     lb.check()
 
@@ -82,8 +83,8 @@ def test_no_answer_shows_a_partial_commit(lb: laurels.Leaderboards, scaled: Scal
                 lb.submit_many("b", [("a", 1), ("b", -1)])
                 continue
             page, card = lb.top("b"), lb.standing("b", "a", window="day")
-            found = scores(page)
-            assert found["a"] == -int(str(found["b"]))
+            totals = scores(page)
+            assert totals["a"] == -int(str(totals["b"]))
             assert card is not None
             assert card.below is None or card.score == -int(str(card.below.score))
 

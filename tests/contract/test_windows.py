@@ -58,11 +58,11 @@ def test_periods_are_listed_newest_first(
     lb.create(laurels.Board("b", windows=["day:keep=3"]))
     lb.submit("b", "ann", 5)
     clock.advance(DAY)
-    found = lb.periods("b")
-    assert [period.label for period in found] == ["2026-11-21", "2026-11-20", "2026-11-19"]
-    assert [period.total for period in found] == [0, 1, 0]
-    assert [period.current for period in found] == [True, False, False]
-    assert (found[0].start_ms, found[0].end_ms) == (at(2026, 11, 21), at(2026, 11, 22))
+    periods = lb.periods("b")
+    assert [period.label for period in periods] == ["2026-11-21", "2026-11-20", "2026-11-19"]
+    assert [period.total for period in periods] == [0, 1, 0]
+    assert [period.current for period in periods] == [True, False, False]
+    assert (periods[0].start_ms, periods[0].end_ms) == (at(2026, 11, 21), at(2026, 11, 22))
 
 
 def test_a_kept_period_without_events_is_an_empty_page(lb: laurels.Leaderboards) -> None:
@@ -104,13 +104,13 @@ def test_the_window_all_has_no_periods_to_ask_for(lb: laurels.Leaderboards) -> N
 
 def test_an_unknown_window_is_refused_by_every_question(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", windows=["day"]))
-    for ask in (
+    for query in (
         lambda: lb.top("b", window="week"),
         lambda: lb.periods("b", "all"),
         lambda: lb.submit("b", "ann", 1, window="hour"),
     ):
         with pytest.raises(UnknownWindow):
-            ask()
+            query()
     assert lb.top("b").total == 0
 
 
@@ -135,8 +135,12 @@ def test_days_have_23_24_or_25_hours(
     assert span.end_ms - span.start_ms == hours * HOUR
     lb = opened_at(span.end_ms - 1)
     lb.create(laurels.Board("b", windows=["day"], tz=tz))
-    found = lb.periods("b")[0]
-    assert (found.label, found.start_ms, found.end_ms) == (span.label, span.start_ms, span.end_ms)
+    period = lb.periods("b")[0]
+    assert (period.label, period.start_ms, period.end_ms) == (
+        span.label,
+        span.start_ms,
+        span.end_ms,
+    )
     lb.submit_many("b", [("ann", 1, span.start_ms), ("bob", 1, span.start_ms - 1)])
     assert members(lb.top("b")) == ["ann"]
 
