@@ -60,9 +60,9 @@ class Served:
         self._end = lambda: loop.call_soon_threadsafe(ending.set)
         opening.ensure_possible(self._settings, self._admin_key)
         backing = await serving.opened(self._settings, self._clock)
-        await serving.run(self._settings, backing, self._admin_key, ending, self._said)
+        await serving.run(self._settings, backing, self._admin_key, ending, self._note_address)
 
-    def _said(self, address: serving.ServingAddress) -> None:
+    def _note_address(self, address: serving.ServingAddress) -> None:
         self.url, self.first_key = address.url, address.first_key
         self._taking.set()
 

@@ -34,10 +34,10 @@ _POSTGRES = "/usr/lib/postgresql/*/bin"
 def need(name: str, package: str, *more: str) -> str:
     """Return the path of a program, also from folders where Debian installs it outside PATH."""
     places = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/sbin", "/usr/local/sbin", *more]
-    found = shutil.which(name, path=os.pathsep.join(places))
-    if found is None:
+    program = shutil.which(name, path=os.pathsep.join(places))
+    if program is None:
         skip_or_fail(f"{name} is not installed: apt-get install -y {package}")
-    return found
+    return program
 
 
 def _is_running(pid: int) -> bool:

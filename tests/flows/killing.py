@@ -89,12 +89,12 @@ class Tally:
         self.kills += 1
         self.progressed += progressed
 
-    def compare(self, found: Sequence[object], wanted: Sequence[object]) -> None:
+    def compare(self, delivered: Sequence[object], wanted: Sequence[object]) -> None:
         """Count the missing and the repeated elements of a list, and record whether its order
         differs from the expected one."""
-        first = list(dict.fromkeys(found))
-        self.missing += len({*wanted} - {*found})
-        self.twice += len(found) - len(first)
+        first = list(dict.fromkeys(delivered))
+        self.missing += len({*wanted} - {*delivered})
+        self.twice += len(delivered) - len(first)
         self.disordered += first != [*wanted]
 
 
@@ -189,13 +189,13 @@ class Ledger(Target):
 
     def compare(self, lb: laurels.Leaderboards, load: Acknowledged, tally: Tally) -> None:
         """Compare scores instead of changes, because a ledger has only the totals."""
-        found = ledger(self.url, BOARD)
-        scores = {member: score for member, (score,) in found["all", "", ""].items()}
+        written = ledger(self.url, BOARD)
+        scores = {member: score for member, (score,) in written["all", "", ""].items()}
         for member in scores.keys() | load.scores:
             difference = scores.get(member, 0) - load.scores[member]
             tally.missing += max(0, -difference)
             tally.twice += max(0, difference)
-        assert found == rankings(lb, BOARD)
+        assert written == rankings(lb, BOARD)
 
 
 @dataclass
@@ -211,23 +211,23 @@ class List(Target):
         return self.length()
 
     def has_all(self, lb: laurels.Leaderboards) -> bool:
-        found = {document["id"] for document in self.documents()}
-        return found.issuperset([change.id for change in stored(lb)])
+        delivered = {document["id"] for document in self.documents()}
+        return delivered.issuperset([change.id for change in stored(lb)])
 
     def compare(self, lb: laurels.Leaderboards, load: Acknowledged, tally: Tally) -> None:
         wanted = [(change.member, change.id) for change in stored(lb)]
-        found = [
+        delivered = [
             (document["member"], document["id"])
             for document in self.documents()
             if document["kind"] != "position"
         ]
         assert sum(change.kind == "event" for change in stored(lb)) == load.events
         if not self.by_member:
-            tally.compare(found, wanted)
+            tally.compare(delivered, wanted)
             return
-        for member in {member for member, _ in wanted} | {member for member, _ in found}:
+        for member in {member for member, _ in wanted} | {member for member, _ in delivered}:
             tally.compare(
-                [id for name, id in found if name == member],
+                [id for name, id in delivered if name == member],
                 [id for name, id in wanted if name == member],
             )
 
@@ -247,14 +247,14 @@ def judge(
 
 def stored(lb: laurels.Leaderboards) -> list[Any]:
     """Return all changes of the board except changes of positions."""
-    found: list[Any] = []
+    changes: list[Any] = []
     after = None
     while True:
         page = lb.changes("b", after=after, limit=10_000)
-        found += [change for change in page if change.kind != "position"]
+        changes += [change for change in page if change.kind != "position"]
         after = page.cursor
         if not page.more:
-            return found
+            return changes
 
 
 @contextmanager
@@ -308,13 +308,13 @@ def target(kind: str, folder: Path) -> Iterator[Target]:
 def _lines(path: Path) -> list[Any]:
     """Return the complete lines of a file. If a kill has cut a line, the sink has sent that change
     again."""
-    found = []
+    documents = []
     for line in path.read_bytes().splitlines():
         try:
-            found.append(msgspec.json.decode(line))
+            documents.append(msgspec.json.decode(line))
         except msgspec.DecodeError:
             continue
-    return found
+    return documents
 
 
 async def _length(url: str) -> int | None:

@@ -57,9 +57,9 @@ def rows(url: str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
     dialect, _ = dialect_of(url)
     connection = dialect.connect()
     try:
-        found = dialect.execute(connection, statement, parameters).fetchall()
+        fetched = dialect.execute(connection, statement, parameters).fetchall()
         connection.commit()
-        return [tuple(row) for row in found]
+        return [tuple(row) for row in fetched]
     finally:
         connection.close()
 
@@ -68,17 +68,17 @@ def ledger(url: str, board: laurels.Board, prefix: str = "laurels_") -> Rankings
     """Return the rankings of a board as a ledger stores them."""
     dialect, _ = dialect_of(url)
     scales = [column.scale for column in board.columns]
-    held: Rankings = {}
+    stored: Rankings = {}
     for window, period, scope, member, *scores in rows(
         url,
         "SELECT window_name, period, scope, member, score_1, score_2, score_3, score_4 "
         f"FROM {prefix}scores WHERE board = %s",
         board.name,
     ):
-        found = tuple([dialect.score(s, scale) for s, scale in zip(scores, scales, strict=False)])
+        score = tuple([dialect.score(s, scale) for s, scale in zip(scores, scales, strict=False)])
         assert scores[len(scales) :] == [None] * (4 - len(scales))
-        held.setdefault((window, period, restored(scope)), {})[restored(member)] = found
-    return held
+        stored.setdefault((window, period, restored(scope)), {})[restored(member)] = score
+    return stored
 
 
 def _parts(score: Any) -> tuple[int | Decimal, ...]:
@@ -87,14 +87,14 @@ def _parts(score: Any) -> tuple[int | Decimal, ...]:
 
 def rankings(lb: laurels.Leaderboards, board: laurels.Board) -> Rankings:
     """Return the rankings of a board as the verbs of its store report them."""
-    held: Rankings = {}
+    stored: Rankings = {}
     for window in ("all", "day", "month"):
         if window not in board.windows:
             continue
         for labels in _scopes(lb, board):
             text = labels_text(labels)
             for period in lb.periods(board.name, window=window, labels=labels):
-                found = {
+                scores = {
                     entry.member: _parts(entry.score)
                     for entry in lb.export(
                         board.name,
@@ -103,19 +103,19 @@ def rankings(lb: laurels.Leaderboards, board: laurels.Board) -> Rankings:
                         labels=labels,
                     )
                 }
-                if found:
-                    held[window, "" if window == "all" else period.label, text] = found
-    return held
+                if scores:
+                    stored[window, "" if window == "all" else period.label, text] = scores
+    return stored
 
 
 def _scopes(lb: laurels.Leaderboards, board: laurels.Board) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
+    scopes: list[dict[str, str]] = []
     for names in board.scopes:
         if not names:
-            found.append({})
+            scopes.append({})
         else:
-            found += [dict(scope) for scope in lb.scopes(board.name, *names)]
-    return found
+            scopes += [dict(scope) for scope in lb.scopes(board.name, *names)]
+    return scopes
 
 
 async def create_stream(url: str) -> None:

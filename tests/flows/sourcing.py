@@ -119,7 +119,7 @@ def count(
     used = reader_of(reader) if isinstance(reader, (str, Path)) else reader
 
     async def run() -> Figures:
-        def told(figures: Figures) -> None:
+        def counted(figures: Figures) -> None:
             on_progress(runner, figures)
 
         def waiting(error: LaurelsError, _seconds: float) -> None:
@@ -136,7 +136,7 @@ def count(
                 sleep=nothing,
                 now_ms=lambda: now_ms,
                 waiting=waiting,
-                progress=told,
+                progress=counted,
             )
             try:
                 await runner.run()
@@ -256,11 +256,11 @@ class NatsServer:
 
     def create(self, stream: str, *subjects: str, **config: object) -> None:
         """Create a stream."""
-        found = self.call(
+        answer = self.call(
             f"STREAM.CREATE.{stream}",
             {"name": stream, "subjects": subjects, "num_replicas": 1, **config},
         )
-        assert "error" not in found, found
+        assert "error" not in answer, answer
 
     def publish(self, subject: str, messages: Sequence[bytes]) -> None:
         """Publish messages in order. Return when the server has stored all of them."""

@@ -306,8 +306,8 @@ def test_a_target_down_for_an_hour_gets_all_changes_later(
         with Nats() as broker:
             asyncio.run(create_stream(broker.url))
             ids = asyncio.run(play(f"{broker.url}/changes.{{member}}", broker.kill, broker.start))
-            found = [message["id"] for message in asyncio.run(messages(broker.url))]
-            assert sorted(found) == sorted(ids)
+            delivered = [message["id"] for message in asyncio.run(messages(broker.url))]
+            assert sorted(delivered) == sorted(ids)
     else:
         postgres: Postgres = request.getfixturevalue("postgres")
         asyncio.run(play(f"{postgres.url}?prefix=hour_", postgres.kill, postgres.start))

@@ -66,11 +66,11 @@ BOARDS = {
 
 
 def values(board: laurels.Board, random: Random) -> Any:
-    found = []
+    numbers = []
     for column in board.columns:
         value = random.randrange(-5_000, 9_000)
-        found.append(Decimal(value).scaleb(-column.scale) if column.scale else value)
-    return found[0] if len(found) == 1 else tuple(found)
+        numbers.append(Decimal(value).scaleb(-column.scale) if column.scale else value)
+    return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 
 async def step(lb: laurels.AsyncLeaderboards, board: laurels.Board, random: Random) -> None:
@@ -114,10 +114,10 @@ def test_a_ledger_has_the_same_content_as_the_store(kind: str, url: str) -> None
                 clock.advance(random.choice([0, 3_600_000, DAY_MS, 3 * DAY_MS]))
                 await lb.submit("b", "last", values(defined, random), labels=_some(defined))
                 await sent(lb, url)
-                found, expected = ledger(url, defined, prefix_of(url)), rankings(lb.sync, defined)
-                assert found.keys() - expected.keys() == set()
-                assert found == expected
-            held = {
+                written, expected = ledger(url, defined, prefix_of(url)), rankings(lb.sync, defined)
+                assert written.keys() - expected.keys() == set()
+                assert written == expected
+            data_of_members = {
                 entry.member: entry.data
                 async for entry in lb.export("b", with_data=True, labels=_some(defined))
                 if entry.data is not None
@@ -126,7 +126,7 @@ def test_a_ledger_has_the_same_content_as_the_store(kind: str, url: str) -> None
                 stored = rows(url, f"SELECT member, data FROM {prefix_of(url)}member_data")
                 assert {
                     restored(member): msgspec.json.decode(data) for member, data in stored
-                } == held
+                } == data_of_members
 
     asyncio.run(play())
 
@@ -177,8 +177,8 @@ def test_a_recreated_board_replaces_the_old_one_in_the_ledger(url: str) -> None:
             await lb.create(board(title="anew"))
             await lb.submit_many("b", [("new", 3), ("both", 5)])
             await sent(lb, url)
-            held = ledger(url, board(), prefix_of(url))
-            assert held["all", "", ""] == {"new": (3,), "both": (5,)}
+            written = ledger(url, board(), prefix_of(url))
+            assert written["all", "", ""] == {"new": (3,), "both": (5,)}
             assert rows(url, f"SELECT title FROM {prefix_of(url)}boards") == [("anew",)]
 
     asyncio.run(play())

@@ -73,22 +73,22 @@ async def _compare(url: str) -> None:
             f"INSERT INTO users VALUES {names}",
         )
         top, days, rank, users, rooms, index, _ = QUERIES
-        shown = await lb.top("gifts")
-        assert found(url, top) == [(e.member, e.score) for e in shown.entries]
-        assert [score for _, score in found(url, days)] == [5, 4, 2]
-        assert found(url, rank) == [(await lb.rank("gifts", "alice"),)]
-        expected = [(e.member.title(), e.score) for e in shown.entries if e.member in "alicebob"]
-        assert found(url, users) == expected
+        page = await lb.top("gifts")
+        assert result_of(url, top) == [(e.member, e.score) for e in page.entries]
+        assert [score for _, score in result_of(url, days)] == [5, 4, 2]
+        assert result_of(url, rank) == [(await lb.rank("gifts", "alice"),)]
+        expected = [(e.member.title(), e.score) for e in page.entries if e.member in "alicebob"]
+        assert result_of(url, users) == expected
         leaders = []
         for room in ("1", "2"):
             first = (await lb.top("gifts", labels={"room": room}, limit=1)).entries[0]
             leaders.append((f"room={room}", first.member, first.score))
-        assert found(url, rooms) == leaders
+        assert result_of(url, rooms) == leaders
         execute(url, index)
-        assert found(url, top) == [(e.member, e.score) for e in shown.entries]
+        assert result_of(url, top) == [(e.member, e.score) for e in page.entries]
 
 
-def found(url: str, query: str) -> list[tuple[Any, ...]]:
+def result_of(url: str, query: str) -> list[tuple[Any, ...]]:
     return rows(url, query)
 
 
@@ -107,11 +107,13 @@ def test_the_query_of_a_view(url: str) -> None:
             await sent(lb, url)
             for _ in range(2):  # the second call creates the view again
                 assert main(["sink", "view", "race", "--to", url]) == 0
-            shown = [(e.member, *e.score) for e in (await lb.top("race")).entries]  # type: ignore[misc]
-            assert [(m, int(w), Decimal(str(s))) for m, w, s in found(url, QUERIES[-1])] == shown
+            entries = [(e.member, *e.score) for e in (await lb.top("race")).entries]  # type: ignore[misc]
+            assert [
+                (m, int(w), Decimal(str(s))) for m, w, s in result_of(url, QUERIES[-1])
+            ] == entries
         assert main(["sink", "view", "race", "--to", url, "--drop"]) == 0
         with pytest.raises(LaurelsError), dialect_of(url)[0].errors():
-            found(url, QUERIES[-1])
+            result_of(url, QUERIES[-1])
 
     asyncio.run(play())
 
@@ -133,11 +135,11 @@ def test_views_of_boards_with_odd_names(url: str, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == "odd\n"
     dialect, prefix = dialect_of(url)
     names = ", ".join([dialect.quoted(name) for name in ("score_1", "A.b-c", "score_3", "select")])
-    assert found(url, f"SELECT member, {names} FROM odd") == [("ann", 1, 2, 3, 4)]
+    assert result_of(url, f"SELECT member, {names} FROM odd") == [("ann", 1, 2, 3, 4)]
     assert main(["sink", "view", "none", "--to", url]) == 2
     assert "[no_ledger]" in capsys.readouterr().err
     assert main(["sink", "view", "Odd-1.0", "--to", url, "--name", f"{prefix}scores"]) != 0
-    assert found(url, f"SELECT count(*) FROM {prefix}scores") == [(1,)]
+    assert result_of(url, f"SELECT count(*) FROM {prefix}scores") == [(1,)]
 
 
 def test_no_two_boards_share_a_view_name() -> None:

@@ -95,21 +95,21 @@ def test_every_stream_carries_odd_texts_unchanged(
         server: Server = request.getfixturevalue("redis")
         wanted = asyncio.run(play(f"{server.url}/0/odd%22%27%2F%00"))
         entries = server.call("XRANGE", "odd\"'/\0", "-", "+")
-        found = [msgspec.json.decode(fields[3]) for _, fields in entries]
+        delivered = [msgspec.json.decode(fields[3]) for _, fields in entries]
     elif kind == "nats":
         with Nats() as broker:
             asyncio.run(create_stream(broker.url))
             wanted = asyncio.run(play(f"{broker.url}/changes.{{member}}.{{labels.room}}"))
-            found = asyncio.run(messages(broker.url))
+            delivered = asyncio.run(messages(broker.url))
     elif kind == "webhook":
         with Receiver() as receiver:
             wanted = asyncio.run(play(receiver.url))
-            found = [change for page in receiver.taken for change in page]
+            delivered = [change for page in receiver.taken for change in page]
     else:
         path = tmp_path / "lines"
         wanted = asyncio.run(play(str(path)))
-        found = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
-    assert sorted([facts(each) for each in found if each["member"] is not None]) == wanted
+        delivered = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
+    assert sorted([facts(each) for each in delivered if each["member"] is not None]) == wanted
 
 
 def facts(change: dict[str, Any]) -> tuple[Any, ...]:

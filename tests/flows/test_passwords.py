@@ -218,17 +218,17 @@ def test_a_server_shows_no_password_whatever_the_state_of_its_sinks_and_sources(
                 lb.submit("b", "ann", 1)
             log = ""
 
-            def shown() -> str:
+            def output() -> str:
                 nonlocal log
                 log += "".join(capfd.readouterr())
                 return log
 
             until(
-                lambda: all(f"sink={name}" in shown() for name in failing),
+                lambda: all(f"sink={name}" in output() for name in failing),
                 "each sink that cannot send says so",
             )
             until(
-                lambda: all(f"source={name}" in shown() for name in sources if "run" not in name),
+                lambda: all(f"source={name}" in output() for name in sources if "run" not in name),
                 "each source that cannot read says so",
             )
             until(
@@ -249,7 +249,7 @@ def test_a_server_shows_no_password_whatever_the_state_of_its_sinks_and_sources(
                 answer = httpx.get(server.url + path, headers=ADMIN)
                 assert answer.status_code in (200, 503), path
                 assert "hunter2" not in answer.text, path
-    shown()
+    output()
     for file in tmp_path.glob("*.parked*"):
         log += file.read_text()
     assert "hook-refused" in log
@@ -293,7 +293,7 @@ def test_an_error_of_a_stream_has_no_password(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
+    ("url", "expected"),
     [
         (f"postgresql://{LOGIN}/test?prefix=x_", "postgresql://127.0.0.1/test?prefix=x_"),
         (
@@ -304,5 +304,5 @@ def test_an_error_of_a_stream_has_no_password(address: str) -> None:
         ("./boards?password=1", "./boards?password=1"),
     ],
 )
-def test_the_audit_log_has_urls_without_passwords(url: str, shown: str) -> None:
-    assert config.without_login(url) == shown
+def test_the_audit_log_has_urls_without_passwords(url: str, expected: str) -> None:
+    assert config.without_login(url) == expected

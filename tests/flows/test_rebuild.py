@@ -35,9 +35,9 @@ CDNOW = Path(__file__).parents[2] / "examples" / "cdnow.csv.gz"
 
 
 def reading(url: str) -> LedgerReader:
-    found = LedgerReader(*dialect_of(url))
-    found.open()
-    return found
+    reader = LedgerReader(*dialect_of(url))
+    reader.open()
+    return reader
 
 
 async def rebuilt(
@@ -54,23 +54,25 @@ async def rebuilt(
 def everything(lb: laurels.Leaderboards, name: str) -> dict[str, Any]:
     """Return every ranking of a board that keeps its changes, with the order and times of its
     entries."""
-    found: dict[str, Any] = {}
+    rankings: dict[str, Any] = {}
     page = lb.changes(name, initial=True)
     while not (page.changes and page[-1].kind == "initial_end"):
         for change in page:
             (ranking,) = change.rankings
             place = f"{ranking.window} {ranking.period} {ranking.labels}"
             times = ranking.reached_ms, ranking.last_ms
-            found.setdefault(place, []).append((change.member, ranking.score, times, change.data))
+            rankings.setdefault(place, []).append(
+                (change.member, ranking.score, times, change.data)
+            )
         page = lb.changes(name, after=page.cursor)
-    return found
+    return rankings
 
 
 @pytest.fixture(scope="module")
 def server() -> Any:
-    found = Server()
-    yield found
-    found.stop()
+    started = Server()
+    yield started
+    started.stop()
 
 
 @pytest.fixture(params=["folder", "redis"])
@@ -365,7 +367,7 @@ def test_a_rebuild_refuses_impossible_entries(url: str) -> None:
             ("member", "''"),
         ):
             connection = dialect.connect()
-            found = rows(url, f"SELECT * FROM {table}")
+            stored = rows(url, f"SELECT * FROM {table}")
             dialect.execute(
                 connection, f"UPDATE {table} SET {column} = {wrong} WHERE window_name = 'day'"
             )
@@ -375,13 +377,13 @@ def test_a_rebuild_refuses_impossible_entries(url: str) -> None:
                     await rebuilt(other, url)
                 assert await other.boards() == []
             dialect.execute(connection, f"DELETE FROM {table}")
-            places = ", ".join(["%s"] * len(found[0]))
-            for row in found:
+            places = ", ".join(["%s"] * len(stored[0]))
+            for row in stored:
                 dialect.execute(connection, f"INSERT INTO {table} VALUES ({places})", row)
             connection.commit()
             connection.close()
         async with laurels.open_async("memory:", clock=clock) as other:
-            assert (await rebuilt(other, url))[0].entries == len(found)
+            assert (await rebuilt(other, url))[0].entries == len(stored)
 
     asyncio.run(play())
 

@@ -41,15 +41,15 @@ async def reconciled(
 
 def stored_rankings(lb: laurels.Leaderboards) -> list[tuple[str, str | None, Any, list[str]]]:
     """Return every ranking of the board: window, period, labels and members."""
-    found: dict[str, tuple[str, str | None, Any, list[str]]] = {}
+    by_name: dict[str, tuple[str, str | None, Any, list[str]]] = {}
     page = lb.changes("b", initial=True)
     while not (page.changes and page[-1].kind == "initial_end"):
         for change in page:
             (each,) = change.rankings
             name = each.window, each.period, each.labels
-            found.setdefault(str(name), (*name, []))[3].append(str(change.member))
+            by_name.setdefault(str(name), (*name, []))[3].append(str(change.member))
         page = lb.changes("b", after=page.cursor)
-    return list(found.values())
+    return list(by_name.values())
 
 
 def corrupt_store(lb: laurels.AsyncLeaderboards, random: Random) -> None:
@@ -91,8 +91,8 @@ def corrupt_ledger(url: str, random: Random) -> None:
     """Change a row of the ledger, as a bug or a person would."""
     table = f"{prefix_of(url)}scores"
     names = "board, member, window_name, period, scope"
-    found = rows(url, f"SELECT {names} FROM {table} ORDER BY {names}")
-    chosen = random.choice(found)
+    stored = rows(url, f"SELECT {names} FROM {table} ORDER BY {names}")
+    chosen = random.choice(stored)
     where = "board = %s AND member = %s AND window_name = %s AND period = %s AND scope = %s"
     kind = random.choice(["score", "gone", "time", "new"])
     if kind == "gone":
@@ -288,11 +288,11 @@ def test_only_corruptions_are_repaired_during_writes(
             assert (last.differing, last.waiting) == (0, 0)
             totals = {e.member: e.score for e in lb.sync.export("b", window="all")}
             assert totals == history.totals
-            held = ledger(url, defined, prefix_of(url))
-            for ranking in held.values():
+            written = ledger(url, defined, prefix_of(url))
+            for ranking in written.values():
                 assert ranking == {m: (v,) for m, v in history.totals.items()}
-            found = await lb.entries("b", history.members, with_data=True)
-            assert {e.member: e.data for e in found if e.data is not None} == history.data
+            entries = await lb.entries("b", history.members, with_data=True)
+            assert {e.member: e.data for e in entries if e.data is not None} == history.data
             await lb.check()
 
     asyncio.run(play())
@@ -376,8 +376,8 @@ def test_member_data_is_compared_and_repaired(kind: str, mend: Side, url: str) -
             again = await reconciled(lb, url)
             assert (again.differing, again.waiting, again.data) == (0, 0, len(wanted))
             names = [*members, "unranked"]
-            found = await lb.entries("b", names, labels=some(defined), with_data=True)
-            assert {e.member: e.data for e in found if e.data is not None} == wanted
+            entries = await lb.entries("b", names, labels=some(defined), with_data=True)
+            assert {e.member: e.data for e in entries if e.data is not None} == wanted
 
     asyncio.run(play())
 
@@ -441,8 +441,8 @@ def test_changes_not_yet_sent_are_no_difference(url: str) -> None:
             await lb.submit_many("b", [("ann", 5), ("cid", 1)])
             await lb.remove("b", "bob")
             for mend in (None, "ledger", "store"):
-                found = await reconciled(lb, url, mend, sleep=nothing)
-                assert (found.differing, found.mended, found.waiting) == (0, 0, 9)
+                report = await reconciled(lb, url, mend, sleep=nothing)
+                assert (report.differing, report.mended, report.waiting) == (0, 0, 9)
             await sent(lb, url)
             assert (await reconciled(lb, url)).waiting == 0
 

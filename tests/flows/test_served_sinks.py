@@ -84,8 +84,8 @@ def test_wrong_settings_are_refused(text: str, named: str, tmp_path: Path) -> No
 def test_sinks_can_be_set_only_in_the_file(tmp_path: Path) -> None:
     file = tmp_path / "laurels.toml"
     file.write_text('[sinks.a]\nto = "postgresql://h/db"\nboards = ["gift*"]\n')
-    found = settings_of({}, {}, file)
-    assert found.sinks == {"a": SinkSettings(to="postgresql://h/db", boards=["gift*"])}
+    settings = settings_of({}, {}, file)
+    assert settings.sinks == {"a": SinkSettings(to="postgresql://h/db", boards=["gift*"])}
     assert "sinks" not in [setting.name for setting in table()]
     with pytest.raises(InvalidSettings, match="LAURELS_SINKS"):
         settings_of({}, {"LAURELS_SINKS": "a"}, None)

@@ -78,8 +78,8 @@ def test_wrong_settings_are_refused(text: str, named: str, tmp_path: Path) -> No
 def test_sources_can_be_set_only_in_the_file(tmp_path: Path) -> None:
     file = tmp_path / "laurels.toml"
     file.write_text('[sources.feed]\nfrom = "nats://h/S"\nboards = "gift*"\nbegin = "now"\n')
-    found = settings_of({}, {}, file)
-    assert found.sources == {
+    settings = settings_of({}, {}, file)
+    assert settings.sources == {
         "feed": ConfiguredSource(from_="nats://h/S", boards="gift*", begin="now")
     }
     assert "sources" not in [setting.name for setting in table()]

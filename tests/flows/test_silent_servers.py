@@ -85,8 +85,8 @@ def test_a_stopped_jetstream_times_out() -> None:
     with Nats() as broker:
         asyncio.run(create_stream(broker.url))
         delivered_after_a_stop(broker, f"{broker.url}/changes.{{member}}", shorten)
-        found = asyncio.run(messages(broker.url))
-        assert len(found) == len({message["id"] for message in found}) == 31
+        delivered = asyncio.run(messages(broker.url))
+        assert len(delivered) == len({message["id"] for message in delivered}) == 31
 
 
 def test_a_stuck_jetstream_connection_does_not_block_close(

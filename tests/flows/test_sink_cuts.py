@@ -122,8 +122,8 @@ def test_a_redis_stream_has_each_change_once_after_an_interrupted_page(
 
                 cut(proxy, way, b"EVALSHA", end)
                 await sent(lb, f"{proxy.url}/0/{key}")
-            found = [fields[1].decode() for _, fields in redis.call("XRANGE", key, "-", "+")]
-            assert found == await ids(lb)
+            delivered = [fields[1].decode() for _, fields in redis.call("XRANGE", key, "-", "+")]
+            assert delivered == await ids(lb)
 
     asyncio.run(play())
 
@@ -141,8 +141,8 @@ def test_a_jetstream_has_each_change_once_after_an_interrupted_page(way: str) ->
                 through = f"nats://127.0.0.1:{proxy.port}/changes.{{board}}.{{member}}"
                 await sent(lb, through, report=reports.append)
                 assert len(reports) == 1, reports
-            found = [message["id"] for message in await messages(broker.url)]
-            assert sorted(found) == sorted(await ids(lb))
+            delivered = [message["id"] for message in await messages(broker.url)]
+            assert sorted(delivered) == sorted(await ids(lb))
 
     with Nats() as broker:
         asyncio.run(play(broker))

@@ -66,9 +66,9 @@ def test_a_store_restored_to_before_its_sink_is_detected(tmp_path: Path) -> None
         asyncio.run(count(tmp_path / "again", "after", sends=False))
         asyncio.run(go_on(tmp_path / "again"))
     with laurels.open(tmp_path / "again", clock=laurels.ManualClock(NOW_MS)) as lb:
-        held = ledger(database, BOARD)
-        assert held == rankings(lb, BOARD)
-        assert len(held["all", "", ""]) == 60
+        written = ledger(database, BOARD)
+        assert written == rankings(lb, BOARD)
+        assert len(written["all", "", ""]) == 60
 
 
 def test_a_cluster_has_each_change_once(cluster: Cluster) -> None:
@@ -86,8 +86,8 @@ def test_a_cluster_has_each_change_once(cluster: Cluster) -> None:
                 await sent(lb, f"{cluster.url}/0/{key}", name=f"s{number}")
             wanted = await ids(lb)
             for name in ("changes", "other", "{tag}of", "a:b"):
-                found = cluster.owner_of(name.encode()).call("XRANGE", name, "-", "+")
-                assert [fields[1].decode() for _, fields in found] == wanted
-                assert msgspec.json.decode(found[-1][1][3])["member"] == "last"
+                delivered = cluster.owner_of(name.encode()).call("XRANGE", name, "-", "+")
+                assert [fields[1].decode() for _, fields in delivered] == wanted
+                assert msgspec.json.decode(delivered[-1][1][3])["member"] == "last"
 
     asyncio.run(play())

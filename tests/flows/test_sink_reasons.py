@@ -159,10 +159,10 @@ def test_a_service_reports_why_a_sink_waits(
 
         capsys.readouterr()
         assert main(["sink", "status", "feed", "--at", server.url]) == 0
-        said = " ".join(capsys.readouterr().err.split())
-        assert "b: feed has sent nothing since 20" in said
-        assert "next attempt in" in said
-        assert "[target_unavailable]" in said
+        output = " ".join(capsys.readouterr().err.split())
+        assert "b: feed has sent nothing since 20" in output
+        assert "next attempt in" in output
+        assert "[target_unavailable]" in output
         assert main(["sink", "status", "feed", "--at", server.url, "--json"]) == 0
         (status,) = msgspec.json.decode(capsys.readouterr().out)
         assert status["wait"]["code"] == "target_unavailable"

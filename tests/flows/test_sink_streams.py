@@ -155,8 +155,8 @@ def test_a_redis_stream_has_each_change_once(redis: Server) -> None:
         await late.close()
         await lb.submit("b", "last", 1)
         await sent(lb, url)
-        found = redis.call("XRANGE", "changes:of mine", "-", "+")
-        assert [fields[1].decode() for _, fields in found] == await ids(lb)
+        delivered = redis.call("XRANGE", "changes:of mine", "-", "+")
+        assert [fields[1].decode() for _, fields in delivered] == await ids(lb)
         await lb.close()
 
     asyncio.run(play())
@@ -174,8 +174,8 @@ def test_a_redis_server_that_is_killed_delays_and_loses_nothing(redis: Server) -
         await asyncio.to_thread(redis.kill)
         await lb.submit("b", "ann", 2)
         await sent(lb, url, sleep=sleep)
-        found = redis.call("XRANGE", "killed", "-", "+")
-        assert [fields[1].decode() for _, fields in found] == await ids(lb)
+        delivered = redis.call("XRANGE", "killed", "-", "+")
+        assert [fields[1].decode() for _, fields in delivered] == await ids(lb)
         await lb.close()
 
     asyncio.run(play())
@@ -186,13 +186,13 @@ async def messages(broker: Nats, stream: str) -> list[tuple[str, dict[str, Any]]
     client = await nats.connect(broker.url)
     context = client.jetstream()
     info = await context.stream_info(stream)
-    found = []
+    received = []
     for sequence in range(1, info.state.last_seq + 1):
         message = await context.get_msg(stream, sequence)
         assert message.data is not None
-        found.append((message.subject or "", msgspec.json.decode(message.data)))
+        received.append((message.subject or "", msgspec.json.decode(message.data)))
     await client.close()
-    return found
+    return received
 
 
 def test_a_jetstream_has_each_change_once_and_members_in_order(broker: Nats) -> None:
@@ -209,10 +209,10 @@ def test_a_jetstream_has_each_change_once_and_members_in_order(broker: Nats) -> 
         await sent(lb, url, name="again")
         await lb.submit("b", "ann", 1)
         await sent(lb, url)
-        found = await messages(broker, "gifts")
-        assert sorted(change["id"] for _, change in found) == sorted(await ids(lb))
+        delivered = await messages(broker, "gifts")
+        assert sorted(change["id"] for _, change in delivered) == sorted(await ids(lb))
         by_member: dict[str, list[str]] = {}
-        for subject, change in found:
+        for subject, change in delivered:
             by_member.setdefault(subject, []).append(change["id"])
         expected = await ids(lb)
         assert by_member["gifts.b.ann"] == expected[-1:]
@@ -266,15 +266,15 @@ def test_a_stream_is_not_restarted_automatically(tmp_path: Path) -> None:
         assert isinstance(sink.failed["b"], SinkBehind)
         assert sink.figures.boards["other"].delivered == 1
         options = sink._options
-        found = await statuses(lb, None, options, NOW_MS)
-        assert {each.board: each.state for each in found} == {"b": "lost", "other": "done"}
-        assert {each.code for each in found} == {"sink_behind", None}
+        states = await statuses(lb, None, options, NOW_MS)
+        assert {each.board: each.state for each in states} == {"b": "lost", "other": "done"}
+        assert {each.code for each in states} == {"sink_behind", None}
         assert sink.figures.lost == 1
         assert problem_of([sink.figures], NOW_MS) == "sinks that have lost changes: 1"
         target = sink_of(lb, str(path))._target
         await reset(lb, target, options, initial=True)
-        found = await statuses(lb, None, options, NOW_MS)
-        assert {each.state for each in found} == {"initial"}
+        states = await statuses(lb, None, options, NOW_MS)
+        assert {each.state for each in states} == {"initial"}
         await sent(lb, str(path))
         kinds = [(line["board"], line["kind"]) for line in lines(path)][-3:]
         assert ("b", "initial") in kinds

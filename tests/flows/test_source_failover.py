@@ -88,12 +88,12 @@ def copies(server: Server) -> ShardCopies:
 
 
 def events_of(rng: Random, number: int, expected: Counts) -> list[bytes]:
-    found = []
+    events = []
     for _ in range(number):
         member, value = f"m{rng.randrange(MEMBERS)}", rng.randrange(1, 9)
         expected[member] += value
-        found.append(four_fields("gifts", member, value))
-    return found
+        events.append(four_fields("gifts", member, value))
+    return events
 
 
 def ensure_level(url: str, expected: Counts) -> None:
@@ -262,9 +262,9 @@ def test_lost_events_no_longer_in_the_stream_are_reported(
             count(server.url, stream, FOUR_FIELDS, batch=20)
     assert scores(server.url, "gifts") == lost
     assert count(server.url, stream, FOUR_FIELDS, batch=20, begin="start").figures.recounted > 0
-    found = scores(server.url, "gifts")
-    assert found != expected
-    assert all(lost.get(member, 0) <= found[member] <= expected[member] for member in found)
+    totals = scores(server.url, "gifts")
+    assert totals != expected
+    assert all(lost.get(member, 0) <= totals[member] <= expected[member] for member in totals)
     streamed(server, events_of(rng, 10, expected))
     assert count(server.url, stream, FOUR_FIELDS).figures.applied == 10
 

@@ -200,18 +200,18 @@ def test_each_run_counts_a_pipe_from_its_start_to_its_end(boards: Path) -> None:
 def test_a_line_of_a_pipe_is_counted_without_waiting_for_the_next(boards: Path) -> None:
     """The pipe never ends, and it returns its second line only after the first line has been
     counted."""
-    given: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    given.put(four_fields("gifts", "ann", 1) + b"\n")
+    chunks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    chunks.put(four_fields("gifts", "ann", 1) + b"\n")
     seen: list[int] = []
 
     def on_progress(runner: SourceRunner, figures: Figures) -> None:
         seen.append(figures.applied)
-        given.put(four_fields("gifts", "ann", 1) + b"\n")
+        chunks.put(four_fields("gifts", "ann", 1) + b"\n")
         if len(seen) == 3:
             runner.stop()
 
     def read(_size: int) -> bytes:
-        return given.get()
+        return chunks.get()
 
     reader = reader_of("-", read)
     count(boards, reader, FOUR_FIELDS, until_end=False, on_progress=on_progress)

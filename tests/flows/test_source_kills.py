@@ -90,17 +90,17 @@ def publish(server: Server, events: list[bytes]) -> None:
 def events_of(rng: Random, count: int, expected: Expected) -> list[bytes]:
     """Return events of the four boards, events of an unknown board, and messages that are not
     events."""
-    found = []
+    messages = []
     for _ in range(count):
         board, member = rng.choice("aaabbcx"), f"m{rng.randrange(40)}"
         value = rng.randrange(1, 9)
         if rng.random() < 0.01:
-            found.append(b"{nonsense")
+            messages.append(b"{nonsense")
             continue
-        found.append(four_fields(board, member, value))
+        messages.append(four_fields(board, member, value))
         if board != "x":
             expected[board][member] += value
-    return found
+    return messages
 
 
 @pytest.mark.parametrize(

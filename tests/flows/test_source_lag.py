@@ -75,10 +75,10 @@ class MemoryReader:
 
     async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
         await asyncio.sleep(0)
-        found = [m for m in self.messages if m.position > after][:limit]
-        if not found and wait:
+        messages = [m for m in self.messages if m.position > after][:limit]
+        if not messages and wait:
             self.clock.advance(self._idle_ms)
-        return found
+        return messages
 
     async def close(self) -> None:
         pass
@@ -116,10 +116,10 @@ async def opened(clock: laurels.ManualClock) -> AsyncIterator[laurels.AsyncLeade
 async def ends(lb: laurels.AsyncLeaderboards, board: str = "b") -> list[tuple[bool, bool]]:
     """Return for each period, oldest first, whether it is final and whether it waits for the
     source. Periods before `BEGIN_MS` are left out."""
-    found = await lb.periods(board, "hour")
+    periods = await lb.periods(board, "hour")
     return [
         (info.final, info.waits_for == ("source/s",))
-        for info in reversed(found)
+        for info in reversed(periods)
         if info.start_ms >= BEGIN_MS
     ]
 
@@ -194,8 +194,8 @@ def test_boards_without_messages_get_the_time_of_the_source() -> None:
                 assert await ends(lb) == await ends(lb, "quiet") == expected
             runner.stop()
             await task
-            told = [change.kind for change in await lb.changes("quiet")].count("position")
-            assert told <= 3 + 2
+            positions = [change.kind for change in await lb.changes("quiet")].count("position")
+            assert positions <= 3 + 2
             assert [change.kind for change in await lb.changes("endless")].count("position") <= 4
 
     asyncio.run(main())

@@ -56,8 +56,8 @@ def test_fields_can_be_nested_or_have_affixes() -> None:
     )
     raw = b"""{"key": "lb:gifts:all", "user": {"id": 12}, "gold": 1, "silver": "2",
                "room.number": "r"}"""
-    found = event(template, raw, None)
-    assert found == ("gifts", "user.12", (1, "2"), None, None, {"room": "r", "zone": "eu"})
+    mapped = event(template, raw, None)
+    assert mapped == ("gifts", "user.12", (1, "2"), None, None, {"room": "r", "zone": "eu"})
 
 
 def test_a_board_key_with_another_affix_is_foreign() -> None:

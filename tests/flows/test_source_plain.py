@@ -44,11 +44,11 @@ def by_parser(template: str, message: Message) -> object:
     """Return the result of the fast path or, if it does not take the message, the result of the
     mapping."""
     parser = EventParser(parse_mapping(template))
-    found = parser.plain(message)
-    if found is None:
+    plain = parser.plain(message)
+    if plain is None:
         return by_mapping(template, message)
     try:
-        return found.board, parser.event(found, TAKEN_MS)
+        return plain.board, parser.event(plain, TAKEN_MS)
     except LaurelsError as error:
         return error.code
 
@@ -85,9 +85,9 @@ def test_the_fast_parser_leaves_odd_or_long_messages_to_the_mapping() -> None:
 
 def test_plain_messages_take_the_fast_path() -> None:
     raw = b'{"board": "b", "member": "m", "value": 12, "at": 5, "labels": {"room": "1"}}'
-    found = EventParser(parse_mapping(DEFAULT)).plain(Message(ZERO, raw))
-    assert found is not None
-    assert (found.board, found.member, found.value, found.at) == ("b", "m", 12, 5)
+    plain = EventParser(parse_mapping(DEFAULT)).plain(Message(ZERO, raw))
+    assert plain is not None
+    assert (plain.board, plain.member, plain.value, plain.at) == ("b", "m", 12, 5)
 
 
 def test_a_mapping_that_is_not_plain_has_no_decoder() -> None:
