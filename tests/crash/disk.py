@@ -75,18 +75,18 @@ class Stage:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def play(self, part: str, folder: Path, said: Path, settings: dict[str, str]) -> int:
+    def play(self, part: str, folder: Path, reports: Path, settings: dict[str, str]) -> int:
         """Run a part (of `play.PARTS`) on a folder in a fork, and append its reports to a file.
         Return the exit code, which is negative if a signal ended the fork."""
-        told = {
+        request = {
             "part": part,
             "folder": str(folder),
-            "said": str(said),
+            "reports": str(reports),
             "settings": {"LAURELS_TEST_IO_FOLDER": str(folder), **settings},
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(told) + "\n")
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
 

@@ -19,7 +19,7 @@
  *   LAURELS_TEST_IO_TRACE   a file that gets a line for each call:
  *                           number, name, result, offset, length, path, and the new path of a rename
  *   LAURELS_TEST_IO_DATA    a file that gets the written data of all calls, one after another
- *   LAURELS_TEST_IO_SAID    a file outside the folder; writes to it are traced as `said`, not counted
+ *   LAURELS_TEST_IO_REPORTS a file outside the folder; writes to it are traced as `report`, not counted
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -37,7 +37,7 @@
 #include <unistd.h>
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static char folder[PATH_MAX], said[PATH_MAX];
+static char folder[PATH_MAX], reports[PATH_MAX];
 static size_t folder_length;
 static volatile int ready;
 static long calls, at, error_number;
@@ -61,9 +61,9 @@ static int is_on(void) {
     if (!under || !*under) return 0;
     pthread_mutex_lock(&gate);
     if (!ready) {
-        const char *where = getenv("LAURELS_TEST_IO_SAID");
+        const char *where = getenv("LAURELS_TEST_IO_REPORTS");
         snprintf(folder, sizeof folder, "%s", under);
-        snprintf(said, sizeof said, "%s", where ? where : "");
+        snprintf(reports, sizeof reports, "%s", where ? where : "");
         folder_length = strlen(folder);
         at = number("LAURELS_TEST_IO_AT");
         error_number = number("LAURELS_TEST_IO_ERRNO");
@@ -196,10 +196,10 @@ static void note(const char *name, long result, long offset, long length, const 
 ssize_t write(int fd, const void *data, size_t length) {
     char path[PATH_MAX];
     REAL(write);
-    if (is_on() && trace >= 0 && said[0] && path_of(fd, path) && strcmp(path, said) == 0) {
+    if (is_on() && trace >= 0 && reports[0] && path_of(fd, path) && strcmp(path, reports) == 0) {
         pthread_mutex_lock(&gate);
         ssize_t result = real(fd, data, length);
-        note("said", result, 0, (long)length, path, NULL, data);
+        note("report", result, 0, (long)length, path, NULL, data);
         pthread_mutex_unlock(&gate);
         return result;
     }

@@ -30,14 +30,14 @@ STEPS_BEFORE = (0.3, 0.55, 0.8)
 
 @dataclass(frozen=True)
 class Scene:
-    """A part to run on a copy of the folder `before`, which an earlier part left after reporting
-    `said`. Without a failure the part makes `calls` calls, or `calls_with_reads` including reads.
-    """
+    """A part to run on a copy of the folder `before`, which an earlier part left after writing
+    `reports`. Without a failure the part makes `calls` calls, or `calls_with_reads` including
+    reads."""
 
     name: str
     part: str
     before: Path | None
-    said: bytes
+    reports: bytes
     calls: int = 0
     calls_with_reads: int = 0
 
@@ -47,15 +47,15 @@ def scenes(stage: Stage, base: Path) -> list[Scene]:
     were left by a kill."""
     base.mkdir()
     new = _counted(stage, Scene("new", "first", None, b""), base)
-    found = [new]
+    result = [new]
     for share in (0.0, *STEPS_BEFORE):
         at = round(new.calls * share)
-        before, said = base / f"before-{at}", base / f"said-{at}"
-        stage.play("first", before, said, Fault(at).settings())
+        before, reports = base / f"before-{at}", base / f"reports-{at}"
+        stage.play("first", before, reports, Fault(at).settings())
         name = f"killed at {at}" if at else "closed"
-        again = Scene(name, "second", before, said.read_bytes())
-        found.append(_counted(stage, again, base))
-    return found
+        again = Scene(name, "second", before, reports.read_bytes())
+        result.append(_counted(stage, again, base))
+    return result
 
 
 def _counted(stage: Stage, scene: Scene, base: Path) -> Scene:
@@ -65,9 +65,9 @@ def _counted(stage: Stage, scene: Scene, base: Path) -> Scene:
         work, trace = base / "counted", base / "trace"
         trace.unlink(missing_ok=True)
         settings = {**Fault(reads=reads).settings(), "LAURELS_TEST_IO_TRACE": str(trace)}
-        code, told = _played(stage, scene, settings, work)
-        assert (code, told.failed) == (0, {}), (scene.name, code, told)
-        judge(work, told)
+        code, reports = _played(stage, scene, settings, work)
+        assert (code, reports.failed) == (0, {}), (scene.name, code, reports)
+        judge(work, reports)
         counts.append(len(trace.read_text().splitlines()))
     return replace(scene, calls=counts[0], calls_with_reads=counts[1])
 
@@ -76,22 +76,22 @@ def _played(
     stage: Stage, scene: Scene, settings: dict[str, str], folder: Path
 ) -> tuple[int, StepReports]:
     """Run a scene in a folder; return the exit code and the reports."""
-    said = folder.with_name(f"{folder.name}.said")
+    reports = folder.with_name(f"{folder.name}.reports")
     shutil.rmtree(folder, ignore_errors=True)
     if scene.before is not None:
         shutil.copytree(scene.before, folder)
-    said.write_bytes(scene.said)
-    code = stage.play(scene.part, folder, said, settings)
-    return code, StepReports.read(said)
+    reports.write_bytes(scene.reports)
+    code = stage.play(scene.part, folder, reports, settings)
+    return code, StepReports.read(reports)
 
 
 def survive(stage: Stage, scene: Scene, fault: Fault, folder: Path) -> set[int]:
     """Run a scene with a fault, and check the folder. Return the steps that are in it although no
     success was reported."""
     try:
-        code, told = _played(stage, scene, fault.settings(), folder)
+        code, reports = _played(stage, scene, fault.settings(), folder)
         assert code == (0 if fault.number else KILLED), code
-        return judge(folder, told)
+        return judge(folder, reports)
     except BaseException as error:
         error.add_note(f"{scene.name}: {fault}")
         raise

@@ -24,7 +24,7 @@ END_MS = START_MS + 24 * HOUR
 CHECKPOINT_PAGES = 12
 
 Do = Callable[[laurels.Leaderboards], object]
-Say = Callable[[dict[str, object]], None]
+WriteReport = Callable[[dict[str, object]], None]
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def perform(step: Step, lb: laurels.Leaderboards) -> dict[str, object]:
     return {"answer": answer}
 
 
-def play(folder: Path, numbers: range, say: Say) -> None:
+def play(folder: Path, numbers: range, write_report: WriteReport) -> None:
     """Open the folder, carry out these steps, report the result of each, and close the folder. If
     the store cannot be opened, or has closed after an error, open it again for the next step."""
     clock = ManualClock(START_MS + sum(step.wait_ms for step in STEPS[: numbers.start]))
@@ -188,16 +188,18 @@ def play(folder: Path, numbers: range, say: Say) -> None:
         try:
             lb = lb or _opened(folder, clock)
         except laurels.LaurelsError as error:
-            say({"step": number, "code": error.code, "advice": bool(error.advice), "open": True})
+            write_report(
+                {"step": number, "code": error.code, "advice": bool(error.advice), "open": True}
+            )
             continue
         outcome = perform(STEPS[number], lb)
-        say({"step": number, **outcome})
+        write_report({"step": number, **outcome})
         if outcome.get("code") == "closed":
             lb.close()
             lb = None
     if lb is not None:
         lb.close()
-    say({"end": numbers[-1]})
+    write_report({"end": numbers[-1]})
 
 
 def _opened(folder: Path, clock: ManualClock) -> laurels.Leaderboards:
@@ -211,10 +213,10 @@ def _opened(folder: Path, clock: ManualClock) -> laurels.Leaderboards:
     return lb
 
 
-def saying(file: int) -> Say:
+def report_writer(file: int) -> WriteReport:
     """Return a function that writes each report as one line of JSON, in a single write."""
 
-    def say(what: dict[str, object]) -> None:
+    def write_report(what: dict[str, object]) -> None:
         os.write(file, json.dumps(what).encode() + b"\n")
 
-    return say
+    return write_report

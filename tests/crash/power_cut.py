@@ -39,7 +39,7 @@ def calls_of(trace: Path, written: Path) -> list[Call]:
     calls, at = [], 0
     for line in trace.read_text().splitlines():
         _, name, result, offset, _, path, to = line.split("\t")
-        length = max(0, int(result)) if name in {"write", "pwrite", "said"} else 0
+        length = max(0, int(result)) if name in {"write", "pwrite", "report"} else 0
         if int(result) >= 0:
             written_now = every[at : at + length]
             calls.append(Call(name, int(result), int(offset), path, to, written_now))
@@ -168,14 +168,14 @@ class Traced:
 def traced(stage: Stage, base: Path) -> Traced:
     """Run the first part on a disk that does not fail."""
     base.mkdir()
-    folder, said = base / "folder", base / "said"
+    folder, reports = base / "folder", base / "reports"
     trace, written = base / "trace", base / "written"
     settings = {
         "LAURELS_TEST_IO_TRACE": str(trace),
         "LAURELS_TEST_IO_DATA": str(written),
-        "LAURELS_TEST_IO_SAID": str(said),
+        "LAURELS_TEST_IO_REPORTS": str(reports),
     }
-    assert stage.play("first", folder, said, {**Fault().settings(), **settings}) == 0
+    assert stage.play("first", folder, reports, {**Fault().settings(), **settings}) == 0
     return Traced(calls_of(trace, written), folder)
 
 
@@ -183,17 +183,17 @@ def survive_cut(run: Traced, after: int, chance: Random | None, work: Path) -> s
     """Cut the power after this many calls, and check the folder. Return the steps that are in it
     although no success was reported."""
     shutil.rmtree(work, ignore_errors=True)
-    disk, said = Disk(run.folder), work.with_name(f"{work.name}.said")
-    told = bytearray()
+    disk, reports = Disk(run.folder), work.with_name(f"{work.name}.reports")
+    written = bytearray()
     for call in run.calls[:after]:
-        if call.name == "said":
-            told += call.written
+        if call.name == "report":
+            written += call.written
         else:
             disk.do(call)
     disk.cut(work, chance)
-    said.write_bytes(told)
+    reports.write_bytes(written)
     try:
-        return judge(work, StepReports.read(said))
+        return judge(work, StepReports.read(reports))
     except BaseException as error:
         error.add_note(f"the power was cut after call {after}")
         raise

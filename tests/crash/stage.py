@@ -17,27 +17,27 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash.disk import SECONDS
-from tests.crash.play import PARTS, play, saying
+from tests.crash.play import PARTS, play, report_writer
 
 
 def main() -> None:
     for line in sys.stdin:
-        told = json.loads(line)
+        request = json.loads(line)
         child = os.fork()
         if child == 0:
-            _perform(told)
+            _perform(request)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
-def _perform(told: dict[str, Any]) -> None:
+def _perform(request: dict[str, Any]) -> None:
     """Run a part, then end this process."""
     signal.alarm(SECONDS)
-    say = saying(os.open(told["said"], os.O_WRONLY | os.O_CREAT | os.O_APPEND))
-    os.environ.update(told["settings"])
+    report = report_writer(os.open(request["reports"], os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+    os.environ.update(request["settings"])
     try:
-        play(Path(told["folder"]), PARTS[told["part"]], say)
+        play(Path(request["folder"]), PARTS[request["part"]], report)
     except BaseException:
-        say({"broken": traceback.format_exc()})
+        report({"broken": traceback.format_exc()})
         os._exit(3)
     os._exit(0)
 

@@ -123,23 +123,23 @@ class Broken:
     """A clock that returns any value."""
 
     def __init__(self) -> None:
-        self.says: Any = 1_795_219_200_000
+        self.value: Any = 1_795_219_200_000
 
     def now_ms(self) -> int:
-        return self.says  # type: ignore[no-any-return]
+        return self.value  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("says", [1_795_219_200_001.5, 1_795_219_200_000_000_000, -(10**15), None])
-def test_an_invalid_clock_is_refused_before_the_log_is_written(folder: Path, says: Any) -> None:
+@pytest.mark.parametrize("value", [1_795_219_200_001.5, 1_795_219_200_000_000_000, -(10**15), None])
+def test_an_invalid_clock_is_refused_before_the_log_is_written(folder: Path, value: Any) -> None:
     clock = Broken()
     with laurels.open(str(folder), clock=clock) as lb:
-        right, clock.says = clock.says, says
+        right, clock.value = clock.value, value
         for use in (lambda: lb.submit("gifts", "m1", 1), lambda: lb.top("gifts")) * 5:
             with pytest.raises(errors.InvalidClock):
                 use()
-        clock.says = right
+        clock.value = right
         assert len(lb.top("gifts").entries) == 5
-        clock.says = says
+        clock.value = value
     with pytest.raises(errors.InvalidClock):
         laurels.open(str(folder), clock=clock)
     with laurels.open(str(folder)) as again:
@@ -151,10 +151,10 @@ def test_a_write_that_cannot_be_logged_fails_no_other_write(
 ) -> None:
     encode_one = record.encode_one
 
-    def refuse_cid(found: record.Record) -> msgspec.Raw:
-        if isinstance(found, record.Events) and b"cid" in found.members:
+    def refuse_cid(entry: record.Record) -> msgspec.Raw:
+        if isinstance(entry, record.Events) and b"cid" in entry.members:
             raise TypeError("this record cannot be encoded")
-        return encode_one(found)
+        return encode_one(entry)
 
     monkeypatch.setattr(record, "encode_one", refuse_cid)
 

@@ -14,8 +14,8 @@ from tests.crash.faults import KINDS, READS, Scene, every, scenes, survive
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with staged(compiled(tmp_path_factory.mktemp("shim"))) as found:
-        yield found
+    with staged(compiled(tmp_path_factory.mktemp("shim"))) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

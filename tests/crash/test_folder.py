@@ -52,7 +52,7 @@ def test_the_lock_ends_with_its_holder(tmp_path: Path) -> None:
 def test_use_after_a_fork_is_a_clear_error_and_the_parent_continues(tmp_path: Path) -> None:
     lb = laurels.open(str(tmp_path))
     lb.create(laurels.Board("gifts"))
-    told, tell = os.pipe()
+    read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
         codes = []
@@ -62,12 +62,12 @@ def test_use_after_a_fork_is_a_clear_error_and_the_parent_continues(tmp_path: Pa
             except laurels.LaurelsError as error:
                 codes.append(error.code)
         lb.close()
-        os.write(tell, ",".join(codes).encode())
+        os.write(write_end, ",".join(codes).encode())
         os._exit(0)
-    os.close(tell)
+    os.close(write_end)
     os.waitpid(child, 0)
-    assert os.read(told, 100) == b"forked,forked"
-    os.close(told)
+    assert os.read(read_end, 100) == b"forked,forked"
+    os.close(read_end)
     assert lb.submit("gifts", "a", 1).rank == 1
     lb.close()
 
@@ -168,8 +168,8 @@ def test_tasks_that_write_while_the_store_closes_get_closed(tmp_path: Path) -> N
 
     answers = asyncio.run(main())
     counted = sum(isinstance(answer, laurels.Receipt) for answer in answers)
-    told = sum(isinstance(answer, errors.Closed) for answer in answers)
-    assert counted + told == 200
+    closed = sum(isinstance(answer, errors.Closed) for answer in answers)
+    assert counted + closed == 200
     with laurels.open(str(tmp_path)) as again:
         assert again.top("gifts").total == counted
 

@@ -29,20 +29,20 @@ def kept(tmp_path: Path) -> Path:
 def recorded(format: int = FORMAT) -> object:
     """Return the recorded answers. Fields of definitions that did not exist then get their default
     values."""
-    found = msgspec.json.decode((HERE / f"format-{format}.json").read_bytes())
-    for board in found.values():
+    boards = msgspec.json.decode((HERE / f"format-{format}.json").read_bytes())
+    for board in boards.values():
         defined = laurels.Board.from_json(board["definition"])
         board["definition"] = msgspec.json.decode(defined.to_json())
-    return found
+    return boards
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_folder_of_every_format_gives_the_recorded_answers(tmp_path: Path, format: int) -> None:
     folder = shutil.copytree(HERE / f"format-{format}", tmp_path / "kept")
     with laurels.open(folder, clock=laurels.ManualClock(LAST)) as lb:
-        found = lb.stats().kept
-        assert found.snapshot_offset is not None
-        assert 1 < found.log_from <= found.snapshot_offset < lb.stats().offset
+        stored = lb.stats().kept
+        assert stored.snapshot_offset is not None
+        assert 1 < stored.log_from <= stored.snapshot_offset < lb.stats().offset
         assert answers(lb) == recorded(format)
         assert lb.submit("gifts", "member-5", 1, id="the last").status == "duplicate"
         lb.check()

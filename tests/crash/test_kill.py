@@ -63,10 +63,10 @@ def _judge_rooms(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
 def _judge_refreshed(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
     """Check that the refreshed window shows an earlier state, and that all scopes show the state of
     the same moment."""
-    shown = {entry.member: entry.score for entry in lb.export("kills", window="9d")}
-    assert set(shown) <= {*there}
-    assert set(shown.values()) <= {1}
-    rooms = Counter(room_of(member)["room"] for member in shown)
+    scores = {entry.member: entry.score for entry in lb.export("kills", window="9d")}
+    assert set(scores) <= {*there}
+    assert set(scores.values()) <= {1}
+    rooms = Counter(room_of(member)["room"] for member in scores)
     for listed in lb.scopes("kills", "room"):
         count = lb.count("kills", window="9d", labels=listed)
         assert count == rooms[listed["room"]]
@@ -82,22 +82,22 @@ def _assert_refreshed(lb: laurels.Leaderboards) -> None:
     assert lb.count("kills", window="9d") == lb.count("kills") > 0
 
 
-def _judge_changes(lb: laurels.Leaderboards, there: Iterable[str], known: list[str]) -> list[str]:
+def _judge_changes(lb: laurels.Leaderboards, there: Iterable[str], earlier: list[str]) -> list[str]:
     """Check that each event has one change, that the change has the same id as before the kill, and
     that no number is missing. Return all ids."""
-    found, after = list[Change](), None
+    changes, after = list[Change](), None
     while True:
         page = lb.changes("kills", after=after, limit=10_000)
-        found += page
+        changes += page
         after = page.cursor
         if not page.more:
             break
-    ids = [change.id for change in found]
-    assert ids[: len(known)] == known
+    ids = [change.id for change in changes]
+    assert ids[: len(earlier)] == earlier
     sequences = [int(id.split("/")[2]) for id in ids]
     assert sorted({*sequences}) == list(range(1, sequences[-1] + 1))
     assert sequences == sorted(sequences)
-    counted = Counter(change.member for change in found if change.kind == "event")
+    counted = Counter(change.member for change in changes if change.kind == "event")
     assert counted == Counter(there)
     return ids
 

@@ -101,8 +101,8 @@ def test_a_failed_automatic_snapshot_is_retried_when_the_log_has_grown(
     monkeypatch.setattr("laurels.stores.local.snapshot.taking.LEAST_LOG_BYTES", 30_000)
     tries: list[int] = []
 
-    def refuse(held: int) -> None:
-        tries.append(held)
+    def refuse(descriptor: int) -> None:
+        tries.append(descriptor)
         full()
 
     with monkeypatch.context() as patched:
@@ -176,9 +176,9 @@ def test_closing_waits_for_a_snapshot_that_is_being_flushed(
     gate = Gate()
     fsync = os.fsync
 
-    def held_up(held: int) -> None:
+    def held_up(descriptor: int) -> None:
         gate()
-        fsync(held)
+        fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", held_up)
     assert closed_during_a_snapshot(lb, gate) in ([21], ["closed"])

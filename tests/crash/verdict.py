@@ -39,31 +39,31 @@ class StepReports:
     ended: set[int] = field(default_factory=set)
 
     @classmethod
-    def read(cls, said: Path) -> StepReports:
+    def read(cls, path: Path) -> StepReports:
         """Read a file of reports, whose last line may be incomplete. Raise AssertionError if an
         error is not from laurels, is unexpected on a failing disk, or has no advice."""
-        told = cls()
-        for line in said.read_bytes().split(b"\n")[:-1] if said.exists() else ():
+        reports = cls()
+        for line in path.read_bytes().split(b"\n")[:-1] if path.exists() else ():
             what = json.loads(line)
             assert "broken" not in what, what["broken"]
             if "end" in what:
-                told.ended.add(what["end"])
+                reports.ended.add(what["end"])
             elif "code" in what:
                 assert what["code"] in TELLABLE, what
                 assert what["advice"], what
-                told.failed[what["step"]] = what["code"]
+                reports.failed[what["step"]] = what["code"]
             else:
-                told.done[what["step"]] = what["answer"]
-        return told
+                reports.done[what["step"]] = what["answer"]
+        return reports
 
     def in_doubt(self, part: range, there: set[int]) -> set[int]:
         """Return the steps of a part that may be in the folder although no success was reported.
         `there` has the steps of earlier parts that are assumed to be in it."""
         settled = max((n for n in self.done if n in part and self._wrote(n, there)), default=-1)
         failed = {n for n, code in self.failed.items() if n in part and code in IN_DOUBT}
-        said = [n for n in part if n in self.done or n in self.failed]
+        reported = [n for n in part if n in self.done or n in self.failed]
         if part[-1] not in self.ended:
-            failed.add(said[-1] + 1 if said else part.start)
+            failed.add(reported[-1] + 1 if reported else part.start)
         return {n for n in failed if n > settled and n in part and STEPS[n].kept}
 
     def _wrote(self, done: int, there: set[int]) -> bool:
@@ -76,37 +76,37 @@ class StepReports:
         return step.kept and not made and not counted
 
 
-def judge(folder: Path, told: StepReports) -> set[int]:
+def judge(folder: Path, reports: StepReports) -> set[int]:
     """Open the folder. Return the steps that are in it although no success was reported. Raise
     AssertionError if its content is wrong, or if it no longer accepts writes."""
     clock = ManualClock(END_MS)
     with laurels.open(folder, clock=clock) as lb:
         lb.check()
         _refresh(lb)
-        held = _state_of(lb)
+        state = _state_of(lb)
         lb.check()
-    kept = _matched(held, told)
+    kept = _matched(state, reports)
     _assert_goes_on(folder, clock)
     return kept
 
 
-def _matched(held: object, told: StepReports) -> set[int]:
-    done = {n for n in told.done if STEPS[n].kept}
-    for extra in _with_doubts(told):
+def _matched(actual: object, reports: StepReports) -> set[int]:
+    done = {n for n in reports.done if STEPS[n].kept}
+    for extra in _with_doubts(reports):
         answers, state = _replayed(tuple(sorted(done | extra)))
-        if state == held:
-            assert {n: answers[n] for n in done} == {n: told.done[n] for n in done}
+        if state == actual:
+            assert {n: answers[n] for n in done} == {n: reports.done[n] for n in done}
             return extra
-    raise AssertionError(f"the folder has other content than {told} allows")
+    raise AssertionError(f"the folder has other content than {reports} allows")
 
 
-def _with_doubts(told: StepReports) -> Iterator[set[int]]:
+def _with_doubts(reports: StepReports) -> Iterator[set[int]]:
     """Yield each set of steps that may be in the folder although no success was reported, smallest
     first. A set has at most one step of each part."""
     extras: list[set[int]] = [set()]
     for part in PARTS.values():
         extras += [
-            there | {doubt} for there in extras for doubt in sorted(told.in_doubt(part, there))
+            there | {doubt} for there in extras for doubt in sorted(reports.in_doubt(part, there))
         ]
     yield from sorted(extras, key=len)
 
@@ -136,9 +136,9 @@ def _assert_goes_on(folder: Path, clock: ManualClock) -> None:
         lb.submit_many("after", [(f"a{i}", i) for i in range(50)])
         lb.snapshot()
         lb.submit("after", "late", 1)
-        held = _state_of(lb)
+        before = _state_of(lb)
     with laurels.open(folder, clock=clock) as lb:
-        assert _state_of(lb) == held
+        assert _state_of(lb) == before
         lb.check()
     assert not list(folder.glob("*.unfinished"))
 
