@@ -135,5 +135,10 @@ def test_calls_are_numbered_board_by_board() -> None:
         return call
 
     calls = Calls("t")
-    asked = asyncio.run(ids([calls.next(board) for board in (1, 2, 1, 1)]))
-    assert [(call.token, call.number) for call in asked] == [("t", 1), ("t", 1), ("t", 2), ("t", 3)]
+    ids_sent = asyncio.run(ids([calls.next(board) for board in (1, 2, 1, 1)]))
+    assert [(call.token, call.number) for call in ids_sent] == [
+        ("t", 1),
+        ("t", 1),
+        ("t", 2),
+        ("t", 3),
+    ]

@@ -62,8 +62,8 @@ def states(count: int = 1) -> list[BoardState]:
 
 
 def events(state: BoardState, *members: str, atomic: bool = False) -> FoldedWrite:
-    given = [(member, 1) for member in members]
-    return submission(state, given, None, event_time=False, atomic=atomic, ranks=True)
+    batch = [(member, 1) for member in members]
+    return submission(state, batch, None, event_time=False, atomic=atomic, ranks=True)
 
 
 def named(name: str, *, exclusive: bool = False) -> FoldedWrite:

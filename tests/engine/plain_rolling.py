@@ -156,10 +156,13 @@ class PlainBoard:
             return OUT_OF_RANGE
         self.events.setdefault(event.member, []).append(counted)
         after = {window: self.kept(window, event.member, now) for window in taking}
-        changed = [self.shown(before[window]) != self.shown(after[window]) for window in taking]
+        changed = [
+            self.visible_values(before[window]) != self.visible_values(after[window])
+            for window in taking
+        ]
         return APPLIED if any(changed) else UNCHANGED
 
-    def shown(self, kept: Kept | None) -> tuple[Row, int] | None:
+    def visible_values(self, kept: Kept | None) -> tuple[Row, int] | None:
         """Return the columns and the stamp of an entry. If an event changes these in any window,
         its status is `applied`, otherwise `unchanged`."""
         return None if kept is None else (kept.columns, kept.stamp if self.tie else 0)

@@ -174,13 +174,13 @@ class RollingPair:
 
     def state(self) -> list[object]:
         """Return all entries and cells, word by word. The pass of a window need not be complete."""
-        held: list[object] = [entries(self.ranking)]
+        result: list[object] = [entries(self.ranking)]
         for rolling in self.rollings:
             if rolling is not None:
                 numbers = rolling.numbers()
-                held += [entries(rolling.live), entries(rolling.prepared), numbers]
-                held += [cells(rolling.tally(number)) for number in numbers]
-        return held
+                result += [entries(rolling.live), entries(rolling.prepared), numbers]
+                result += [cells(rolling.tally(number)) for number in numbers]
+        return result
 
     def check(self) -> None:
         self.ranking.check()
@@ -208,7 +208,7 @@ class RollingPair:
         if rolling.complete:
             next_now = (rolling.running + 1) * roll.step_ms
             assert entries(rolling.prepared) == self.expected(window, next_now)
-        held = {
+        compared = {
             (number, id): cell
             for number in rolling.numbers()
             if number >= rolling.leaving
@@ -220,10 +220,14 @@ class RollingPair:
             for member in self.plain.events
             for number, cell in self.plain.cells(window, member, self.now).items()
         }
-        for key, cell in held.items():
+        for key, cell in compared.items():
             if len(cell) > words and key[0] - cell[words] < rolling.leaving:
-                held[key] = (*cell[:words], 0, cell[-1])  # remove a link to a step that has left
-        assert held == made
+                compared[key] = (
+                    *cell[:words],
+                    0,
+                    cell[-1],
+                )  # remove a link to a step that has left
+        assert compared == made
 
     def expected(self, window: int, now: int) -> dict[int, Row]:
         """Return the entries that the ranking of a rolling window should have at `now`, computed

@@ -115,15 +115,15 @@ def test_a_batch_can_be_taken_back() -> None:
 def test_an_event_that_changes_no_bit_is_unchanged() -> None:
     roster = roster_of(1)
     shape, _, hot = sets(roster, 0)
-    found = []
+    statuses = []
     for value, at_ms in ((5, NOW_MS), (0, NOW_MS), (5, NOW_MS - 100 * HOUR_MS), (-5, NOW_MS)):
         status = bytearray(1)
         apply(
             shape, [hot], [0], [None], array("I", [0]), [array("q", [value])], 1, 1, None, -1, -1,
             0, 1, status, None, [decay_of(at_ms)],
         )  # fmt: skip
-        found.append(status[0])
-    assert found == [APPLIED, UNCHANGED, UNCHANGED, APPLIED]
+        statuses.append(status[0])
+    assert statuses == [APPLIED, UNCHANGED, UNCHANGED, APPLIED]
     assert [list(column) for column in hot.slice(0, 1)[1]] == [[0], [0]]
 
 

@@ -60,12 +60,12 @@ class Beside:
         ats = array("q", [rng.randint(oldest, self.now) for _ in range(size)])
         members = array("I", [rng.choice(self.ids) for _ in range(size)])
         values = [array("q", [rng.randint(-3, 3) for _ in ats]) for _ in range(self.width)]
-        shown = entries(self.deferred.live)
+        before = entries(self.deferred.live)
         for rolling in (self.ordinary, self.deferred):
             numbers = sorted({at // STEP_MS for at in ats})
             stores = [rolling.open_tally(number) for number in numbers]
             status = bytearray(size)
-            told = apply(
+            reports = apply(
                 self.shape,
                 stores,
                 [array("i", [numbers.index(at // STEP_MS) for at in ats])],
@@ -83,13 +83,13 @@ class Beside:
                 journal if rolling is self.deferred else None,
             )
             assert set(status) <= {APPLIED, UNCHANGED}
-        assert told is not None
-        for present, columns in told:
-            assert list(present) == [id in shown for id in members]
-            found = zip(*columns, strict=True)
+        assert reports is not None
+        for present, columns in reports:
+            assert list(present) == [id in before for id in members]
+            reported = zip(*columns, strict=True)
             absent = (0,) * self.width
-            assert list(found) == [shown.get(id, absent)[: self.width] for id in members]
-        assert entries(self.deferred.live) == shown
+            assert list(reported) == [before.get(id, absent)[: self.width] for id in members]
+        assert entries(self.deferred.live) == before
 
     def later(self, ms: int) -> None:
         """Move to a later time. If a step ends, the deferred set discards what it has built so
@@ -117,8 +117,8 @@ class Beside:
         self.deferred.check()
         for number in self.ordinary.numbers():
             if not self.best and number >= self.ordinary.leaving:
-                found, expected = self.deferred.tally(number), self.ordinary.tally(number)
-                assert cells(found) == cells(expected)
+                actual, expected = self.deferred.tally(number), self.ordinary.tally(number)
+                assert cells(actual) == cells(expected)
         assert self.deferred.live.width == self.ordinary.live.width - 1
 
 
@@ -200,13 +200,13 @@ def test_refreshed_entries_outlive_their_steps() -> None:
     beside = Beside((SUM,))
     beside.count(Random(3), 50)
     beside.refresh()
-    shown = entries(beside.deferred.live)
+    refreshed = entries(beside.deferred.live)
     left = beside.deferred.jump_to(beside.deferred.running + 100)
-    assert sum(map(len, left)) >= len(shown)
+    assert sum(map(len, left)) >= len(refreshed)
     assert beside.deferred.numbers() == []
-    assert entries(beside.deferred.live) == shown
+    assert entries(beside.deferred.live) == refreshed
     assert beside.deferred.build(1)
-    assert len(beside.deferred.refresh()) == len(shown)
+    assert len(beside.deferred.refresh()) == len(refreshed)
     assert len(beside.deferred.live) == 0
 
 

@@ -156,25 +156,25 @@ def test_random_events(ops: Sequence[int], tie: int, resolution: int) -> None:
 def test_one_route_for_all_events() -> None:
     board = Board([SUM], rankings=2)
     status = bytearray(3)
-    told = apply(
+    reports = apply(
         board.shape, board.rankings, [0, -1, 1], [None] * 2, board.ids[:3], [array("q", [1, 2, 3])],
         5, 5, None, 0, 1, 0, 3, status,
     )  # fmt: skip
     assert status == bytearray([APPLIED] * 3)
     assert [len(ranking) for ranking in board.rankings] == [3, 3]
-    assert told == ((bytearray(3), [array("q", [0] * 3)]),) * 2
+    assert reports == ((bytearray(3), [array("q", [0] * 3)]),) * 2
 
 
 def test_only_the_requested_range_of_events_is_counted() -> None:
     board = Board([SUM])
     status = bytearray(10)
-    told = apply(
+    reports = apply(
         board.shape, board.rankings, [0], [None], board.ids[:10], [array("q", range(10))],
         5, 5, None, 0, 0, 3, 6, status,
     )  # fmt: skip
     assert status == bytearray([0] * 3 + [APPLIED] * 3 + [0] * 4)
-    assert told is not None
-    assert told[1] == (bytearray([1] * 3), [array("q", [3, 4, 5])])
+    assert reports is not None
+    assert reports[1] == (bytearray([1] * 3), [array("q", [3, 4, 5])])
 
 
 def test_an_event_out_of_range_anywhere_counts_nowhere() -> None:
@@ -251,7 +251,7 @@ def test_a_stretch_of_members_in_sequence() -> None:
     for round in range(2):
         status = bytearray(count)
         status[start + 5] = 7
-        told = [
+        reports = [
             apply(
                 board.shape, board.rankings, [0], [None], members, [scores], round, round, None, 0,
                 0, first, last, codes,
@@ -261,7 +261,7 @@ def test_a_stretch_of_members_in_sequence() -> None:
                 (alone, ids[start:stop], values[start:stop], 0, stop - start, status[start:stop]),
             ]
         ]  # fmt: skip
-        assert told[0] == told[1]
+        assert reports[0] == reports[1]
         assert status[start:stop] == bytearray([1] * 5 + [7] + [1] * (stop - start - 6))
         assert not any(status[:start] + status[stop:])
     for board in (whole, alone):

@@ -34,10 +34,10 @@ class Rules:
         if not isinstance(event, (tuple, list)) or not 2 <= len(event) <= 5:
             raise RefusedError("form")
         member, value, at, id, labels = (*event, None, None, None)[:5]
-        given = value if isinstance(value, (tuple, list)) else (value,)
-        if len(given) != len(self.multipliers):
+        numbers = value if isinstance(value, (tuple, list)) else (value,)
+        if len(numbers) != len(self.multipliers):
             raise RefusedError("columns")
-        return self.text(member), self.units(given), self.at(at), id and self.text(id), labels
+        return self.text(member), self.units(numbers), self.at(at), id and self.text(id), labels
 
     def labelled(self, labels: object) -> int:
         """Return the number of a label set. In this test, label sets are numbers already, and 7
@@ -48,9 +48,9 @@ class Rules:
             raise RefusedError("labels")
         return labels
 
-    def units(self, given: Sequence[object]) -> tuple[int, ...]:
+    def units(self, numbers: Sequence[object]) -> tuple[int, ...]:
         units = []
-        for i, value in enumerate(given):
+        for i, value in enumerate(numbers):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise RefusedError("value")
             units.append(value * self.multipliers[i])
@@ -232,7 +232,7 @@ def test_collected_errors_never_hold_frames() -> None:
             raised.append(error)
             raise error from KeyError("cause")
 
-    found = gather(
+    columns = gather(
         [("a", 11), ("b", 12), ("c", 13)],
         multipliers=[1],
         lows=[0],
@@ -243,7 +243,7 @@ def test_collected_errors_never_hold_frames() -> None:
         error_type=RefusedError,
         group_number=rules.labelled,
     )
-    errors = [error for _, error in found.errors]
+    errors = [error for _, error in columns.errors]
     assert errors == raised
     assert len(errors) == 3
     assert all(error.__cause__ is error.__context__ is None for error in errors)

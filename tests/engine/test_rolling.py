@@ -246,8 +246,8 @@ def test_tallies_with_only_beaten_candidates_are_dropped() -> None:
     rolling = pair.rollings[0]
     assert rolling is not None
     assert rolling.numbers() == [699]
-    held = [number for number in range(300, 700) if rolling.tally(number) is not None]
-    assert len(held) < 10
+    numbers = [number for number in range(300, 700) if rolling.tally(number) is not None]
+    assert len(numbers) < 10
     pair.compare()
 
 

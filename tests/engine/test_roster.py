@@ -16,15 +16,15 @@ members = st.text(min_size=1, max_size=40).map(str.encode)
 @given(batches=st.lists(st.lists(members, max_size=40), max_size=8), seed=st.integers(0, 2**64 - 1))
 def test_ids_are_assigned_in_order_and_kept(batches: list[list[bytes]], seed: int) -> None:
     roster = Roster(seed)
-    known: dict[bytes, int] = {}
+    ids: dict[bytes, int] = {}
     for batch in batches:
-        expected = [known.setdefault(member, len(known)) for member in batch]
+        expected = [ids.setdefault(member, len(ids)) for member in batch]
         assert intern(roster, batch) == array("I", expected)
         roster.check()
-    assert len(roster) == len(known)
-    texts = [member.decode() for member in known]
-    assert roster.find_many([*texts, "no such member"]) == array("q", [*known.values(), -1])
-    assert roster.names(array("I", known.values())) == texts
+    assert len(roster) == len(ids)
+    texts = [member.decode() for member in ids]
+    assert roster.find_many([*texts, "no such member"]) == array("q", [*ids.values(), -1])
+    assert roster.names(array("I", ids.values())) == texts
 
 
 def test_many_members_of_all_lengths() -> None:

@@ -11,7 +11,7 @@ def test_stubs_agree_with_the_extensions(tmp_path: Path) -> None:
     allowed = tmp_path / "allowed"
     allowed.write_text(MADE_BY_CYTHON)
     command = ["-m", "mypy.stubtest", "laurels.engine", "--ignore-unused-allowlist", "--allowlist"]
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, *command, allowed], capture_output=True, text=True, check=False
     )
-    assert found.returncode == 0, found.stdout + found.stderr
+    assert result.returncode == 0, result.stdout + result.stderr

@@ -66,11 +66,11 @@ def kinds(value: object) -> set[type]:
 
 
 def test_an_answer_as_dict_contains_only_json_types(answer: Any) -> None:
-    told = answer.to_dict()
-    assert kinds(told) <= {dict, list, str, int, float, bool, type(None)}
-    assert json.loads(json.dumps(told)) == told
-    assert dict(answer) == told or set(told) < set(dict(answer))
-    assert [answer[name] for name in told] == list(told.values())
+    converted = answer.to_dict()
+    assert kinds(converted) <= {dict, list, str, int, float, bool, type(None)}
+    assert json.loads(json.dumps(converted)) == converted
+    assert dict(answer) == converted or set(converted) < set(dict(answer))
+    assert [answer[name] for name in converted] == list(converted.values())
     with pytest.raises(KeyError):
         answer["nothing"]
 
@@ -105,18 +105,18 @@ def test_a_handler_returns_any_answer(answer: Any, annotated: Any) -> None:
 
 def test_answers_within_other_values_are_returned(lb: laurels.Leaderboards) -> None:
     app = FastAPI()
-    held = {"page": lb.top("b"), "card": lb.card("b", "ben"), "periods": lb.periods("b", "day")}
+    answers = {"page": lb.top("b"), "card": lb.card("b", "ben"), "periods": lb.periods("b", "day")}
 
     @app.get("/any")
     def anything() -> dict[str, Any]:
-        return held
+        return answers
 
     @app.get("/maybe")
     def maybe() -> laurels.Standing | None:
         return lb.standing("b", "nobody")
 
     client = TestClient(app)
-    assert client.get("/any").json() == jsonable_encoder(held)
+    assert client.get("/any").json() == jsonable_encoder(answers)
     assert client.get("/any").json()["page"] == lb.top("b").to_dict()
     assert client.get("/maybe").json() is None
 

@@ -191,12 +191,12 @@ def test_equivalent_definitions_are_equal() -> None:
     ],
 )
 def test_an_invalid_definition_names_its_error(fields: dict[str, Any], fault: str) -> None:
-    [found] = faults(**fields)
-    assert fault in found
+    [reported] = faults(**fields)
+    assert fault in reported
 
 
 def test_all_errors_are_reported_at_once() -> None:
-    found = faults(
+    reported = faults(
         name="no name",
         columns=[{"name": "a b", "op": "no", "scale": 99}, {"order": "up"}],
         windows=[
@@ -227,7 +227,7 @@ def test_all_errors_are_reported_at_once() -> None:
         "for rank, got 'x'",
         "for keep, got 0",
     ):
-        assert any(part in fault for fault in found), part
+        assert any(part in fault for fault in reported), part
 
 
 @pytest.mark.parametrize(
@@ -371,9 +371,9 @@ def board_of(written: bytes | str) -> Board:
     ],
 )
 def test_ids_are_remembered_for_the_longest_grace(fields: dict[str, Any], dedupe: str) -> None:
-    found = board(**fields)
-    assert found.dedupe == dedupe
-    assert Board.from_json(found.to_json()) == found
+    defined = board(**fields)
+    assert defined.dedupe == dedupe
+    assert Board.from_json(defined.to_json()) == defined
 
 
 @pytest.mark.parametrize("head", [0, 100, 5_000, 100_000])

@@ -83,8 +83,8 @@ def test_a_rolling_window_without_a_name_cannot_be_removed_or_changed() -> None:
 
 
 def test_a_rolling_window_in_another_notation_is_unchanged() -> None:
-    said = {"name": "7d", "type": "rolling", "span": "007d", "step": "1d"}
-    assert safe_change(ROLLING, {"windows": ["all", said, "rolling:60m/01m"]}) == ROLLING
+    notation = {"name": "7d", "type": "rolling", "span": "007d", "step": "1d"}
+    assert safe_change(ROLLING, {"windows": ["all", notation, "rolling:60m/01m"]}) == ROLLING
     assert safe_change(ROLLING, {"keep": 9, "title": "Gifts"}).windows == ROLLING.windows
 
 
@@ -131,7 +131,7 @@ def test_any_other_field_cannot_change(field: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("windows", "said"),
+    ("windows", "expected"),
     [
         (["all", "day", "month:keep=12"], "window 'recent' cannot go"),
         (["all", "day", "months=month:keep=12", "recent=week"], "window 'month' cannot go"),
@@ -147,9 +147,9 @@ def test_any_other_field_cannot_change(field: str, value: object) -> None:
         (["year", *OLD.windows], "stay in their order"),
     ],
 )
-def test_windows_cannot_be_removed_or_changed(windows: list[str], said: str) -> None:
+def test_windows_cannot_be_removed_or_changed(windows: list[str], expected: str) -> None:
     [reason] = reasons(windows=windows)
-    assert said in reason
+    assert expected in reason
 
 
 def test_the_advice_names_each_field_that_may_change() -> None:
@@ -162,8 +162,8 @@ def test_the_advice_names_each_field_that_may_change() -> None:
 
 
 def test_every_reason_is_given_at_once() -> None:
-    found = reasons(tie="last", rank="dense", windows=["all"])
-    assert len(found) == 5
+    given_reasons = reasons(tie="last", rank="dense", windows=["all"])
+    assert len(given_reasons) == 5
 
 
 def test_a_change_to_an_invalid_board_names_every_error() -> None:

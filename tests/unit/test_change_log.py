@@ -33,12 +33,12 @@ def boards(folder: Path, clock: laurels.ManualClock, **fields: object) -> laurel
 
 
 def ids(lb: laurels.Leaderboards, after: str | None = None, limit: int = 3) -> list[str]:
-    found = []
+    read = []
     while True:
         page = lb.changes("b", after=after, limit=limit)
-        found += [change.id for change in page]
+        read += [change.id for change in page]
         if not page.more:
-            return found
+            return read
         after = page.cursor
 
 
@@ -50,14 +50,14 @@ def write_behind(lb: laurels.Leaderboards) -> None:
 def test_pages_continue_from_the_file_into_memory(tmp_path: Path) -> None:
     clock = laurels.ManualClock(NOW_MS)
     with boards(tmp_path, clock) as lb:
-        cursors, known = [lb.changes("b").cursor], ids(lb)
+        cursors, earlier = [lb.changes("b").cursor], ids(lb)
         for i in range(30):
             lb.submit_many("b", [(f"m{i}", 1), (f"n{i}", 1), (f"m{i}", 1)])
             cursors.append(lb.changes("b", after=cursors[-1]).cursor)
             if i % 7 == 0:
                 write_behind(lb)
         every = ids(lb)
-        assert every[:1] == known
+        assert every[:1] == earlier
         assert len(every) == 1 + 90
         for place, cursor in enumerate(cursors):
             assert ids(lb, cursor) == every[1 + 3 * place :]
@@ -233,11 +233,11 @@ def test_a_full_disk_costs_no_change_and_makes_no_snapshot_valid(
                 lb.snapshot()
             assert not list((tmp_path / "boards").glob("snapshot-*"))
             lb.submit("b", "bob", 1)
-            known = ids(lb)
+            before = ids(lb)
         lb.snapshot()
-        assert ids(lb) == known
+        assert ids(lb) == before
     with boards(tmp_path, clock) as lb:
-        assert ids(lb) == known
+        assert ids(lb) == before
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:

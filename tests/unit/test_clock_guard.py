@@ -25,8 +25,8 @@ class Machine:
 
     def opened(self, boot_id: str = "one") -> GuardedClock:
         """Return the clock of a process that starts at this moment."""
-        known = self.saved[-1] if self.saved else None
-        guard = ClockGuard(HOUR, boot_id, known, self.saved.append)
+        stored = self.saved[-1] if self.saved else None
+        guard = ClockGuard(HOUR, boot_id, stored, self.saved.append)
         return GuardedClock(lambda: (self.boot + self.offset) * MS, lambda: self.boot * MS, guard)
 
     @property

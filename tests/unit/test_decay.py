@@ -85,11 +85,11 @@ def test_weights_of_an_array_equal_single_weights(half_life_ms: int) -> None:
     ats = array("q", instants(random, 20_000))
     ats.extend(range(-500, 500))
     ats.extend(half_life_ms * random.randrange(1_000) - random.randrange(9) for _ in range(500))
-    found = weights(ats, half_life_ms)
+    computed = weights(ats, half_life_ms)
     expected = [weight(at, half_life_ms) for at in ats]
-    assert list(found.exponents) == [exponent for exponent, _ in expected]  # type: ignore[arg-type]
-    assert list(found.mantissas) == [mantissa for _, mantissa in expected]  # type: ignore[arg-type]
-    assert restored(ats, half_life_ms, found.mantissas) == found
+    assert list(computed.exponents) == [exponent for exponent, _ in expected]  # type: ignore[arg-type]
+    assert list(computed.mantissas) == [mantissa for _, mantissa in expected]  # type: ignore[arg-type]
+    assert restored(ats, half_life_ms, computed.mantissas) == computed
     one = weights(ats[9], half_life_ms)
     assert restored(ats[9], half_life_ms, one.mantissas) == one
 
@@ -118,11 +118,11 @@ def test_opposite_values_cancel_to_zero() -> None:
 
 def test_encoded_totals_sort_as_the_totals_do() -> None:
     random = Random(4)
-    found = [(0, 0)]
+    totals = [(0, 0)]
     for _ in range(2_000):
         exponent, mantissa = weight(random.randrange(-(10**7), 10**7), HOUR_MS)
-        found.append(decay.add((0, 0), random.randint(-9, 9), exponent, mantissa))
-    assert sorted(found) == sorted(found, key=of_words)
+        totals.append(decay.add((0, 0), random.randint(-9, 9), exponent, mantissa))
+    assert sorted(totals) == sorted(totals, key=of_words)
 
 
 def test_exponents_fit_for_every_supported_time() -> None:
@@ -143,8 +143,8 @@ def test_a_score_is_exact_at_its_own_time() -> None:
 
 def test_a_score_halves_with_every_half_life() -> None:
     words = decay.add((0, 0), 64, *weight(999, HOUR_MS))
-    shown = [DecayedTotals(HOUR_MS, 2, 999 + i * HOUR_MS).units(words) for i in range(7)]
-    assert shown == [64 * 10**PLACES // 2**i for i in range(7)]
+    scores = [DecayedTotals(HOUR_MS, 2, 999 + i * HOUR_MS).units(words) for i in range(7)]
+    assert scores == [64 * 10**PLACES // 2**i for i in range(7)]
     assert DecayedTotals(HOUR_MS, 2, 999 + 10**6 * HOUR_MS).units(words) == 0
 
 
@@ -208,8 +208,8 @@ def test_a_batch_that_is_cut_is_weighed_like_the_whole() -> None:
     )
     for part in weighed.split([4, 9], array("q", [NOW_MS] * 9)):
         assert part.ats is not None
-        found = part.weights_in(Weighing(HOUR_MS)).exponents
-        assert list(found) == [at // HOUR_MS for at in part.ats]  # type: ignore[arg-type]
+        exponents = part.weights_in(Weighing(HOUR_MS)).exponents
+        assert list(exponents) == [at // HOUR_MS for at in part.ats]  # type: ignore[arg-type]
 
 
 def test_the_error_stays_small() -> None:

@@ -43,9 +43,9 @@ def test_listing_agrees_with_a_plain_set(seed: int) -> None:
         assert sorted(directory) == sorted(there)
     walked: list[str] = []
     place = None
-    while found := directory.next(place, rng.randint(1, 7)):
-        walked += [scope for _, scope in found]
-        place = found[-1]
+    while page := directory.next(place, rng.randint(1, 7)):
+        walked += [scope for _, scope in page]
+        place = page[-1]
     assert walked == list(directory)
 
 

@@ -29,8 +29,8 @@ value_out_of_range wrong_columns
 
 
 def test_the_library_has_exactly_the_listed_codes() -> None:
-    found = [row.code for row in table() if by_code(row.code).__module__ == "laurels.errors"]
-    assert found == CODES.split()
+    codes = [row.code for row in table() if by_code(row.code).__module__ == "laurels.errors"]
+    assert codes == CODES.split()
 
 
 @pytest.mark.parametrize("row", table(), ids=lambda row: row.code)

@@ -27,10 +27,12 @@ class Closing:
 
 
 def test_the_error_of_an_abandoned_read_is_not_reported() -> None:
-    told: list[dict[str, Any]] = []
+    contexts: list[dict[str, Any]] = []
 
     async def main() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: contexts.append(context)
+        )
         store = Closing()
         reader = KeyReader(None, store, lambda: 0.0)  # type: ignore[arg-type]
         waiting = asyncio.create_task(reader.read())
@@ -45,7 +47,7 @@ def test_the_error_of_an_abandoned_read_is_not_reported() -> None:
         await asyncio.sleep(0)
 
     asyncio.run(main())
-    assert told == []
+    assert contexts == []
 
 
 def test_the_waiter_of_a_read_gets_its_error() -> None:

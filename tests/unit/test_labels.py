@@ -99,15 +99,15 @@ def test_every_event_has_the_labels_it_came_with(events: list[dict[str, str] | N
 
 @given(carried)
 def test_an_event_and_a_query_name_the_same_scopes(labels: dict[str, str]) -> None:
-    found = gathered(labels, {"room": "other"})
+    batch_labels = gathered(labels, {"room": "other"})
     for names in RULES.scopes:
-        asked = {name: labels[name] for name in names if name in labels}
-        expected = scope_named(RULES, asked) if len(asked) == len(names) else None
-        assert found.scopes(RankingSpec("all", names))[found.each[0]] == expected
+        own = {name: labels[name] for name in names if name in labels}
+        expected = scope_named(RULES, own) if len(own) == len(names) else None
+        assert batch_labels.scopes(RankingSpec("all", names))[batch_labels.each[0]] == expected
     for by in RULES.rank_by:
-        scope = found.scopes(RankingSpec("all", (), by))[found.each[0]]
+        scope = batch_labels.scopes(RankingSpec("all", (), by))[batch_labels.each[0]]
         assert scope == (f"@{by}" if by in labels else None)
-        assert found.values(by)[found.each[0]] == labels.get(by)
+        assert batch_labels.values(by)[batch_labels.each[0]] == labels.get(by)
 
 
 @given(st.lists(st.lists(carried, max_size=3), min_size=1, max_size=4))
@@ -126,8 +126,8 @@ def test_batches_with_different_label_names_concatenate() -> None:
     new = Labels(("room", "zone"), (("1", "n"), (None, "1")), array("q", [1, 0]))
     whole = concatenate([(old, 2), (None, 1), (new, 2)])
     assert whole is not None
-    found = [whole.of(i) for i in range(5)]
-    assert found == [{"room": "1"}, {}, {}, {"zone": "1"}, {"room": "1", "zone": "n"}]
+    joined = [whole.of(i) for i in range(5)]
+    assert joined == [{"room": "1"}, {}, {}, {"zone": "1"}, {"room": "1", "zone": "n"}]
 
 
 def test_labels_of_an_older_definition_have_no_new_ones() -> None:
@@ -138,7 +138,7 @@ def test_labels_of_an_older_definition_have_no_new_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "error"),
+    ("labels", "error"),
     [
         ({"room": ""}, InvalidLabel),
         ({"room": "x" * 129}, InvalidLabel),
@@ -151,10 +151,10 @@ def test_labels_of_an_older_definition_have_no_new_ones() -> None:
         ({("room",): "1"}, UnknownLabel),
     ],
 )
-def test_invalid_labels_are_refused(given: Any, error: type[LaurelsError]) -> None:
+def test_invalid_labels_are_refused(labels: Any, error: type[LaurelsError]) -> None:
     with pytest.raises(error):
-        label_values(NAMES, given)
-    columns = READER.gather([("ann", 1, None, None, given)])
+        label_values(NAMES, labels)
+    columns = READER.gather([("ann", 1, None, None, labels)])
     assert [type(refused) for _, refused in columns.errors] == [error]
 
 
@@ -164,18 +164,18 @@ def test_none_means_no_label() -> None:
     assert label_values(NAMES, {"team": None}) == nothing
     assert label_pairs(None) == label_pairs({}) == ()
     assert label_pairs({"team": "x", "room": "1"}) == (("room", "1"), ("team", "x"))
-    given: list[object] = [[], "room", {1: "x"}, {"room": 1}]
-    for wrong in given:
+    invalid: list[object] = [[], "room", {1: "x"}, {"room": 1}]
+    for wrong in invalid:
         with pytest.raises(InvalidLabel):
             label_pairs(wrong)
 
 
 def test_an_event_without_a_scope_is_refused_naming_the_scopes() -> None:
     reader = EventReader(Board("b", scopes=[["zone", "room"]], rank_by="team").rules())
-    found = reader.gather([("ann", 1, None, None, {"zone": "n"}), ("bob", 1), ["cid", 1]])
-    assert [place for place, _ in found.errors] == [0, 1, 2]
-    assert all(isinstance(error, NoScope) for _, error in found.errors)
-    assert str(found.errors[0][1]).startswith(
+    columns = reader.gather([("ann", 1, None, None, {"zone": "n"}), ("bob", 1), ["cid", 1]])
+    assert [place for place, _ in columns.errors] == [0, 1, 2]
+    assert all(isinstance(error, NoScope) for _, error in columns.errors)
+    assert str(columns.errors[0][1]).startswith(
         "expected the labels (room, zone) or (team), got zone"
     )
     assert not reader.gather([("ann", 1, None, None, {"team": "x"})]).errors
@@ -190,18 +190,18 @@ def test_labels_are_named_in_any_order() -> None:
 
 
 def batch(labels: Labels | None, size: int) -> Batch:
-    found = batch_of(READER.gather([("ann", i) for i in range(size)]), 1, 1_000)
-    assert found.labels is None
-    return replace(found, labels=labels)
+    gathered_batch = batch_of(READER.gather([("ann", i) for i in range(size)]), 1, 1_000)
+    assert gathered_batch.labels is None
+    return replace(gathered_batch, labels=labels)
 
 
 @given(st.lists(carried, min_size=1, max_size=300).filter(any))
 def test_labels_round_trip_through_the_log(events: list[dict[str, str]]) -> None:
     labels = gathered(*events)
     written = record.events_of(batch(labels, len(events)), 1)
-    (found,) = record.decode(record.encode([record.encode_one(written)]))
-    assert isinstance(found, record.Events)
-    assert record.batch_of(found).labels == labels
+    (decoded,) = record.decode(record.encode([record.encode_one(written)]))
+    assert isinstance(decoded, record.Events)
+    assert record.batch_of(decoded).labels == labels
 
 
 def test_a_record_without_labels_is_read_as_before() -> None:
@@ -209,8 +209,8 @@ def test_a_record_without_labels_is_read_as_before() -> None:
     coded = record.encode_one(whole)
     old = msgspec.msgpack.encode(msgspec.msgpack.decode(coded)[:-1])
     body = record.encode([msgspec.Raw(old)])
-    (found,) = record.decode(body)
-    assert found == whole
+    (decoded,) = record.decode(body)
+    assert decoded == whole
 
 
 @pytest.mark.parametrize("labels", [{"nope": "\ud800"}, {"nope": b"x"}, {"nope": {}}])

@@ -20,13 +20,13 @@ MANY = ON_LOOP + 1
 def test_a_query_for_many_entries_reports_a_large_size(kind: type[Query[Any]]) -> None:
     required: dict[str, Any] = {"member": "ann", "rank": 1, "percentile": 5, "members": ["ann"]}
     fields = {field.name for field in msgspec.structs.fields(kind)}
-    given = {name: value for name, value in required.items() if name in fields}
-    assert kind(**given).size <= ON_LOOP
+    arguments = {name: value for name, value in required.items() if name in fields}
+    assert kind(**arguments).size <= ON_LOOP
     for name in SIZES & fields:
         many: Any = ["ann"] * MANY if name == "members" else MANY
         if kind.verb == "standings":  # `standings` counts each different member once
             many = [f"m{i}" for i in range(MANY)]
-        assert kind(**given | {name: many}).size > ON_LOOP
+        assert kind(**arguments | {name: many}).size > ON_LOOP
 
 
 def test_a_batch_is_long_by_its_events_or_their_size() -> None:

@@ -61,7 +61,7 @@ def _slug(heading: str) -> str:
 
 
 def _anchors(page: Path) -> set[str]:
-    return {_slug(found) for found in re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.M)}
+    return {_slug(heading) for heading in re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.M)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

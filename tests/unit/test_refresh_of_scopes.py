@@ -61,7 +61,7 @@ class Rooms:
         return self.service._fold
 
     @property
-    def held(self) -> BoardStore:
+    def board_store(self) -> BoardStore:
         index = self.fold.index
         assert isinstance(index, MemoryIndex)
         return index._boards[1]
@@ -87,7 +87,9 @@ class Rooms:
 
     def behind(self) -> int:
         """Return how many scopes do not show the last refresh yet."""
-        return sum(part.refreshes < self.held.refreshes for part in self.held.parts.values())
+        return sum(
+            part.refreshes < self.board_store.refreshes for part in self.board_store.parts.values()
+        )
 
     def score(self, room: int) -> object:
         page = self.lb.top("b", labels={"room": str(room)})
@@ -114,11 +116,11 @@ class Rooms:
 
 @pytest.fixture
 def rooms() -> Iterator[Rooms]:
-    found = Rooms()
-    found.refresh()
-    yield found
-    found.lb.check()
-    found.lb.close()
+    created = Rooms()
+    created.refresh()
+    yield created
+    created.lb.check()
+    created.lb.close()
 
 
 def test_a_refresh_touches_no_scope_but_shows_in_all(rooms: Rooms) -> None:
@@ -182,7 +184,7 @@ def test_an_empty_refresh_schedules_no_further_refresh(rooms: Rooms) -> None:
     assert not waits(rooms)
     assert rooms.lb.scopes("b", "room") == []
     rooms.catch_up()
-    assert rooms.held.parts.keys() == {""}
+    assert rooms.board_store.parts.keys() == {""}
 
 
 def test_a_member_removed_after_the_build_is_not_ranked(rooms: Rooms) -> None:
@@ -277,8 +279,8 @@ def test_snapshots_during_writes_and_refreshes_match_the_log(tmp_path: Path, see
 
 
 def test_check_detects_a_scope_without_the_last_build(rooms: Rooms) -> None:
-    rooms.held.parts["room=9"].rolling["3h"].restart_build()
+    rooms.board_store.parts["room=9"].rolling["3h"].restart_build()
     with pytest.raises(CheckFailed, match="to have built the last refresh"):
         rooms.fold.index.check()
-    rooms.held.parts["room=9"].refreshes = rooms.held.refreshes
+    rooms.board_store.parts["room=9"].refreshes = rooms.board_store.refreshes
     rooms.lb.rebuild()

@@ -33,9 +33,9 @@ def router() -> Router[str]:
     ],
 )
 def test_a_path_matches_its_route(router: Router[str], path: str, row: str, part: str) -> None:
-    found = router.find(path)
-    assert found is not None
-    assert (found.methods["GET"], found.part) == (row, part)
+    match = router.find(path)
+    assert match is not None
+    assert (match.methods["GET"], match.part) == (row, part)
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def test_other_paths_match_no_route(router: Router[str], path: str) -> None:
 
 
 def test_a_route_lists_its_methods(router: Router[str]) -> None:
-    found = router.find("/v1/boards/gifts")
-    assert found is not None
-    assert set(found.methods) == {"GET", "PUT"}
+    match = router.find("/v1/boards/gifts")
+    assert match is not None
+    assert set(match.methods) == {"GET", "PUT"}
     deleted = router.find("/v1/keys/game")
     assert deleted is not None
     assert "GET" not in deleted.methods

@@ -39,11 +39,11 @@ def planned(board: Board, events: Sequence[tuple[int | None, Carried]]) -> tuple
 def scopes_at(plan: Plan, event: int) -> dict[tuple[str, str], str | int]:
     """Return a dict by window and form of scope. Its value is the text of the scope in which an
     event counts or, if the event does not count, a negative number for the reason."""
-    found: dict[tuple[str, str], str | int] = {}
+    counted: dict[tuple[str, str], str | int] = {}
     for place, at in enumerate(plan.specs):
         index = plan.index_of(place, event)
-        found[at.window, at.name] = index if index < 0 else plan.targets[index].key.scope
-    return found
+        counted[at.window, at.name] = index if index < 0 else plan.targets[index].key.scope
+    return counted
 
 
 def test_events_that_share_their_labels_share_their_routes() -> None:
@@ -68,10 +68,10 @@ def test_a_rolling_window_and_its_target_have_the_same_scope() -> None:
     _, plan = planned(BOARD, [(None, {"room": "1"}), (HOUR, {"room": "2"})])
     at = plan.specs.index(next(p for p in plan.specs if (p.window, p.name) == ("3h", "room")))
     for event, scope in enumerate(("room=1", "room=2")):
-        target, found = plan.targets[plan.index_of(at, event)], plan.ranking(at, event)
-        assert found is not None
-        assert (target.key.scope, found.key.scope) == (scope, scope)
-        assert found.key.instance - target.key.instance == event
+        target, ranking = plan.targets[plan.index_of(at, event)], plan.ranking(at, event)
+        assert ranking is not None
+        assert (target.key.scope, ranking.key.scope) == (scope, scope)
+        assert ranking.key.instance - target.key.instance == event
 
 
 def test_an_event_is_late_only_when_every_window_refuses_it() -> None:
@@ -115,7 +115,7 @@ def test_a_batch_plans_each_event_as_it_would_alone(seed: int) -> None:
             if at.window == "all":
                 assert index != LATE
             if index >= 0 and not at.by:
-                asked = {name: (carried or {})[name] for name in names}
-                assert plan.targets[index].key.scope == scope_named(board.rules(), asked)
+                own = {name: (carried or {})[name] for name in names}
+                assert plan.targets[index].key.scope == scope_named(board.rules(), own)
     late = {name: sum(name in p.refused_by(0) for p in alone) for name in board.rules().windows}
     assert dict(plan.late_by_window(batch.size)) == {n: c for n, c in late.items() if c}

@@ -88,14 +88,14 @@ def test_an_event_counts_in_at_most_64_rankings() -> None:
     windows = [f"w{i}=hour" for i in range(MAX_PLACES // MAX_SCOPES)]
     Board("b", scopes=scopes, windows=windows)
     (fault,) = faults(scopes=scopes, windows=windows, rank_by="l1")
-    said = "8 windows by 8 scopes and 1 labels ranked by"
-    assert fault == f"expected at most 64 rankings an event, got 72: {said}"
+    reason = "8 windows by 8 scopes and 1 labels ranked by"
+    assert fault == f"expected at most 64 rankings an event, got 72: {reason}"
     assert faults(scopes=[*scopes, ["more"]]) == ["expected 1 to 8 scopes, got 9"]
 
 
 def test_all_faults_are_named_at_once() -> None:
-    found = faults(scopes=[["a", "a"], ["i d"]], rank_by=["", "x", "x"], keep=0)
-    assert len(found) == 5
+    reported = faults(scopes=[["a", "a"], ["i d"]], rank_by=["", "x", "x"], keep=0)
+    assert len(reported) == 5
 
 
 OLD = Board("b", scopes=[[], ["room"]], rank_by=["room"])
@@ -128,11 +128,11 @@ def test_queries_take_labels_as_one_keyword_argument() -> None:
     """All labels together are one argument of a query. So a label may have any name, and an unknown
     option is still refused."""
     for surface in (Leaderboards, AsyncLeaderboards):
-        asked = 0
+        verbs = 0
         for _, verb in inspect.getmembers(surface, inspect.isfunction):
             parameters = inspect.signature(verb).parameters
             if "by" in parameters:
-                asked += 1
+                verbs += 1
                 assert parameters["labels"].kind is inspect.Parameter.KEYWORD_ONLY
                 assert all(each.kind is not each.VAR_KEYWORD for each in parameters.values())
-        assert asked == 13
+        assert verbs == 13

@@ -26,8 +26,8 @@ def test_the_command_line_wins_over_the_environment_over_the_file(tmp_path: Path
     file = tmp_path / "laurels.toml"
     file.write_text('port = 1\nhost = "::1"\nrate = 5\n')
     environment = {"LAURELS_PORT": "2", "LAURELS_HOST": "127.0.0.2", "OTHER": "x"}
-    found = settings_of({"port": 3, "host": None}, environment, file)
-    assert (found.port, found.host, found.rate, found.burst) == (3, "127.0.0.2", 5.0, 0)
+    settings = settings_of({"port": 3, "host": None}, environment, file)
+    assert (settings.port, settings.host, settings.rate, settings.burst) == (3, "127.0.0.2", 5.0, 0)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,10 @@ def test_other_laurels_variables_are_accepted(name: str) -> None:
 
 
 def test_lists_in_the_environment_are_separated_by_commas() -> None:
-    found = settings_of({}, {"LAURELS_CORS_ORIGINS": "https://a.example,https://b.example"}, None)
-    assert found.cors_origins == ["https://a.example", "https://b.example"]
+    settings = settings_of(
+        {}, {"LAURELS_CORS_ORIGINS": "https://a.example,https://b.example"}, None
+    )
+    assert settings.cors_origins == ["https://a.example", "https://b.example"]
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ async def _together(
     return await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _told(answer: object) -> object:
+def _comparable(answer: object) -> object:
     """Return the fields of a receipt except its offset, or the type and the text of an error."""
     if isinstance(answer, Receipt):
         return answer.member, answer.status, answer.score, answer.previous_rank, answer.rank
@@ -92,7 +92,7 @@ def test_concurrent_events_get_the_receipts_of_a_batch(events: Events) -> None:
             return answers, expected, tops
 
     answers, expected, _ = asyncio.run(main())
-    assert list(map(_told, answers)) == list(map(_told, expected))
+    assert list(map(_comparable, answers)) == list(map(_comparable, expected))
 
 
 def test_adjacent_events_with_equal_options_share_one_submission() -> None:
@@ -161,12 +161,12 @@ def test_a_cancelled_submit_still_counts_and_affects_no_other() -> None:
 
 
 def _raising_for_evil(real: Any) -> Any:
-    def method(self: Any, given: Any, *rest: Any) -> Any:
+    def method(self: Any, argument: Any, *rest: Any) -> Any:
         read = getattr(self, "members", None)
-        members = [event[0] for event in given] if read is None else read()
+        members = [event[0] for event in argument] if read is None else read()
         if "evil" in members or b"evil" in members:
             raise ZeroDivisionError("evil")
-        return real(self, given, *rest)
+        return real(self, argument, *rest)
 
     return method
 
@@ -219,7 +219,7 @@ def test_in_event_time_each_event_is_accepted_at_its_own_time() -> None:
             return list(answers), expected
 
     answers, expected = asyncio.run(main())
-    assert list(map(_told, answers)) == list(map(_told, expected))
+    assert list(map(_comparable, answers)) == list(map(_comparable, expected))
     assert [answer.period for answer in answers] == [answer.period for answer in expected]
 
 

@@ -91,9 +91,9 @@ def test_a_snapshot_that_fails_verification_is_removed(
 ) -> None:
     fsync = os.fsync
 
-    def damage(held: int) -> None:
-        fsync(held)
-        os.pwrite(held, b"?", 500)
+    def damage(descriptor: int) -> None:
+        fsync(descriptor)
+        os.pwrite(descriptor, b"?", 500)
 
     files = SnapshotFiles(tmp_path)
     monkeypatch.setattr(os, "fsync", damage)

@@ -29,8 +29,8 @@ def path(tmp_path: Path) -> Path:
 def backwards(path: Path) -> list[Section]:
     """Read the sections in reverse order. Return them in their order in the file."""
     with closing(Sections(path)) as sections:
-        found = [(place.kind, sections.body(place)) for place in sections.places[::-1]]
-    return found[::-1]
+        bodies = [(place.kind, sections.body(place)) for place in sections.places[::-1]]
+    return bodies[::-1]
 
 
 def test_sections_are_read_in_any_order(path: Path) -> None:
@@ -73,20 +73,20 @@ def test_a_missing_file_raises_storage_failed(tmp_path: Path) -> None:
 
 
 def test_tasks_run_in_parallel_threads() -> None:
-    said = Event()
+    started = Event()
     threads = set()
 
     def waits() -> Iterator[None]:
         threads.add(get_ident())
-        assert said.wait(60)
+        assert started.wait(60)
         yield
 
-    def says() -> Iterator[None]:
+    def starts() -> Iterator[None]:
         threads.add(get_ident())
-        said.set()
+        started.set()
         yield
 
-    side_by_side([waits(), says()])
+    side_by_side([waits(), starts()])
     assert len(threads) == THREADS == 2
     side_by_side([])
 

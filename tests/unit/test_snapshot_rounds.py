@@ -76,8 +76,8 @@ class Store:
 
 def rows(sections: Iterable[Section]) -> int:
     """Return the number of member rows in these sections."""
-    found = [msgspec.msgpack.decode(body, type=Rows) for kind, body in sections if kind == ROWS]
-    return sum(len(each.ids) // 4 for each in found)
+    decoded = [msgspec.msgpack.decode(body, type=Rows) for kind, body in sections if kind == ROWS]
+    return sum(len(each.ids) // 4 for each in decoded)
 
 
 @pytest.fixture

@@ -67,8 +67,8 @@ def test_sums_give_the_same_results_as_single_events(
     assert sums.lows == [min(prefixes[i]) for i in order]
     assert sums.highs == [max(prefixes[i]) for i in order]
     assert sums.stamps == [max(s for j, _, s in given_ if j == i) for i in order]
-    told = sums.encode()
-    assert ("least" in told) == ("most" in told) == (len(given_) > len(order))
+    payload = sums.encode()
+    assert ("least" in payload) == ("most" in payload) == (len(given_) > len(order))
 
     bases = {i: there[i] for i in order}
     outcomes = sums.outcomes([False if base is None else base for base in bases.values()])

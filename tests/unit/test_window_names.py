@@ -69,7 +69,7 @@ def test_a_stored_board_written_again_is_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "name", "found"),
+    ("stored", "name", "expected"),
     [
         (True, "week", "week:keep=20"),
         (True, "week:keep=20", "week:keep=20"),
@@ -88,14 +88,14 @@ def test_a_stored_board_written_again_is_the_same() -> None:
     ],
 )
 def test_a_window_is_looked_up_by_short_or_full_name(
-    stored: bool, name: Any, found: str | None
+    stored: bool, name: Any, expected: str | None
 ) -> None:
     rules = Board.from_json(STORED if stored else WRITTEN).rules()
-    if found is None:
+    if expected is None:
         with pytest.raises(UnknownWindow):
             window_named(rules, name)
     else:
-        assert window_named(rules, name).name == found
+        assert window_named(rules, name).name == expected
 
 
 def test_an_ambiguous_short_name_is_an_unknown_window() -> None:

@@ -141,8 +141,8 @@ def test_equivalent_texts_have_one_canonical_form(written: Any, text: str) -> No
 def test_an_invalid_window_is_refused(written: Any, fault: str) -> None:
     with pytest.raises(BoardInvalid) as refused:
         parse_window(written)
-    [found] = refused.value.errors
-    assert fault in found
+    [reported] = refused.value.errors
+    assert fault in reported
 
 
 ROLLING_FAULTS = [
@@ -209,8 +209,8 @@ ROLLING_FAULTS = [
 def test_an_invalid_rolling_window_is_refused_with_the_reason(written: Any, fault: str) -> None:
     with pytest.raises(BoardInvalid) as refused:
         parse_window(written)
-    [found] = refused.value.errors
-    assert re.search(fault, found)
+    [reported] = refused.value.errors
+    assert re.search(fault, reported)
 
 
 def test_every_fault_of_a_rolling_window_is_named() -> None:
@@ -331,8 +331,8 @@ def test_both_notations_round_trip_through_json(form: WindowForm) -> None:
         "step": form.step,
         "refresh": form.refresh_ms,
     }
-    said = {key: value for key, value in written.items() if value is not None}
-    for way in (form.text, said):
+    fields = {key: value for key, value in written.items() if value is not None}
+    for way in (form.text, fields):
         back = parse_window(msgspec.json.decode(msgspec.json.encode(way)))
         assert back == form
         assert back.window(DEFAULTS) == form.window(DEFAULTS)
@@ -411,8 +411,8 @@ def test_a_decay_window_has_a_half_life(
 def test_an_invalid_decay_window_is_refused(written: Any, fault: str) -> None:
     with pytest.raises(BoardInvalid) as refused:
         parse_window(written)
-    [found] = refused.value.errors
-    assert fault in found
+    [reported] = refused.value.errors
+    assert fault in reported
 
 
 def test_a_decay_window_cannot_take_the_name_of_another_type() -> None:

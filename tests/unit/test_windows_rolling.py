@@ -224,7 +224,7 @@ def test_concurrent_lookups_in_one_window_do_not_mix() -> None:
     rolling = window("rolling:60s/1s")
     wrong: list[tuple[int, int]] = []
 
-    def ask(offset: int) -> None:
+    def look_up(offset: int) -> None:
         for number in range(offset, 100_000, 4):
             at_ms = number * 1_000 + 500
             if rolling.number_at(at_ms) != number or rolling.period_at(at_ms).start_ms > at_ms:
@@ -233,7 +233,7 @@ def test_concurrent_lookups_in_one_window_do_not_mix() -> None:
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        threads = [threading.Thread(target=ask, args=(i,)) for i in range(4)]
+        threads = [threading.Thread(target=look_up, args=(i,)) for i in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:

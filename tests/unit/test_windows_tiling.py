@@ -162,8 +162,8 @@ def test_days_are_right_around_an_irregular_zone_change(tz: str, at: str) -> Non
 
 
 def clock(at_ms: int, tz: str) -> tuple[date, int, timedelta | None]:
-    shown = local(at_ms, tz)
-    return shown.date(), shown.hour, shown.utcoffset()
+    local_time = local(at_ms, tz)
+    return local_time.date(), local_time.hour, local_time.utcoffset()
 
 
 @given(moments())
