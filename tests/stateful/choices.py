@@ -140,15 +140,15 @@ def labels(rng: Random, definition: Definition) -> object:
     if rng.random() < 0.03:
         wrong = [{"room": ""}, {"room": 1}, {"nope": "x"}, ["room"], {"zone": "z" * 129}]
         return rng.choice([*wrong, {"room": "\ud800"}, {"team": None}, None])
-    found = {name: rng.choice(VALUES) for name in sorted(definition.labels) if rng.random() < 0.75}
-    return found or None
+    chosen = {name: rng.choice(VALUES) for name in sorted(definition.labels) if rng.random() < 0.75}
+    return chosen or None
 
 
 def some_scope(rng: Random, board: OracleBoard) -> Scope:
     """Return a scope that can be read from a board, mostly a scope that has or had members."""
-    known = board.known_scopes()
-    if known and (not board.definition.labels or rng.random() < 0.8):
-        return rng.choice(known) if len(known) > 1 else known[0]
+    scopes = board.known_scopes()
+    if scopes and (not board.definition.labels or rng.random() < 0.8):
+        return rng.choice(scopes) if len(scopes) > 1 else scopes[0]
     names = rng.choice(board.definition.scopes)
     return Scope(tuple((name, rng.choice(VALUES)) for name in names))
 

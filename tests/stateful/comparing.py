@@ -52,27 +52,27 @@ class Comparison:
             if names:
                 expected = [dict(scope.labels) for scope in self.oracle.scopes(name, names)]
                 size = rng.randint(1, len(expected) + 1)
-                found = lb.scopes(name, *rng.sample(names, len(names)), limit=size)
-                if len(found) == size:
-                    found += lb.scopes(name, *names, after=found[-1])
-                assert found == expected
+                listed = lb.scopes(name, *rng.sample(names, len(names)), limit=size)
+                if len(listed) == size:
+                    listed += lb.scopes(name, *names, after=listed[-1])
+                assert listed == expected
 
     def _periods(
         self, lb: laurels.Leaderboards, name: str, window: str, scope: Scope
     ) -> Sequence[str | None]:
         """Compare the readable periods of a window. Return their labels."""
         spans = self.oracle.periods(name, window)
-        found = lb.periods(name, window, **scope.arguments)
+        periods = lb.periods(name, window, **scope.arguments)
         if not spans:
-            assert [period.label for period in found] == [""]
+            assert [period.label for period in periods] == [""]
             return [None]
-        assert [(p.label, p.start_ms, p.end_ms) for p in found] == [
+        assert [(p.label, p.start_ms, p.end_ms) for p in periods] == [
             (span.label, span.start_ms, span.end_ms) for span in spans
         ]
         as_of = lb.top(name, window=window, limit=0, **scope.arguments).as_of
         assert as_of.period == spans[0].label
-        assert [period.current for period in found] == [True] + [False] * (len(spans) - 1)
-        assert [period.total for period in found] == [
+        assert [period.current for period in periods] == [True] + [False] * (len(spans) - 1)
+        assert [period.total for period in periods] == [
             len(self.oracle.places(name, window, span.label, scope)) for span in spans
         ]
         return [span.label for span in spans]
@@ -88,7 +88,7 @@ class Comparison:
             return
         (name, window, label, scope, reverse), mark = rng.choice(standing)
 
-        found = attempt(
+        page = attempt(
             lambda: lb.top(
                 name, window=window, reverse=reverse, limit=3, after=mark.cursor, **scope.arguments
             )
@@ -105,10 +105,10 @@ class Comparison:
             )
         )
         if isinstance(expected, Refusal):
-            assert_refused(found, expected)
+            assert_refused(page, expected)
         else:
-            assert isinstance(found, laurels.Page), repr(found)
-            assert_entries(found.entries, expected, self.oracle.boards[name].definition)
+            assert isinstance(page, laurels.Page), repr(page)
+            assert_entries(page.entries, expected, self.oracle.boards[name].definition)
 
     def some_ranking(self, lb: laurels.Leaderboards, name: str, rng: Random) -> Questions:
         """Return the queries about a randomly chosen ranking of a board."""

@@ -29,18 +29,18 @@ def regrouped(journal: Sequence[Done], rng: Random) -> list[Done]:
     A refresh shows the events that were counted before it. It is written after the first commit
     that finds it due. Such a commit is not regrouped, so the refresh keeps its position.
     """
-    found: list[Done] = []
-    held: list[Done] = []
+    result: list[Done] = []
+    group: list[Done] = []
     for i, done in enumerate(journal):
         stays = not done.events or _may_refresh(journal, i)
-        if held and (stays or not _gathers(held[0], done)):
-            found += _cut(held, rng)
-            held = []
+        if group and (stays or not _gathers(group[0], done)):
+            result += _cut(group, rng)
+            group = []
         if stays:
-            found.append(done)
+            result.append(done)
         else:
-            held.append(done)
-    return found + _cut(held, rng)
+            group.append(done)
+    return result + _cut(group, rng)
 
 
 def _may_refresh(journal: Sequence[Done], i: int) -> bool:
@@ -55,14 +55,14 @@ def _gathers(done: Done, following: Done) -> bool:
     return (following.board, following.now_ms) == (done.board, done.now_ms)
 
 
-def _cut(held: Sequence[Done], rng: Random) -> list[Done]:
+def _cut(group: Sequence[Done], rng: Random) -> list[Done]:
     """Return the events of these writes in commits of a few events each."""
     parts: list[Done] = []
-    events = [event for done in held for event in done.events]
+    events = [event for done in group for event in done.events]
     while events:
         size = rng.randint(1, 4)
         part, events = events[:size], events[size:]
-        parts.append(Done(held[0].now_ms, _submission(held[0].board, part)))
+        parts.append(Done(group[0].now_ms, _submission(group[0].board, part)))
     return parts
 
 

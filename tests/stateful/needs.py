@@ -39,7 +39,7 @@ class Needs:
         self.column = self.definition.columns[column]
         self.lb = lb
 
-    def ask(self) -> laurels.Needed | None:
+    def query(self) -> laurels.Needed | None:
         return self.lb.needed(
             self.name,
             self.member,
@@ -54,9 +54,9 @@ class Needs:
         values do not."""
         if isinstance(self.oracle.boards[self.name].window(self.window), RefreshedWindow):
             with pytest.raises(NotLive):
-                self.ask()
+                self.query()
             return
-        needed = self.ask()
+        needed = self.query()
         places = self.oracle.places(self.name, self.window, None, self.scope)
         own = next((place for place in places if place.member == self.member), None)
         standing = self.lb.standing(

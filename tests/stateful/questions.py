@@ -54,17 +54,17 @@ class Questions:
 
     def whole(self, rng: Random) -> None:
         """Compare every entry of the ranking, the data of its members, and some standings."""
-        found = list(self.lb.export(self.name, with_data=True, **self.where))
-        assert_entries(found, self.places, self.definition)
+        entries = list(self.lb.export(self.name, with_data=True, **self.where))
+        assert_entries(entries, self.places, self.definition)
         carried = [self.board.profiles.get(place.member) for place in self.places]
-        assert [entry.data for entry in found] == carried
+        assert [entry.data for entry in entries] == carried
         for member in rng.sample(self.members, 3):
             standing = self.lb.standing(self.name, member, **self.where)
             assert_standing(standing, self.board.card(self.places, member), self.definition)
 
     def every(self, rng: Random) -> None:
         """Compare one random query of each kind."""
-        for ask in (
+        for query in (
             self.top,
             self.around,
             self.friends,
@@ -74,7 +74,7 @@ class Questions:
             self.percentile,
             self.between,
         ):
-            ask(rng)
+            query(rng)
 
     def top(self, rng: Random) -> None:
         limit, offset, reverse = rng.randint(0, 5), rng.randint(0, 4), rng.random() < 0.5
@@ -116,21 +116,21 @@ class Questions:
             assert_entries(page.entries, expected, self.definition)
 
     def friends(self, rng: Random) -> None:
-        asked = rng.sample(self.members, rng.randint(0, len(self.members)))
-        entries = self.lb.standings(self.name, asked, **self.where).entries
-        expected = self.board.friends(self.places, asked)
+        chosen = rng.sample(self.members, rng.randint(0, len(self.members)))
+        entries = self.lb.standings(self.name, chosen, **self.where).entries
+        expected = self.board.friends(self.places, chosen)
         assert_entries(entries, [place for place, _ in expected], self.definition)
         assert [entry.place for entry in entries] == [among.rank for _, among in expected]
         ranks = {place.member: place.rank for place in self.places}
-        found = self.lb.ranks(self.name, asked, **self.where)
-        assert found == [ranks.get(member) for member in asked]
-        assert [self.lb.rank(self.name, each, **self.where) for each in asked[:2]] == found[:2]
+        actual = self.lb.ranks(self.name, chosen, **self.where)
+        assert actual == [ranks.get(member) for member in chosen]
+        assert [self.lb.rank(self.name, each, **self.where) for each in chosen[:2]] == actual[:2]
 
     def at_rank(self, rng: Random) -> None:
         rank = rng.randint(1, len(self.places) + 2)
-        found = self.lb.at_rank(self.name, rank, **self.where)
+        standing = self.lb.at_rank(self.name, rank, **self.where)
         holder = self.places[rank - 1].member if rank <= len(self.places) else ""
-        assert_standing(found, self.board.card(self.places, holder), self.definition)
+        assert_standing(standing, self.board.card(self.places, holder), self.definition)
 
     def gap_to_rank(self, rng: Random) -> None:
         if not self.places:

@@ -109,7 +109,7 @@ def cross(world: World, rng: Random) -> None:
         rng.choice(first)(world, rng)
 
 
-def ask(world: World, rng: Random) -> None:
+def query(world: World, rng: Random) -> None:
     world.comparison.some_ranking(world.lb, pick(world, rng), rng).every(rng)
 
 
@@ -119,18 +119,18 @@ def read_on(world: World, rng: Random) -> None:
     ranking.next_page(world.comparison.bookmarks, rng)
 
 
-def ask_amiss(world: World, rng: Random) -> None:
+def query_unreadable(world: World, rng: Random) -> None:
     """Query a random period or step, which usually cannot be read."""
     name = pick(world, rng)
     board = world.oracle.boards[name]
-    called, asked = rng.choice(list(board.windows.items()))
+    called, window = rng.choice(list(board.windows.items()))
     now_ms = world.clock.now_ms()
     labels = [None, "yesterday", "2026-11-20", "2026-11-20T15:00Z", "2026-11-20T15:00:30Z"]
-    if asked in moments.timed_windows(board):
-        by = rng.choice([0, 1, 2, asked.depth(now_ms) - 1])
-        labels += [asked.back(min(by, asked.depth(now_ms) - 1), now_ms).label] * 4
-    if isinstance(asked, RollingWindow):
-        aside = asked.back(rng.choice([-1, 1, asked.steps, -2]), now_ms)
+    if window in moments.timed_windows(board):
+        by = rng.choice([0, 1, 2, window.depth(now_ms) - 1])
+        labels += [window.back(min(by, window.depth(now_ms) - 1), now_ms).label] * 4
+    if isinstance(window, RollingWindow):
+        aside = window.back(rng.choice([-1, 1, window.steps, -2]), now_ms)
         labels += [aside.label] * 4
     world.count(name, called, rng.choice(labels), _amiss(world, rng, name))
 
@@ -258,8 +258,8 @@ RULES: tuple[tuple[Rule, int], ...] = (
     (scatter, 10),
     (pass_time, 14),
     (cross, 8),
-    (ask, 8),
-    (ask_amiss, 3),
+    (query, 8),
+    (query_unreadable, 3),
     (read_on, 8),
     (read_on_anyway, 3),
     (read_changes, 5),

@@ -23,17 +23,21 @@ def windows(
 ) -> tuple[WindowDef, ...]:
     """Return one to six windows: usually `all`, and some calendar and rolling windows. With
     `fading`, some windows have decay. With `refreshing`, some rolling windows have a refresh."""
-    found = [calendar(rng, unit, tz) for unit in rng.sample(UNITS, rng.choice([0, 0, 1, 2]))]
-    found += [rolling(rng, i, tz) for i in range(rng.choice([0, 1, 1, 2]))]
+    chosen_windows = [
+        calendar(rng, unit, tz) for unit in rng.sample(UNITS, rng.choice([0, 0, 1, 2]))
+    ]
+    chosen_windows += [rolling(rng, i, tz) for i in range(rng.choice([0, 1, 1, 2]))]
     if fading:
         chosen = rng.sample(HALF_LIVES, rng.choice([0, 1, 1, 2]))
-        found += [decay(rng, i, half_life) for i, half_life in enumerate(chosen)]
+        chosen_windows += [decay(rng, i, half_life) for i, half_life in enumerate(chosen)]
     if refreshing:
-        found = [refreshed(rng, window) for window in found]
-    rng.shuffle(found)
-    if not found or rng.random() < 0.75:
-        found.insert(rng.randint(0, len(found)), WindowDef(name=rng.choice([None, "ever"])))
-    return tuple(found)
+        chosen_windows = [refreshed(rng, window) for window in chosen_windows]
+    rng.shuffle(chosen_windows)
+    if not chosen_windows or rng.random() < 0.75:
+        chosen_windows.insert(
+            rng.randint(0, len(chosen_windows)), WindowDef(name=rng.choice([None, "ever"]))
+        )
+    return tuple(chosen_windows)
 
 
 def calendar(rng: Random, unit: str, tz: str) -> WindowDef:

@@ -73,7 +73,7 @@ class World:
         scopes: dict[str, Any] = {}
         if definition.labels:
             scopes = {"scopes": definition.scopes, "rank_by": definition.rank_by}
-        found = self._do(
+        answer = self._do(
             lambda lb: lb.change(
                 definition.name,
                 title=definition.title,
@@ -82,10 +82,10 @@ class World:
                 **scopes,
             )
         )
-        if isinstance(found, BoardInvalid) and "lay out" in str(found):
+        if isinstance(answer, BoardInvalid) and "lay out" in str(answer):
             self.journal.pop()  # the layout has no room for the window
             return
-        assert found == board_of(definition)
+        assert answer == board_of(definition)
         self.oracle.change(definition)
 
     def delete(self, name: str) -> None:
@@ -94,8 +94,8 @@ class World:
         self._changes.pop(name, None)
 
     def remove(self, name: str, member: str) -> None:
-        found = self._do(lambda lb: lb.remove(name, member))
-        assert found == self.oracle.remove(name, member)
+        answer = self._do(lambda lb: lb.remove(name, member))
+        assert answer == self.oracle.remove(name, member)
 
     def set_data(self, name: str, member: str, profile: object) -> None:
         assert self._do(lambda lb: lb.set_data(name, member, profile)) is None
@@ -106,13 +106,13 @@ class World:
     def count(self, name: str, window: str, period: str | None, scope: Scope) -> None:
         """Compare the number of members in a period or, if the query fails, the error."""
         expected = attempt_oracle(lambda: len(self.oracle.places(name, window, period, scope)))
-        found = attempt(
+        answer = attempt(
             lambda: self.lb.count(name, window=window, period=period, **scope.arguments)
         )
         if isinstance(expected, Refusal):
-            assert_refused(found, expected)
+            assert_refused(answer, expected)
         else:
-            assert found == expected
+            assert answer == expected
 
     # Events
 
@@ -122,17 +122,17 @@ class World:
         how = {"at": report.at, "id": report.id, "window": window, **_scope_argument(scope)}
         if report.labels is not None:
             how["labels"] = report.labels
-        found = self._do(
+        answer = self._do(
             lambda lb: getattr(lb, verb)(name, report.member, report.value, **how),
             name,
             () if report.absolute else [event_of(report)],
         )
         expected = attempt_oracle(lambda: self.oracle.submit(name, report, window, scope))
         if isinstance(expected, Refusal):
-            assert_refused(found, expected)
+            assert_refused(answer, expected)
         else:
-            assert isinstance(found, laurels.Receipt), f"expected {expected}, got {found!r}"
-            self._assert_receipts(name, [found], [expected], window)
+            assert isinstance(answer, laurels.Receipt), f"expected {expected}, got {answer!r}"
+            self._assert_receipts(name, [answer], [expected], window)
 
     def submit_many(
         self,
@@ -146,7 +146,7 @@ class World:
     ) -> None:
         """Submit a batch. Each receipt must equal that of the oracle."""
         events = [event_of(report) for report in reports]
-        found = self._do(
+        answer = self._do(
             lambda lb: lb.submit_many(
                 name,
                 events,
@@ -169,13 +169,13 @@ class World:
             )
         )
         if isinstance(expected, Refusal):
-            assert isinstance(found, BatchRefused), f"expected {expected.code}, got {found!r}"
-            encode_feed_payload = [(receipt.status, receipt.reason) for receipt in found.receipts]
-            assert encode_feed_payload == [(v.status, v.reason) for v in expected.verdicts]
+            assert isinstance(answer, BatchRefused), f"expected {expected.code}, got {answer!r}"
+            reasons = [(receipt.status, receipt.reason) for receipt in answer.receipts]
+            assert reasons == [(v.status, v.reason) for v in expected.verdicts]
         else:
-            assert isinstance(found, laurels.Receipts), repr(found)
-            self._assert_receipts(name, found, expected, window)
-            self._assert_counts(found, expected)
+            assert isinstance(answer, laurels.Receipts), repr(answer)
+            self._assert_receipts(name, answer, expected, window)
+            self._assert_counts(answer, expected)
 
     def _assert_receipts(
         self,
@@ -192,9 +192,9 @@ class World:
             assert changes(receipt.offset) >= self._changes.get(name, 0)
             self._changes[name] = changes(receipt.offset)
 
-    def _assert_counts(self, found: laurels.Receipts, verdicts: Sequence[Verdict]) -> None:
+    def _assert_counts(self, receipts: laurels.Receipts, verdicts: Sequence[Verdict]) -> None:
         statuses = [verdict.status for verdict in verdicts]
-        counts = (found.applied, found.unchanged, found.duplicates, found.refused)
+        counts = (receipts.applied, receipts.unchanged, receipts.duplicates, receipts.refused)
         assert counts == tuple(
             statuses.count(status) for status in ("applied", "unchanged", "duplicate", "refused")
         )

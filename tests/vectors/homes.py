@@ -106,17 +106,17 @@ def lua(name: str, *before: str) -> Script:
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
-def ask(server: Server, script: Script, rules: Rules, **arguments: Any) -> Any:
+def run_script(server: Server, script: Script, rules: Rules, **arguments: Any) -> Any:
     """Return the answer of a script that is called for a board which does not exist on the
     server."""
     arguments["board"] = board_encoding(Opened(1, 1, rules)).payload
 
-    async def said() -> Any:
+    async def call() -> Any:
         async with connected(server.url) as connection:
             packed = msgspec.msgpack.encode(arguments)
             return await connection.script(script, b"vectors:{1.0}:m", packed)
 
-    return msgspec.msgpack.decode(asyncio.run(said()))
+    return msgspec.msgpack.decode(asyncio.run(call()))
 
 
 def scripts(server: Server, board: VectorBoard, cases: Sequence[WriteCase]) -> list[Outcome]:
@@ -137,24 +137,24 @@ def scripts(server: Server, board: VectorBoard, cases: Sequence[WriteCase]) -> l
         ]
         stories.append({"rankings": len(places), "events": events})
     rule = lua("write_rule", "shard", "head", "rule")
-    found = []
-    answers = ask(server, rule, board_of("b", board).rules(), stories=stories)
+    results = []
+    answers = run_script(server, rule, board_of("b", board).rules(), stories=stories)
     for case, (outcomes, rows) in zip(cases, answers, strict=True):
         entries = [tuple(map(int, row)) if row else None for row in rows]
-        found.append(
+        results.append(
             (
                 [plain.OUTCOMES[code] for code in outcomes],
                 dict(zip(case.entries, entries, strict=True)),
             )
         )
-    return found
+    return results
 
 
 @contextmanager
 def probed(server_side: bool) -> Iterator[list[tuple[bool, Any]]]:
     """Record the sums by which each batch is counted. With `server_side`, the server gets single
     events, and the script computes the sums."""
-    found: list[tuple[bool, Any]] = []
+    recorded: list[tuple[bool, Any]] = []
     probe = lua(
         "sums",
         "shard",
@@ -173,15 +173,15 @@ def probed(server_side: bool) -> Iterator[list[tuple[bool, Any]]]:
         self: RedisIndex, script: Script, board: Opened, arguments: dict[str, Any]
     ) -> Any:
         if script is batch_counting.COUNT:
-            found.append(msgspec.msgpack.decode(await run(self, probe, board, arguments)))
+            recorded.append(msgspec.msgpack.decode(await run(self, probe, board, arguments)))
         return await run(self, script, board, arguments)
 
     with patch.object(RedisIndex, "_run", probing), patch.object(batch_counting, "_EACH_CALLS", 0):
         if not server_side:
-            yield found
+            yield recorded
         else:
             with patch("laurels.stores.redis.index.batches.sums_of", lambda *_: None):
-                yield found
+                yield recorded
 
 
 def written(
@@ -191,8 +191,8 @@ def written(
     if layout_of(rules).scored:
         score = server.call("ZSCORE", f"{base}r:{ranking}", member)
         return None if score is None else int(score)
-    found: bytes | None = server.call("HGET", f"{base}k:{ranking}", member)
-    return found
+    stored: bytes | None = server.call("HGET", f"{base}k:{ranking}", member)
+    return stored
 
 
 def form_of(rules: Rules, words: Words) -> int | bytes:
@@ -214,14 +214,14 @@ def submitted(lb: laurels.Leaderboards, board: str, member: str, event: WriteEve
     verb = lb.set if event.sets else lb.submit
     at = None if event.sets and event.at_ms == NOW_MS else event.at_ms
     try:
-        return verb(board, member, given(event), at=at).status
+        return verb(board, member, numbers_of(event), at=at).status
     except LaurelsError as error:
         if error.code not in plain.RANGE:
             raise
         return "out_of_range"
 
 
-def given(event: WriteEvent) -> Any:
+def numbers_of(event: WriteEvent) -> Any:
     """Return the numbers of an event as callers pass them."""
     return event.value if len(event.value) > 1 else event.value[0]
 
@@ -241,8 +241,8 @@ def columns_of(
 ) -> Mapping[str, Words]:
     """Return the column words of all members in a ranking, computed from the scores that the
     ranking shows."""
-    found = {}
+    words = {}
     for entry in lb.export(name, window=window, period=period):
         score = entry.score if isinstance(entry.score, tuple) else (entry.score,)
-        found[entry.member] = plain.words_of(board, [str(part) for part in score])
-    return found
+        words[entry.member] = plain.words_of(board, [str(part) for part in score])
+    return words

@@ -91,7 +91,7 @@ Numbers = tuple[tuple[str, ...], int, bool]
 """The numbers of an event, its time, and whether it sets the score."""
 
 
-def told(
+def outcomes_and_entries(
     board: VectorBoard, events: Iterable[Numbers]
 ) -> tuple[list[str], dict[str, Words | None]]:
     """Return the outcome of each event, and the entries after all events, as the plain fold
@@ -148,11 +148,13 @@ class Played:
     def words(self, window: str, period: str | None = None) -> dict[str, Words]:
         """Return the columns and the tie word of each member in a ranking."""
         tie, signs = TIES[self.definition.tie], [sign(c) for c in self.definition.columns]
-        found = {}
+        words_of_members = {}
         for place in self.oracle.places(self.definition.name, window, period, ALL):
             words = [turn * part for turn, part in zip(signs, place.score, strict=True)]
-            found[place.member] = (*words, tie * place.row.stamp) if tie else tuple(words)
-        return found
+            words_of_members[place.member] = (
+                (*words, tie * place.row.stamp) if tie else tuple(words)
+            )
+        return words_of_members
 
 
 # Routing
@@ -176,13 +178,13 @@ def shard_of(member: str, shards: int) -> int:
 def instance(window: WindowDef, at_ms: int, now_ms: int) -> tuple[int, str, bool]:
     """Return the number and the label of an event's period or step, and whether the window takes
     the event."""
-    found = window_of(window, Definition(windows=(window,)))
-    taken = found.takes(at_ms, now_ms)
-    if isinstance(found, RollingWindow):
-        number = found.instance(at_ms)
-        return number, step_span(found.cut, number).label, taken
-    if isinstance(found, CalendarWindow):
-        span = span_at(found.calendar, at_ms)
+    oracle_window = window_of(window, Definition(windows=(window,)))
+    taken = oracle_window.takes(at_ms, now_ms)
+    if isinstance(oracle_window, RollingWindow):
+        number = oracle_window.instance(at_ms)
+        return number, step_span(oracle_window.cut, number).label, taken
+    if isinstance(oracle_window, CalendarWindow):
+        span = span_at(oracle_window.calendar, at_ms)
         return span.start_ms, span.label, taken
     return FIRST_MS, "", taken
 
@@ -206,11 +208,11 @@ def added_up(
         if value == 0:
             return None
         own.setdefault(member, []).append((value, stamp))
-    found = {}
+    sums = {}
     for member, pairs in own.items():
         prefixes = [sum(value for value, _ in pairs[: i + 1]) for i in range(len(pairs))]
         if max(map(abs, prefixes)) > LIMIT:
             return None
         stamp = max(stamp for _, stamp in pairs)
-        found[member] = (prefixes[-1], min(prefixes), max(prefixes), stamp)
-    return found
+        sums[member] = (prefixes[-1], min(prefixes), max(prefixes), stamp)
+    return sums

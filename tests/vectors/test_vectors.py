@@ -88,12 +88,12 @@ def test_the_vectors_follow_from_the_plain_rules(name: str) -> None:
 # The write rule
 
 
-def told(case: WriteCase) -> homes.Outcome:
+def recorded_outcome(case: WriteCase) -> homes.Outcome:
     """Return the outcomes and entries of a story in the vectors."""
     return [event.outcome for event in case.events], case.entries
 
 
-def shown(case: WriteCase, ranking: str) -> Words | None:
+def recorded_columns(case: WriteCase, ranking: str) -> Words | None:
     """Return the words of the columns in a story's entry. The answers of a store do not have the
     other words."""
     words = case.entries[ranking]
@@ -106,23 +106,23 @@ def test_the_oracle_writes_by_the_rule(name: str, cases: list[WriteCase]) -> Non
     played = plain.Played(board.definition("b"))
     width = len(board.columns) + (board.tie != "member")
     for i, case in enumerate(cases):
-        said = [
+        outcomes = [
             played.submit(f"m{i}", event.value, event.at_ms, sets=event.sets)
             for event in case.events
         ]
-        assert said == [event.outcome for event in case.events], case.says
+        assert outcomes == [event.outcome for event in case.events], case.says
     for day in sorted({day for case in cases for day in case.entries} - {"all"}):
-        found = {"all": played.words("all"), day: played.words("day", day)}
+        rankings = {"all": played.words("all"), day: played.words("day", day)}
         for i, case in enumerate(cases):
-            for ranking in found.keys() & case.entries.keys():
+            for ranking in rankings.keys() & case.entries.keys():
                 words = case.entries[ranking]
-                assert found[ranking].get(f"m{i}") == (words and words[:width]), case.says
+                assert rankings[ranking].get(f"m{i}") == (words and words[:width]), case.says
 
 
 @boards
 def test_the_engine_writes_by_the_rule(name: str, cases: list[WriteCase]) -> None:
     for case in cases:
-        assert homes.engine(RULE.boards[name], case) == told(case), case.says
+        assert homes.engine(RULE.boards[name], case) == recorded_outcome(case), case.says
 
 
 @boards
@@ -133,7 +133,7 @@ def test_the_core_makes_the_same_words_and_bounds(name: str, cases: list[WriteCa
     assert (rules.is_stamped, rules.tie) == (shape.stamped, shape.tie)
     reader = EventReader(rules)
     for case in cases:
-        columns = reader.gather([("ann", homes.given(e), e.at_ms) for e in case.events])
+        columns = reader.gather([("ann", homes.numbers_of(e), e.at_ms) for e in case.events])
         refused = {i for i, _ in columns.errors}
         kept = [i for i in range(len(case.events)) if i not in refused]
         signed = [
@@ -147,9 +147,9 @@ def test_the_core_makes_the_same_words_and_bounds(name: str, cases: list[WriteCa
 
 @boards
 def test_the_scripts_write_by_the_rule(server: Server, name: str, cases: list[WriteCase]) -> None:
-    found = homes.scripts(server, RULE.boards[name], cases)
-    for case, said in zip(cases, found, strict=True):
-        assert said == told(case), case.says
+    computed = homes.scripts(server, RULE.boards[name], cases)
+    for case, outcome in zip(cases, computed, strict=True):
+        assert outcome == recorded_outcome(case), case.says
 
 
 @boards
@@ -167,19 +167,21 @@ def test_every_store_writes_by_the_rule(
         alone = [homes.submitted(lb, "b", f"m{i}", event) for event in case.events]
         assert alone == outcomes, case.says
         if at_once[i]:
-            batch = [(f"b{i}", homes.given(event), event.at_ms) for event in case.events]
+            batch = [(f"b{i}", homes.numbers_of(event), event.at_ms) for event in case.events]
             assert homes.outcomes_of(lb, "b", batch) == outcomes, case.says
     for ranking in sorted({ranking for case in cases for ranking in case.entries}):
         window, period = ("all", None) if ranking == "all" else ("day", ranking)
-        found = homes.columns_of(lb, "b", board, window, period)
+        stored = homes.columns_of(lb, "b", board, window, period)
         start_ms = definition.rules().windows[window].period_at(NOW_MS).start_ms
         if period is not None:
             start_ms = definition.rules().windows[window].period(period).start_ms
         for i, case in enumerate(cases):
             for member in [f"m{i}", f"b{i}"][: 1 + at_once[i]] if ranking in case.entries else []:
-                assert found.get(member) == shown(case, ranking), case.says
+                assert stored.get(member) == recorded_columns(case, ranking), case.says
                 if "redis" in request.node.callspec.params["lb"]:
-                    held(request, definition, f"{window}:{start_ms}", member, case.entries[ranking])
+                    assert_stored(
+                        request, definition, f"{window}:{start_ms}", member, case.entries[ranking]
+                    )
 
 
 ROLLING = "live=rolling:3d/1d,grace=1d"
@@ -202,12 +204,12 @@ def test_steps_of_rolling_windows_are_combined_by_the_rule(
             assert homes.submitted(lb, "b", f"m{i}", event) == event.outcome, case.says
     for ranking, passes_ms in (("all", 3_600_000), (plain.day_of(NOW_MS), 2 * write.DAY_MS)):
         clock.advance(passes_ms)
-        lb.submit("b", "who brings the refresh", homes.given(cases[0].events[0]))
+        lb.submit("b", "who brings the refresh", homes.numbers_of(cases[0].events[0]))
         expected = in_order(cases, ranking)
         for window in ("live", "refreshed"):
-            found = [entry.member for entry in lb.export("b", window=window)]
-            found.remove("who brings the refresh")
-            assert found == [member for _, member in expected], (window, ranking)
+            listed = [entry.member for entry in lb.export("b", window=window)]
+            listed.remove("who brings the refresh")
+            assert listed == [member for _, member in expected], (window, ranking)
             words = homes.columns_of(lb, "b", RULE.boards[name], window, None)
             for entry, member in expected:
                 assert entry[: len(words[member])] == words[member], (window, ranking)
@@ -222,7 +224,7 @@ def in_order(cases: list[WriteCase], ranking: str) -> list[tuple[Words, str]]:
     return sorted(kept, key=lambda row: (row[0], row[1].encode()))
 
 
-def held(
+def assert_stored(
     request: pytest.FixtureRequest,
     board: laurels.Board,
     ranking: str,
@@ -269,35 +271,35 @@ def test_an_event_counts_in_the_scopes_whose_labels_it_has() -> None:
             assert scope_named(rules, own) == case.text, case
 
 
-def instances_said(cases: list[InstanceCase]) -> list[tuple[int, str, bool]]:
+def instances_of(cases: list[InstanceCase]) -> list[tuple[int, str, bool]]:
     """Return the period or step that the core assigns to each event. All events arrive together."""
     rules = laurels.Board("b", windows=[cases[0].window.definition]).rules()
     [window] = rules.windows.values()
     events = [("ann", 1, case.at_ms) for case in cases]
     batch = batch_of(EventReader(rules).gather(events), 1, cases[0].now_ms)
     plan = plan_batch(rules, {}, batch)
-    found = []
+    instances = []
     for i, case in enumerate(cases):
         period, taken = window.period_at(case.at_ms), plan.index_of(0, i) >= 0
         number = window.instance_of(period)
         if taken:
             (_, _, number, _), period = plan.targets[plan.index_of(0, i)]
-        found.append((number, period.label, taken))
-    return found
+        instances.append((number, period.label, taken))
+    return instances
 
 
 def test_an_instant_belongs_to_one_period_or_step() -> None:
     for case in ROUTING.instances:
-        said = case.instance, case.label, case.taken
-        assert instances_said([case]) == [said], case
+        expected = case.instance, case.label, case.taken
+        assert instances_of([case]) == [expected], case
 
 
 def test_instants_of_a_batch_belong_to_the_same_periods_as_single_ones() -> None:
     for _, group in groupby(ROUTING.instances, key=lambda case: (case.window, case.now_ms)):
         cases = list(group)
         expected = [(case.instance, case.label, case.taken) for case in cases]
-        assert instances_said(cases) == expected, cases[0]
-        assert instances_said(cases[::-1]) == expected[::-1], cases[0]
+        assert instances_of(cases) == expected, cases[0]
+        assert instances_of(cases[::-1]) == expected[::-1], cases[0]
 
 
 def test_the_server_stores_events_in_their_period_or_step(server: Server) -> None:
@@ -312,9 +314,9 @@ def test_the_server_stores_events_in_their_period_or_step(server: Server) -> Non
 
 
 def test_both_languages_give_a_ranking_the_same_name(server: Server) -> None:
-    asked = [(case.window, case.scope, case.instance) for case in ROUTING.names]
-    answers = homes.ask(
-        server, homes.lua("names", "shard", "head"), laurels.Board("b").rules(), rankings=asked
+    rankings = [(case.window, case.scope, case.instance) for case in ROUTING.names]
+    answers = homes.run_script(
+        server, homes.lua("names", "shard", "head"), laurels.Board("b").rules(), rankings=rankings
     )
     for case, (name, window) in zip(ROUTING.names, answers, strict=True):
         key = RankingKey(1, case.window, case.instance, case.scope)
@@ -346,8 +348,8 @@ def test_the_core_computes_the_sums_of_batches(name: str, cases: list[SumCase]) 
             continue
         stamps = sums.stamps
         each = [stamps] * len(case.added) if isinstance(stamps, int) else stamps
-        found = list(zip(sums.sums, sums.lows, sums.highs, each, strict=True))
-        assert found == list(case.added.values()), case.says
+        computed = list(zip(sums.sums, sums.lows, sums.highs, each, strict=True))
+        assert computed == list(case.added.values()), case.says
         if case.fits:
             outcomes = sums.outcomes([case.base.get(member, False) for member in case.added])
             assert set(outcomes.codes) == {Outcome.APPLIED}
@@ -357,7 +359,7 @@ def test_the_core_computes_the_sums_of_batches(name: str, cases: list[SumCase]) 
             assert [(bool(there), word) for there, word in before] == expected, case.says
 
 
-@pytest.mark.parametrize("server_side", [False, True], ids=["told sums", "told events"])
+@pytest.mark.parametrize("server_side", [False, True], ids=["sums sent", "events sent"])
 @batches
 def test_the_scripts_compute_the_sums_of_batches(
     server: Server,
@@ -418,14 +420,14 @@ def check(
     words."""
     board = SUMS.boards[name]
     window = board.windows[0]
-    found = homes.columns_of(lb, "b", board, window.called, None)
+    stored = homes.columns_of(lb, "b", board, window.called, None)
     expected = {
         member_of(i, member): words
         for i, case in enumerate(cases)
         for member, words in case.entries.items()
     }
-    assert found == {member: words[:1] for member, words in expected.items()}
+    assert stored == {member: words[:1] for member, words in expected.items()}
     on_server = request.node.callspec.params.get("lb") != "memory"
     for member, words in expected.items() if on_server and window.unit == "all" else ():
         ranking = f"all:{ROUTING.names[0].instance}"
-        held(request, homes.board_of("b", board), ranking, member, words)
+        assert_stored(request, homes.board_of("b", board), ranking, member, words)

@@ -183,18 +183,18 @@ def number_text(points: int, column: ColumnDef) -> str:
 def write_cases() -> Iterator[WriteCase]:
     """Return all stories with their outcomes."""
     for name, (board, stories) in BOARDS.items():
-        for says, story in stories:
-            given: list[plain.Numbers] = []
+        for description, story in stories:
+            numbers: list[plain.Numbers] = []
             for points, when, *sets in story:
                 parts = points if isinstance(points, tuple) else (points,)
                 value = [number_text(p, c) for p, c in zip(parts, board.columns, strict=True)]
-                given.append((tuple(value), TIMES[when], bool(sets)))
-            outcomes, entries = plain.told(board, given)
+                numbers.append((tuple(value), TIMES[when], bool(sets)))
+            outcomes, entries = plain.outcomes_and_entries(board, numbers)
             events = [
                 WriteEvent(value, at_ms, plain.words_of(board, value), outcome, sets)
-                for (value, at_ms, sets), outcome in zip(given, outcomes, strict=True)
+                for (value, at_ms, sets), outcome in zip(numbers, outcomes, strict=True)
             ]
-            yield WriteCase(says, name, tuple(events), entries)
+            yield WriteCase(description, name, tuple(events), entries)
 
 
 # Routing
@@ -383,20 +383,22 @@ FREE_BATCHES: list[Batch] = [
 def sum_cases() -> Iterator[SumCase]:
     """Return all batches with the outcomes of their events."""
     for name, board in SUM_BOARDS.items():
-        for says, base, given in FREE_BATCHES if name == "free" else BATCHES:
-            yield sum_case(name, board, (says, base, given))
+        for description, base, events in FREE_BATCHES if name == "free" else BATCHES:
+            yield sum_case(name, board, (description, base, events))
 
 
 def sum_case(name: str, board: VectorBoard, batch: Batch) -> SumCase:
     """Return a batch with the outcomes of its events."""
-    says, base, given = batch
+    description, base, submitted = batch
     resolution_ms = plain.shaped(board).resolution_ms
     played = plain.Played(board.definition("b"))
     window = board.windows[0].called
     for member, total in base.items():
-        assert played.submit(member, [str(total)], TIMES["then"], sets=False) == "applied", says
+        assert played.submit(member, [str(total)], TIMES["then"], sets=False) == "applied", (
+            description
+        )
     events, stamped = [], []
-    for member, value, *when in given:
+    for member, value, *when in submitted:
         at_ms = TIMES[when[0]] if when else None
         before = played.words(window).get(member)
         outcome = played.submit(member, [str(value)], at_ms, sets=False)
@@ -406,37 +408,37 @@ def sum_case(name: str, board: VectorBoard, batch: Batch) -> SumCase:
     added = plain.added_up(stamped)
     fits = added is not None and all(event.outcome == "applied" for event in events)
     entries = played.words(window)
-    return SumCase(says, name, base, tuple(events), added, fits, entries)
+    return SumCase(description, name, base, tuple(events), added, fits, entries)
 
 
 # Files
 
 
-def lean(given: Any) -> Any:
+def lean(vectors: Any) -> Any:
     """Return vectors as JSON values. Fields with default values are left out."""
-    if is_dataclass(given):
-        own = {each.name: getattr(given, each.name) for each in fields(given)}
+    if is_dataclass(vectors):
+        own = {each.name: getattr(vectors, each.name) for each in fields(vectors)}
         return {
             each.name: lean(own[each.name])
-            for each in fields(given)
+            for each in fields(vectors)
             if own[each.name] != each.default
         }
-    if isinstance(given, Struct):
-        if given.__struct_config__.array_like:
-            parts = [getattr(given, name) for name in given.__struct_fields__]
-            if isinstance(given, WriteEvent) and not given.sets:
+    if isinstance(vectors, Struct):
+        if vectors.__struct_config__.array_like:
+            parts = [getattr(vectors, name) for name in vectors.__struct_fields__]
+            if isinstance(vectors, WriteEvent) and not vectors.sets:
                 parts.pop()
             return lean(parts)
-        defaults = given.__struct_defaults__
-        names = given.__struct_fields__
+        defaults = vectors.__struct_defaults__
+        names = vectors.__struct_fields__
         optional = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
-        kept = {name: getattr(given, name) for name in names}
+        kept = {name: getattr(vectors, name) for name in names}
         return lean({k: v for k, v in kept.items() if k not in optional or optional[k] != v})
-    if isinstance(given, dict):
-        return {key: lean(value) for key, value in given.items()}
-    if isinstance(given, (tuple, list)):
-        return [lean(each) for each in given]
-    return str(given) if isinstance(given, Decimal) else given
+    if isinstance(vectors, dict):
+        return {key: lean(value) for key, value in vectors.items()}
+    if isinstance(vectors, (tuple, list)):
+        return [lean(each) for each in vectors]
+    return str(vectors) if isinstance(vectors, Decimal) else vectors
 
 
 def text_of(vectors: Struct) -> str:
@@ -444,13 +446,13 @@ def text_of(vectors: Struct) -> str:
     parts = []
     for key, value in lean(vectors).items():
         if isinstance(value, str):
-            said = json.dumps(value)
+            text = json.dumps(value)
         elif isinstance(value, dict):
             lines = [f"    {json.dumps(name)}: {json.dumps(each)}" for name, each in value.items()]
-            said = "{\n" + ",\n".join(lines) + "\n  }"
+            text = "{\n" + ",\n".join(lines) + "\n  }"
         else:
-            said = "[\n" + ",\n".join(f"    {json.dumps(each)}" for each in value) + "\n  ]"
-        parts.append(f"  {json.dumps(key)}: {said}")
+            text = "[\n" + ",\n".join(f"    {json.dumps(each)}" for each in value) + "\n  ]"
+        parts.append(f"  {json.dumps(key)}: {text}")
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
