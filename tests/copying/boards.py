@@ -64,8 +64,8 @@ def labels_of(names: Collection[str], random: Random) -> dict[str, str]:
     """Return random values for the labels of a board."""
     if not names:
         return {}
-    found = {"room": str(random.randrange(3))}
-    return {**found, "sex": random.choice("fm")} if "sex" in names else found
+    labels = {"room": str(random.randrange(3))}
+    return {**labels, "sex": random.choice("fm")} if "sex" in names else labels
 
 
 def events_of(board: Board, random: Random, count: int, day: int) -> list[tuple[Any, ...]]:
@@ -100,7 +100,7 @@ def play(
 def answers(lb: Leaderboards, board: Board) -> dict[Any, Any]:
     """Return everything that a board shows: the entries of each window, period and scope that can
     be read."""
-    found: dict[Any, Any] = {}
+    answered: dict[Any, Any] = {}
     rules = board.rules()
     scopes: list[dict[str, Any]] = [{}]
     for labels in rules.scopes:
@@ -113,8 +113,8 @@ def answers(lb: Leaderboards, board: Board) -> dict[Any, Any]:
                 page = lb.top(
                     board.name, window=window, limit=1_000, period=period, with_data=True, **scope
                 )
-                found[window, period, repr(scope)] = page.entries, page.total
-    found["position"] = lb.position(board.name, "feed")
-    found["definition"] = lb.get(board.name)
-    found["remembered"] = lb.stats(board.name).remembered
-    return found
+                answered[window, period, repr(scope)] = page.entries, page.total
+    answered["position"] = lb.position(board.name, "feed")
+    answered["definition"] = lb.get(board.name)
+    answered["remembered"] = lb.stats(board.name).remembered
+    return answered

@@ -49,7 +49,10 @@ def _of_board(lb: laurels.Leaderboards, board: laurels.Board) -> Iterator[tuple[
         yield f"export {window}", msgspec.to_builtins(entries, builtin_types=())
     for member in MEMBERS[:10]:
         card = lb.card(board.name, member)
-        ranks = {window: found and (found.rank, found.score) for window, found in card.items()}
+        ranks = {
+            window: standing and (standing.rank, standing.score)
+            for window, standing in card.items()
+        }
         yield f"card {member}", msgspec.to_builtins(ranks, builtin_types=())
     stored = msgspec.to_builtins(lb.get(board.name), builtin_types=())
     for column in stored["columns"]:
@@ -67,12 +70,12 @@ def expected(folder: Path) -> bytes:
     return (folder / "answers.jsonl").read_bytes()
 
 
-def encoded(found: Answers) -> bytes:
+def encoded(recorded: Answers) -> bytes:
     """Return answers as the lines of `answers.jsonl`, one for each query."""
     encoder = msgspec.json.Encoder(order="deterministic")
     return encoder.encode_lines(
         (board, question, answer)
-        for board, questions in found.items()
+        for board, questions in recorded.items()
         for question, answer in sorted(questions.items())
     )
 

@@ -46,10 +46,10 @@ def _lines_of(name: str) -> Iterator[str]:
     elif inspect.isclass(value):
         yield f"class {name}{_signature(value)}"
         for member in sorted(each for each in dir(value) if not each.startswith("_")):
-            found = inspect.getattr_static(value, member)
-            if isinstance(found, staticmethod | classmethod):
-                found = found.__func__
-            shape = _signature(found) if inspect.isfunction(found) else ""
+            attribute = inspect.getattr_static(value, member)
+            if isinstance(attribute, staticmethod | classmethod):
+                attribute = attribute.__func__
+            shape = _signature(attribute) if inspect.isfunction(attribute) else ""
             yield f"    {member}{shape}"
     else:
         yield f"def {name}{_signature(value)}"

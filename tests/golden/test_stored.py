@@ -15,8 +15,8 @@ from tests.golden.trace import BOARDS
 
 @pytest.fixture(params=folder.folders(), ids=lambda path: path.name)
 def kept(request: pytest.FixtureRequest) -> Path:
-    found: Path = request.param
-    return found
+    chosen: Path = request.param
+    return chosen
 
 
 def test_a_folder_of_earlier_code_answers_as_it_did(kept: Path, tmp_path: Path) -> None:

@@ -186,13 +186,17 @@ def _page(page: laurels.Page | None) -> object:
     )
 
 
-def _standing(found: laurels.Standing | None) -> object:
+def _standing(standing: laurels.Standing | None) -> object:
     """Return a standing without the fields that did not exist when the trace was recorded: the
     needed value and the bounds of its rank."""
-    if found is None:
+    if standing is None:
         return None
-    assert (found.rank_low, found.rank_high, found.exact) == (found.rank, found.rank, True)
-    kept = msgspec.structs.asdict(found) | {"as_of": None}
+    assert (standing.rank_low, standing.rank_high, standing.exact) == (
+        standing.rank,
+        standing.rank,
+        True,
+    )
+    kept = msgspec.structs.asdict(standing) | {"as_of": None}
     for added in ("needed", "rank_low", "rank_high", "exact", "grid_age"):
         del kept[added]
     encode = msgspec.json.Encoder(order="deterministic").encode

@@ -95,6 +95,6 @@ ANSWERS = {
 
 def test_a_column_operator_takes_four_files(tmp_path: Path) -> None:
     with Server() as server:
-        found = json.loads(run(patched(tmp_path, CHANGES), PROGRAM, server.url))
-    assert found.pop("again") == SET
-    assert found == dict.fromkeys(("memory", "folder", "redis", "shards", "http"), ANSWERS)
+        output = json.loads(run(patched(tmp_path, CHANGES), PROGRAM, server.url))
+    assert output.pop("again") == SET
+    assert output == dict.fromkeys(("memory", "folder", "redis", "shards", "http"), ANSWERS)

@@ -113,10 +113,10 @@ def test_a_query_takes_three_files(tmp_path: Path) -> None:
     elsewhere = ("stores/", "server/", "cli/", "wire/")
     assert not [name for name in CHANGES if name.startswith(elsewhere)]
     with Server() as server:
-        found = json.loads(run(patched(tmp_path, CHANGES), PROGRAM, server.url))
-    assert found.pop("awaited") == "ann"
-    assert found.pop("sent") == {"member": "ann", "score": 5}
-    summary, parameters = found.pop("described")
+        output = json.loads(run(patched(tmp_path, CHANGES), PROGRAM, server.url))
+    assert output.pop("awaited") == "ann"
+    assert output.pop("sent") == {"member": "ann", "score": 5}
+    summary, parameters = output.pop("described")
     assert summary == "Who leads, with its score"
     assert parameters == ["board", "labels", "by", "window", "period"]
-    assert found == dict.fromkeys(("memory", "folder", "redis", "shards", "http"), ANSWERS)
+    assert output == dict.fromkeys(("memory", "folder", "redis", "shards", "http"), ANSWERS)

@@ -107,8 +107,8 @@ class UnloggedStore:
         return submission(self.named(board), events, window, event_time=False, **options)
 
     def definition(self, name: str) -> Board:
-        found: Board = self.named(name).board
-        return found
+        board: Board = self.named(name).board
+        return board
 
     def definitions(self) -> list[Board]:
         return [self._fold.boards[name].board for name in sorted(self._fold.boards)]

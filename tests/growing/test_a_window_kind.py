@@ -193,7 +193,7 @@ ANSWERS = {
 def test_a_window_kind_takes_three_files_of_one_folder(tmp_path: Path) -> None:
     assert {Path(name).parent for name in CHANGES} == {Path("model/windows")}
     with Server() as server:
-        found = json.loads(run(patched(tmp_path, CHANGES), PROGRAM, server.url))
-    assert found.pop("accepted") is None
-    assert found.pop("again") == SINCE
-    assert found == dict.fromkeys(("memory", "folder", "redis", "shards", "http"), ANSWERS)
+        output = json.loads(run(patched(tmp_path, CHANGES), PROGRAM, server.url))
+    assert output.pop("accepted") is None
+    assert output.pop("again") == SINCE
+    assert output == dict.fromkeys(("memory", "folder", "redis", "shards", "http"), ANSWERS)

@@ -90,9 +90,9 @@ def _needed(requirements: list[str]) -> Iterator[Distribution]:
     depend on."""
     for each in map(Requirement, requirements):
         if each.marker is None or each.marker.evaluate({"extra": ""}):
-            found = distribution(each.name)
-            yield found
-            yield from _needed(found.requires or [])
+            package = distribution(each.name)
+            yield package
+            yield from _needed(package.requires or [])
 
 
 def _requirements_of(clean: Path) -> list[str]:
@@ -117,8 +117,8 @@ def test_build_requirements_match_the_imports_of_setup_py() -> None:
     imports = (node for node in ast.walk(program) if isinstance(node, ast.ImportFrom))
     imported = {(node.module or "").partition(".")[0].lower() for node in imports}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    asked = {Requirement(each).name for each in project["build-system"]["requires"]}
-    assert imported - set(sys.stdlib_module_names) == asked
+    required = {Requirement(each).name for each in project["build-system"]["requires"]}
+    assert imported - set(sys.stdlib_module_names) == required
 
 
 def test_sdist_to_wheel_to_a_clean_environment(tmp_path: Path, scaled: Scaled) -> None:
