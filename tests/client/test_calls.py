@@ -89,13 +89,13 @@ def test_every_command_has_a_request() -> None:
 # Retries
 
 
-def test_a_question_is_asked_again_after_a_broken_connection() -> None:
+def test_a_query_is_repeated_after_a_broken_connection() -> None:
     script = Script(httpx.ReadError("gone"), httpx.ConnectError("refused"), counted())
     assert script.open().count("b") == 3
     assert script.slept == [0.1, 0.2]
 
 
-def test_a_question_is_asked_three_times_at_most() -> None:
+def test_a_query_is_sent_at_most_three_times() -> None:
     script = Script(*[httpx.ConnectError("refused")] * 4)
     with pytest.raises(ServerUnreachable, match="http://boards does not answer") as error:
         script.open().count("b")
@@ -111,7 +111,7 @@ def test_retry_after_is_respected() -> None:
 
 
 @pytest.mark.parametrize("headers", [{}, {"retry_after": "3600"}, {"retry_after": "soon"}])
-def test_a_rest_that_is_long_or_not_told_is_left_to_the_caller(headers: dict[str, str]) -> None:
+def test_a_long_or_missing_retry_after_is_left_to_the_caller(headers: dict[str, str]) -> None:
     script = Script(refusal(429, "too_many_requests", **headers))
     with pytest.raises(TooManyRequests):
         script.open().count("b")
@@ -206,7 +206,7 @@ def test_a_long_batch_that_has_to_be_one_commit_is_refused(whole: dict[str, Any]
     assert script.requests == []
 
 
-def test_an_event_refused_here_keeps_its_place() -> None:
+def test_an_event_refused_by_the_client_keeps_its_place_in_the_batch() -> None:
     refused = {"member": None, "status": "refused", "window": "all", "offset": 1}
     counts = {"applied": 1, "unchanged": 0, "duplicates": 0, "refused": 1, "late": {}}
     answer = {"offset": 1, "window": "all", "receipts": [refused, RECEIPT]}
@@ -288,12 +288,12 @@ def test_an_address_is_a_url_and_a_key(
 
 
 @pytest.mark.parametrize("url", ["http://", "http://x:port", "http://x/?a=1", "http://x/#a"])
-def test_what_is_no_address_is_refused(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(UnknownUrl):
         laurels.open(url)
 
 
-def test_a_refused_url_does_not_tell_its_key() -> None:
+def test_a_refused_url_does_not_show_its_key() -> None:
     with pytest.raises(UnknownUrl) as error:
         laurels.open("http://lk_secret@x/?a=1")
     assert "lk_secret" not in str(error.value)
@@ -334,7 +334,7 @@ def test_without_httpx_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         laurels.open("http://boards")
 
 
-def test_a_server_that_ends_is_told_from_one_that_refuses(tmp_path: Path) -> None:
+def test_a_server_that_ends_and_a_closed_client_raise_different_errors(tmp_path: Path) -> None:
     with Served(tmp_path / "boards") as served, laurels.open(served.url) as lb:
         lb.create(laurels.Board("b"))
         assert lb.submit("b", "ann", 1, id="x").status == "applied"

@@ -51,7 +51,7 @@ class Streams:
             yield line
 
 
-def test_a_feed_goes_on_where_it_broke() -> None:
+def test_a_feed_continues_where_it_broke() -> None:
     gone = ServerUnreachable("gone")
     streams = Streams(
         [*event(1, "top"), *event(2), b"event: change", gone],
@@ -70,7 +70,7 @@ def test_a_feed_goes_on_where_it_broke() -> None:
     assert lost == [gone, gone]
 
 
-def test_what_is_wrong_from_the_beginning_is_raised() -> None:
+def test_an_error_of_the_first_request_is_raised() -> None:
     events = feed.watched(
         Streams(UnknownBoard("there is no board 'b'")),
         lambda last: feed.live("b", after=last),

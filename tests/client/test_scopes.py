@@ -151,19 +151,21 @@ def outcome(ask: Callable[[Any], Any], lb: Any) -> Any:
     return list(answer) if isinstance(answer, laurels.Receipts) else answer
 
 
-def test_questions_have_the_same_answers(embedded: laurels.Leaderboards, remote: Any) -> None:
+def test_queries_have_the_same_answers_everywhere(
+    embedded: laurels.Leaderboards, remote: Any
+) -> None:
     for name, ask in QUESTIONS.items():
         assert outcome(ask, remote) == ask(embedded), name
 
 
-def test_receipts_tell_the_same(embedded: laurels.Leaderboards, remote: Any) -> None:
+def test_receipts_are_the_same_everywhere(embedded: laurels.Leaderboards, remote: Any) -> None:
     for name, ask in WRITES.items():
         answer = ask(embedded)
         expected = list(answer) if isinstance(answer, laurels.Receipts) else answer
         assert outcome(ask, remote) == expected, name
 
 
-def test_refusals_are_the_same(embedded: laurels.Leaderboards, remote: Any) -> None:
+def test_errors_are_the_same_everywhere(embedded: laurels.Leaderboards, remote: Any) -> None:
     for name, ask in REFUSED.items():
         refusal = outcome(ask, embedded)
         assert isinstance(refusal, str), name
@@ -198,7 +200,7 @@ def test_a_scope_is_exported(embedded: laurels.Leaderboards) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a=b", "a,b", "a b", "5", "%61"])
-def test_what_cannot_name_a_label_is_not_sent(name: str) -> None:
+def test_labels_with_invalid_names_are_not_sent(name: str) -> None:
     with pytest.raises(UnknownScope):
         write_labels(((name, "x"),))
 

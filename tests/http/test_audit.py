@@ -82,7 +82,7 @@ def test_entries_of_an_index_server_are_those_of_all_processes() -> None:
         assert brief(entries(two.url)) == EXPECTED
 
 
-def test_a_repeated_answer_is_no_other_entry() -> None:
+def test_a_repeated_request_adds_no_entry() -> None:
     with Served("memory:", admin_key=ADMIN_KEY) as served:
         for _ in range(3):
             keyed = {**ADMIN, "Idempotency-Key": "once"}
@@ -90,7 +90,7 @@ def test_a_repeated_answer_is_no_other_entry() -> None:
         assert len(entries(served.url)) == 1
 
 
-def test_a_key_of_some_boards_sees_their_entries_alone() -> None:
+def test_a_key_for_some_boards_sees_only_their_entries() -> None:
     with Served("memory:", admin_key=ADMIN_KEY) as served:
         for board in ("room-1", "hall"):
             httpx.put(f"{served.url}/v1/boards/{board}", json={}, headers=ADMIN)

@@ -18,7 +18,7 @@ def by(client: str) -> dict[str, str]:
     return {"X-Forwarded-For": client}
 
 
-def test_a_client_behind_a_proxy_has_so_many_streams_and_requests_under_way(tmp_path: Path) -> None:
+def test_each_client_behind_a_proxy_has_limited_streams_and_requests(tmp_path: Path) -> None:
     options = ("--trusted-proxy", "127.0.0.1", "--connections-per-address", str(MOST))
     with Process(tmp_path, *options, LAURELS_ADMIN_KEY="k" * 32) as server:
         key = {"Authorization": f"Bearer {'k' * 32}"}

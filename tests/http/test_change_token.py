@@ -9,7 +9,7 @@ from laurels import config
 from tests.calendar_by_scanning import HOUR, utc_ms
 
 
-def test_a_boundary_changes_it_even_where_the_board_was_advanced_past_it() -> None:
+def test_a_boundary_changes_the_token_of_an_already_advanced_board() -> None:
     clock = laurels.ManualClock(utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC)))
     service = config.connect("memory:", clock, create=True)
     with laurels.Leaderboards(service) as lb:

@@ -61,7 +61,9 @@ def test_pages_over_http(server: Served) -> None:
         ({"after": "0123456789abcdef~1-0-e"}, 409, "cursor_diverged"),
     ],
 )
-def test_bad_questions(server: Served, parameters: Any, status: int, code: str) -> None:
+def test_invalid_requests_for_changes_are_refused(
+    server: Served, parameters: Any, status: int, code: str
+) -> None:
     answer = get(server.url, **parameters)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
 

@@ -68,7 +68,7 @@ def test_a_clock_leap_is_reported_and_can_be_accepted(tmp_path: Path) -> None:
         assert httpx.get(f"{server.url}/readyz").text == "ready\n"
 
 
-def test_a_folder_ahead_of_the_clock_says_so(
+def test_a_folder_ahead_of_the_clock_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with laurels.open(tmp_path, clock=ManualClock(NOON + 3 * DAY)) as lb:

@@ -96,7 +96,7 @@ def test_silent_connections_leave_descriptors_for_others(tmp_path: Path) -> None
             assert made.status_code == 201
 
 
-def test_the_descriptors_a_server_may_have_are_raised_to_those_it_is_allowed() -> None:
+def test_the_descriptor_limit_is_raised_to_the_hard_limit() -> None:
     program = (
         "import resource;"
         "from laurels.server.admission.connections import raise_descriptor_limit as up;"

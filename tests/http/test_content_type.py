@@ -50,7 +50,7 @@ def client(server: Served) -> Iterator[httpx.Client]:
     [row for row in ROUTES if row.method != "GET"],
     ids=lambda row: f"{row.method} {row.path}",
 )
-def test_a_write_without_a_form_of_its_body_is_refused(
+def test_a_write_without_a_content_type_is_refused(
     client: httpx.Client, row: Route, content_type: str | None
 ) -> None:
     path = row.path.replace("{board}", "gifts").replace("{name}", "nobody")
@@ -70,14 +70,14 @@ def test_a_write_with_a_valid_content_type_counts(client: httpx.Client, content_
     assert answer.status_code == 200
 
 
-def test_a_write_without_a_body_names_it_all_the_same(client: httpx.Client) -> None:
+def test_a_write_without_a_body_needs_a_content_type_too(client: httpx.Client) -> None:
     headers = {"content-type": "application/json"}
     assert client.post("/v1/check", headers=headers).status_code == 200
     assert client.delete("/v1/boards/gifts", headers=headers).status_code == 204
     client.put("/v1/boards/gifts", json={}).raise_for_status()
 
 
-def test_the_refusal_says_what_to_send(client: httpx.Client) -> None:
+def test_the_error_names_the_content_type_to_send(client: httpx.Client) -> None:
     problem = client.post("/v1/check").json()
     assert problem["what"] == "the request has no Content-Type"
     assert "Content-Type: application/json" in problem["advice"]

@@ -29,7 +29,7 @@ async def _client(url: str, number: int) -> list[dict[str, Any]]:
     return answers
 
 
-def test_every_answer_is_explained_by_an_order_of_commits(tmp_path: Path) -> None:
+def test_all_answers_agree_with_one_order_of_commits(tmp_path: Path) -> None:
     async def main(url: str) -> list[list[dict[str, Any]]]:
         return await asyncio.gather(*(_client(url, number) for number in range(CLIENTS)))
 

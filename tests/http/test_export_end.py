@@ -22,7 +22,7 @@ from tests.internals import local
 CLOCK = laurels.ManualClock(utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC)))
 
 
-def test_a_turn_of_a_rolling_window_ends_it_with_the_reason() -> None:
+def test_the_end_of_a_step_ends_an_export_with_the_reason() -> None:
     async def main() -> list[bytes]:
         async with laurels.open_async("memory:", clock=CLOCK) as lb:
             await lb.create(laurels.Board("b", windows=["rolling:3h/1h"]))

@@ -58,7 +58,7 @@ def test_deleting_the_last_key_does_not_open_the_server(tmp_path: Path) -> None:
         assert httpx.get(f"{server.url}/v1/boards", headers=bearer(key)).status_code == 200
 
 
-def test_a_store_whose_files_of_keys_are_gone_lets_nobody_in(tmp_path: Path) -> None:
+def test_a_store_without_its_key_files_refuses_all_callers(tmp_path: Path) -> None:
     make_key(tmp_path)
     for file in tmp_path.glob(f"{KEYS_FILE}*"):
         file.unlink()
@@ -66,7 +66,7 @@ def test_a_store_whose_files_of_keys_are_gone_lets_nobody_in(tmp_path: Path) -> 
         assert statuses(server.url) == [401] * 4
 
 
-def test_a_restored_backup_needs_keys_and_holds_none(tmp_path: Path) -> None:
+def test_a_restored_backup_needs_keys_and_has_none(tmp_path: Path) -> None:
     key = make_key(tmp_path / "boards")
     back_up(tmp_path / "boards", tmp_path / "backup")
     restore(tmp_path / "backup", tmp_path / "again")
@@ -92,7 +92,7 @@ def test_the_first_key_is_made_once(tmp_path: Path) -> None:
         assert keys.ensure_first_key() is None, "a first key must not be created again"
 
 
-def test_a_flushed_index_server_lets_nobody_in() -> None:
+def test_a_flushed_index_server_refuses_all_callers() -> None:
     with Server() as redis:
         laurels.open(redis.url).close()
         key = make_key(redis.url)

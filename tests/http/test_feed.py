@@ -122,7 +122,7 @@ def _by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("window", ["all", "day"])
-def test_changes_put_on_the_first_list_give_the_list(seed: int, window: str) -> None:
+def test_changes_applied_to_the_first_list_give_the_current_list(seed: int, window: str) -> None:
     random = Random(seed)
 
     async def scenario(watched: Watched) -> None:
@@ -304,7 +304,7 @@ def test_the_first_lists_of_one_subject_do_not_delay_those_of_another() -> None:
     run_over(scenario)
 
 
-def test_standing_feeds_cost_one_change_token_of_each_board() -> None:
+def test_idle_feeds_cost_one_change_token_per_board() -> None:
     async def scenario(lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
         crowded = Crowded(lb, clock)
         streams = await crowded.open(range(1, 301))
@@ -355,7 +355,7 @@ def test_a_subject_with_many_feeds_does_not_delay_others() -> None:
     run_over(scenario)
 
 
-def test_those_who_wait_for_their_first_list_are_refused_when_the_server_ends(
+def test_streams_waiting_for_their_first_list_are_refused_at_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.undo()
@@ -426,7 +426,7 @@ def test_a_member_feed_reports_the_value_it_needs() -> None:
     run(scenario)
 
 
-def test_a_heartbeat_comes_where_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_stream_gets_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_channel, "HEARTBEAT_SECONDS", 0.001)
 
     async def scenario(watched: Watched) -> None:
@@ -438,7 +438,7 @@ def test_a_heartbeat_comes_where_nothing_else_does(monkeypatch: pytest.MonkeyPat
     run(scenario)
 
 
-def test_the_end_of_the_server_ends_streams() -> None:
+def test_streams_end_with_the_server() -> None:
     async def scenario(watched: Watched) -> None:
         frames, received = await watched.watch()
         received.take(await anext(frames))
@@ -462,7 +462,7 @@ def test_a_deleted_board_ends_its_streams(monkeypatch: pytest.MonkeyPatch) -> No
     run(scenario)
 
 
-def test_who_comes_later_reads_what_was_written_before() -> None:
+def test_a_later_reader_gets_the_current_list() -> None:
     async def scenario(watched: Watched) -> None:
         first, _ = await watched.watch()
         await anext(first)

@@ -24,7 +24,7 @@ def link_of(server: Process) -> str:
     raise AssertionError("the server printed no link")
 
 
-def test_what_is_printed_works_and_is_printed_once(tmp_path: Path) -> None:
+def test_the_first_key_is_printed_once_and_works(tmp_path: Path) -> None:
     with Process(tmp_path, keys=True) as server:
         link = link_of(server)
         key = link.partition("#key=")[2]

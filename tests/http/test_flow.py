@@ -54,7 +54,7 @@ def test_an_export_that_is_not_read_is_cut_off(tmp_path: Path) -> None:
         asyncio.run(main(server.url))
 
 
-def test_a_slow_reader_is_seen_to_read() -> None:
+def test_a_slow_reader_is_recognized_as_reading() -> None:
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
@@ -81,7 +81,7 @@ def test_a_slow_reader_is_seen_to_read() -> None:
     asyncio.run(main())
 
 
-def test_an_export_that_is_not_read_is_not_made(
+def test_an_export_that_is_not_read_reads_no_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = 0
@@ -152,7 +152,7 @@ def test_streams_that_begin_together_share_the_search_for_their_descriptors(
     asyncio.run(main())
 
 
-def test_a_stream_is_cut_that_was_never_checked() -> None:
+def test_a_stream_that_was_never_checked_is_cut_off() -> None:
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             client = socket.create_connection(listener.getsockname(), timeout=WITHIN_SECONDS)

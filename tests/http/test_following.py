@@ -46,7 +46,7 @@ class Watched:
         return self.requested
 
 
-def test_watched_boards_are_followed_in_one_go_and_not_too_often() -> None:
+def test_all_watched_boards_are_followed_by_one_call_per_interval() -> None:
     async def main() -> None:
         service = config.connect("memory:", None, create=True)
         async with AsyncLeaderboards(service) as lb:
@@ -70,7 +70,7 @@ def test_watched_boards_are_followed_in_one_go_and_not_too_often() -> None:
     asyncio.run(main())
 
 
-def test_streams_wait_while_nobody_can_say_whether_a_board_has_changed() -> None:
+def test_streams_wait_while_the_store_cannot_report_changes() -> None:
     async def main() -> None:
         service = config.connect("memory:", None, create=True)
         async with AsyncLeaderboards(service) as lb:

@@ -129,7 +129,7 @@ def test_a_short_write_is_continued(folder: KeyFolder, monkeypatch: pytest.Monke
     assert folder.names() == ["game"]
 
 
-def test_a_write_that_does_not_read_back_is_no_change(
+def test_a_key_file_that_reads_back_differently_is_not_accepted(
     folder: KeyFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.open().create("game", "write")

@@ -75,7 +75,9 @@ def test_a_board_limited_admin_key_cannot_tell_which_names_are_taken(server: Ser
     assert make(server, "team.a", team, boards=["team-1"]).json()["code"] == "key_exists"
 
 
-def test_a_board_limited_admin_key_makes_so_many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_board_limited_admin_key_creates_a_limited_number_of_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(access, "MAX_MADE_KEYS", 3)
     keys = Keys(MemoryKeyStore(), None, os.urandom, lambda: 0)
     _, secret = keys.create("team", "admin", ["team-*"])
@@ -114,7 +116,7 @@ def test_a_key_that_expires_makes_none_that_outlives_it() -> None:
         keys.revoke("forever", caller)
 
 
-def test_the_rate_of_the_server_bounds_who_is_limited_to_boards() -> None:
+def test_the_default_rate_bounds_keys_of_board_limited_admins() -> None:
     keys = Keys(MemoryKeyStore(), None, os.urandom, lambda: 1_000, default_rate=10)
     room = keys.caller(keys.create("room", "admin", ["room"])[1])
     with pytest.raises(Forbidden):

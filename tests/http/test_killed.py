@@ -32,7 +32,7 @@ def _write(url: str, writer: int, numbers: count[int], acknowledged: list[str]) 
             acknowledged += members
 
 
-def test_every_acknowledged_event_is_there_once_after_each_kill(
+def test_every_acknowledged_event_counts_once_after_each_kill(
     tmp_path: Path, scaled: Scaled
 ) -> None:
     random, acknowledged = Random(7), list[str]()

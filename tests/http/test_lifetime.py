@@ -48,7 +48,7 @@ def test_a_server_starts_and_stops_quickly_with_open_streams(tmp_path: Path) -> 
     assert not (tmp_path / "boards" / "served-at").exists()
 
 
-def test_a_folder_that_is_served_says_where(tmp_path: Path) -> None:
+def test_a_served_folder_names_its_address(tmp_path: Path) -> None:
     with Process(tmp_path) as server:
         code, output = Process(tmp_path).wait()
         assert code == 2
@@ -65,7 +65,7 @@ def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_without_keys_it_is_for_this_machine_only(tmp_path: Path, host: str) -> None:
+def test_a_server_without_keys_answers_only_this_machine(tmp_path: Path, host: str) -> None:
     code, output = Process(tmp_path, "--host", host).wait()
     assert code == 2
     assert "[not_loopback]" in output

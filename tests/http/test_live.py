@@ -86,7 +86,7 @@ class Moments:
 
 @pytest.mark.parametrize("rank", ["ordinal", "competition", "dense"])
 @pytest.mark.parametrize("window", ["all", "day", "r"])
-def test_a_reader_knows_at_each_moment_what_top_answered(
+def test_a_reader_always_has_the_list_that_top_returns(
     tmp_path: Path, window: str, rank: str
 ) -> None:
     random, clock = Random(f"{window} {rank}"), laurels.ManualClock(NOW_MS)
@@ -159,7 +159,7 @@ def test_a_reconnecting_feed_resumes_where_it_was(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_a_reader_that_stalls_is_cut_off_and_nobody_waits(tmp_path: Path) -> None:
+def test_a_reader_that_stalls_is_cut_off_and_delays_no_other(tmp_path: Path) -> None:
     async def cut_off(http: httpx.AsyncClient) -> int:
         text = (await http.get("/metrics")).text
         lines = [line.split() for line in text.splitlines()]
@@ -216,7 +216,7 @@ def test_a_board_that_is_retained_no_longer_ends_its_feeds(tmp_path: Path) -> No
     play(tmp_path, scenario, clock, board=board)
 
 
-def test_a_thousand_readers_hear_of_a_change(tmp_path: Path) -> None:
+def test_a_thousand_readers_get_a_change(tmp_path: Path) -> None:
     readers = 1_000
 
     async def scenario(http: httpx.AsyncClient, server: Served) -> None:
@@ -274,7 +274,7 @@ async def started(frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     return frames
 
 
-def test_a_feed_that_never_starts_is_not_watched_for() -> None:
+def test_a_feed_that_never_starts_opens_no_channel() -> None:
     async def scenario(_: AsyncLeaderboards, hub: Hub) -> None:
         frames = await hub.watch(WHAT, None)
         assert not hub._channels
@@ -286,7 +286,7 @@ def test_a_feed_that_never_starts_is_not_watched_for() -> None:
     in_hub(scenario)
 
 
-def test_the_last_reader_of_a_board_that_went_takes_nothing_from_the_next() -> None:
+def test_closing_a_feed_of_a_deleted_board_keeps_the_new_ones() -> None:
     async def scenario(lb: AsyncLeaderboards, hub: Hub) -> None:
         old = await hub.watch(WHAT, None)
         await started(old)

@@ -38,7 +38,7 @@ def figures(http: httpx.Client) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_every_family_is_there(http: httpx.Client) -> None:
+def test_every_metric_exists(http: httpx.Client) -> None:
     http.get("/v1/boards/b/top").raise_for_status()
     http.post("/v1/boards/b/scores", json=["a", 1])
     http.put("/v1/boards/rooms", json={"scopes": [[], ["room"]]}).raise_for_status()
@@ -122,7 +122,7 @@ def test_requests_are_counted_by_verb_and_status(http: httpx.Client) -> None:
     assert metrics["laurels_read_seconds_count", "top"] == 4
 
 
-def test_commits_and_what_is_kept_are_measured(http: httpx.Client) -> None:
+def test_commits_and_stored_bytes_are_measured(http: httpx.Client) -> None:
     before = figures(http)
     http.post("/v1/boards/b/scores", json=[[f"m{i}", i] for i in range(300)]).raise_for_status()
     http.post("/v1/snapshot", headers=JSON).raise_for_status()
@@ -170,7 +170,7 @@ def test_scopes_are_counted(http: httpx.Client) -> None:
     assert ("laurels_board_scopes_memory_bytes", "b") not in metrics
 
 
-def test_a_key_of_some_boards_sees_their_figures_and_no_others(http: httpx.Client) -> None:
+def test_a_key_for_some_boards_sees_only_their_metrics(http: httpx.Client) -> None:
     http.put("/v1/boards/secret", json={}).raise_for_status()
     made = http.post("/v1/keys", json={"name": "narrow", "boards": ["b"]}).raise_for_status()
     narrow = {"Authorization": f"Bearer {made.json()['key']}"}

@@ -93,7 +93,7 @@ def test_streams_end_when_their_token_expires(server: Served, now: list[int]) ->
     seconds_until_end(server.url, token, leap)
 
 
-def test_other_streams_go_on(server: Served) -> None:
+def test_other_streams_continue(server: Served) -> None:
     url = server.url
     make(url, "keys", name="other")
     key = make(url, "keys", name="page")

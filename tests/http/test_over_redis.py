@@ -124,7 +124,7 @@ def test_a_feed_shows_events_counted_by_another_server(pair: tuple[str, str]) ->
     asyncio.run(main())
 
 
-def test_the_number_of_an_event_of_one_is_not_taken_for_the_others(pair: tuple[str, str]) -> None:
+def test_event_numbers_of_another_server_are_not_resumed(pair: tuple[str, str]) -> None:
     one, two = pair
     put(one, "epochs")
 
@@ -165,7 +165,7 @@ def test_a_request_sent_again_to_another_counts_once(pair: tuple[str, str]) -> N
     assert listed(two, "keyed") == [("ann", 5)]
 
 
-def test_the_client_works_over_it(pair: tuple[str, str]) -> None:
+def test_the_client_works_with_either_server(pair: tuple[str, str]) -> None:
     one, two = pair
     with laurels.open(keyed(one)) as here, laurels.open(keyed(two)) as there:
         here.create(laurels.Board("client", windows=["all", "7d=rolling:7d/1h"]))
@@ -205,7 +205,7 @@ def test_the_page_and_the_description_load(pair: tuple[str, str]) -> None:
         assert http.get(pair[0] + path).status_code == 200
 
 
-def test_a_server_that_is_away_is_told_and_comes_again() -> None:
+def test_an_unavailable_index_server_is_reported_until_it_returns() -> None:
     with Server() as redis, Process(redis.url) as server:
         put(server.url, "b")
         score(server.url, "b", "ann", 1)
@@ -332,7 +332,7 @@ def test_a_redis_without_persistence_is_warned_about() -> None:
             laurels.open(redis.url).close()
 
 
-def test_there_is_one_process_unless_more_are_asked_for() -> None:
+def test_one_process_serves_by_default() -> None:
     assert Settings().workers == 1
 
 

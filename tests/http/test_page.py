@@ -100,7 +100,7 @@ def test_a_change_appears_and_rows_move(boards: Boards, open_page: Open) -> None
     watched.ensure_clean()
 
 
-def test_nothing_moves_for_those_who_asked_for_that(boards: Boards, open_page: Open) -> None:
+def test_rows_do_not_move_with_reduced_motion(boards: Boards, open_page: Open) -> None:
     board = boards.made([("alice", 120), ("bob", 80)])
     page = open_page(boards.address(board), reduced_motion="reduce").page
     is_live(page)
@@ -290,7 +290,7 @@ def test_a_member_without_a_score_in_a_window_sees_what_it_needs(
 
 
 @of_either_kind
-def test_the_form_submits_and_shows_what_came_of_it(boards: Boards, open_page: Open) -> None:
+def test_the_form_submits_and_shows_the_receipt(boards: Boards, open_page: Open) -> None:
     board = boards.made([("alice", 120), ("bob", 80)])
     watched = open_page(boards.address(board))
     page = watched.page

@@ -98,7 +98,9 @@ def test_a_member_of_another_window_is_found(boards: Boards, open_page: Open) ->
     expect(page.locator("h1")).to_have_text("bob")
 
 
-def test_who_is_not_there_is_told_before_the_page_changes(boards: Boards, open_page: Open) -> None:
+def test_an_unknown_member_is_reported_before_the_page_changes(
+    boards: Boards, open_page: Open
+) -> None:
     board = boards.made([("Alice", 120), ("alice cooper", 90), ("bob", 80)])
     watched = open_page(boards.address(board))
     page = watched.page
@@ -186,7 +188,7 @@ def test_me_reports_the_permissions_of_the_caller(kept: Served) -> None:
     assert httpx.get(f"{kept.url}/v1/me").status_code == 401
 
 
-def test_a_list_goes_on_behind_its_live_part(boards: Boards, open_page: Open) -> None:
+def test_a_list_continues_after_its_live_part(boards: Boards, open_page: Open) -> None:
     count = 2 * LIVE_MOST + 37
     board = boards.made([])
     for first in range(0, count, LIVE_MOST):

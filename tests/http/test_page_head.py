@@ -40,7 +40,7 @@ def test_the_list_ends_with_the_head(boards: Boards, open_page: Open, crowd: str
     watched.ensure_clean()
 
 
-def test_an_estimate_is_shown_as_one_with_what_it_takes_to_be_listed(
+def test_an_estimate_is_shown_with_the_value_needed_for_the_list(
     boards: Boards, open_page: Open, crowd: str
 ) -> None:
     watched = open_page(boards.address(crowd, member="m007"))

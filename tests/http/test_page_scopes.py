@@ -166,7 +166,7 @@ def test_a_board_without_scopes_shows_no_choice(boards: Boards, open_page: Open)
     watched.ensure_clean()
 
 
-def test_a_label_may_be_called_as_a_part_of_the_address_is(boards: Boards, open_page: Open) -> None:
+def test_a_label_may_have_the_name_of_an_address_parameter(boards: Boards, open_page: Open) -> None:
     board = boards.made([], scopes=[[], ["window"], ["constructor"]])
     count(boards, board, "ann", 5, window="day,=%", constructor="x")
     count(boards, board, "bob", 7)

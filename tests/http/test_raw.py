@@ -111,7 +111,9 @@ QUESTIONS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("path", "ask"), QUESTIONS, ids=lambda it: it if type(it) is str else "")
-def test_questions_are_answered_as_in_python(both: tuple[Any, Any], path: str, ask: Any) -> None:
+def test_queries_give_the_answers_of_the_python_api(
+    both: tuple[Any, Any], path: str, ask: Any
+) -> None:
     http, lb = both
     assert exact(http.get(f"/v1/boards/b/{path}")) == written(ask(lb))
 
@@ -121,14 +123,14 @@ def test_scores_keep_their_digits(both: tuple[Any, Any]) -> None:
     assert b'"score":12.00' in http.get("/v1/boards/b/top?limit=1").content
 
 
-def test_friends_are_asked_by_a_body(both: tuple[Any, Any]) -> None:
+def test_friends_are_requested_in_a_body(both: tuple[Any, Any]) -> None:
     http, lb = both
     expected = written(lb.standings("b", ["bob", "nobody", "ann"]))
     for body in (["bob", "nobody", "ann"], {"members": ["bob", "nobody", "ann"]}):
         assert exact(http.post("/v1/boards/b/standings", json=body)) == expected
 
 
-def test_ranks_are_asked_by_a_body(both: tuple[Any, Any]) -> None:
+def test_ranks_are_requested_in_a_body(both: tuple[Any, Any]) -> None:
     http, lb = both
     names = ["bob", "nobody", "ann", "bob"]
     expected = {"ranks": lb.ranks("b", names)}
@@ -195,7 +197,7 @@ def test_answers_come_as_msgpack_where_it_is_accepted(both: tuple[Any, Any]) -> 
     ]
 
 
-def test_events_of_several_boards_go_at_once(both: tuple[Any, Any]) -> None:
+def test_events_of_several_boards_are_sent_in_one_request(both: tuple[Any, Any]) -> None:
     http, _ = both
     http.put("/v1/boards/c", json={}).raise_for_status()
     events = [{"board": board, "member": "zoe", "value": 1} for board in ("b", "c", "b")]
@@ -228,7 +230,7 @@ def test_a_position_is_kept_with_its_batch(both: tuple[Any, Any]) -> None:
     assert exact(http.get("/v1/boards/b/position?source=file")) == {"position": "7"}
 
 
-def test_an_export_is_a_line_an_entry(both: tuple[Any, Any]) -> None:
+def test_an_export_has_one_line_per_entry(both: tuple[Any, Any]) -> None:
     http, lb = both
     answer = http.get("/v1/boards/b/export")
     assert answer.headers["content-type"] == "application/x-ndjson"
@@ -237,7 +239,7 @@ def test_an_export_is_a_line_an_entry(both: tuple[Any, Any]) -> None:
     ]
 
 
-def test_boards_are_made_changed_and_deleted(both: tuple[Any, Any]) -> None:
+def test_boards_are_created_changed_and_deleted(both: tuple[Any, Any]) -> None:
     http, lb = both
     there = http.put("/v1/boards/b?on_exists=accept", content=BOARD.to_json())
     assert (there.status_code, there.content) == (200, BOARD.to_json())
@@ -249,7 +251,7 @@ def test_boards_are_made_changed_and_deleted(both: tuple[Any, Any]) -> None:
     assert exact(http.get("/v1/boards")) == []
 
 
-def test_the_store_is_kept_in_order(both: tuple[Any, Any]) -> None:
+def test_check_rebuild_and_snapshot_work(both: tuple[Any, Any]) -> None:
     http, lb = both
     assert exact(http.post("/v1/check")) == written(lb.check())
     assert http.post("/v1/rebuild").status_code == 204
@@ -345,7 +347,7 @@ def test_a_repeat_under_a_key_gets_the_first_answer(both: tuple[Any, Any]) -> No
     assert exact(http.get("/v1/boards/b/standing?member=dan"))["score"] == 5
 
 
-def test_a_key_opens_what_its_scope_and_boards_allow(tmp_path: Path) -> None:
+def test_a_key_permits_what_its_scope_and_boards_allow(tmp_path: Path) -> None:
     with (
         Served(tmp_path / "boards", admin_key=ADMIN_KEY) as served,
         httpx.Client(base_url=served.url) as http,

@@ -25,9 +25,9 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Path:
         ("3/4 of a/b", "3/4 of a/b"),
     ],
 )
-def test_the_place_of_a_file_is_left_out(folder: Path, text: str, expected: str) -> None:
+def test_the_folder_of_a_file_is_left_out(folder: Path, text: str, expected: str) -> None:
     assert redaction.without_paths(text.format(folder)) == expected
 
 
-def test_a_folder_whose_name_begins_alike_is_another_one(folder: Path) -> None:
+def test_a_folder_with_a_similar_name_is_not_left_out(folder: Path) -> None:
     assert "Mayor" in redaction.without_paths(f"{folder}or is not there")

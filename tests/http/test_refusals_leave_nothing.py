@@ -73,7 +73,7 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 @pytest.mark.parametrize("kind", REFUSED)
 @pytest.mark.parametrize("keyed", [False, True], ids=["", "with an idempotency key"])
-def test_nothing_of_a_refused_request_waits_for_the_collector(
+def test_a_refused_request_leaves_no_garbage_cycles(
     http: httpx.Client, kind: str, keyed: bool
 ) -> None:
     method, path, content_type, body = REFUSED[kind]
@@ -124,7 +124,7 @@ def _refused_bodies(nbytes: int) -> list[tuple[str, str, bytes]]:
 @pytest.mark.parametrize(
     "rounds", [2, pytest.param(125, marks=pytest.mark.torture, id="1000 requests")]
 )
-def test_memory_is_what_it_was_after_refused_bodies(tmp_path: Path, rounds: int) -> None:
+def test_refused_bodies_leave_no_memory_in_use(tmp_path: Path, rounds: int) -> None:
     bodies = _refused_bodies(8 << 20)
     with Process(tmp_path) as server, httpx.Client(base_url=server.url, timeout=60) as http:
         http.put("/v1/boards/b", json={}).raise_for_status()
@@ -144,7 +144,7 @@ def test_memory_is_what_it_was_after_refused_bodies(tmp_path: Path, rounds: int)
         assert _rss_mib(server.pid) < before + 50
 
 
-def test_frames_of_errors_that_cause_each_other_are_dropped() -> None:
+def test_chained_errors_keep_no_frames() -> None:
     errors = [ValueError("one"), KeyError("two"), OSError("three")]
     for error, cause in zip(errors, [*errors[1:], errors[0]], strict=True):
         try:

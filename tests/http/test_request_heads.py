@@ -87,12 +87,12 @@ def test_answers_forbid_caching_and_content_sniffing(
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_answers_to_writes_are_not_kept_either(server: Served) -> None:
+def test_answers_to_writes_forbid_caching(server: Served) -> None:
     answer = answer_of(server.url, "POST", b"/v1/boards/b/scores", EVENT, JSON)
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_a_page_may_be_asked_for_again_by_its_tag(server: Served) -> None:
+def test_a_page_can_be_revalidated_by_its_etag(server: Served) -> None:
     answer = answer_of(server.url, "GET", b"/docs")
     assert answer.headers["cache-control"] == "no-cache"
     assert answer.headers["x-content-type-options"] == "nosniff"

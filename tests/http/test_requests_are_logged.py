@@ -84,7 +84,7 @@ def request(client: str) -> Any:
     return SimpleNamespace(client=client, headers={})
 
 
-def test_an_address_is_limited_before_its_key_is_looked_at() -> None:
+def test_an_address_is_limited_before_its_key_is_checked() -> None:
     admission = Admission(Settings(address_rate=1), lambda: 0.0)
     for suffix in (1, 2):
         admission.take_request(request(f"[2001:db8::{suffix}]:9"))

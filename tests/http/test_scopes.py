@@ -60,7 +60,7 @@ def test_labels_are_one_parameter(http: httpx.Client) -> None:
     assert members(rest) == ["ann"]
 
 
-def test_every_question_can_name_a_scope(http: httpx.Client) -> None:
+def test_every_query_can_name_a_scope(http: httpx.Client) -> None:
     for path, answer in (
         ("around?member=ann&radius=0", lambda answer: answer["entries"][0]["rank"] == 2),
         ("standing?member=ann", lambda answer: answer["rank"] == 2 and answer["total"] == 2),
@@ -121,13 +121,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("path", "status", "code"), REFUSED, ids=lambda it: str(it)[:40])
-def test_what_is_no_scope_is_refused(http: httpx.Client, path: str, status: int, code: str) -> None:
+def test_an_invalid_scope_is_refused(http: httpx.Client, path: str, status: int, code: str) -> None:
     answer = http.get(f"/v1/boards/{path}")
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_a_parameter_that_is_none_is_called_by_its_name(http: httpx.Client) -> None:
+def test_an_unknown_parameter_is_named_in_the_error(http: httpx.Client) -> None:
     problem = http.get("/v1/boards/gifts/top?labels=room=42&limt=5").json()
     assert problem["what"] == "there is no parameter `limt`; labels are given as labels=NAME=VALUE"
     problem = http.get("/v1/boards/gifts/top?labels=room").json()
@@ -284,7 +284,7 @@ def plain(entry: dict[str, Any]) -> dict[str, Any]:
     return {name: entry[name] for name in ("member", "rank", "score")}
 
 
-def test_labels_are_described_where_they_may_stand(http: httpx.Client) -> None:
+def test_labels_are_described_where_they_are_allowed(http: httpx.Client) -> None:
     paths = http.get("/openapi.json").json()["paths"]
 
     def named(path: str, method: str = "get") -> dict[str, Any]:
@@ -311,7 +311,7 @@ def test_labels_are_described_where_they_may_stand(http: httpx.Client) -> None:
     assert "scope" in named("/v1/boards/{board}/scores", "post")
 
 
-def test_labels_called_as_parameters_are(http: httpx.Client) -> None:
+def test_labels_may_have_the_names_of_parameters(http: httpx.Client) -> None:
     names = ("limit", "window", "labels", "by", "token", "reason")
     board = "/v1/boards/named"
     http.put(board, json={"scopes": [[name] for name in names]}).raise_for_status()
