@@ -121,7 +121,7 @@ def test_events_sent_alone_and_in_batches_are_in_the_scores(peer: HttpPeer) -> N
     assert gained(peer, send) == due([*alone, *together])
 
 
-def test_reads_of_both_say_the_same(laurels: Laurels, redis: RedisPeer) -> None:
+def test_both_return_the_same_answers(laurels: Laurels, redis: RedisPeer) -> None:
     top = ask(laurels.port, "GET", laurels.paths.top)["entries"]
     theirs = ask(redis.port, "GET", redis.paths.top)
     assert len(top) == len(theirs) == 100
@@ -139,7 +139,7 @@ def test_a_handler_that_does_nothing_answers(interface: str, tmp_path: Path) -> 
             assert len(ask(handler.port, "POST", path, {})["text"]) > 100
 
 
-def test_a_steady_writer_tells_what_it_sent(peer: HttpPeer) -> None:
+def test_a_steady_writer_reports_what_it_sent(peer: HttpPeer) -> None:
     task = CrowdTask(peer.port, peer.paths.batch, TINY.members, 2_000, 10, 0.3, writers=4)
 
     def write() -> None:
@@ -163,9 +163,7 @@ def test_a_feed_shows_every_batch_and_the_server_ends_in_time(
     assert [0 < sample.middle < 10 for sample in lifetimes] == [True] * 3
 
 
-def test_scores_that_gained_more_or_lack_what_was_answered_are_found(
-    laurels: Laurels, tmp_path: Path
-) -> None:
+def test_wrong_scores_after_a_load_are_detected(laurels: Laurels, tmp_path: Path) -> None:
     requests = traffic.single_events(POPULATION, 5, tmp_path)
     load = wrk.Load(sent=7, answered=7, failed=0, seconds=1, p50_us=1, p99_us=1)
 
@@ -183,7 +181,7 @@ def test_scores_that_gained_more_or_lack_what_was_answered_are_found(
         sending(cycle[1:]).check(load)
 
 
-def test_percentiles_are_of_the_waits() -> None:
+def test_percentiles_are_computed_from_the_waiting_times() -> None:
     waits = [n / 1e3 for n in range(100, 0, -1)]
     assert percentile_ms(waits, 50) == 50
     assert percentile_ms(waits, 99) == 99
@@ -221,7 +219,7 @@ def test_a_missing_program_is_reported(
     assert "apt install wrk" in capsys.readouterr().out
 
 
-def test_a_process_is_started_where_it_belongs() -> None:
+def test_a_process_is_started_on_the_given_core() -> None:
     before = os.sched_getaffinity(0)
     with on_core(CORE):
         assert os.sched_getaffinity(0) == {CORE}
@@ -229,7 +227,7 @@ def test_a_process_is_started_where_it_belongs() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.3])
-def test_a_load_that_is_ended_before_an_answer_says_so(tmp_path: Path, seconds: float) -> None:
+def test_a_load_without_an_answer_raises_an_error(tmp_path: Path, seconds: float) -> None:
     """A load that gets no answer raises an error, even if the load generator is stopped before it
     handles signals."""
     with socket.create_server((HOST, 0)) as silent_server:
@@ -238,7 +236,7 @@ def test_a_load_that_is_ended_before_an_answer_says_so(tmp_path: Path, seconds: 
             wrk.send(traffic.same(tmp_path), port, "/", core=CORE, connections=1, seconds=seconds)
 
 
-def test_a_load_that_nothing_answers_is_made_again(
+def test_a_load_without_an_answer_is_repeated_for_longer(
     laurels: Laurels, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     sent: list[float] = []

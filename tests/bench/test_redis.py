@@ -138,7 +138,7 @@ def test_readers_are_answered(server: Server) -> None:
     ran(read())
 
 
-def test_costs_and_holds_are_of_the_work(server: Server) -> None:
+def test_the_cost_is_that_of_the_measured_work(server: Server) -> None:
     async def wait() -> None:
         await asyncio.sleep(0.05)
         server.call("EVAL", "for i = 1, 3000000 do end return 1", "0")
@@ -175,7 +175,7 @@ def test_the_layout_of_a_board_is_reported(monkeypatch: pytest.MonkeyPatch) -> N
     assert owner_of("packed", "4 shards").settings == "packed (kept plain), 4 shards"
 
 
-def test_what_somebody_did_best_is_shown_again() -> None:
+def test_the_best_case_of_a_contender_is_reported_again() -> None:
     book, owner = Book(100), Owner("laurels", "plain")
     for case, figures in (("1", [1.0, 9.0, 2.0]), ("4", [3.0, 3.0, 3.0])):
         for figure in figures:
@@ -216,7 +216,7 @@ def test_everything_is_measured_and_reported(
     assert os.sched_getaffinity(0) == before
 
 
-def test_what_was_measured_stays_when_a_later_section_fails(
+def test_earlier_results_are_kept_when_a_later_section_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if two_cores() is None:
@@ -234,7 +234,7 @@ def test_what_was_measured_stays_when_a_later_section_fails(
     assert {sample.question.case for sample in report.samples} == {"uniform", "zipf"}
 
 
-def test_first_events_come_in_the_order_of_time() -> None:
+def test_first_events_are_in_the_order_of_time() -> None:
     batches = first_events(POPULATION, WEEK.begins_ms(NOW_MS), NOW_MS)
     events = [entry for batch in batches for entry in batch]
     instants = [at_ms for _, _, at_ms in events]

@@ -84,7 +84,7 @@ def test_every_way_of_redis_leaves_the_same_scores(redis_server: RedisServer) ->
         assert gained == [added[member] for member in members] * 5, way
 
 
-def test_scores_are_not_taken_from_a_redis_that_prepared_something_else(
+def test_a_wrong_prepared_ranking_in_redis_is_detected(
     redis_server: RedisServer,
 ) -> None:
     _, history, members = week(100)
@@ -124,7 +124,7 @@ def test_few_and_many_steps_count_the_same_events() -> None:
         assert engine.total() == due
 
 
-def test_the_hardest_boundary_is_a_sound_window_with_everybody_in_its_passes() -> None:
+def test_in_the_hardest_window_every_pass_visits_all_members() -> None:
     with closing(RollingApi(None, NOW_MS, windows=["rolling"])) as api:
         fill(api, Population(400, NOW_MS))
         window = api.board_store.whole.rolling["rolling"]
@@ -137,7 +137,7 @@ def test_the_hardest_boundary_is_a_sound_window_with_everybody_in_its_passes() -
         assert len(window.live) == 400 + 1
 
 
-def test_a_call_that_fails_while_others_are_watched_is_not_hidden() -> None:
+def test_a_failing_call_is_raised_while_others_are_watched() -> None:
     def fail() -> None:
         raise RuntimeError("gone")
 
@@ -145,7 +145,7 @@ def test_a_call_that_fails_while_others_are_watched_is_not_hidden() -> None:
         pass
 
 
-def test_what_a_write_waits_for_elsewhere_is_told_apart() -> None:
+def test_waits_elsewhere_are_subtracted_from_a_write() -> None:
     waits = Waits(lambda: None, lambda: None, apart=count().__next__)
     with waits.watching():
         pass

@@ -47,7 +47,9 @@ def test_laurels_is_measured_in_memory_and_durable(tmp_path: Path) -> None:
     assert {sample.safety for sample in report.samples} == {"memory", "each commit"}
 
 
-def test_our_own_steps_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_steps_of_a_submit_are_measured_separately(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("bench.stages._EVENTS", {10: 100})
     file = tmp_path / "report.json"
     options = ["--profile", "--only", "api", "--members", "200", "--folder", str(tmp_path)]
@@ -92,7 +94,7 @@ def test_wrong_options_are_refused(options: list[str]) -> None:
     assert ended.value.code == 2
 
 
-def test_a_population_is_the_same_for_everyone() -> None:
+def test_every_contender_gets_the_same_population() -> None:
     first, second = (Population(1_000, NOW_MS) for _ in range(2))
     batches = list(first.batches(300))
     assert batches == list(second.batches(300))
@@ -104,7 +106,7 @@ def test_a_population_is_the_same_for_everyone() -> None:
     assert first.traffic("zipf", 500) == second.traffic("zipf", 500)
 
 
-def test_zipf_traffic_prefers_the_active() -> None:
+def test_zipf_traffic_prefers_active_members() -> None:
     population = Population(1_000, NOW_MS)
     counts = Counter(member for member, _ in population.traffic("zipf", 20_000))
     # With the Zipf exponent 1, the most active of 1,000 members has 1/7.485 of all events, and the
@@ -118,7 +120,7 @@ def test_events_are_cut_into_batches() -> None:
     assert in_batches(events, 2) == [[("a", 1), ("b", 2)], [("c", 3)]]
 
 
-def test_ratios_are_taken_to_the_best_of_each_safety() -> None:
+def test_ratios_compare_with_the_best_of_the_same_durability() -> None:
     fast = Question("writes", 100, "batch 1", "events/s")
     quick = Question("reads", 100, "rank", "µs")
     samples = [
@@ -145,7 +147,7 @@ def test_ratios_are_taken_to_the_best_of_each_safety() -> None:
 
 
 @pytest.mark.parametrize(("ours", "other"), [(0.0, 5.0), (5.0, 0.0)])
-def test_what_took_less_than_the_clock_can_tell_has_no_ratio(ours: float, other: float) -> None:
+def test_figures_below_the_resolution_of_the_clock_have_no_ratio(ours: float, other: float) -> None:
     question = Question("reads", 10, "CPU a request", "µs")
     samples = [
         Sample(question, "ours", "x", True, "memory", [ours]),

@@ -60,7 +60,7 @@ def measured(chosen: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Repo
     return msgspec.json.decode(file.read_bytes(), type=Report)
 
 
-def test_what_needs_no_redis_is_measured_without_one(
+def test_targets_without_redis_are_measured_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = measured("engine,api", tmp_path, monkeypatch)
@@ -90,7 +90,7 @@ def test_every_target_beside_redis_is_a_ratio(
     assert all(outcome.measured > 0 for outcome in ratios.values())
 
 
-def test_a_section_that_there_is_not_is_refused() -> None:
+def test_an_unknown_section_is_refused() -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--section", "events,laps"])
     assert ended.value.code == 2
@@ -108,7 +108,7 @@ def test_a_target_is_reached_within_its_bounds(
     assert outcome.reached is reached
 
 
-def test_ours_is_compared_with_the_best_of_the_others() -> None:
+def test_laurels_is_compared_with_the_best_of_the_others() -> None:
     reads = [sample("a", True, 2.0), sample("a", False, 9.0), sample("a", False, 6.0)]
     [outcome] = against_best("reads", reads, reads[:1], 3)
     assert (outcome.measured, outcome.reached) == (3, True)
@@ -138,14 +138,14 @@ def test_the_page_has_one_place_for_the_targets() -> None:
         with_targets("", report)
 
 
-def test_programs_that_took_part_twice_are_named_once() -> None:
+def test_repeated_programs_are_named_once() -> None:
     report = Measured(started="now", machine=MACHINE, samples=[])
     for software in ("wrk 4, uvloop 1", "", "redis-server, uvloop 1"):
         report = report.with_more(Findings([], [], software))
     assert report.software == "wrk 4, uvloop 1, redis-server"
 
 
-def test_growth_is_judged_by_the_logarithm_and_what_memory_costs() -> None:
+def test_growth_is_judged_by_the_logarithm_and_the_cost_of_memory() -> None:
     reads = {1_024: 1.0, 4_096: 10.0, 1 << 20: 10.0}
     # Compared with 1,024 members, the logarithm allows a cost of 6/5 at 4,096 members and of 2 at
     # 1,048,576. Here each cost exceeds that by one random read for each binary digit of the size.
@@ -200,7 +200,7 @@ def test_half_of_the_members_are_in_the_two_steps_that_leave_first() -> None:
     assert max(steps) <= 0
 
 
-def test_flows_are_measured_beside_what_is_wanted_of_them(
+def test_flows_are_measured_and_compared_with_their_targets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if lacking := missing():

@@ -183,7 +183,7 @@ def test_long_ids_are_whole_where_there_is_no_terminal(shell: Shell) -> None:
     assert "x" * 128 in shell.ok("top", "g").out
 
 
-def test_questions_create_nothing(shell: Shell) -> None:
+def test_queries_create_no_folder(shell: Shell) -> None:
     for command in (
         ["top", "g"],
         ["rank", "g", "a"],

@@ -181,7 +181,7 @@ def test_a_child_of_the_process_writes_no_entries(tmp_path: Path) -> None:
         assert [entry.verb for entry in lb.audit()] == ["create"]
 
 
-def test_a_folder_without_entries_is_only_looked_at(shell: Shell, tmp_path: Path) -> None:
+def test_reading_the_audit_log_creates_no_file(shell: Shell, tmp_path: Path) -> None:
     assert shell("audit").err.startswith("error [folder_missing]")
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -189,7 +189,7 @@ def test_a_folder_without_entries_is_only_looked_at(shell: Shell, tmp_path: Path
     assert list(empty.iterdir()) == []
 
 
-def test_accepting_a_clock_concerns_the_whole_store() -> None:
+def test_accepting_a_clock_needs_a_key_for_all_boards() -> None:
     with Served("memory:", admin_key=ADMIN_KEY) as served:
         admin = {"Authorization": f"Bearer {ADMIN_KEY}", **JSON}
         fields = {"name": "rooms", "scope": "admin", "boards": ["room-*"]}

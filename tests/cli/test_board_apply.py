@@ -71,7 +71,7 @@ def test_boards_are_created_changed_and_then_unchanged(shell: Shell, at: str) ->
     assert set(actions(again).values()) == {"unchanged"}
 
 
-def test_what_cannot_be_changed_safely_stops_all(shell: Shell, at: str) -> None:
+def test_an_unsafe_change_stops_the_whole_file(shell: Shell, at: str) -> None:
     to = ("--at", at)
     shell.ok("board", "create", "old", "--window", "day", *to)
     shell.ok("board", "create", "there", *to)
@@ -136,7 +136,9 @@ def test_a_new_folder_uses_the_requested_clock(shell: Shell) -> None:
     assert ran.json()["files"][0]["reasons"] == {"at_required": 1}
 
 
-def test_a_key_that_may_only_read(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_may_only_read_can_only_do_a_dry_run(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = shell.directory / "served"
     shell.ok("board", "create", "gifts", "--keep", "5", "--window", "all", "--at", str(folder))
     made = shell.ok("key", "create", "reader", "--scope", "read", "--at", str(folder))
@@ -166,7 +168,7 @@ allows any quotes around names, because stores quote them differently."""
 
 @pytest.mark.parametrize("at", ["http", "redis"], indirect=True)
 @pytest.mark.parametrize(("what", "message"), MEANWHILE)
-def test_somebody_writes_a_board_meanwhile(
+def test_a_board_changed_by_another_program_meanwhile_stops_apply(
     shell: Shell, at: str, monkeypatch: pytest.MonkeyPatch, what: str, message: str
 ) -> None:
     to = ("--at", at)
@@ -254,7 +256,7 @@ def test_a_bar_is_drawn_on_a_terminal(shell: Shell) -> None:
     assert "/s" in output
 
 
-def test_one_reading_and_a_write_for_each_board_that_changes(
+def test_apply_reads_once_and_writes_only_changed_boards(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[str] = []

@@ -49,7 +49,7 @@ def _iso(at_ms: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_ms / 1_000))
 
 
-def test_a_folder_in_order(shell: Shell) -> None:
+def test_a_folder_with_a_right_clock_needs_no_rewind(shell: Shell) -> None:
     laurels.open(shell.directory / "boards").close()
     ran = shell("clock", "show")
     assert ran.code == 0
@@ -78,7 +78,7 @@ def test_a_folder_ahead_of_the_clock_is_reported_and_recovered(shell: Shell) -> 
 
 
 @pytest.mark.parametrize("snapshots", ["none", "before", "both sides"])
-def test_it_is_as_if_the_clock_had_stood_still(shell: Shell, snapshots: str) -> None:
+def test_a_rewound_folder_equals_one_whose_clock_never_leapt(shell: Shell, snapshots: str) -> None:
     folder = shell.directory / "boards"
     clock = ManualClock(NOON)
     with laurels.open(folder, clock=clock) as lb:
@@ -127,7 +127,7 @@ def test_an_interrupted_recovery_can_be_repeated(
         lb.check()
 
 
-def test_a_log_that_no_longer_reaches_back_is_refused_and_left_alone(shell: Shell) -> None:
+def test_a_log_trimmed_after_the_leap_is_refused_and_left_unchanged(shell: Shell) -> None:
     folder = shell.directory / "boards"
     with laurels.open(folder, clock=ManualClock(NOON)) as lb:
         lb.create(laurels.Board("b"))
@@ -142,7 +142,7 @@ def test_a_log_that_no_longer_reaches_back_is_refused_and_left_alone(shell: Shel
         assert lb.top("b").total == 2
 
 
-def test_a_folder_by_event_time_is_refused(shell: Shell) -> None:
+def test_a_folder_in_event_time_is_refused(shell: Shell) -> None:
     with laurels.open(shell.directory / "boards", clock="event") as lb:
         lb.create(laurels.Board("b"))
         lb.submit("b", "a", 1, at=NOON)

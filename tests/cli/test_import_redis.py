@@ -143,7 +143,7 @@ def test_scores_count_in_no_running_period(shell: Shell, server: Server) -> None
     assert shell.scores("gifts", "--window", "day") == {}
 
 
-def test_scores_count_at_the_time_that_is_said(shell: Shell, server: Server) -> None:
+def test_scores_count_at_the_given_time(shell: Shell, server: Server) -> None:
     shell.ok("board", "create", "gifts", "--window", "all", "--window", "day")
     fill(server, {"ann": 5})
     shell.ok(*importing(server, "--event-at", "now"))

@@ -42,7 +42,7 @@ def test_an_import_ends_at_the_first_id_without_room(
         assert board.scores("g") == {"a": 10, "b": 10}
 
 
-def test_a_pipe_without_a_name_is_not_said_to_go_on(board: Shell) -> None:
+def test_the_error_of_an_unnamed_pipe_does_not_promise_to_continue(board: Shell) -> None:
     ran = board("import", "g", "-", "--at-format", "s", stdin=_content(15).encode())
     assert ran.code == 2
     assert "send the remaining lines" in ran.err
@@ -51,7 +51,9 @@ def test_a_pipe_without_a_name_is_not_said_to_go_on(board: Shell) -> None:
 
 @ORDERS
 @pytest.mark.parametrize("batch", ["7", "5000"])
-def test_run_again_it_counts_the_rest_once(board: Shell, order: list[str], batch: str) -> None:
+def test_the_repeated_import_counts_the_rest_once(
+    board: Shell, order: list[str], batch: str
+) -> None:
     path = board.file("in.csv", _content(15))
     command = ["import", "g", str(path), "--at-format", "s", "--batch", batch, *order]
     assert board(*command).code == 2

@@ -30,7 +30,7 @@ def url(server: Server, tmp_path: Path) -> str:
     return f"{server.url}?prefix={tmp_path.name}:"
 
 
-def test_from_a_board_to_its_answers(shell: Shell, url: str) -> None:
+def test_boards_are_created_filled_and_queried(shell: Shell, url: str) -> None:
     at = ("--at", url)
     shell.ok("board", "create", "gifts", "--window", "all", "--window", "day", *at)
     file = shell.file("gifts.csv", CSV)
@@ -159,7 +159,7 @@ def test_the_risks_of_a_server_are_not_repeated_with_every_command(shell: Shell)
         assert (ran.returncode, ran.stderr) == (0, b"")
 
 
-def test_what_counts_for_no_label_is_told(shell: Shell, url: str) -> None:
+def test_events_left_out_of_a_ranking_by_a_label_are_shown(shell: Shell, url: str) -> None:
     with laurels.open(url) as lb:
         columns = [laurels.Column(max=10)]
         lb.create(laurels.Board("b", columns=columns, shards=2, rank_by="room"))

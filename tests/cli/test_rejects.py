@@ -25,7 +25,7 @@ def _rejects(path: Path) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("path", ["missing/x.csv", ".", "in.csv/x"])
-def test_nothing_is_counted_where_rejects_cannot_be_written(shell_of_two: Shell, path: str) -> None:
+def test_nothing_is_counted_if_rejects_cannot_be_written(shell_of_two: Shell, path: str) -> None:
     good = shell_of_two.file("in.csv", "member,score\nb,1\n")
     ran = shell_of_two("import", "one", good, "--rejects", path)
     assert (ran.code, ran.err.split(":")[0]) == (2, "error [output_failed]")
@@ -33,7 +33,7 @@ def test_nothing_is_counted_where_rejects_cannot_be_written(shell_of_two: Shell,
     assert shell_of_two.scores("one") == {}
 
 
-def test_a_full_disk_is_said_once(shell_of_two: Shell) -> None:
+def test_a_full_disk_is_reported_once(shell_of_two: Shell) -> None:
     ran = shell_of_two("import", "one", shell_of_two.file("in.csv", BAD), "--rejects", "/dev/full")
     assert ran.code == 2
     assert "error [output_failed]" in ran.err

@@ -89,7 +89,9 @@ def test_rejects_after_a_kill_before_a_commit_are_each_there_once(
 
 
 @pytest.mark.parametrize("order", [[], ["--clock", "event"]], ids=["as written", "in time order"])
-def test_ctrl_c_ends_between_commits_and_says_how_to_go_on(gifts: Shell, order: list[str]) -> None:
+def test_ctrl_c_ends_between_commits_and_says_how_to_continue(
+    gifts: Shell, order: list[str]
+) -> None:
     path = gifts.file("in.csv", _content())
     prelude = KILLED.format(at=3, before=True, signal="SIGINT")
     ran = gifts.process(*_import(path, *order), "--json", prelude=prelude)
@@ -138,7 +140,7 @@ def test_standard_input_without_a_name_is_counted_each_time(gifts: Shell) -> Non
 
 
 @pytest.mark.parametrize("order", [[], ["--clock", "event"]], ids=["as written", "in time order"])
-def test_what_was_appended_is_counted(gifts: Shell, order: list[str]) -> None:
+def test_appended_lines_are_counted(gifts: Shell, order: list[str]) -> None:
     path = gifts.file("in.csv", "member,score,at\na,1,2021-03-01\n")
     gifts.ok(*_import(path, *order))
     path.write_text(path.read_text() + "a,2,2021-03-03\nb,1,2021-03-02\n")
@@ -147,7 +149,7 @@ def test_what_was_appended_is_counted(gifts: Shell, order: list[str]) -> None:
     assert gifts.scores("gifts") == {"a": 3, "b": 1}
 
 
-def test_what_was_appended_during_an_interruption_is_counted_after_the_rest(
+def test_lines_appended_during_an_interruption_are_counted_last(
     gifts: Shell,
 ) -> None:
     path = gifts.file("in.csv", _content() + "\n\n")

@@ -105,7 +105,7 @@ def test_scopes_are_added(gifts: Shell) -> None:
     assert (again.code, again.err.split(":")[0]) == (2, "error [invalid_board]")
 
 
-def test_labels_of_an_import_come_from_where_it_says(shell: Shell) -> None:
+def test_labels_of_an_import_come_from_the_named_columns(shell: Shell) -> None:
     shell.ok(*CREATE)
     shell.ok("import", "gifts", "-", "--label", "room=7", stdin=b"member,value\nann,1\n")
     shell.ok(
@@ -122,7 +122,7 @@ def test_labels_of_an_import_come_from_where_it_says(shell: Shell) -> None:
     assert shell.scores("gifts", "--label", "room=7") == {"dan": 4, "bob": 2, "ann": 1}
 
 
-def test_a_column_of_something_else_is_no_label(shell: Shell) -> None:
+def test_columns_of_member_value_and_time_are_no_labels(shell: Shell) -> None:
     """The columns of member, value and time are never read as labels, even if a label has the same
     name."""
     shell.ok("board", "create", "gifts", "--scope", "", "--rank-by", "member", "--rank-by", "value")
@@ -190,13 +190,13 @@ def test_an_import_in_time_order_keeps_labels(shell: Shell) -> None:
     ],
     ids=str,
 )
-def test_what_is_no_scope_is_refused(gifts: Shell, arguments: tuple[str, ...], code: str) -> None:
+def test_an_invalid_scope_is_refused(gifts: Shell, arguments: tuple[str, ...], code: str) -> None:
     gifts.file("in.csv", EVENTS)
     ran = gifts(*arguments)
     assert (ran.code, ran.err.partition(":")[0]) == (2, f"error [{code}]"), ran
 
 
-def test_a_server_is_asked_in_the_same_words(shell: Shell, tmp_path: Path) -> None:
+def test_a_server_takes_the_same_options_for_scopes(shell: Shell, tmp_path: Path) -> None:
     with Served(tmp_path / "served") as served:
         at = ("--at", served.url)
         shell.ok(*CREATE, "--rank-by", "room", *at)
@@ -294,7 +294,7 @@ def test_a_file_of_boards_adds_scopes_and_takes_none_away(shell: Shell) -> None:
     )
 
 
-def test_a_file_of_boards_says_who_is_counted_how(shell: Shell) -> None:
+def test_apply_shows_the_scopes_of_a_board(shell: Shell) -> None:
     created = apply(shell, FILE, "--dry-run").out
     assert "score in all, by scopes: all; room; by room" in created
 

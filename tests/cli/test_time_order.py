@@ -69,7 +69,7 @@ def test_a_board_made_for_the_system_s_clock_takes_history_while_nothing_has_hap
     assert shell.scores("g") == {"c": 5, "a": 4}
 
 
-def test_boards_in_use_do_not_go_over_to_event_time(shell: Shell) -> None:
+def test_boards_in_use_cannot_change_to_event_time(shell: Shell) -> None:
     shell.ok("board", "create", "g")
     shell.ok("import", "g", shell.file("one.csv", "member,score\na,1\n"))
     ran = shell("import", "g", shell.file("in.csv", HISTORY), "--clock", "event")
@@ -106,7 +106,7 @@ b,4,2021-03-06
 """
 
 
-def test_lines_out_of_their_order_are_refused_before_the_first(board: Shell) -> None:
+def test_unordered_lines_are_refused_before_the_first(board: Shell) -> None:
     path = board.file("in.csv", SHUFFLED)
     ran = board("import", "g", path, "--batch", "1")
     assert ran.code == 2
@@ -126,7 +126,7 @@ def test_standard_input_stops_before_the_first_late_batch(board: Shell) -> None:
     assert board.scores("g") == {"a": 3}
 
 
-def test_what_is_appended_is_judged_from_where_the_last_import_ended(board: Shell) -> None:
+def test_appended_lines_are_judged_from_the_end_of_the_last_import(board: Shell) -> None:
     path = board.file("in.csv", HISTORY)
     board.ok("import", "g", path, "--clock", "event")
     path.write_text(HISTORY + "d,9,2021-03-31T23:59:59Z\n")
@@ -136,7 +136,7 @@ def test_what_is_appended_is_judged_from_where_the_last_import_ended(board: Shel
     assert (ran.code, "1 of 1 events would come too late" in ran.err) == (2, True)
 
 
-def test_a_board_imported_wrongly_is_deleted_and_begun_anew(board: Shell) -> None:
+def test_a_wrongly_imported_board_can_be_deleted_and_imported_again(board: Shell) -> None:
     path = board.file("in.csv", SHUFFLED)
     board.ok("import", "g", path, "--late", "ok")
     assert board.scores("g", "--window", "month") == {"b": 4, "a": 2}
@@ -161,7 +161,7 @@ def _with_year(year: int) -> str:
 
 
 @pytest.mark.parametrize("order", [[], ["--clock", "event"]], ids=["as written", "in time order"])
-def test_a_mistyped_year_does_not_move_the_boards_there(board: Shell, order: list[str]) -> None:
+def test_a_mistyped_year_does_not_advance_the_boards(board: Shell, order: list[str]) -> None:
     path = board.file("in.csv", _with_year(2202))
     ran = board("import", "g", path, "--json", *order)
     assert ran.code == 1
@@ -177,7 +177,7 @@ def test_the_future_may_be_allowed(board: Shell) -> None:
     assert board.json("top", "g", "--window", "month")["as_of"]["period"] == "2202-03"
 
 
-def test_what_was_the_future_when_it_was_begun_stays_out_of_it(
+def test_a_resumed_import_keeps_refusing_times_ahead_of_its_start(
     board: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = _with_year(2026).replace("2026", time.strftime("%Y", time.gmtime(time.time() + 4e7)))
@@ -198,7 +198,7 @@ def test_what_was_the_future_when_it_was_begun_stays_out_of_it(
     assert board.scores("g") == {"a": 1, "c": 1}
 
 
-def test_several_files_go_in_in_the_order_of_their_times(board: Shell) -> None:
+def test_a_file_older_than_the_imported_ones_is_refused(board: Shell) -> None:
     for name, month in (("early", 1), ("late", 3)):
         board.file(f"{name}.csv", f"member,score,at\n{name},1,2021-0{month}-15\n")
     ran = board("import", "g", "late.csv", "early.csv", "--clock", "event")
@@ -218,7 +218,7 @@ def test_several_files_go_in_in_the_order_of_their_times(board: Shell) -> None:
     assert board.scores("h", "--period", "2021-01", "--at", "other") == {"early": 1}
 
 
-def test_what_comes_late_in_event_time_is_not_sent_there(board: Shell) -> None:
+def test_late_lines_in_event_time_get_no_advice_to_use_event_time(board: Shell) -> None:
     board.ok("import", "g", "-", "--clock", "event", stdin=HISTORY.encode())
     old = b"member,score,at\nz,1,2021-01-01\n"
     ran = board("import", "g", "-", "--clock", "event", stdin=old)
@@ -230,7 +230,7 @@ def test_what_comes_late_in_event_time_is_not_sent_there(board: Shell) -> None:
     assert (ran.code, board.scores("g")["z"]) == (0, 1)
 
 
-def test_a_replay_pauses_and_goes_on(board: Shell) -> None:
+def test_a_replay_pauses_and_continues(board: Shell) -> None:
     path = board.file("in.csv", HISTORY)
     replay = ("import", "g", path, "--clock", "event", "--batch", "2")
     paused = board.ok(*replay, "--until", "2021-02-28T23:59:59.998Z").out

@@ -87,7 +87,7 @@ def test_a_difference_ends_with_1(shell: Shell) -> None:
     assert "gifts: copied before; equal" in ran.out
 
 
-def test_a_name_that_is_taken_stops_no_other(shell: Shell) -> None:
+def test_a_taken_name_does_not_stop_the_copy_of_other_boards(shell: Shell) -> None:
     fill("boards")
     with laurels.open("other") as lb:
         lb.create(Board("gems"))

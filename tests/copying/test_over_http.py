@@ -207,7 +207,7 @@ def remote(answer: bytes) -> RemoteCopies:
     return RemoteCopies(Wire(address, lambda: "key", lambda _: None, transport))
 
 
-def test_pieces_that_end_before_their_end_are_no_board() -> None:
+def test_incomplete_pieces_are_an_error() -> None:
     with laurels.open("memory:") as lb:
         lb.create(Board("gifts"))
         lb.submit("gifts", "alice", 5)
@@ -224,7 +224,7 @@ def test_pieces_that_end_before_their_end_are_no_board() -> None:
         list(remote(sent + problem).pieces("gifts"))
 
 
-def test_what_is_no_part_of_a_board_is_refused(tmp_path: Path, scaled: Scaled) -> None:
+def test_invalid_pieces_are_refused_or_harmless(tmp_path: Path, scaled: Scaled) -> None:
     """A piece or an origin with one changed value is either accepted or refused. It causes no
     internal error, and the store stays consistent."""
     random, clock = Random(7), laurels.ManualClock(1_795_215_600_000)
