@@ -70,7 +70,8 @@ pytest.register_assert_rewrite(
 )
 
 
-# A busy machine is slow at random, so the time that an example takes says nothing about the code.
+# A busy machine is slow at random. So the time that an example takes does not show whether the code
+# is slow.
 for profile, examples in (("test", 50), ("torture", 2_000)):
     settings.register_profile(
         profile,

@@ -246,7 +246,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Card:
-    """A standing: the members next above and below, with the gaps to them."""
+    """A member's standing, with the members next above and below it and the gaps to them."""
 
     place: Place
     total: int

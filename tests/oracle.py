@@ -265,9 +265,9 @@ class Oracle:
         ranks: bool,
     ) -> dict[int, Verdict]:
         """Fold one record and return its verdicts. The scores of a verdict are those before and
-        after its event. Its ranks are those before and after the whole record. A verdict has
-        neither if the requested window refuses the event, or if the event lacks a label of the
-        requested scope."""
+        after its event. Its ranks are those before and after the whole record. If the requested
+        window refuses the event, or the event lacks a label of the requested scope, the verdict has
+        neither scores nor ranks."""
         record = {i: event for i, (_, event) in timed.items()}
         nows = {i: now_ms for i, (now_ms, _) in timed.items()}
         window, names = requested

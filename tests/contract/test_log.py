@@ -65,9 +65,9 @@ def test_the_size_of_a_log_grows_with_its_entries(log: Log) -> None:
 
 
 def test_the_write_ahead_file_stays_bounded(tmp_path: Path) -> None:
-    """The write-ahead file stays below 68 MiB, however much is written. A thread checkpoints it; if
-    the thread is late, a commit does so at 64 MiB. After a checkpoint, the next commit starts again
-    at the beginning of the file."""
+    """The write-ahead file stays below 68 MiB, even after many writes. A thread checkpoints the
+    file; if the thread is late, a commit does so at 64 MiB. After a checkpoint, the next commit
+    starts again at the beginning of the file."""
     log = SqliteLog(tmp_path / "log.db")
     body = bytes(1 << 20)
     largest = 0

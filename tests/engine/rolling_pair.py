@@ -18,7 +18,7 @@ LIMIT = 2**53 - 1
 
 
 def rows(ids: "array[int]", words: "Sequence[array[int]]") -> dict[int, Row]:
-    """Return the rows of ids and columns of words, by id."""
+    """Return a dict from each id to its words, which `columns` has word by word."""
     assert len(set(ids)) == len(ids)
     return dict(zip(ids, zip(*words, strict=True), strict=True))
 

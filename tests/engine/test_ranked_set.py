@@ -22,8 +22,7 @@ CASES = [
     for further in range(4)
     for i, shape in enumerate(SHAPES)
 ]
-"""Every shape with every spread. The first cases, as many as there are shapes, have each shape
-once."""
+"""All combinations of a shape and a spread of values. The first cases contain every shape once."""
 
 
 def some_members(random: Random, count: int) -> list[bytes]:

@@ -126,7 +126,7 @@ def test_the_subject_is_a_field(server: NatsServer, stream: str, boards: Path) -
 def test_long_messages_are_read_in_small_batches(
     server: NatsServer, stream: str, boards: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The total length of the messages of one read is bounded, whatever their number."""
+    """The total length of the messages of one read is bounded, even if each message is long."""
     monkeypatch.setattr(nats_stream, "BATCH_BYTES", 100_000)
     long = msgspec.json.encode({"KeyPrefix": "gifts", "UserId": "ann", "DeltaScore": 1, "x": X})
     server.publish("scores.gifts", [*[long] * 20, *gifts(50), *[long] * 20])

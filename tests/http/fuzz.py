@@ -135,8 +135,8 @@ class Fuzz:
 
 
 def _name_scope(case: Any, described: list[dict[str, Any]], room: str | None) -> None:
-    """Replace labels in a request by those of an existing scope: in the query if it has labels, and
-    in the events."""
+    """Replace the labels in a request by those of an existing scope, in its query and in its
+    events."""
     if room is None:
         return
     if any(each["name"] == "labels" and "explode" in each for each in described):

@@ -1,5 +1,5 @@
-"""The audit log has one entry for each administrative call. The entries outlive the server, their
-number is bounded, and a key sees only those of its boards."""
+"""The audit log has one entry for each administrative call. The entries survive the server, and
+their number is bounded. A key sees only the entries of its boards."""
 
 from __future__ import annotations
 

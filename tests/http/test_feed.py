@@ -274,7 +274,7 @@ def test_the_first_lists_of_one_subject_do_not_delay_those_of_another() -> None:
         crowded = Crowded(lb, clock)
         hub, counted = crowded.hub, crowded.counted
         opening = await crowded.begin(range(100, 1_000))
-        assert counted.entries <= SLICE_COST, "at first only as much is read as fits into a slice"
+        assert counted.entries <= SLICE_COST, "at first the hub reads only one slice"
         other = asyncio.create_task(hub.watch(WatchedList("b", None, 3, 20), None, "other"))
         before = counted.entries
         await asyncio.sleep(0)

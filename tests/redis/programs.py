@@ -32,7 +32,7 @@ class Kind(NamedTuple):
     below: tuple[int, int] = (4, 0)
     """The first version of Python without such a package."""
     system: str = ""
-    """The package of the operating system that contains it, if there is one."""
+    """The package of the operating system that contains the server, if there is one."""
 
     def find(self) -> str | None:
         """Return the path of the program, from PATH or from the package, or None if there is

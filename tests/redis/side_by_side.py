@@ -232,7 +232,8 @@ async def _count(pair: Pair) -> None:
         due_ms=due_ms,
         call=CallId("side by side", pair.calls),
     )
-    if random.random() < 0.7:  # as if no earlier batch had needed a report of each event
+    # so that the call starts as if no batch had needed a report of each event yet
+    if random.random() < 0.7:
         pair.redis._each.clear()
     applied = await brought(pair, count)
     assert await count() == applied, (rules, batch)

@@ -1,6 +1,6 @@
 """Rankings by a label on a board in several shards. An event that a shard has counted also counts
-in these rankings, exactly once and in the period that accepted it. This is so whichever process
-reads the feeds, and even if a process dies."""
+in these rankings, exactly once and in the period that accepted it, even if several processes read
+the feeds and some of them die."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A server's list of recently changed boards is bounded. If the list has lost entries, it tells its
-readers."""
+"""A server's list of recently changed boards is bounded. Readers learn if the list has lost
+entries."""
 
 from __future__ import annotations
 

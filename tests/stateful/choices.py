@@ -73,7 +73,8 @@ zone are irregular."""
 
 
 CHANGES = "36500d"
-"""A retention of changes so long that no episode loses a change, however far its clock moves."""
+"""A retention of changes that is so long that no episode loses a change, even if its clock moves
+far."""
 
 
 def definition(
