@@ -64,7 +64,7 @@ parked = "{tmp_path}/parked"
             publish(events, load, random)
             with Process(boards, "--config", str(settings)) as server:
                 until(lambda: Path(lines.url).stat().st_size > size, "the server sends changes")  # noqa: B023
-                until(lambda: ledger.progress() not in (None, before[0]), "it writes a ledger")  # noqa: B023
+                until(lambda: ledger.progress() not in (None, before[0]), "the ledger grows")  # noqa: B023
                 server.kill()
             for tally, to, was in zip(kills, (ledger, lines), before, strict=True):
                 tally.count(progressed=to.progress() != was)

@@ -78,7 +78,7 @@ def test_a_target_is_exact_after_kills_of_its_server(
         sink.start()
         for _ in range(scaled(2, 50)):
             load.write(random.randrange(1, BATCHES))
-            sink.wait_for(lambda: to.progress() not in (None, before), "the sink goes on")  # noqa: B023
+            sink.wait_for(lambda: to.progress() not in (None, before), "the sink continues")  # noqa: B023
             load.write(random.randrange(BATCHES))
             tally.count(progressed=to.progress() not in (None, before))
             to.program.kill()

@@ -19,7 +19,7 @@ from laurels.stores.local.files.key_file import KEYS_FILE, FolderKeyStore
 from laurels.stores.local.log.memory import MemoryLog
 from tests.serving import JSON, Served
 
-ADMIN = "the key of the one who runs it"
+ADMIN = "the secret key of the administrator"
 
 
 def bearer(key: str) -> dict[str, str]:

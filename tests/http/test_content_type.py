@@ -12,7 +12,7 @@ from laurels.server.routing.route import Route
 from laurels.server.routing.routes import ROUTES
 from tests.serving import Served
 
-ADMIN = "the key of the one who runs it"
+ADMIN = "the secret key of the administrator"
 EVENT = b'{"member": "alice", "value": 1}'
 
 

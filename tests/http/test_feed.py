@@ -346,7 +346,7 @@ def test_a_subject_with_many_feeds_does_not_delay_others() -> None:
         slices = 1
         while await hub._read_slice():
             slices += 1
-        assert len({channel.change_token for channel in channels}) == 1, "in the end all are read"
+        assert len({channel.change_token for channel in channels}) == 1, "not all lists were read"
         cost = sum(channel.cost for channel in channels)
         assert slices <= cost / (SLICE_COST - 450), "a list waits only once"
         for frames in (one, two, *many):

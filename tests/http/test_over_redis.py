@@ -238,7 +238,7 @@ def _away_and_again(redis: Server, url: str) -> None:
     assert http.get(f"{url}/healthz").status_code == 200
     assert "laurels_index_up 0.0" in http.get(f"{url}/metrics").text
     redis.start()
-    until(lambda: http.get(f"{url}/readyz").status_code == 200, "it is ready again")
+    until(lambda: http.get(f"{url}/readyz").status_code == 200, "the server is ready again")
     until(lambda: http.post(f"{board}/scores", json=event).status_code == 200, "it counts again")
     assert "laurels_index_up 1.0" in http.get(f"{url}/metrics").text
     assert listed(url, "b") == [("ann", 2)]

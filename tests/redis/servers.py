@@ -196,7 +196,7 @@ class Server:
         """Wait until the replica has everything that its primary has written so far."""
         written = int(primary.info("replication")["master_repl_offset"])
         has = "slave_repl_offset"
-        until(lambda: int(self.info("replication")[has]) >= written, "the replica is in step")
+        until(lambda: int(self.info("replication")[has]) >= written, "the replica has all writes")
 
     def promote(self) -> None:
         """Make the replica a primary."""
@@ -272,7 +272,9 @@ class Server:
 
     def _last_words(self) -> str:
         log = self.folder / "server.log"
-        return log.read_text(errors="replace")[-2_000:] if log.exists() else "it wrote no log"
+        return (
+            log.read_text(errors="replace")[-2_000:] if log.exists() else "the server wrote no log"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -336,8 +338,16 @@ class Cluster:
     def wait_until_ok(self, seconds: float = WITHIN_SECONDS) -> None:
         """Wait until all running nodes agree on the owners of all slots, and all slots are
         available."""
-        until(lambda: all(self._sees_ok(node) for node in self._running()), "all are ok", seconds)
-        until(lambda: len({self._map(node) for node in self._running()}) == 1, "one map", seconds)
+        until(
+            lambda: all(self._sees_ok(node) for node in self._running()),
+            "every node sees all slots",
+            seconds,
+        )
+        until(
+            lambda: len({self._map(node) for node in self._running()}) == 1,
+            "all nodes agree",
+            seconds,
+        )
         until(
             lambda: len({self._epoch(node) for node in self._running()}) == 1, "one epoch", seconds
         )

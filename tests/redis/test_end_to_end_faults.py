@@ -45,7 +45,7 @@ def test_a_server_killed_during_writes_keeps_acknowledged_events(server: Server,
             writers.wait_for_more()
             with hasty():
                 server.kill()
-                until(lambda: writers.doubtful, "a writer is told")
+                until(lambda: writers.doubtful, "a writer gets an error")
             server.start()
             writers.wait_for_more()
         writers.check()

@@ -113,7 +113,9 @@ def test_a_period_of_an_unused_board_expires(
     with laurels.open(server.url) as lb:
         lb.create(laurels.Board("b", windows=["all", "hour=hour:keep=1"], rank="dense"))
         lb.submit("b", "ann", 1)
-    until(lambda: not any(map(is_of_period, lives(server))), "it is gone", 60)
+    until(
+        lambda: not any(map(is_of_period, lives(server))), "the keys of the period have expired", 60
+    )
     assert any("r:all" in name for name in lives(server))
 
 
@@ -232,7 +234,7 @@ def test_an_unused_board_is_removed_from_the_server(
         lb.create(laurels.Board("b", windows=WINDOWS, ends=ends_ms, grace=0, retain=0, **fields))
         fill(lb, fields)
         assert lives(server)
-    until(lambda: not lives(server), "its keys are gone", 60)
+    until(lambda: not lives(server), "all keys of the board have expired", 60)
 
 
 def test_one_process_removes_a_board_that_another_created(server: Server) -> None:

@@ -204,11 +204,11 @@ def test_steps_of_rolling_windows_are_combined_by_the_rule(
             assert homes.submitted(lb, "b", f"m{i}", event) == event.outcome, case.says
     for ranking, passes_ms in (("all", 3_600_000), (plain.day_of(NOW_MS), 2 * write.DAY_MS)):
         clock.advance(passes_ms)
-        lb.submit("b", "who brings the refresh", homes.numbers_of(cases[0].events[0]))
+        lb.submit("b", "member of the refreshing event", homes.numbers_of(cases[0].events[0]))
         expected = in_order(cases, ranking)
         for window in ("live", "refreshed"):
             listed = [entry.member for entry in lb.export("b", window=window)]
-            listed.remove("who brings the refresh")
+            listed.remove("member of the refreshing event")
             assert listed == [member for _, member in expected], (window, ranking)
             words = homes.columns_of(lb, "b", RULE.boards[name], window, None)
             for entry, member in expected:
