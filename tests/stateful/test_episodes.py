@@ -36,7 +36,6 @@ SCOPED = [1_000, 1_001, 1_002, 1_003, 1_004, 1_007]
 def test_an_episode_of_boards_with_scopes_agrees_with_the_oracle(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """All boards of these episodes have scopes."""
     monkeypatch.setattr(choices, "SCOPED", 1)
     assert run(seed, combinations_of(seed), steps=40).steps == 40
 
