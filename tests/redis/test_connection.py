@@ -115,7 +115,7 @@ def test_a_server_that_does_not_fit_the_url_is_refused(server: Server) -> None:
     cluster = at(server, ":hunter2").replace("redis", "redis+cluster")
     for url, why in (
         (f"{server.url}/99", "has no database 99"),
-        (cluster, "is a single server and no cluster"),
+        (cluster, "is a single server, not a cluster"),
     ):
         error = refusal(url)
         assert isinstance(error, WrongServer)

@@ -120,7 +120,7 @@ def test_check_names_scores_that_are_stored_only_once(
         filled(lb, layout, 1)
         unverified = lb.check().unverified
         assert unverified[0].startswith(
-            "b: scores in the window all and in calendar windows are stored"
+            "b: scores in the window `all` and in calendar windows are stored"
         )
         assert f"({layout} layout)" in unverified[0]
         assert "rolling" in unverified[1]

@@ -90,7 +90,7 @@ def test_the_parts_of_a_packed_score_do_not_overlap() -> None:
         ),
         (
             _board(Column(op="last"), tie="member"),
-            "a column of op last needs tie first or last at tie_resolution 1ms to be packed",
+            "to be packed, a column of op last needs tie first or last, and tie_resolution 1ms",
         ),
         (
             Board("b", tie="member", windows=["all", "decay:6h"]),

@@ -267,7 +267,7 @@ def test_a_sink_lagging_by_half_of_changes_max_is_logged_once(
         lb.submit_many("b", [], position=("sink:s", lb.changes("b", after="now").cursor))
         assert warned(9) == []
         assert warned(1) == [
-            "b: a sink has not sent 10 changes; those beyond changes_max, 20, are removed"
+            "b: a sink has not sent 10 changes; beyond 20 (changes_max) they are removed"
         ]
         assert warned(1) == []
         lb.submit_many("b", [], position=("sink:s", lb.changes("b", after="now").cursor))

@@ -94,7 +94,7 @@ def test_a_missing_or_duplicated_section_is_detected() -> None:
     for start, end in pairwise(heads):
         for content in (WHOLE[:start] + WHOLE[end:], WHOLE[:end] + WHOLE[start:]):
             with pytest.raises(
-                SnapshotDamaged, match="sections, and its end marker has another number"
+                SnapshotDamaged, match="sections, but its end marker has another number"
             ):
                 read(content)
 

@@ -206,7 +206,7 @@ class Exposed(Collector):
         )
         used = GaugeMetricFamily(
             "laurels_sink_retention_used_ratio",
-            "Share of a board's changes_max that changes waiting for delivery use.",
+            "Share of a board's changes_max used by changes waiting for delivery.",
             labels=["sink"],
         )
         lost = GaugeMetricFamily(
@@ -221,7 +221,7 @@ class Exposed(Collector):
         )
         restarts = CounterMetricFamily(
             "laurels_sink_restarts",
-            "Times that all entries of a board were sent again, since changes were missing.",
+            "How many times all entries of a board were sent again, since changes were missing.",
             labels=["sink"],
         )
         for name, figures in sinks.items():
@@ -250,7 +250,7 @@ class Exposed(Collector):
         yield messages
         lag = GaugeMetricFamily(
             "laurels_source_lag_seconds",
-            "Seconds since the stream received the last counted message, or had no pending one.",
+            "Seconds since the last counted message arrived, or since none was pending.",
             labels=["source"],
         )
         now_ms = self._metrics.now_ms()
@@ -314,7 +314,7 @@ class Exposed(Collector):
         )
         scopes = GaugeMetricFamily(
             "laurels_board_scopes",
-            "Scopes with members of a board, by their labels.",
+            "Scopes of a board that have members, by the names of their labels.",
             labels=["board", "labels"],
         )
         for board, form, count in self._figures.scopes:
@@ -323,7 +323,7 @@ class Exposed(Collector):
         yield _by_board(
             GaugeMetricFamily(
                 "laurels_board_scopes_memory_bytes",
-                "Memory of a board's scopes, part of the board's memory; estimated for many "
+                "Memory of a board's scopes, which the board's memory includes; estimated for many "
                 "scopes.",
                 labels=["board"],
             ),

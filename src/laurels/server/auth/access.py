@@ -93,7 +93,7 @@ class Keys:
         """A number that grows whenever a key or token that was accepted may have become invalid."""
         self._take(store.read())
         if self._stored.keys:
-            with suppress(LaurelsError):  # if not, this is recorded with the next change
+            with suppress(LaurelsError):  # if not, it is recorded with the next change of the keys
                 store.set_needs_keys()
 
     # Callers
@@ -193,7 +193,7 @@ class Keys:
             raise Unauthorized("the key that issued the token is gone")
         return issuer
 
-    # The keys themselves
+    # Methods that manage the keys
 
     def listed(self, by: Caller = OPERATOR) -> list[Key]:
         """Return the keys that a caller may manage, sorted by name."""
@@ -340,7 +340,7 @@ class Keys:
         permits reading `boards`, or submitting by a rule. Raise InvalidKey. Raise Forbidden if the
         caller has only a token, or may not do itself what the token permits."""
         if caller.subject is not None:
-            raise Forbidden("a token does not issue another one: use a key")
+            raise Forbidden("a token cannot issue another token: use a key")
         lasts_ms = 1_000 * parse_seconds(seconds, "token", 1, MAX_TOKEN_SECONDS)
         patterns = parse_patterns(boards)
         if not covers_all(caller.boards, patterns):

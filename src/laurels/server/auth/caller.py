@@ -83,7 +83,9 @@ class Caller(Struct, frozen=True):
     def ensure_unlimited(self) -> None:
         """Raise Forbidden for a caller that is limited to some boards."""
         if not self.is_unlimited:
-            raise Forbidden(f"{quoted(self.name)} is limited to some boards, but this needs all")
+            raise Forbidden(
+                f"{quoted(self.name)} is limited to some boards, but this call needs all boards"
+            )
 
     def sees(self, board: str) -> bool:
         """Return whether a board is one of the caller's boards."""

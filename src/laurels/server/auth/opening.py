@@ -20,8 +20,7 @@ def ensure_possible(settings: Settings, admin_key: str | None) -> None:
     if config.is_direct(settings.data):
         raise InvalidSettings(
             f"open is true, but {safe_repr(config.without_login(settings.data))} is an "
-            "index server "
-            "that others reach: expected a folder or memory:"
+            "index server, which other machines can reach: expected a folder or memory:"
         )
     if not _is_loopback(settings.host):
         raise NotLoopback(

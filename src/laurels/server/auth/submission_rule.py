@@ -37,7 +37,7 @@ class SubmissionRule(Struct, frozen=True):
                 f"the token submits for {safe_repr(self.member)}, not for {safe_repr(member)}"
             )
         if at is not None:
-            raise Forbidden("the token submits events of now: leave out `at`")
+            raise Forbidden("the token submits events with the current time only: leave out `at`")
         if labels is not None and not _is_part(labels, self.labels):
             raise Forbidden(
                 f"the token permits the labels {safe_repr(self.labels)}, got {safe_repr(labels)}"
@@ -115,7 +115,7 @@ def event_fields(event: Any) -> tuple[Any, Any, Any, Any, Any]:
     if isinstance(event, dict) and event.keys() <= {"member", "value", "at", "id", "labels"}:
         member, value, at, id, labels = map(event.get, ("member", "value", "at", "id", "labels"))
         return member, value, at, id, labels
-    raise Forbidden('the token submits one event: {"member": …, "value": …}')
+    raise Forbidden('the token only permits one event of the form {"member": …, "value": …}')
 
 
 def _is_part(labels: Any, whole: Mapping[str, str]) -> bool:

@@ -90,7 +90,7 @@ async def scores(context: RequestContext, query: ScoresQuery) -> object:
     scope = read_label_names(query.scope)
     if context.caller.submission is not None:
         if not single or position is not None:
-            raise Forbidden("the token submits one event at a time, and no position")
+            raise Forbidden("the token permits one event at a time, without a position")
         events = [context.caller.submission.bound(events[0], context.caller.own_id)]
     if single and context.key is None and position is None and query.arrived_ms is None:
         with context.server.admission.writing():
@@ -213,7 +213,8 @@ async def scores_of_boards(context: RequestContext, _: NoQuery) -> object:
     audited=True,
 )
 async def set_(context: RequestContext, query: SetQuery) -> object:
-    """Set a member's score. On `sum` columns, this counts an event with the difference."""
+    """Set a member's score. On `sum` columns, this counts an event whose value is the
+    difference."""
     events, single = requests.events(context.raw, context.media_type)
     if not single or not isinstance(events[0], (tuple, dict)):
         came = safe_repr(events[0]) if single else "a list of events"

@@ -55,7 +55,7 @@ class Call(Generic[T]):
             raise
         except (ValueError, LookupError) as error:  # the errors of msgspec are ValueErrors
             raise UnknownAnswer(
-                f"expected an answer to {self.method}, got another one ({error})"
+                f"expected a valid answer to {self.method}, got another one ({error})"
             ) from error
 
 

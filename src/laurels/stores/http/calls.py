@@ -119,7 +119,7 @@ def command_call(command: Command[Any]) -> Call[Any]:
             return Call("PATCH", board_path(name), Board.from_json, body=_changed_fields(changes))
         case DeleteBoard(name):
             return Call("DELETE", board_path(name), nothing, keyed=True)
-    raise TypeError(f"expected a command of one request, got {command!r}")
+    raise TypeError(f"expected a command that takes one request, got {command!r}")
 
 
 def _changed_fields(changes: Mapping[str, Any]) -> bytes:
@@ -131,8 +131,8 @@ def _changed_fields(changes: Mapping[str, Any]) -> bytes:
 
 
 class SubmissionCalls(NamedTuple):
-    """The requests of a batch. There is one request for each 10,000 events, and the service commits
-    each request separately."""
+    """The requests of a batch. A batch of up to 10,000 events has one request, a larger batch
+    several. The service commits each request separately."""
 
     calls: list[Call[BatchAnswer]]
     batch: EventBatch
@@ -165,7 +165,7 @@ def batch_calls(command: SubmitMany) -> SubmissionCalls:
     ensure_position(position, command.arrived_ms)
     if len(events) > MAX_BATCH and (command.all_or_nothing or position is not None):
         raise BatchTooLong(
-            f"expected at most {MAX_BATCH:,} events of one commit over HTTP, got {len(events):,}"
+            f"expected at most {MAX_BATCH:,} events in one commit over HTTP, got {len(events):,}"
         )
     sent = batch(events, command.key)
     source, text = (None, None) if position is None else position[:2]

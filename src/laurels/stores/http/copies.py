@@ -48,7 +48,7 @@ class RemoteCopies:
                 return
             yield piece
             count += 1
-        raise ServerUnreachable(f"{self._wire.address.base} broke off after {count} pieces")
+        raise ServerUnreachable(f"{self._wire.address.base} ended its answer after {count} pieces")
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
         """Return the unfinished copy of that name, without its definition; None if there is

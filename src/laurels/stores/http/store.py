@@ -70,7 +70,7 @@ class RemoteStore:
             if error.code != NoSuchPath.code:
                 raise
             raise ServiceOutdated(
-                "the service has no GET /v1/changes, which names the boards with new changes"
+                "the service has no GET /v1/changes, which lists the boards with new changes"
             ) from error
 
     def position(self, board: str, source: str) -> str | None:

@@ -109,7 +109,7 @@ def _prepared(board: BoardState, wanted: RankingEntries) -> _Prepared:
     instance = window.period_at(0).start_ms
     if window.has_periods:
         if wanted.period is None:
-            raise InvalidEntry(f"expected the period of the window {quoted(window.name)}")
+            raise InvalidEntry(f"expected a period of the window {quoted(window.name)}, got none")
         instance = window.instance_of(window.period(wanted.period))
     elif wanted.period:
         raise InvalidEntry(
@@ -119,7 +119,7 @@ def _prepared(board: BoardState, wanted: RankingEntries) -> _Prepared:
     expected = None
     if wanted.expected is not None:
         if [each.member for each in wanted.expected] != [each.member for each in wanted.entries]:
-            raise InvalidEntry("expected the same members before and after")
+            raise InvalidEntry("expected the same members in `expected` as in the new entries")
         expected = entry_rows(wanted.expected, rules)
     scope = scope_named(rules, wanted.labels)
     return _Prepared(window.name, instance, scope, columns, expected)

@@ -136,7 +136,7 @@ class RedisStore(Paced):
     def paced(self, paced: bool) -> None:
         self._writer.paced = paced
 
-    # For threads other than that of the loop
+    # Methods for other threads than that of the loop
 
     def run(self, coroutine: Any) -> Any:
         """Run a coroutine of this store for a caller outside of its loop, and return its result.
@@ -146,7 +146,7 @@ class RedisStore(Paced):
         try:
             self.ensure_usable()
             if asyncio._get_running_loop() is self._loop:
-                raise RuntimeError("on the loop of the boards a verb has to be awaited")
+                raise RuntimeError("expected a call from outside the loop: await the verb")
             future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         except (LaurelsError, RuntimeError):
             coroutine.close()
@@ -318,7 +318,7 @@ class RedisStore(Paced):
             await stop()
         await self._close()
 
-    # For a service over this store
+    # Methods for a service that serves this store
 
     async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
         """Return the figures of a service's metrics that are cheap to read: the number of boards
@@ -374,7 +374,7 @@ class RedisStore(Paced):
         self.ensure_usable()
         await self._catalog.registry.answers()
 
-    # On the loop
+    # Coroutines that run on the loop
 
     async def newest_async(self, board: str) -> BoardState:
         """Return the current state of a board on the server; see `newest`."""

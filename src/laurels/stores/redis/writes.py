@@ -193,7 +193,7 @@ class Writer:
                     self._catalog.note_passes_due(state)
                 if state.rules.refreshed:
                     self._catalog.note_refresh_states(state, applied.refresh_states)
-                    plan = self._catalog.boards.plan(batch)  # with the step now shown
+                    plan = self._catalog.boards.plan(batch)  # for the step that is shown now
                 both_ranks = None
                 if applied.ranks_before is not None and applied.ranks_after is not None:
                     both_ranks = Ranks(applied.ranks_before, applied.ranks_after, applied.highs)
@@ -356,9 +356,10 @@ def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
     if batch.atomic or batch.position is not None:
         if batch.size > CALL_EVENTS // scopes:
             raise BatchTooLarge(
-                f"the batch has {batch.size:,} events: on an index server one that is all or "
-                f"nothing or has a position has at most {CALL_EVENTS // scopes:,}"
-                + (f" where each is counted in {scopes} scopes" if scopes > 1 else "")
+                f"expected at most {CALL_EVENTS // scopes:,} events in a batch that is all or "
+                f"nothing or has a position, on an index server"
+                + (f" where each event counts in {scopes} scopes" if scopes > 1 else "")
+                + f", got {batch.size:,}"
             )
         return [(whole, batch)]
     slots: dict[bytes, int] = {}

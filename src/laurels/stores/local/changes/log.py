@@ -106,7 +106,7 @@ class ChangeLog:
         self._writing = threading.Lock()
         self.latest = LatestChanges()
 
-    # Recording, under the lock of the fold
+    # Recording of changes, under the lock of the fold
 
     def begin(self, states: Iterable[BoardState]) -> None:
         """Begin with the states of all boards in a snapshot. Blocks in the file that are later than
@@ -213,7 +213,7 @@ class ChangeLog:
             )
         return ChangeRead(context, state.number, place, now, limit, recent, file, waiting)
 
-    # Writing to the file
+    # Writing of blocks to the file
 
     def is_due(self) -> bool:
         """Return whether enough blocks are in memory to write them to the file."""
@@ -336,7 +336,7 @@ class ChangeLog:
         is_warned = unsent - lost >= WARNED_AT * rules.changes_max
         if is_warned and not kept.is_warned:
             _log.warning(
-                "%s: a sink has not sent %d changes; those beyond changes_max, %d, are removed",
+                "%s: a sink has not sent %d changes; beyond %d (changes_max) they are removed",
                 state.board.name,
                 unsent - lost,
                 rules.changes_max,
@@ -375,7 +375,7 @@ class ChangeLog:
 
 
 States = Iterable[tuple[BoardState, int]]
-"""Boards, each with its current time."""
+"""The boards of a store, each with its current time."""
 
 
 class ChangeRead(Struct, frozen=True):

@@ -193,9 +193,7 @@ class BoardStore(Struct, eq=False):
             if scope and not part:
                 raise CheckFailed(f"the scope {scope} exists but has no members")
             if not all(rolling.built for rolling in self.stale_windows(part)):
-                raise CheckFailed(
-                    f"expected the scope {scope} to have built the last refresh, got it unbuilt"
-                )
+                raise CheckFailed(f"expected the scope {scope} to have built the last refresh")
         for window, listed in self.building.items():
             self._check_listed(window, listed)
 

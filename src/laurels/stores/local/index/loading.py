@@ -154,7 +154,7 @@ class Loading:
 
     def _open_rolling(self, store: BoardStore, scope: str, window: str, running: int) -> None:
         steps = store.rules.windows[window].steps
-        assert steps, "only windows that count by steps have a running one"
+        assert steps, "only windows that count by steps have a running step"
         store.open_rolling(scope, window, steps, running, self._roster)
 
     def _open_ranking(self, store: BoardStore, stored: Stored) -> None:

@@ -110,7 +110,7 @@ def restore_rows(
         ranking.put(ids, words)
         return ids, ranking
     steps = store.rules.windows[rows.window].steps
-    assert steps, "only windows that count by steps have a running one"
+    assert steps, "only windows that count by steps have a running step"
     rolling = store.open_rolling(rows.scope, rows.window, steps, rows.running, roster)
     if not rows.is_tally:
         rolling.live.put(ids, words)

@@ -110,7 +110,7 @@ def _write(
     offset = None if snapshot is None else snapshot[0].offset
     start = max(log.first, offset or 1)
     if log.last < (offset or 0):
-        raise LogDamaged(f"the log ends at entry {log.last}, before the snapshot of {offset}")
+        raise LogDamaged(f"the log ends at entry {log.last}, before the snapshot of entry {offset}")
     contents = Backup(log.last, start, offset, log.notes())
     unfinished = file.with_name(f"{file.name}.unfinished")
     try:

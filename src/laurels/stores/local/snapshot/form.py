@@ -76,7 +76,7 @@ def _ensure_format(head: bytes, name: str) -> None:
 
 def _ensure_count(body: bytes, count: int, name: str) -> None:
     if body != _COUNT.pack(count):
-        raise SnapshotDamaged(f"{name} has {count} sections, and its end marker has another number")
+        raise SnapshotDamaged(f"{name} has {count} sections, but its end marker has another number")
 
 
 def _read_section(file: BinaryIO, name: str) -> Section:

@@ -235,6 +235,6 @@ async def _check_address(address: RedisAddress, timeout_ms: int, error: IndexUna
     finally:
         await probe.close()
     if address.cluster and not info.cluster:
-        raise WrongServer(f"{place} is a single server and no cluster") from error
+        raise WrongServer(f"{place} is a single server, not a cluster") from error
     if address.database:
         raise WrongServer(f"{place} has no database {address.database}") from error

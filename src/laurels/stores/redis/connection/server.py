@@ -39,13 +39,13 @@ class ServerInfo(Struct, frozen=True):
             )
         if self.append_only is False:
             yield (
-                f"{place} keeps no append-only file: what was counted since the last snapshot is "
-                "lost when it ends; set appendonly yes"
+                f"{place} has no append-only file: when it ends, events counted since its last "
+                "snapshot are lost; set appendonly yes"
             )
         elif sync_policy == "no":
             yield (
-                f"{place} leaves it to the operating system when its append-only file goes to the "
-                "disk (appendfsync no): a power cut may cost what was counted in the last half "
+                f"{place} lets the operating system decide when to write its append-only file to "
+                "the disk (appendfsync no): a power cut may lose the events of the last half "
                 "minute or more; set appendfsync everysec or always"
             )
 

@@ -78,7 +78,7 @@ def redis_address(url: str) -> RedisAddress:
     except ValueError:
         _refuse(scheme, f"expected a URL: {_ENCODED}")
     if parts.fragment:
-        _refuse(scheme, f"it has a fragment: {_ENCODED}")
+        _refuse(scheme, f"expected no fragment (#…); {_ENCODED}")
     kind = SCHEMES.index(scheme.lower())
     query = _query(scheme, parts.query)
     login, _, places = parts.netloc.rpartition("@")
@@ -98,10 +98,10 @@ def redis_address(url: str) -> RedisAddress:
 def _host(scheme: str, place: str) -> Host:
     match = _HOST.fullmatch(place)
     if match is None:
-        _refuse(scheme, f"a host, or host:port, is missing or not of that form; {_ENCODED}")
+        _refuse(scheme, f"expected a host, or host:port; {_ENCODED}")
     port = int(match[3] or DEFAULT_PORT)
     if not 0 < port < 65_536:
-        _refuse(scheme, "the port is not one of 1 to 65535")
+        _refuse(scheme, "expected a port from 1 to 65535")
     return Host(match[1] or match[2], port)
 
 
@@ -110,7 +110,7 @@ def _database(scheme: str, path: str, *, cluster: bool) -> int:
     if not re.fullmatch(r"[0-9]{1,5}", number):
         _refuse(scheme, f"expected the number of a database as the path; {_ENCODED}")
     if cluster and int(number):
-        _refuse(scheme, "a cluster has no databases but 0")
+        _refuse(scheme, "expected database 0, the only one of a cluster")
     return int(number)
 
 

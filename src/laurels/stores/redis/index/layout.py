@@ -122,26 +122,26 @@ def unverified(rules: Rules) -> list[str]:
     sentences = []
     if layout.scored and not all(w.steps for w in rules.windows.values()):
         sentences.append(
-            f"scores in the window all and in calendar windows are stored once ({layout.name} "
-            "layout): one that was changed to another possible score, and a member that is "
-            "missing, cannot be detected"
+            f"scores in the window `all` and in calendar windows are stored only once "
+            f"({layout.name} layout): a score that was changed to another possible score, or a "
+            "missing member, cannot be detected"
         )
     if rules.is_stamped:
         sentences.append(
-            "the exact time by which a column of op last goes is stored once (prefixed layout): "
-            "one that was changed cannot be detected"
+            "the exact times that columns of op last compare are stored only once (prefixed "
+            "layout): a changed time cannot be detected"
         )
     if rolling:
         sentences.append(
-            "what members did in each step of a rolling window is stored once: its ranking is "
-            "compared with that and, where they differ, rebuilt from it"
+            "the members' totals in each step of a rolling window are stored only once: its "
+            "ranking is compared with these totals and, where the two differ, rebuilt from them"
         )
     return sentences
 
 
 def _cheaper(rules: Rules) -> str:
     if rules.is_stamped:
-        return "a column of op last needs tie first or last at tie_resolution 1ms to be packed"
+        return "to be packed, a column of op last needs tie first or last, and tie_resolution 1ms"
     if rules.weighings:
         return (
             "totals with decay do not fit into one number; without a decay window the layout may "

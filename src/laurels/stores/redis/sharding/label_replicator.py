@@ -49,7 +49,7 @@ class LabelReplicator:
         """Read rankings by a label, after counting there all events that the shards had counted
         before this call."""
         if not await self.feed(board, now_ms):
-            raise NotReady("the rankings by a label do not keep up with what is counted")
+            raise NotReady("the rankings by a label do not keep up with the counted events")
         return await self._index.read(label_replica(board), requests, now_ms=now_ms, due_ms=due_ms)
 
     async def feed(self, board: Opened, now_ms: int) -> bool:

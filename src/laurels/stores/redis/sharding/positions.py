@@ -223,7 +223,7 @@ def level_text(text: str) -> str:
 
 
 def _busy(source: str) -> NotReady:
-    return NotReady(f"another process counts a batch of {quoted(source)} at this moment")
+    return NotReady(f"another process is counting a batch of {quoted(source)} at this moment")
 
 
 def _pair(text: str | None) -> Pair | None:
