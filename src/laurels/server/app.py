@@ -205,7 +205,7 @@ class Application:
             list(match.methods),
         )
 
-    # Routes of the table
+    # Requests for paths in the route table
 
     async def _answer_counted(
         self, row: Route, part: str, scope: Scope, protocol: HTTPProtocol, request_id: str
@@ -419,7 +419,7 @@ class Application:
         ):
             await send_stream(answered, headers, reader, protocol)
 
-    # Paths that are not in the route table
+    # Requests for paths that are not in the route table
 
     async def _ready(self, _scope: Scope) -> Written:
         if self._server.admission.stopping:

@@ -18,7 +18,7 @@ Task = asyncio.Task[None]
 
 
 class OpenStreams:
-    """The open streams of a process."""
+    """The open streams of a server process."""
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys

@@ -2,11 +2,11 @@
 
 Watchers of the same list (board, window, scope, limit, interval) share a *channel*. While there are
 watchers, one ticker checks every few milliseconds which of the watched boards have been written to
-or have passed a boundary. It reads the list of each channel of these boards once, compares the list
-with the list that was sent last, and puts the same bytes into the slot of every watcher. A slot has
-room for one frame. A watcher that has not taken a frame when the next frame comes gets the whole
-list instead of the frames it missed. So no stream waits for a slow watcher, and frames do not pile
-up.
+or have passed a boundary. For each channel of these boards, it reads the list once and compares it
+with the list that was sent last. Then it puts the same bytes into the slot of every watcher. A slot
+has room for one frame. A watcher that has not taken a frame when the next frame comes gets the
+whole list instead of the frames it missed. So no stream waits for a slow watcher, and frames do not
+pile up.
 
 One subject can watch many lists, and reading and comparing them takes time. So all lists are put
 into a queue, and read from it in slices of `SLICE_COST`. The queue first serves the subject that

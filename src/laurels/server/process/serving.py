@@ -184,7 +184,7 @@ def _keys(settings: Settings, store: KeyStore, admin_key: str | None) -> Keys:
 
 
 class _Served:
-    """One run of a server."""
+    """One run of a server, from its start to its end."""
 
     def __init__(
         self,
@@ -306,7 +306,7 @@ class _Served:
         deadline = time.monotonic() + LET_FINISH_SECONDS
         while (self._admission.writes or self._admission.streams) and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
-        await asyncio.sleep(0.02)  # give the last answers time to be sent
+        await asyncio.sleep(0.02)  # wait a little, so that the last answers are sent
 
 
 def _log_closed(address: str, count: int) -> None:

@@ -71,8 +71,7 @@ class Decoder:
     async def elements(
         self, raw: bytes, kind: str, read: Callable[[bytes, str], tuple[list[T], bool]]
     ) -> tuple[list[T], bool]:
-        """Return what `read` returns for the events in a body, and whether the body is a single
-        event.
+        """Return the events of a body, read by `read`, and whether the body is a single event.
 
         Raises BatchTooLong, TooManyValues and the errors of `read`.
         """
@@ -100,7 +99,7 @@ class Decoder:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, do: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        context = copy_context()  # error messages depend on it
+        context = copy_context()  # error messages depend on this context
         return await asyncio.get_running_loop().run_in_executor(
             self._thread, lambda: context.run(do, *args, **kwargs)
         )

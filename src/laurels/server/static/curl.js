@@ -1,4 +1,4 @@
-// A curl command for each endpoint, with bodies that work unchanged.
+// A curl command for each endpoint, with request bodies that can be sent unchanged.
 
 const EVENT = { member: "alice", value: 120 };
 const QUERIES = {

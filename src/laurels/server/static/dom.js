@@ -1,4 +1,4 @@
-// Elements. Text reaches the page as text nodes and attributes, never as HTML.
+// Make elements of the page. Text reaches the page as text nodes and attributes, never as HTML.
 
 /** Creates an element with children and attributes; `onclick` and the like become listeners. */
 export function el(tag, attributes = {}, ...children) {

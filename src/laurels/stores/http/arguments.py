@@ -93,7 +93,7 @@ def event_labels(labels: object) -> object:
 
 
 def member_text(member: object) -> str:
-    """Return a member id. Raises the errors of `event.member_bytes`."""
+    """Return a member's id as text. Raises the errors of `event.member_bytes`."""
     return member_bytes(member).decode()
 
 

@@ -64,14 +64,16 @@ def create(
 
 
 def revoke(name: str) -> Call[None]:
-    """Return the call that revokes a key. When sent, it raises UnknownKey."""
+    """Return the call that revokes a key. When it is sent, it raises UnknownKey if there is no such
+    key."""
     if not is_name(name):
         raise UnknownKey(f"there is no key {name!r}")
     return Call("DELETE", f"/v1/keys/{quote(name)}", nothing, keyed=True)
 
 
 def rotate(name: str, grace_seconds: int) -> Call[KeyDetails]:
-    """Return the call that gives a key a new secret. When sent, it raises UnknownKey."""
+    """Return the call that gives a key a new secret. When it is sent, it raises UnknownKey if there
+    is no such key."""
     if not is_name(name):
         raise UnknownKey(f"there is no key {name!r}")
     body = to_json.encode({"grace_seconds": grace_seconds})

@@ -77,7 +77,8 @@ class Inbox:
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
-        # Reentrant, like the guarded code, because signal handlers may write, too.
+        # The lock is reentrant, like the code that it guards, because signal handlers may write,
+        # too.
         self._lock = threading.RLock()
         self._closed = self._ended = False
         self._last: SharedTicket | None = None
@@ -94,7 +95,7 @@ class Inbox:
         writes may interrupt the count."""
         return self._arrived - self._taken_count
 
-    # Called by writers
+    # Methods called by writers
 
     def put(self, ticket: Ticket) -> None:
         """Add a ticket. Raises Closed if the inbox is closed."""
@@ -139,7 +140,7 @@ class Inbox:
             if self._wakeup.locked():
                 self._wakeup.release()
 
-    # Called by the committing thread
+    # Methods called by the committing thread
 
     def wait(self, wanted: int, seconds: float) -> None:
         """Block until about `wanted` writers are waiting, but not longer than `seconds`."""

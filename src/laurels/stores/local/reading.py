@@ -129,7 +129,7 @@ class LocalReads(LocalState):
             try:
                 return read(False)
             except NotReady:
-                pass  # the thread does the rest
+                pass  # a thread does the rest
             finally:
                 lock.release()
         return await asyncio.to_thread(read, True)

@@ -1,11 +1,11 @@
 """The store of one process. It accepts writes, logs them and folds them into an index, which
 answers queries.
 
-Writes are gathered into commits (`commit`). A commit determines `now`, appends the records of all
-its writes to the log as one entry, and folds them once the entry is durable, under the lock that
-readers take as well. So no answer shows half a commit, no read waits for a disk, and a failed
-append leaves the index unchanged. `Leaderboards` and `AsyncLeaderboards` offer the verbs over this
-store.
+Writes are gathered into commits (`commit`). A commit determines `now`, and appends the records of
+all its writes to the log as one entry. Once the entry is durable, the commit folds the records
+under the lock that readers take as well. So no answer shows half a commit, no read waits for a
+disk, and a failed append leaves the index unchanged. `Leaderboards` and `AsyncLeaderboards` offer
+the verbs over this store.
 """
 
 import asyncio

@@ -286,7 +286,7 @@ class BoardCatalog:
         """Refresh the windows that are due, before the writer gets its answer. A large refresh is
         only continued by one share. With `paced`, do nothing, since a background task refreshes the
         windows."""
-        with suppress(LaurelsError):  # the work stays due
+        with suppress(LaurelsError):  # after an error, the work stays due
             await self._refresh_due_windows(0 if paced else 1)
 
     async def _refresh_due_windows(self, calls: int) -> int:

@@ -111,7 +111,7 @@ class ServerCopies:
         """Remove an unfinished copy with its data."""
         self._run(self._give_up(board))
 
-    # On the loop
+    # Coroutines that run on the loop of the store
 
     async def _origin(self, board: str) -> Origin:
         with ends_in(inf, anew=True):

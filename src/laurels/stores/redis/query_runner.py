@@ -68,7 +68,7 @@ class QueryRunner:
         redefined or a boundary passes; time never goes back here."""
         cached = self._cached.get(state.number)
         if cached is None or not cached.is_valid(state, now_ms):
-            if len(self._cached) > len(self._catalog.boards.boards):  # some boards were deleted
+            if len(self._cached) > len(self._catalog.boards.boards):  # a cached board was deleted
                 self._cached.clear()
             cached = _CachedBoard(opened_as(state), next_boundary(state.rules, now_ms))
             self._cached[state.number] = cached

@@ -54,7 +54,7 @@ class Refreshing:
             self._put((state.number, name), _due_ms(window, own, now_ms))
 
     def forget(self, number: int) -> None:
-        """Forget a board."""
+        """Remove the refresh states of a board."""
         for place in [place for place in self._due if place[0] == number]:
             del self._due[place]
             self._refresh_states.pop(place, None)

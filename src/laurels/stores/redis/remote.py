@@ -252,8 +252,8 @@ class RemoteIndex(Protocol):
         """Return the time of the board's latest write; None if there was no write."""
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
-        """Return the keys of the rankings of all events that have members; with `empty`, also of
-        those without members. Keys of rankings in scopes are not returned."""
+        """Return the keys of the rankings of all events. Rankings without members are included only
+        with `empty`. Rankings in scopes are never included."""
 
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
@@ -368,7 +368,8 @@ class FollowedIndex(RemoteIndex, Protocol):
 
 
 class ShardIndex(RemoteIndex, Protocol):
-    """An index in which each shard of a board, and its label replica, is a board of its own."""
+    """An index that stores each shard of a board as a separate board, and the label replica as
+    well."""
 
     async def read_changes(self, board: Opened, after: int, limit: int) -> ShardChanges:
         """Return the block with the sequence number `after`, if it is still kept, and the blocks

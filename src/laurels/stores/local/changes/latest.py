@@ -22,7 +22,7 @@ class LatestChanges:
         self._noted.add(board)
 
     def forget(self, board: int) -> None:
-        """Forget a deleted board."""
+        """Remove a deleted board from the list."""
         self._noted.discard(board)
         self._offsets.pop(board, None)
 

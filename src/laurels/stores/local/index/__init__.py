@@ -1,1 +1,1 @@
-"""The index in memory."""
+"""The index of a store in one process, in memory."""

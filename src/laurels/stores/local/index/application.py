@@ -186,8 +186,8 @@ class BatchApplication:
         """Count events with ids, in runs of events that do not affect each other's acceptance.
 
         Whether an id is new depends on the outcome of the events before it. So a run ends before an
-        id that is already in the run, before an id that might exceed the limit of ids, and before
-        the time at which an id of the run is forgotten.
+        id that is already in it, and before an id that might exceed the limit of ids. It also ends
+        before the time at which one of its ids is forgotten.
         """
         remembered, limit = self._board_store.remembered, self._board_store.rules.dedupe_max
         dedupe_ms, nows = self._board_store.rules.dedupe_ms, self._batch.nows

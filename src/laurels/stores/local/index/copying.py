@@ -93,7 +93,7 @@ class Contents(Struct, frozen=True, array_like=True):
 
 
 class Data(Struct, frozen=True, array_like=True):
-    """Member data of a board; None removes it."""
+    """Data of a board's members. None as a member's data removes the data."""
 
     board: int
     items: list[tuple[bytes, bytes | None]]
@@ -149,7 +149,7 @@ class Copying:
         self._rows_again = 0
         self._work: Iterator[list[Section]] | None = None
 
-    # Writes during the copy
+    # Methods that record writes during the copy
 
     def touch(
         self,

@@ -52,7 +52,8 @@ class Sections:
 def side_by_side(tasks: Sequence[Iterator[None]]) -> None:
     """Run iterators to their ends, `THREADS` of them at a time, started in their order.
 
-    If one fails, the others stop at their next items, and then the error is raised.
+    If one iterator fails, all other iterators stop at their next items, and then the error is
+    raised.
     """
     waiting = iter(tasks)
     raised: list[BaseException] = []

@@ -113,7 +113,7 @@ class ServerClient:
             return NoScript()
         return error_of(str(error), place)
 
-    # An address of several hosts
+    # The search for the primary among several hosts
 
     async def _primary(self) -> Client:
         """Return a client of the host that is the current primary. Concurrent callers share one
@@ -216,7 +216,7 @@ def _no_single_primary(
     return IndexUnavailable(f"no host of {address} is a primary that answers")
 
 
-# Settings of the library
+# Settings of the client library
 
 
 def _client(address: RedisAddress, timeout_ms: int) -> Coroutine[Any, Any, Client]:

@@ -17,7 +17,7 @@ from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.sources import script_of
 
 MOST_BOARDS = 10_000
-"""The length of the list: the number of boards whose changes are the latest."""
+"""How many boards the list has at most. They are the boards with the latest changes."""
 _PART = 1_000
 _NOTE = script_of("latest_note")
 _READ = script_of("latest_read")

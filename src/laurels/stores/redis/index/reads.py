@@ -2,8 +2,8 @@
 queries.
 
 There is no timer. The queries of one iteration of the event loop are sent at its end, divided
-evenly over the calls that may be made, so that some calls are on their way while the server answers
-others. When the maximum number of calls is in progress, later queries wait until a call is
+evenly over the calls that may be made. So some calls are on their way while the server answers
+other calls. When the maximum number of calls is in progress, later queries wait until a call is
 answered. If several queries have the same request, it is sent once and they share its result, which
 is immutable. All requests of a call are answered from one state, which the server has after the
 arrival of every query in the call.

@@ -155,7 +155,7 @@ for w = 1, #windows do new_rows[w] = {} end
 
 local stored_ids, expired, remembered_before = {}, {}, 0
 
--- Returns the time at which an event was accepted. In event time each event has its own.
+-- Returns the time at which an event was accepted. In event time each event has a time of its own.
 local function accepted_at(event)
   return A.nows and A.nows[event] or A.now
 end
@@ -187,8 +187,8 @@ for _, event in ipairs(A.late or {}) do late[event] = true end
 -- The number of words that make up the score in the watched window.
 local watched_words = watch > 0 and windows[watch].exponents and 2 or columns
 
--- Returns results of a batch to be filled in: the code of each event, the ids to add, the watched
--- scores before and after each event.
+-- Returns the empty results of a batch, which are filled in later: the code of each event, the ids
+-- to add, and the watched scores before and after each event.
 local function new_results()
   local results = {codes = {}, id_times = {}, added = {}, remembered = remembered_before,
                    times = {}, counted = 0, refused = false, before = {}, after = {}}

@@ -9,7 +9,7 @@ do
 
   local words_of_form = {}
 
-  -- Returns the words of the score of a form, in a table that the next call changes.
+  -- Returns the words of the score of a form, in a table that the next call reuses.
   local function score_words(form)
     if scored then
       words_of_form[1] = floor(form / score_unit)

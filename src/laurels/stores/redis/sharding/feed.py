@@ -1,9 +1,9 @@
 """Feeds from the shards of a board to its rankings by a label. Pure functions.
 
-The events with one value of a label are spread over all shards of a board, so a separate label
-replica builds the rankings by a label, from a feed of each shard. The call that counts a batch in a
-shard also appends to the feed what these rankings need. The period or step of a window in which an
-event counts is chosen when the shard counts the event, and the feed contains it.
+The events with one value of a label are spread over all shards of a board. So the rankings by a
+label are in a separate label replica, which is built from a feed of each shard. The call that
+counts a batch in a shard also appends to the feed what these rankings need. The period or step of a
+window in which an event counts is chosen when the shard counts the event, and the feed contains it.
 """
 
 from array import array

@@ -1,8 +1,8 @@
 """Merge entries of several feeds into one batch for the rankings by a label. Pure functions.
 
-If the entries of one call to several shards are merged together, its events are put back into their
-original order, so that they count as on a board in one shard. The entries of one feed keep their
-order.
+One call may have sent its events to several shards. When its entries are merged together, the
+events are put back into their original order, so that they count as on a board in one shard. The
+entries of one feed keep their order.
 """
 
 from array import array

@@ -8,7 +8,7 @@ made from that round alone. Otherwise they give a better guess, and another roun
 Two things are guessed. One is the place of a member in the order, that is, its words, which only
 its own shard has. The other is, for each span, a *pivot*: a place near the span's entries that
 every shard can find. The position of a pivot on the whole board is the sum of its positions in the
-shards, and the n entries after it on the whole board are among the n entries after it in each
+shards. The n entries after the pivot on the whole board are among the n entries after it in each
 shard.
 """
 
@@ -156,7 +156,7 @@ class Merging:
         self._words_of: dict[bytes, Words] = {}
         self._pivots: list[Pivot | None] = [self._first_pivot(span) for span in request.spans]
 
-    # Requests to the shards
+    # Requests to the shards, for this round
 
     def of_shard(self, shard: int) -> ReadRequest:
         """Return this round's request for a shard."""
@@ -225,7 +225,7 @@ class Merging:
         part = entries / self._count
         return min(entries, ceil(part + 4 * sqrt(part) + 4))
 
-    # Results of the shards
+    # Results of the shards in this round
 
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult | None:
         """Return the answer if the results of this round suffice. Otherwise set the requests of the

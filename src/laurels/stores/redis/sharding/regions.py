@@ -1,8 +1,8 @@
 """Merge entries of several shards around a pivot into the order of the whole board.
 
 Each shard has returned its entries next to the pivot, before and after it, up to a limit. In both
-directions from the pivot, the merged entries have no gap up to the last entry that one of the
-shards has returned, if that shard may have more entries.
+directions from the pivot, the merged entries have no gap up to the nearest place where the returned
+entries of a shard end although the shard may have more.
 """
 
 from array import array

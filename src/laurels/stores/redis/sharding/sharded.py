@@ -1,4 +1,5 @@
-"""An index whose boards may be divided into shards, each of which is a board of the wrapped index.
+"""An index whose boards may be divided into shards. It wraps an index that stores each shard as a
+separate board.
 
 It does not depend on how the wrapped index stores boards. Calls for a board in one shard are passed
 on. A call that changes several shards calls each shard, concurrently. Batches follow the rules of
@@ -57,8 +58,8 @@ ROUNDS = 40
 
 
 class ShardedIndex:
-    """Implementation of `FollowedIndex` over an index for which each shard is a board of its
-    own."""
+    """Implementation of `FollowedIndex` over an index that stores each shard as a separate
+    board."""
 
     def __init__(self, index: ShardIndex) -> None:
         self._index = index
