@@ -171,8 +171,8 @@ class Report:
 
 @dataclass(frozen=True)
 class Scope(Unchanging):
-    """A ranking of a window: of the events with these labels, or of the values of the label `by`.
-    Without either it is the ranking of all events."""
+    """The scope of a ranking: the events with these labels, or the values of the label `by`.
+    Without labels and `by`, it is the scope of all events."""
 
     labels: tuple[tuple[str, str], ...] = ()
     by: str | None = None

@@ -152,8 +152,8 @@ def named(value: object) -> str:
 def test_queries_do_not_change_the_store(
     lasting: Deployment, clock: laurels.ManualClock, op: str, scaled: Scaled
 ) -> None:
-    """Queries do not change a store. Two deployments get the same writes; one is read after every
-    batch, the other is never read but closed and opened again. Some of its rooms have no events for
+    """Queries do not change a store. Two deployments get the same writes: one is read after every
+    batch, and the other is never read, but closed and opened again. Some rooms have no events for
     many periods and steps."""
     rng = Random(op)
     decay = ["hot=decay:2h"] if op == "sum" else ["all"]

@@ -144,7 +144,7 @@ def _assert_goes_on(folder: Path, clock: ManualClock) -> None:
 
 
 def _refresh(lb: laurels.Leaderboards) -> None:
-    """Refresh the windows that are due, by any commit."""
+    """Refresh the windows that are due. Any commit does that."""
     lb.create(laurels.Board("refreshes"))
 
 

@@ -234,7 +234,7 @@ class MariaDB(Program):
         except AssertionError as error:
             if "Segmentation fault" not in str(error):
                 raise
-            # MariaDB 10.11 rarely crashes here.
+            # In rare cases, MariaDB 10.11 crashes while it creates them, so this is done once more.
             shutil.rmtree(self._data)
             self._install(install)
 

@@ -21,7 +21,8 @@ from .servers import Server
 BOUND_MS = 5
 APART_SECONDS = 3
 FAR_APART_SECONDS = 120
-"""Much longer than the time between two readings of the clocks, even on a busy machine."""
+"""How far the clocks of the processes differ: much more than the time between two readings of the
+clocks, even on a busy machine."""
 START_SECONDS = 4
 BATCHES = 200
 
