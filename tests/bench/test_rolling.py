@@ -95,7 +95,7 @@ def test_a_wrong_prepared_ranking_in_redis_is_detected(
         store.scores(members)
 
 
-def test_a_redis_is_started_again_with_what_it_saved(redis_server: RedisServer) -> None:
+def test_a_restarted_redis_has_its_saved_data(redis_server: RedisServer) -> None:
     _, history, members = week(100)
     store = RollingStore(redis_server, WEEK.many)
     store.load(history, WEEK, NOW_MS)

@@ -89,7 +89,7 @@ def test_rank_of_several(gifts: Shell) -> None:
     assert page["absent"] == []
 
 
-def test_members_who_are_not_ranked(gifts: Shell) -> None:
+def test_members_that_are_not_ranked_are_reported(gifts: Shell) -> None:
     ran = gifts("rank", "gifts", "nobody")
     assert (ran.code, ran.out) == (1, "nobody is not ranked\n")
     ran = gifts("rank", "gifts", "nobody", "--json")

@@ -92,7 +92,7 @@ def test_a_restored_folder_equals_the_original(shell: Shell) -> None:
     ]
 
 
-def test_json_says_what_is_in_it(shell: Shell) -> None:
+def test_json_describes_the_content_of_a_backup(shell: Shell) -> None:
     filled(shell.directory / "boards")
     expected = {"offset": 15, "log_from": 10, "snapshot_offset": 10}
     for arguments in (["backup", "it"], ["restore", "it", "--at", "again"]):
@@ -252,7 +252,7 @@ def writing(folder: Path) -> Iterator[Iterator[bytes]]:
             process.kill()
 
 
-def test_a_backup_beside_a_process_that_writes_holds_all_it_had_acknowledged(
+def test_a_backup_during_writes_has_all_acknowledged_events(
     tmp_path: Path,
 ) -> None:
     with writing(tmp_path / "boards") as acknowledged:

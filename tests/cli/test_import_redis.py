@@ -99,7 +99,7 @@ def test_the_source_is_only_read(gifts: Shell, server: Server) -> None:
 
 
 @pytest.mark.parametrize("column", ["score", "score:op=last", "score:op=best"])
-def test_an_import_again_counts_nobody_twice(shell: Shell, server: Server, column: str) -> None:
+def test_an_import_again_counts_no_member_twice(shell: Shell, server: Server, column: str) -> None:
     shell.ok("board", "create", "gifts", "--column", column)
     fill(server, {"ann": 5, "bob": 7})
     shell.ok(*importing(server))
@@ -241,7 +241,9 @@ def test_rejects(shell: Shell, server: Server) -> None:
     assert len(rejects_in(shell.directory / "redis.gifts.rejects.csv")) == 8
 
 
-def test_beyond_what_doubles_keep_exactly(gifts: Shell, server: Server) -> None:
+def test_scores_beyond_the_exact_range_of_doubles_are_rejected(
+    gifts: Shell, server: Server
+) -> None:
     fill(server, {"ann": 2**53})
     ran = gifts(*importing(server), "--json")
     assert (ran.code, ran.json()["reasons"]) == (1, {"value_out_of_range": 1})

@@ -144,7 +144,7 @@ def test_killed_again_and_again(gifts: Shell, server: Server, before: bool) -> N
     gifts.ok("check")
 
 
-def test_a_server_started_anew_is_read_from_the_beginning(gifts: Shell) -> None:
+def test_a_restarted_server_is_read_from_the_beginning(gifts: Shell) -> None:
     """After a restart of the server the stored cursor is meaningless, so the import starts from the
     beginning."""
     with Server() as server:
@@ -184,7 +184,7 @@ def test_a_large_set(gifts: Shell, server: Server, scaled: Scaled) -> None:
     assert gifts.scores("gifts") == expected
 
 
-def test_a_server_that_goes_away_meanwhile(gifts: Shell) -> None:
+def test_a_server_that_fails_meanwhile_ends_the_import(gifts: Shell) -> None:
     with Server() as server:
         fill(server, many(5_000))
         away = (

@@ -29,7 +29,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return seen
 
 
-def test_a_bar_beyond_a_second_that_goes_when_it_is_done(drawn: list[object]) -> None:
+def test_a_bar_is_drawn_after_a_second_and_removed_at_the_end(drawn: list[object]) -> None:
     seconds = 0.0
     with opening_bar.opening_bar(lambda: seconds):
         report = current_report()

@@ -326,7 +326,7 @@ def test_json_is_distinguished_from_csv(content: bytes, json: bool) -> None:
     assert lines.take() == (content.splitlines(keepends=True) or [b""])[0]
 
 
-def test_digest_is_that_of_the_bytes_however_they_are_taken() -> None:
+def test_the_digest_does_not_depend_on_how_lines_are_read() -> None:
     content = b"".join(b"line %d\n" % i for i in range(1000))
     one, other = _lines(content), _lines(content)
     for _ in range(500):
@@ -337,7 +337,7 @@ def test_digest_is_that_of_the_bytes_however_they_are_taken() -> None:
     assert one.take() == other.take() == b"line 500\n"
 
 
-def test_packed_content_is_what_is_counted() -> None:
+def test_the_unpacked_content_is_counted() -> None:
     content = b"member,score\na,1\n"
     with gzip.open(io.BytesIO(gzip.compress(content))) as unpacked:
         lines = Lines(unpacked)

@@ -60,7 +60,7 @@ def test_the_folder_remembers_its_clock(board: Shell) -> None:
     assert board.json("top", "g", "--window", "month")["entries"][0]["member"] == "d"
 
 
-def test_a_board_made_for_the_system_s_clock_takes_history_while_nothing_has_happened(
+def test_an_unused_board_can_change_to_event_time(
     shell: Shell,
 ) -> None:
     shell.ok("board", "create", "g", "--window", "month")

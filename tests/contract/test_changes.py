@@ -196,7 +196,7 @@ def test_sequences_have_no_gap_and_ids_stay(lb: laurels.Leaderboards) -> None:
             assert numbers == list(range(len(numbers)))
 
 
-def test_changes_go_on_after_a_restart(lasting: Deployment, clock: laurels.ManualClock) -> None:
+def test_changes_continue_after_a_restart(lasting: Deployment, clock: laurels.ManualClock) -> None:
     definition = DEFINITIONS["scopes"]
     history = History(clock, definition, seed=5)
     lb = lasting.lb
@@ -213,7 +213,9 @@ def test_changes_go_on_after_a_restart(lasting: Deployment, clock: laurels.Manua
     assert [change.id for change in all_changes(lb, "board")][: len(before)] == before
 
 
-def test_changes_go_on_over_snapshots(exclusive: Deployment, clock: laurels.ManualClock) -> None:
+def test_changes_continue_after_snapshots(
+    exclusive: Deployment, clock: laurels.ManualClock
+) -> None:
     history = History(clock, DEFINITIONS["sum"], seed=8)
     lb = exclusive.lb
     lb.create(board_of(DEFINITIONS["sum"]))

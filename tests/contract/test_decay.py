@@ -61,7 +61,7 @@ def test_an_event_is_added_to_the_decayed_score(
     assert isinstance(receipt.score, Decimal)
 
 
-def test_the_order_changes_only_when_somebody_scores(
+def test_the_order_changes_only_with_an_event(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     random = Random(1)
@@ -183,7 +183,7 @@ def test_as_of_has_the_time_of_decayed_scores(
     assert lb.top("b", window="all").as_of.now_ms is None
 
 
-def test_pages_go_on_while_scores_decay(
+def test_pages_continue_while_scores_decay(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(hot())

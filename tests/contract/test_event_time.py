@@ -77,7 +77,7 @@ def test_ranks_are_before_and_after_the_events_of_one_moment(replayed: Deploymen
 
 
 @pytest.mark.parametrize("implementation", LASTING, ids=lambda it: it.name)
-def test_time_goes_on_after_a_restart(replayed: Deployment) -> None:
+def test_event_time_continues_after_a_restart(replayed: Deployment) -> None:
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["hour"]))
     lb.submit("b", "ann", 1, at=NOON)

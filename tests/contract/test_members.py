@@ -69,7 +69,7 @@ def test_set_on_other_operators_is_an_ordinary_event(lb: laurels.Leaderboards) -
         assert scores(lb.top(op)) == {"ann": 5}
 
 
-def test_set_goes_column_by_column(lb: laurels.Leaderboards) -> None:
+def test_set_applies_to_each_column_by_its_operator(lb: laurels.Leaderboards) -> None:
     columns = [laurels.Column("sum"), laurels.Column("last", op="last")]
     lb.create(laurels.Board("b", columns=columns))
     lb.submit("b", "ann", (5, 1))

@@ -48,7 +48,7 @@ def five(lb: laurels.Leaderboards) -> laurels.Leaderboards:
     return lb
 
 
-def test_a_tie_is_not_enough_where_the_first_to_reach_a_score_stands_higher(
+def test_with_tie_first_a_tie_is_not_enough(
     five: laurels.Leaderboards,
 ) -> None:
     assert value(five.needed("b", "eve", 3)) == 31
@@ -213,7 +213,7 @@ def test_a_window_with_refresh_is_refused(
     assert value(lb.needed("b", "bob", 1, window="all")) == 2
 
 
-def test_where_scores_decay_the_event_counts_in_full(
+def test_in_a_decay_window_the_event_counts_in_full(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(

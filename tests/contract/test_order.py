@@ -18,7 +18,7 @@ FIVE = [("ann", 5), ("bob", 7), ("cid", 5), ("dan", 3), ("eve", 5)]
     ("style", "expected"),
     [("ordinal", [1, 2, 3, 4, 5]), ("competition", [1, 2, 2, 2, 5]), ("dense", [1, 2, 2, 2, 3])],
 )
-def test_the_rank_style_says_who_shares_a_rank(
+def test_the_rank_style_decides_which_members_share_a_rank(
     lb: laurels.Leaderboards, style: RankStyle, expected: list[int]
 ) -> None:
     lb.create(laurels.Board("b", rank=style))
@@ -95,7 +95,7 @@ def test_columns_are_compared_in_turn(lb: laurels.Leaderboards) -> None:
     assert bob.above == laurels.Neighbour("cid", 1, (4, 9), (1, -8))
 
 
-def test_ranks_are_right_where_a_page_begins_inside_a_tie(lb: laurels.Leaderboards) -> None:
+def test_ranks_are_right_on_a_page_that_begins_inside_a_tie(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", rank="competition"))
     lb.submit_many("b", [(f"m{i:03}", 1) for i in range(100)] + [("top", 2)])
     assert ranks(lb.top("b", offset=50, limit=3)) == [2, 2, 2]

@@ -38,7 +38,7 @@ def test_a_position_is_committed_only_behind_the_one_it_follows(lb: laurels.Lead
     assert (scores(lb.top("b")), lb.position("b", "s")) == ({"ann": 2, "bob": 2}, "3")
 
 
-def test_a_batch_counts_once_however_often_it_is_sent(lb: laurels.Leaderboards) -> None:
+def test_a_batch_that_is_sent_repeatedly_counts_once(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     events = [(f"m{i}", 1) for i in range(MEMBERS)]
     lb.submit_many("b", events, position=("s", "1", None))

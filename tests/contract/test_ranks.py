@@ -21,7 +21,7 @@ DAY_MS = 24 * HOUR_MS
         ("dense", [4, None, 2, 2, 4]),
     ],
 )
-def test_ranks_come_in_the_order_asked(
+def test_ranks_are_in_the_requested_order(
     lb: laurels.Leaderboards, style: RankStyle, expected: list[int | None]
 ) -> None:
     lb.create(laurels.Board("b", rank=style, tie="member"))
@@ -32,7 +32,7 @@ def test_ranks_come_in_the_order_asked(
     assert [lb.rank("b", member) for member in members] == expected
 
 
-def test_a_board_without_anybody_ranks_nobody(lb: laurels.Leaderboards) -> None:
+def test_an_empty_board_has_no_ranks(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     assert lb.rank("b", "ann") is None
     assert lb.ranks("b", ["ann", "bob"]) == [None, None]

@@ -28,7 +28,7 @@ def test_ranks_are_before_and_after_the_commit(lb: laurels.Leaderboards) -> None
     assert places == [(2, 2), (None, 1), (1, 3)]
 
 
-def test_ranks_come_only_when_asked_for_or_with_one_event(lb: laurels.Leaderboards) -> None:
+def test_receipts_have_ranks_only_if_requested_or_for_one_event(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     receipts = lb.submit_many("b", [("ann", 5), ("bob", 4)])
     assert all(receipt.rank is None for receipt in receipts)
@@ -68,7 +68,7 @@ def test_a_late_event_reports_the_period_it_fell_in(
     assert receipt.period == "2026-11-20T15+00:00"
 
 
-def test_what_changes_nothing_is_unchanged(lb: laurels.Leaderboards) -> None:
+def test_an_event_without_effect_is_unchanged(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("best", columns=[laurels.Column(op="best")]))
     lb.create(laurels.Board("sum", tie="member"))
     lb.create(laurels.Board("tied"))
@@ -108,7 +108,7 @@ def test_one_refused_event_does_not_refuse_its_batch(lb: laurels.Leaderboards) -
 
 @pytest.mark.one_shard
 @pytest.mark.parametrize("bad", [("bob", "x"), ("bob", 11), ("bob", 1, NOW_MS - 90 * 24 * HOUR)])
-def test_all_or_nothing_is_nothing_when_one_is_refused(
+def test_an_all_or_nothing_batch_with_a_refused_event_counts_nothing(
     lb: laurels.Leaderboards, bad: tuple[object, ...]
 ) -> None:
     lb.create(laurels.Board("b", columns=[laurels.Column(max=10)], windows=["day"]))
@@ -124,7 +124,7 @@ def test_all_or_nothing_is_nothing_when_one_is_refused(
     assert lb.submit("b", "ann", 2, id="x").status == "applied"
 
 
-def test_all_or_nothing_is_all_when_none_is_refused(lb: laurels.Leaderboards) -> None:
+def test_an_all_or_nothing_batch_counts_if_no_event_is_refused(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     receipts = lb.submit_many(
         "b", [("ann", 2, None, "x"), ("ann", 2, None, "x")], all_or_nothing=True
@@ -133,7 +133,7 @@ def test_all_or_nothing_is_all_when_none_is_refused(lb: laurels.Leaderboards) ->
     assert scores(lb.top("b")) == {"ann": 2}
 
 
-def test_events_come_in_many_forms(lb: laurels.Leaderboards) -> None:
+def test_events_may_have_many_forms(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     forms = [
         ("ann", 1),

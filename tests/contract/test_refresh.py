@@ -475,7 +475,7 @@ def offsets(page: laurels.Page) -> tuple[int, ...]:
     return offset if isinstance(offset, tuple) else (offset,)
 
 
-def test_an_async_program_refreshes_while_nobody_writes(
+def test_an_event_loop_refreshes_without_writes(
     deployment: Deployment, clock: laurels.ManualClock
 ) -> None:
     async def scenario() -> None:

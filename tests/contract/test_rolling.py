@@ -89,7 +89,7 @@ def test_steps_without_events_pass_too(
     lb.check()
 
 
-def test_a_member_is_listed_whatever_its_total(
+def test_a_member_is_listed_with_any_total(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["r=rolling:2h/1h"]))

@@ -105,7 +105,7 @@ def test_a_value_of_a_label_has_a_range_too(lb: laurels.Leaderboards) -> None:
 
 
 @pytest.mark.one_shard
-def test_all_or_nothing_holds_over_all_scopes(rooms: laurels.Leaderboards) -> None:
+def test_an_all_or_nothing_batch_is_refused_in_all_scopes(rooms: laurels.Leaderboards) -> None:
     rooms.create(laurels.Board("c", columns=[laurels.Column(min=0)], scopes=[[], ["room"]]))
     rooms.submit("c", "ann", 9, labels={"room": "1"})
     before = everything(rooms)
@@ -121,7 +121,7 @@ def test_all_or_nothing_holds_over_all_scopes(rooms: laurels.Leaderboards) -> No
     assert rooms.submit_many("c", batch).applied == 2
 
 
-def test_an_id_counts_once_whatever_the_labels(rooms: laurels.Leaderboards) -> None:
+def test_an_id_counts_once_with_any_labels(rooms: laurels.Leaderboards) -> None:
     rooms.submit("b", "ann", 5, id="x", labels={"room": "1"})
     again = rooms.submit("b", "ann", 5, id="x", labels={"room": "2"})
     assert (again.status, again.score) == ("duplicate", 5)
@@ -240,7 +240,7 @@ def test_an_event_that_fits_no_scope_is_refused(
     assert [receipt.reason for receipt in receipts] == ["no_scope", "no_scope"]
 
 
-def test_labels_of_other_boards_are_left_out_where_the_board_says_so(
+def test_undefined_labels_are_left_out_if_the_board_allows_it(
     lb: laurels.Leaderboards,
 ) -> None:
     definition = laurels.Board("b", scopes=[[], ["room"]], labels="ignore")
@@ -424,7 +424,7 @@ def test_scopes_are_listed_page_by_page(rooms: laurels.Leaderboards) -> None:
     assert rooms.scopes("b", "room", limit=0) == []
 
 
-def test_what_cannot_be_listed_is_refused(rooms: laurels.Leaderboards) -> None:
+def test_invalid_lists_of_scopes_are_refused(rooms: laurels.Leaderboards) -> None:
     rooms.submit("b", "ann", 1, labels={"room": "1", "zone": "n"})
     for labels, more, code in [
         (["zone"], {}, "unknown_scope"),

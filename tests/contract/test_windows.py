@@ -83,7 +83,7 @@ def test_a_kept_period_without_events_is_an_empty_page(lb: laurels.Leaderboards)
         ("year", "2024", "2027", "26"),
     ],
 )
-def test_other_periods_say_why_they_cannot_be_read(
+def test_unreadable_periods_are_refused_with_the_reason(
     lb: laurels.Leaderboards, window: str, gone: str, later: str, unknown: str
 ) -> None:
     lb.create(laurels.Board("b", windows=[window]))

@@ -165,7 +165,7 @@ def test_boards_move_to_an_index_server_and_back(shell: Shell, server: Server) -
         lb.check()
 
 
-def test_event_time_goes_with_the_boards(shell: Shell) -> None:
+def test_a_copy_keeps_event_time(shell: Shell) -> None:
     with laurels.open("boards", clock="event") as lb:
         lb.create(Board("gifts", windows=["day", "all"], keep=3))
         lb.submit("gifts", "alice", 5, at=86_400_000 * 20_000)

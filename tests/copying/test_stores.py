@@ -143,7 +143,7 @@ def test_a_board_is_copied_once_and_compared_again(
     assert answers(source, BOARDS[0]) != answers(target, BOARDS[0])
 
 
-def test_the_changes_of_a_copy_go_on_where_those_of_the_source_end(
+def test_the_changes_of_a_copy_continue_those_of_the_source(
     pair: tuple[Deployment, Deployment],
 ) -> None:
     source, target = (each.lb for each in pair)
@@ -220,7 +220,7 @@ def answers_of(lb: Leaderboards) -> list[tuple[str, object]]:
 
 
 @into_each_target
-def test_an_unfinished_copy_is_unknown_and_is_begun_anew(
+def test_an_unfinished_copy_is_invisible_and_starts_over(
     pair: tuple[Deployment, Deployment], clock: ManualClock
 ) -> None:
     source, target = pair

@@ -30,7 +30,7 @@ def stood(seen: int, **fields: object) -> dict[int, dict[str, RefreshState]]:
     return {0: {"r": RefreshState(seen=seen, **fields)}}  # type: ignore[arg-type]
 
 
-def test_a_board_that_is_new_here_is_looked_at_at_once(boards: Boards) -> None:
+def test_a_new_board_is_due_at_once(boards: Boards) -> None:
     refreshing, state = Refreshing(), opened(boards)
     refreshing.watch(state)
     assert refreshing.due(NOW, 9) == [(state.number, "r")]
@@ -53,7 +53,7 @@ def test_an_outdated_note_changes_nothing(boards: Boards) -> None:
     assert refreshing.is_due((state.number, "r"), NOW + HOUR)
 
 
-def test_a_window_stays_due_until_it_is_known_to_stand_otherwise(boards: Boards) -> None:
+def test_a_window_stays_due_until_a_newer_state_is_noted(boards: Boards) -> None:
     refreshing, states = Refreshing(), [opened(boards) for _ in range(3)]
     for state in states:
         refreshing.note(state, stood(1, waiting=True), NOW)
@@ -64,7 +64,7 @@ def test_a_window_stays_due_until_it_is_known_to_stand_otherwise(boards: Boards)
     assert refreshing.due(NOW, 9) == places[1:]
 
 
-def test_shards_are_due_where_something_waits(boards: Boards) -> None:
+def test_a_window_is_due_if_a_waiting_shard_is_due(boards: Boards) -> None:
     refreshing, state = Refreshing(), opened(boards, shards=2)
     done = RefreshState(offset=4, now_ms=NOW, since_ms=NOW, waiting=True, seen=4)
     refreshing.note(state, {0: {"r": done}, 1: {"r": RefreshState(since_ms=NOW, seen=1)}}, NOW)
@@ -75,7 +75,7 @@ def test_shards_are_due_where_something_waits(boards: Boards) -> None:
     assert refreshing.is_due((state.number, "r"), NOW)
 
 
-def test_what_is_large_is_paced_by_its_interval(boards: Boards) -> None:
+def test_a_large_window_is_paced_by_its_interval(boards: Boards) -> None:
     refreshing, state = Refreshing(), opened(boards)
     place = state.number, "r"
     assert not refreshing.is_large(place)

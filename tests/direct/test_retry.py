@@ -55,7 +55,7 @@ def attempted(
     return asyncio.run(check())
 
 
-def test_a_call_that_was_not_heard_is_made_again_under_its_id(
+def test_an_unanswered_call_is_repeated_with_its_id(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     index = Index(doubt(), doubt(), "done")
@@ -116,7 +116,7 @@ def test_without_doubt_may_have_applied_is_false() -> None:
     assert (caught.value.may_have_applied, caught.value.what) == (False, "no")
 
 
-def test_what_fails_after_a_part_was_counted_says_so() -> None:
+def test_an_error_after_a_part_was_counted_reports_that() -> None:
     with (
         pytest.raises(IndexFull, match="a part of the batch was counted") as caught,
         after(counted=True),

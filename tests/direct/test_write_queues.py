@@ -79,7 +79,7 @@ async def begun(*writes: Coroutine[Any, Any, Any]) -> list[asyncio.Task[Any]]:
     return tasks
 
 
-def test_a_lone_write_goes_at_once_and_without_a_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_write_is_sent_at_once_without_a_timer(monkeypatch: pytest.MonkeyPatch) -> None:
     async def check() -> None:
         gate = Gate()
         queues = WriteQueues(gate.carry_out)
@@ -110,7 +110,7 @@ def test_writes_during_a_call_are_sent_together_in_order() -> None:
     asyncio.run(check())
 
 
-def test_only_what_is_of_a_kind_and_adjacent_is_joined() -> None:
+def test_only_adjacent_writes_of_the_same_kind_are_joined() -> None:
     async def check() -> None:
         gate = Gate()
         queues = WriteQueues(gate.carry_out)
@@ -185,7 +185,7 @@ def test_writes_for_no_board_are_carried_out_in_order() -> None:
     asyncio.run(check())
 
 
-def test_a_call_carries_so_many_events_and_no_more() -> None:
+def test_the_number_of_events_of_a_call_is_limited() -> None:
     async def check() -> None:
         gate = Gate()
         queues = WriteQueues(gate.carry_out)
@@ -201,7 +201,7 @@ def test_a_call_carries_so_many_events_and_no_more() -> None:
     asyncio.run(check())
 
 
-def test_a_caller_who_gives_up_leaves_its_write_and_the_others() -> None:
+def test_a_cancelled_caller_does_not_stop_its_write_or_others() -> None:
     async def check() -> None:
         gate = Gate()
         queues = WriteQueues(gate.carry_out)

@@ -44,7 +44,7 @@ def sets(roster: Roster, tie: int) -> tuple[Shape, RankedSet, RankedSet]:
         (90_000, 9_000, 1, True),
     ],
 )
-def test_totals_are_what_is_added_one_by_one(
+def test_totals_equal_single_additions(
     members: int, events: int, tie: int, distinct: bool, scaled: Scaled
 ) -> None:
     """With `distinct`, each event has a different member, in sequence. The engine counts such

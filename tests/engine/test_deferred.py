@@ -221,7 +221,7 @@ def test_refresh_needs_a_complete_build_and_rotate_step_is_refused() -> None:
         beside.ordinary.build(1)
 
 
-def test_it_is_restored_from_its_cells_and_its_ranking() -> None:
+def test_a_deferred_set_is_restored_from_its_cells_and_ranking() -> None:
     beside = Beside((BEST, BEST))
     beside.count(Random(3), 100)
     beside.refresh()

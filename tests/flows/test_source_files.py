@@ -37,7 +37,7 @@ def boards(tmp_path: Path) -> Path:
     return tmp_path / "boards"
 
 
-def test_a_file_is_counted_once_however_often_it_is_read(boards: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_read_repeatedly_counts_once(boards: Path, tmp_path: Path) -> None:
     file = written(tmp_path / "events", [four_fields("gifts", f"m{i % 3}", 1) for i in range(30)])
     for batch in (7, 4, 100):
         count(boards, file, FOUR_FIELDS, batch=batch)
@@ -57,7 +57,7 @@ def test_a_stopped_run_is_resumed(boards: Path, tmp_path: Path) -> None:
     assert scores(boards, "gifts") == {"ann": 30}
 
 
-def test_each_board_goes_on_from_its_own_position(boards: Path, tmp_path: Path) -> None:
+def test_each_board_continues_from_its_own_position(boards: Path, tmp_path: Path) -> None:
     lines = [four_fields(("gifts", "gold", "late")[i % 3], "ann", 1) for i in range(30)]
     file = written(tmp_path / "events", lines)
     first = count(boards, file, FOUR_FIELDS, batch=5)

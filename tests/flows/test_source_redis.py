@@ -96,7 +96,7 @@ def test_long_entries_are_read_in_small_batches(
     assert 90_000 < max(reader.lengths) <= 100_000
 
 
-def test_what_is_not_utf8_is_rejected(server: Server, stream: str, boards: Path) -> None:
+def test_entries_that_are_not_utf8_are_rejected(server: Server, stream: str, boards: Path) -> None:
     server.call("XADD", KEY, "*", "KeyPrefix", "gifts", "UserId", b"\xff", "DeltaScore", "1")
     add(server, "gifts", "ann", "x")
     add(server, "gifts", "ann", "2")

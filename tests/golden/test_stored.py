@@ -19,7 +19,9 @@ def kept(request: pytest.FixtureRequest) -> Path:
     return chosen
 
 
-def test_a_folder_of_earlier_code_answers_as_it_did(kept: Path, tmp_path: Path) -> None:
+def test_a_folder_of_an_earlier_version_gives_the_recorded_answers(
+    kept: Path, tmp_path: Path
+) -> None:
     copied = shutil.copytree(kept, tmp_path / "boards")
     clock = laurels.ManualClock(folder.end_ms(kept))
     with laurels.open(copied, clock=clock) as lb:

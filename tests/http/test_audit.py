@@ -112,7 +112,7 @@ def test_a_key_for_some_boards_sees_only_their_entries() -> None:
         assert httpx.get(f"{served.url}/v1/audit", headers=reader).status_code == 403
 
 
-def test_entries_come_by_pages() -> None:
+def test_entries_are_read_in_pages() -> None:
     with Served("memory:", admin_key=ADMIN_KEY) as served:
         for number in range(5):
             httpx.put(f"{served.url}/v1/boards/b{number}", json={}, headers=ADMIN)

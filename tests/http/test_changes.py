@@ -68,13 +68,13 @@ def test_invalid_requests_for_changes_are_refused(
     assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
-def test_a_board_without_changes_says_so(server: Served) -> None:
+def test_a_board_without_changes_is_an_error(server: Served) -> None:
     for path in ("changes", "changes/live"):
         answer = httpx.get(f"{server.url}/v1/boards/other/{path}", headers=ADMIN)
         assert (answer.status_code, answer.json()["code"]) == (409, "changes_not_kept")
 
 
-def test_a_key_of_other_boards_sees_none(server: Served) -> None:
+def test_a_key_for_other_boards_is_refused(server: Served) -> None:
     made = httpx.post(
         f"{server.url}/v1/keys",
         json={"name": "other", "scope": "read", "boards": ["other"]},
@@ -89,7 +89,7 @@ def test_a_key_of_other_boards_sees_none(server: Served) -> None:
         assert answer.json()["code"] == absent.json()["code"]
 
 
-def test_a_key_of_some_boards_is_told_of_no_others(server: Served) -> None:
+def test_a_key_for_some_boards_gets_no_names_of_others(server: Served) -> None:
     made = httpx.post(
         f"{server.url}/v1/keys",
         json={"name": "some", "scope": "read", "boards": ["mine*"]},
@@ -112,7 +112,7 @@ def test_a_key_of_some_boards_is_told_of_no_others(server: Served) -> None:
     ]
 
 
-def test_a_stream_goes_on_where_it_ended(server: Served) -> None:
+def test_a_stream_resumes_where_it_ended(server: Served) -> None:
     submit(server.url, "ann", 1)
 
     async def main() -> None:

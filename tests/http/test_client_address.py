@@ -24,7 +24,7 @@ class Sent:
         ]
 
 
-def test_without_trusted_proxies_the_peer_is_the_client_whatever_it_sends() -> None:
+def test_without_trusted_proxies_the_peer_is_always_the_client() -> None:
     addresses = ClientAddresses([])
     assert addresses.of("203.0.113.9:4711", Sent(x_forwarded_for="1.2.3.4")) == "203.0.113.9"
     assert addresses.of("[2001:db8::9]:4711", Sent(forwarded="for=1.2.3.4")) == "2001:db8::9"
@@ -65,7 +65,7 @@ def test_the_right_most_address_that_is_no_proxy_is_the_client(
     assert mapped == "198.51.100.7"
 
 
-def test_forwarded_is_read_where_it_is_the_header_of_the_proxy_and_only_there() -> None:
+def test_forwarded_is_read_only_if_it_is_the_header_of_the_proxy() -> None:
     sent = Sent(
         forwarded='for=6.6.6.6, for="[2001:db8::7]:80";proto=https, FOR=10.1.1.1;by=x',
         x_forwarded_for="9.9.9.9",

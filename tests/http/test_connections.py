@@ -58,7 +58,7 @@ def is_open(connection: socket.socket) -> bool:
         return False
 
 
-def test_an_address_keeps_as_many_connections_as_it_may(tmp_path: Path) -> None:
+def test_connections_of_one_address_are_limited(tmp_path: Path) -> None:
     with Served(tmp_path, connections_per_address=30) as server:  # noqa: SIM117
         with silent(server.url, 60) as connections:
             wait_until(lambda: sum(map(is_open, connections)) <= 30)

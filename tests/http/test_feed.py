@@ -151,7 +151,7 @@ def test_changes_applied_to_the_first_list_give_the_current_list(seed: int, wind
     run(scenario)
 
 
-def test_nothing_is_sent_where_nothing_changed() -> None:
+def test_unchanged_lists_are_not_sent() -> None:
     async def scenario(watched: Watched) -> None:
         await watched.lb.submit_many("b", [(f"m{i}", 10 - i) for i in range(9)])
         frames, received = await watched.watch()
@@ -196,7 +196,7 @@ def test_a_reconnecting_client_gets_missed_changes_or_the_whole_list() -> None:
     run(scenario)
 
 
-def test_a_slow_watcher_gets_the_whole_list_instead_of_what_it_missed() -> None:
+def test_a_slow_watcher_gets_the_whole_list_instead_of_missed_changes() -> None:
     async def scenario(watched: Watched) -> None:
         frames, received = await watched.watch()
         received.take(await anext(frames))

@@ -143,7 +143,7 @@ def test_a_body_in_chunks_is_bounded_too(server: Served) -> None:
     assert httpx.get(f"{server.url}/healthz").status_code == 200
 
 
-def test_a_client_that_goes_in_the_middle_leaves_nothing(server: Served) -> None:
+def test_a_body_cut_off_by_the_client_counts_nothing(server: Served) -> None:
     before = httpx.get(f"{server.url}/v1/boards/b/stats").json()["windows"][0]["members"]
     raw(
         server,

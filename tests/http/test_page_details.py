@@ -153,7 +153,7 @@ def key_of(served: Served, name: str, scope: str, boards: list[str]) -> str:
 
 
 @pytest.mark.parametrize(("scope", "count"), [("read", 0), ("write", 1), ("admin", 1)])
-def test_the_form_is_offered_to_those_who_may_submit(
+def test_the_form_is_shown_only_with_permission_to_submit(
     kept: Served, open_page: Open, scope: str, count: int
 ) -> None:
     boards = Boards(kept.url, ADMIN_KEY, signs_in=False)

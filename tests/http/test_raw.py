@@ -187,7 +187,7 @@ def test_receipts_may_be_left_out(both: tuple[Any, Any], listed: str, places: li
     assert len(answer["receipts"]) == len(places)
 
 
-def test_answers_come_as_msgpack_where_it_is_accepted(both: tuple[Any, Any]) -> None:
+def test_answers_are_msgpack_if_the_client_accepts_it(both: tuple[Any, Any]) -> None:
     http, lb = both
     answer = http.get("/v1/boards/b/top", headers={"Accept": "application/msgpack"})
     assert answer.headers["content-type"] == "application/msgpack"

@@ -64,7 +64,7 @@ def test_scores_and_fields_of_members(server: Server) -> None:
     asyncio.run(scenario())
 
 
-def test_what_is_at_a_key(server: Server) -> None:
+def test_the_kind_of_a_key_is_detected(server: Server) -> None:
     async def scenario() -> None:
         async with connected(server.url) as connection:
             kinds = [

@@ -50,7 +50,7 @@ def machine() -> Machine:
     return Machine()
 
 
-def test_it_is_the_wall_clock_while_nothing_leaps(machine: Machine) -> None:
+def test_the_guard_follows_the_wall_clock_without_a_leap(machine: Machine) -> None:
     for ms in (0, 1, 999, 1_000, 5_000, DAY, 30 * DAY):
         machine.boot += ms
         assert machine.clock.now_ms() == machine.true

@@ -206,14 +206,14 @@ def test_threads_and_tasks_share_one_queue(desk: Desk) -> None:
     assert sum(map(len, desk.groups)) == 800
 
 
-def test_a_failed_commit_fails_its_writes_and_the_next_goes_on(desk: Desk) -> None:
+def test_a_failed_commit_fails_only_its_own_writes(desk: Desk) -> None:
     desk.release.set()
     with pytest.raises(ValueError, match="no"):
         desk.committer.submit(Note(-1))
     assert desk.committer.submit(Note(2)) == 20
 
 
-def test_close_commits_what_is_queued_and_refuses_what_comes_later(desk: Desk) -> None:
+def test_close_commits_queued_writes_and_refuses_later_ones(desk: Desk) -> None:
     results: list[int] = []
     threads = [_start(lambda: results.append(desk.committer.submit(Note(0))))]
     assert desk.entered.wait(TIMEOUT)

@@ -123,7 +123,7 @@ def rooms() -> Iterator[Rooms]:
     created.lb.close()
 
 
-def test_a_refresh_touches_no_scope_but_shows_in_all(rooms: Rooms) -> None:
+def test_a_refresh_updates_each_scope_only_when_it_is_used(rooms: Rooms) -> None:
     assert rooms.behind() == ROOMS + 1, "every room, and the ranking of rooms"
     rooms.fold.index.check()
     assert rooms.score(7) == [1]

@@ -54,7 +54,7 @@ def _due(refresh: str, tz: str, after: str) -> str:
         ("1d", "Asia/Beirut", "2026-03-28T12:00+02:00", "2026-03-29T01:00+03:00"),
     ],
 )
-def test_it_is_due_at_local_times(refresh: str, tz: str, after: str, due: str) -> None:
+def test_a_refresh_is_due_at_local_times(refresh: str, tz: str, after: str, due: str) -> None:
     assert _due(refresh, tz, after) == due
 
 

@@ -100,7 +100,7 @@ def test_sums_give_the_same_results_as_single_events(
         ([("a", 1, -90_000_000)], {"windows": ["day", "all"]}),
     ],
 )
-def test_no_sums_where_the_result_depends_on_more_than_sums(
+def test_no_sums_if_the_result_depends_on_single_events(
     events: Sequence[Any], fields: dict[str, Any]
 ) -> None:
     assert added_up(events, array("q", [7] * len(events)), **fields) is None

@@ -242,9 +242,7 @@ def test_the_longest_grace_is_span_less_step(text: str) -> None:
         ("rolling:2h/1h,grace=0s", 0),
     ],
 )
-def test_the_grace_of_the_board_is_cut_to_what_the_window_may_have(
-    text: str, grace_ms: int
-) -> None:
+def test_the_grace_of_the_board_is_cut_to_the_limit_of_the_window(text: str, grace_ms: int) -> None:
     window = parse_window(text).window(WindowDefaults("UTC", "monday", 2, 7_200_000))
     assert isinstance(window, Rolling)
     assert window.grace_ms == grace_ms
@@ -350,7 +348,7 @@ def test_the_steps_of_a_window_add_up_to_its_span(form: WindowForm) -> None:
 
 
 @given(st.integers(0, MAX_DURATION_MS))
-def test_a_duration_goes_through_its_text_and_back(length_ms: int) -> None:
+def test_a_duration_round_trips_through_its_text(length_ms: int) -> None:
     text = duration_text(length_ms)
     assert duration_ms(text) == length_ms
     assert duration_text(duration_ms(text)) == text
