@@ -153,4 +153,4 @@ def test_inconsistent_arguments_are_refused() -> None:
     refused(shape, hot, [None], "words")
     refused(shape, hot, [], "words")
     refused(best, hot, [pair], "one sum")
-    refused(shape, hot, [pair, None], "one pair")
+    refused(shape, hot, [pair, None], "a pair")

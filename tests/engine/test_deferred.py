@@ -213,7 +213,7 @@ def test_refreshed_entries_outlive_their_steps() -> None:
 def test_refresh_needs_a_complete_build_and_rotate_step_is_refused() -> None:
     beside = Beside((SUM,))
     beside.count(Random(3), 50)
-    with pytest.raises(RuntimeError, match="not built yet"):
+    with pytest.raises(RuntimeError, match="not completely built"):
         beside.deferred.refresh()
     with pytest.raises(RuntimeError, match="jump_to"):
         beside.deferred.rotate_step()

@@ -307,7 +307,7 @@ def test_inconsistent_columns_are_refused() -> None:
     count()
     with pytest.raises(ValueError, match="words"):
         count(rankings=[wide])
-    with pytest.raises(ValueError, match="rosters"):
+    with pytest.raises(ValueError, match="same roster"):
         count(rankings=[board.rankings[0], other])
     with pytest.raises(ValueError, match="one window"):
         count(routes=(0, 0))
@@ -317,11 +317,11 @@ def test_inconsistent_columns_are_refused() -> None:
         count(routes=(array("i", [0, 2]),))
     with pytest.raises(ValueError, match="shorter"):
         count(values=(one,))
-    with pytest.raises(ValueError, match="one column of values"):
+    with pytest.raises(ValueError, match="a column of values"):
         count(values=(two, two))
     with pytest.raises(ValueError, match="within"):
         count(stop=3)
-    with pytest.raises(IndexError, match="no such window"):
+    with pytest.raises(IndexError, match="the index of a window"):
         count(watch=1)
     with pytest.raises(IndexError, match="no member"):
         count(ids=array("I", [0, 40]))
@@ -367,16 +367,16 @@ def test_a_rolling_window_writes_only_to_its_own_tallies() -> None:
     cases: list[
         tuple[Sequence[RankedSet | Tally], Sequence[RollingSet | None], Sequence[int], str]
     ] = [
-        ([tally], [None], (0,), "belongs to a rolling window"),
-        ([loose], [None], (0,), "belongs to a rolling window"),
-        ([*board.rankings], [rolling], (0,), "tallies of its own steps"),
-        ([foreign], [rolling], (0,), "tallies of its own steps"),
-        ([loose], [rolling], (0,), "tallies of its own steps"),
-        ([rolling.live], [None], (0,), "not written to"),
+        ([tally], [None], (0,), "in routes of rolling windows"),
+        ([loose], [None], (0,), "in routes of rolling windows"),
+        ([*board.rankings], [rolling], (0,), "the rolling window.s own steps"),
+        ([foreign], [rolling], (0,), "the rolling window.s own steps"),
+        ([loose], [rolling], (0,), "the rolling window.s own steps"),
+        ([rolling.live], [None], (0,), "got one of its rankings"),
         ([tally], [], (0,), "for each ranking or tally"),
-        ([tally, rolling.open_tally(0)], [rolling, rolling], (0, 1), "belongs to one window"),
-        ([tally], [rolling_set(board, wide)], (-1,), "words of a rolling set"),
-        ([tally, foreign], [rolling, rolling_set(board, roster=Roster(1))], (0, -1), "rosters"),
+        ([tally, rolling.open_tally(0)], [rolling, rolling], (0, 1), "of one window only"),
+        ([tally], [rolling_set(board, wide)], (-1,), "entries of a rolling set"),
+        ([tally, foreign], [rolling, rolling_set(board, roster=Roster(1))], (0, -1), "same roster"),
     ]
     for stores, rollings, routes, message in cases:
         with pytest.raises(ValueError, match=message):

@@ -42,7 +42,7 @@ def test_a_roster_does_not_depend_on_the_expected_size(expected: int) -> None:
 
 
 def test_a_roster_with_members_cannot_be_reserved() -> None:
-    with pytest.raises(ValueError, match="members already"):
+    with pytest.raises(ValueError, match="empty roster"):
         reserve(roster(1), 100)
 
 

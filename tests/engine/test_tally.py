@@ -197,7 +197,7 @@ def test_inconsistent_columns_are_refused() -> None:
     ids, one, two = array("I", [1, 2]), array("q", [1]), array("q", [1, 2])
     with pytest.raises(ValueError, match="2 words"):
         tally.put(ids, [two])
-    with pytest.raises(ValueError, match="one length"):
+    with pytest.raises(ValueError, match="same length"):
         tally.put(ids, [two, one])
     with pytest.raises(ValueError, match="within"):
         tally.put(ids, [two, two], 1, 3)

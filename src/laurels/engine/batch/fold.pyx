@@ -44,9 +44,9 @@ cdef enum:
 cdef int set_ranking(Job *job, Store *store, RankedSet ranking) except -1:
     """Set the tree of a ranking in a store."""
     if ranking.stepped:
-        raise ValueError("a rolling window's own rankings are not written to")
+        raise ValueError("expected tallies for a rolling window, got one of its rankings")
     if ranking.stamped != job.rule.stamped:
-        raise ValueError("the rankings' words are not those of the shape")
+        raise ValueError("the entries of a ranking do not have the words of the shape")
     store.tree = &ranking.tree
     return 0
 
@@ -59,7 +59,7 @@ cdef int set_rolling_set(Job *job, Store *store, object item) except -1:
         return 0
     rolling = item
     if not rolling.serves(job.rule):
-        raise ValueError("the words of a rolling set are not those of the shape")
+        raise ValueError("the entries of a rolling set do not have the words of the shape")
     store.rolling = &rolling.rolling
     return 0
 
@@ -68,9 +68,9 @@ cdef int set_stores(Job *job, list stores, list rollings) except -1:
     """Set the rankings and tallies that routes refer to."""
     cdef Store *store
     if len(set(map(id, stores))) != len(stores):
-        raise ValueError("a ranking belongs to one window")
+        raise ValueError("expected each ranking in the route of one window only")
     if len(rollings) != len(stores):
-        raise ValueError("one rolling set, or None, for each ranking or tally")
+        raise ValueError("expected a rolling set or None for each ranking or tally")
     job.store_count = <int>len(stores)
     for i, item in enumerate(stores):
         store = &job.stores[i]
@@ -113,19 +113,19 @@ cdef int own_store(const Job *job, bytearray owners, dict rollings, int32_t numb
     if owner[0] == <char>(window + 1):
         return 0
     if owner[0] != 0:
-        raise ValueError("a ranking belongs to one window")
+        raise ValueError("expected each ranking in the route of one window only")
     store = &job.stores[number]
     if store.rolling == NULL:
         if store.tree == NULL:
-            raise ValueError("a tally belongs to a rolling window")
+            raise ValueError("expected tallies only in routes of rolling windows")
         if not is_shaped(job, window, store.tree):
-            raise ValueError("the rankings' words are not those of the shape")
+            raise ValueError("the entries of a ranking do not have the words of the shape")
     elif not is_in_ring(store.rolling, store):
-        raise ValueError("a rolling window takes the tallies of its own steps")
+        raise ValueError("expected tallies of the rolling window's own steps")
     elif rollings.setdefault(<size_t>store.rolling, window) != window:
-        raise ValueError("a rolling set belongs to one window")
+        raise ValueError("expected each rolling set in the route of one window only")
     elif job.decays[window].on:
-        raise ValueError("what decays is one sum, in a window that does not roll")
+        raise ValueError("expected one sum column in a decay window that is not rolling")
     owner[0] = <char>(window + 1)
     return 0
 
@@ -135,7 +135,7 @@ cdef int set_routes(Job *job, BufferViews *buffers, object routes) except -1:
     cdef Route *route
     cdef int window = 0
     if len(routes) > WINDOWS_MOST:
-        raise ValueError(f"at most {WINDOWS_MOST} windows")
+        raise ValueError(f"expected at most {WINDOWS_MOST} windows")
     job.windows = <int>len(routes)
     for item in routes:
         route = &job.routes[window]
@@ -177,7 +177,7 @@ cdef int check_roster(const Job *job) except -1:
         if job.stores[i].rolling != NULL:
             tree = job.stores[i].rolling.live
         if first != NULL and tree.names != first.names:
-            raise ValueError("the rankings are over different rosters")
+            raise ValueError("expected rankings with the same roster")
         first = tree
     if first == NULL:
         return 0
@@ -193,7 +193,7 @@ cdef int set_members(Job *job, BufferViews *buffers, object ids) except -1:
     cdef list each = ids if isinstance(ids, list) else [ids]
     cdef dict taken = {}
     if len(each) not in (1, job.windows):
-        raise ValueError("one column of members, or one for each window")
+        raise ValueError("expected one column of members, or one for each window")
     for window in range(len(each)):
         if id(each[window]) not in taken:
             acquire_buffer(buffers, each[window], c'I')
@@ -216,7 +216,7 @@ cdef int set_event_columns(Job *job, BufferViews *buffers, object status, object
     job.status = <uint8_t *>buffers.views[buffers.count - 1].buf
     set_members(job, buffers, ids)
     if len(values) != job.rule.columns:
-        raise ValueError("one column of values for each column of the shape")
+        raise ValueError("expected a column of values for each column of the shape")
     for item in values:
         job.values[column] = acquire_column(job, buffers, item)
         column += 1
@@ -238,14 +238,14 @@ cdef int set_decays(Job *job, BufferViews *buffers, list decays) except -1:
     cdef DecayPair *decay
     cdef int window
     if decays and len(decays) != job.windows:
-        raise ValueError("one pair of weights, or None, for each window")
+        raise ValueError("expected a pair of weights or None for each window")
     for window in range(job.windows):
         decay = &job.decays[window]
         decay.on = len(decays) > 0 and decays[window] is not None
         if not decay.on:
             continue
         if job.rule.columns != 1 or job.rule.ops[0] != OP_SUM:
-            raise ValueError("what decays is one sum, in a window that does not roll")
+            raise ValueError("expected one sum column in a decay window that is not rolling")
         exponents, mantissas = decays[window]
         decay.exponents = decay.mantissas = NULL
         if isinstance(exponents, int):
@@ -289,12 +289,12 @@ cdef int set_traces(Job *job, object traces, object added) except -1:
     job.places = NULL
     job.added[0] = NULL
     if len(traces) > WINDOWS_MOST:
-        raise ValueError(f"at most {WINDOWS_MOST} windows")
+        raise ValueError(f"expected at most {WINDOWS_MOST} windows")
     for window, columns in traces:
         if not 0 <= window < job.windows or job.decays[window].on:
-            raise IndexError("there is no such window with entries to trace")
+            raise IndexError("expected the index of a window whose entries can be traced")
         if len(columns) != job.rule.words:
-            raise ValueError("one traced column for each word of an entry")
+            raise ValueError("expected a traced column for each word of an entry")
         job.traces[job.traced].window = window
         for column in range(job.rule.words):
             job.traces[job.traced].words[column] = writable_items(job, columns[column])
@@ -302,7 +302,7 @@ cdef int set_traces(Job *job, object traces, object added) except -1:
     if added is None:
         return 0
     if len(added) != job.rule.columns:
-        raise ValueError("one column of additions for each column of the shape")
+        raise ValueError("expected a column of additions for each column of the shape")
     for column in range(job.rule.columns):
         job.added[column] = writable_items(job, added[column])
     return 0
@@ -359,7 +359,7 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
         raise MemoryError
     try:
         if not 0 <= start <= stop <= len(status) or (sets is not None and len(sets) < stop):
-            raise ValueError("start and stop are within the columns")
+            raise ValueError("expected start and stop within the columns")
         job.rule = shape.rule
         job.start = start
         job.stop = stop
@@ -374,7 +374,7 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
         check_routes(&job)
         check_roster(&job)
         if not -1 <= all_window < job.windows or not -1 <= watch < job.windows:
-            raise IndexError("there is no such window")
+            raise IndexError("expected the index of a window")
         job.all_window = all_window
         job.watch = watch
         before = after = None

@@ -210,7 +210,7 @@ cdef class _Gathering:
         cdef array.array column
         cdef int i
         if not 1 <= len(multipliers) <= COLUMNS_MOST:
-            raise ValueError("a score has 1 to 4 columns")
+            raise ValueError("expected 1 to 4 columns of a score")
         self.size = size
         self.limits.columns = len(multipliers)
         self.limits.at_low = at_low
@@ -303,9 +303,9 @@ cdef class _Gathering:
         cdef int64_t when = INT64_MIN
         member, values, at, id = parsed[:4]
         if not PyBytes_CheckExact(member) or not 0 < len(member) <= 255:
-            raise ValueError("parse gives a member of 1 to 255 bytes")
+            raise ValueError("expected parse to return a member of 1 to 255 bytes")
         if len(values) != self.limits.columns:
-            raise ValueError("parse gives one value per column")
+            raise ValueError("expected parse to return one value for each column")
         if at is not None:
             when = at
         for column in range(self.limits.columns):

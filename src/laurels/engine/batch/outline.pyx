@@ -94,7 +94,7 @@ cdef object _outlined(
     cdef int verdict
     cdef Py_ssize_t i
     if piece < 1:
-        raise ValueError("a piece has at least one byte")
+        raise ValueError("expected pieces of at least one byte")
     walk.raw = <const unsigned char *>PyBytes_AS_STRING(raw)
     walk.size = PyBytes_GET_SIZE(raw)
     walk.at = walk.count = walk.values = walk.total = 0

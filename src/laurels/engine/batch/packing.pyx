@@ -24,7 +24,7 @@ def bounds(values: object) -> tuple[int, int]:
     try:
         acquire_buffer(&buffers, values, c'q')
         if items(&buffers, 0) == 0:
-            raise ValueError("an empty column has no bounds")
+            raise ValueError("expected a column with at least one item")
         column = longs(&buffers, 0)
         least = most = column[0]
         for i in range(1, items(&buffers, 0)):
@@ -131,7 +131,7 @@ def unpack(bytes data not None, Py_ssize_t n) -> array.array:
     cdef int width = start[0] if size else -1
     if width not in (0, 1, 2, 4, 8) or n < 0 or (n if width else 0) > size or (
             size - 1 != width * n):
-        raise ValueError(f"{size} bytes are not a packed column of {n} items")
+        raise ValueError(f"{size} bytes cannot be a packed column of {n} items")
     column = array.clone(LONGS, n, False)
     values = <int64_t *>column.data.as_longlongs
     for i in range(n):
@@ -162,5 +162,5 @@ def split_texts(bytes arena not None, bytes lengths not None) -> list[bytes]:
         found.append(PyBytes_FromStringAndSize(text + start, length[i]))
         start += length[i]
     if start != size or len(found) != PyBytes_GET_SIZE(lengths):
-        raise ValueError(f"{size} bytes are not {PyBytes_GET_SIZE(lengths)} texts of these lengths")
+        raise ValueError(f"the lengths of the texts do not add up to {size} bytes")
     return found

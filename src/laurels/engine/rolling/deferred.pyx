@@ -181,7 +181,7 @@ cdef const char *check_rows(Rolling *rolling, const Sums *sums) noexcept nogil:
 cdef const char *check_build(Rolling *rolling) noexcept nogil:
     """Check that `prepared` has the totals of the tallies for the members that the build has
     visited; return the first fault found, or NULL. O(cells)."""
-    cdef const char *fault = "there is no memory to check with"
+    cdef const char *fault = "out of memory during the check"
     cdef Sums sums
     memset(&sums, 0, sizeof(Sums))
     if add_all(rolling, &sums, 0, PLACES):

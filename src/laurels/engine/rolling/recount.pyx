@@ -97,13 +97,13 @@ cdef const char *check_links(const Rolling *rolling, const Row *row, const int64
     cdef int64_t distance = cell[rule.words]
     if first:
         if distance != 0 and step - distance >= leaving_of(rolling):
-            return "a first candidate has one before it"
+            return "a member's first candidate links to an earlier one"
         return NULL
     if distance != step - row.words[newest_of(rolling)] or (
             row.last[rule.words + 1] != distance):
-        return "candidates are not linked to each other"
+        return "two successive candidates of a member do not link to each other"
     if order_of(rule, row.last, cell) > 0:
-        return "a candidate is beaten by a later one"
+        return "a candidate has a worse score than a later one"
     return NULL
 
 
@@ -115,7 +115,7 @@ cdef const char *count_cell(const Rolling *rolling, Count *count, uint32_t membe
     cdef bint first = False
     cdef Row *row = row_of(count, member, &first)
     if row == NULL:
-        return "there is no memory to check with"
+        return "out of memory during the check"
     if rule.best:
         fault = check_links(rolling, row, cell, step, first)
     add_cell(rule, row.words, cell, first)
@@ -186,7 +186,7 @@ cdef const char *check_member(Rolling *rolling, const Count *count, uint32_t mem
     if at == NONE or not is_entry_equal(rolling.live, member, count.rows[at].words):
         return "live differs from the sum of the tallies"
     if rolling.rule.best and count.rows[at].last[rolling.rule.words + 1] != 0:
-        return "a last candidate has one after it"
+        return "a member's last candidate links to a later one"
     stays = row_after(rolling, member, live, row)
     if not is_to_visit(rolling, member) and not (
             is_entry_equal(rolling.prepared, member, row if stays else NULL)):
@@ -213,7 +213,7 @@ cdef const char *check_entries(Rolling *rolling, const Count *count, Tree *tree)
                 fault = check_member(rolling, count, member, entry)
             elif not seek(rolling.live, member, &other) and not (
                     is_left_to_visit(rolling, member)):
-                fault = "prepared has a member that live has not"
+                fault = "prepared has a member that is not in live"
             if fault != NULL:
                 break
         spot.leaf = neighbour(spot.leaf, 1)
@@ -230,7 +230,7 @@ cdef const char *count_all(Rolling *rolling, Count *count) noexcept nogil:
             fault = count_tally(rolling, count, cells, step)
         step += 1
     if fault == NULL and count.size != rolling.live.size:
-        fault = "live has not as many members as the tallies"
+        fault = "live does not have as many members as the tallies"
     if fault == NULL:
         fault = check_entries(rolling, count, rolling.live)
     if fault == NULL:
@@ -247,7 +247,7 @@ cdef const char *recount(Rolling *rolling) noexcept nogil:
     cdef const char *fault
     memset(&count, 0, sizeof(Count))
     if table_open(&count.places, True) < 0:
-        return "there is no memory to check with"
+        return "out of memory during the check"
     fault = count_all(rolling, &count)
     free(count.rows)
     table_close(&count.places)

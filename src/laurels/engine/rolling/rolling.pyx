@@ -67,9 +67,9 @@ cdef class RollingSet:
         cdef Rule *rule = &self.rolling.step_rule
         cdef int column
         if not 2 <= steps <= STEPS_MOST:
-            raise ValueError(f"a rolling window has 2 to {STEPS_MOST} steps")
+            raise ValueError(f"expected a rolling window of 2 to {STEPS_MOST} steps")
         if not len(lows) == len(highs) == shape.rule.columns:
-            raise ValueError("a step has one low and one high for each column")
+            raise ValueError("expected a low and a high bound for each column")
         self.rolling.rule = shape.rule
         rule[0] = shape.rule
         for column in range(rule.columns):
@@ -262,7 +262,7 @@ cdef class RollingSet:
         or the set is deferred.
         """
         if self.rolling.deferred:
-            raise RuntimeError("a deferred set moves on by `jump_to`")
+            raise RuntimeError("a deferred set goes to another step only by `jump_to`")
         if not is_complete(&self.rolling):
             raise RuntimeError("the next step is not prepared yet")
         self.release(slot_for(&self.rolling, leaving_of(&self.rolling) - 1))
@@ -330,7 +330,7 @@ cdef class RollingSet:
         """
         cdef RankedSet before = self.live
         if self.rolling.built < PLACES:
-            raise RuntimeError("what the tallies add up to is not built yet")
+            raise RuntimeError("the ranking for the refresh is not completely built yet")
         self.live = self.prepared
         self.rolling.live = &self.live.tree
         self.restart_build()

@@ -394,7 +394,7 @@ cdef class Roster:
             count = items(&buffers, 1)
             sizes = <const uint8_t *>buffers.views[1].buf
             if not are_lengths_sound(sizes, count, items(&buffers, 0)):
-                raise ValueError("lengths are 1 to 255 and add up to the arena")
+                raise ValueError("expected lengths from 1 to 255 that add up to the arena")
             members = array.clone(IDS, count, False)
             if count < MANY:
                 outcome = intern_all(&self.registry, <const uint8_t *>buffers.views[0].buf, sizes,

@@ -380,7 +380,7 @@ cdef const char *check_hashed(Table *table, Segment *segment, uint32_t low) noex
                 return "a unique tag occurs twice"
             at = slot_after(segment, at)
     if used != segment.used:
-        return "a hashed segment miscounts its slots"
+        return "the number of used slots of a hashed segment is wrong"
     if used >= segment.capacity:
         return "a hashed segment has no free slot"
     return NULL
@@ -394,7 +394,7 @@ cdef const char *check_dense(Table *table, Segment *segment) noexcept nogil:
     if not table.unique:
         return "a table of repeated tags has a dense segment"
     if used != segment.used:
-        return "a dense segment miscounts its places"
+        return "the number of used places of a dense segment is wrong"
     return NULL
 
 
@@ -422,7 +422,7 @@ cdef const char *table_check(Table *table, uint64_t expected) noexcept nogil:
         if fault != NULL:
             return fault
     if total != expected:
-        return "the table holds another number of entries than expected"
+        return "the table does not have the expected number of entries"
     return NULL
 
 

@@ -355,7 +355,7 @@ cdef const char *check_bucket(const Cells *cells, uint64_t slot, const Leaf *lea
     cdef uint64_t other
     cdef int at
     if leaf.slot > 32 - cells.shift or slot & (slots_of(cells, leaf) - 1):
-        return "a bucket is deeper than the directory, or begins amid a class"
+        return "a bucket is deeper than the directory, or does not begin where its class begins"
     for other in range(slot, slot + slots_of(cells, leaf)):
         if cells.directory[other] != leaf:
             return "the pointers of a class are to different buckets"
@@ -392,7 +392,7 @@ cdef const char *check_cells(const Cells *cells) noexcept nogil:
         deepest += leaf.slot == 32 - cells.shift
         slot += slots_of(cells, leaf)
     if size != cells.size or allocated != cells.bytes:
-        return "the map miscounts its cells or bytes"
+        return "the map's number of cells or of bytes is wrong"
     if deepest != cells.deepest and not cells.draining:
-        return "the map miscounts its deepest buckets"
+        return "the map's number of deepest buckets is wrong"
     return NULL

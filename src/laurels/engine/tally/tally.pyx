@@ -112,7 +112,7 @@ cdef class Tally:
     def __cinit__(self, *, int columns, bint tie, bint stamped, bint linked) -> None:
         open_cells(&self.cells, columns + tie + stamped + 2 * linked)
         if not 1 <= columns <= 4 or (stamped and linked):
-            raise ValueError("a tally has 1 to 4 columns, and links or stamps")
+            raise ValueError("expected 1 to 4 columns, and not both stamps and links")
         self.cells.owner = <void *>self
 
     def __dealloc__(self) -> None:
@@ -217,7 +217,7 @@ cdef class Tally:
         cdef Py_ssize_t most, count
         cdef array.array ids
         if not 0 <= position <= PLACES or limit < 1:
-            raise ValueError("a position is 0 to 2**32, a limit 1 or more")
+            raise ValueError("expected a position from 0 to 2**32, and a limit of 1 or more")
         place = position
         most = max(1, min(limit, <Py_ssize_t>self.cells.size))
         ids = new_ids(most + BUCKET_MOST)

@@ -72,7 +72,7 @@ cdef const char *check_slot(Tree *tree, Branch *branch, int slot, int level,
     cdef uint64_t entries = audit.entries
     cdef const char *fault
     if child.up != branch:
-        return "a child names another parent"
+        return "a child has a link to the wrong parent"
     if level == 1:
         fault = check_leaf(tree, child, audit)
     else:
@@ -82,9 +82,9 @@ cdef const char *check_slot(Tree *tree, Branch *branch, int slot, int level,
     if not are_edges_valid(tree, branch, slot, level):
         return "an edge does not separate the entries beside it"
     if counts_of(branch)[slot] != audit.entries - entries:
-        return "a branch miscounts its entries"
+        return "a branch's number of entries is wrong"
     if tree.dense and runs_of(branch)[slot] != runs_under(tree, child, level - 1):
-        return "a branch miscounts its runs"
+        return "a branch's number of runs is wrong"
     return NULL
 
 
@@ -94,7 +94,7 @@ cdef const char *check_branch(Tree *tree, Branch *branch, int level, Audit *audi
     if not 0 < branch.size <= branch.capacity <= BRANCH_MOST:
         return "a branch is empty, or fuller or larger than it may be"
     if edges_of(branch).size != branch.size - 1:
-        return "a branch has not one edge less than children"
+        return "the number of a branch's edges is not one less than that of its children"
     fault = leaf_check(edges_of(branch), tree.ordered, tree.ordered, tree.names)
     if fault != NULL:
         return fault
@@ -110,18 +110,18 @@ cdef const char *check_totals(Tree *tree, Audit *audit) noexcept nogil:
     """Check the totals after all pages were visited."""
     cdef uint32_t number = tree.free_number
     if audit.entries != tree.size:
-        return "the tree miscounts its entries"
+        return "the tree's number of entries is wrong"
     audit.bytes += tree.chunk_capacity * sizeof(Leaf **)
     audit.bytes += (tree.numbers + CHUNK - 1) // CHUNK * CHUNK * sizeof(Leaf *)
     if tree.bytes != audit.bytes:
-        return "the tree miscounts its bytes"
+        return "the tree's number of bytes is wrong"
     if tree.height == 0:
         return NULL
     while number != NONE and audit.leaves <= tree.numbers:
         audit.leaves += 1
         number = <uint32_t>(<uintptr_t>leaf_numbered(tree, number) >> 1)
     if audit.leaves != tree.numbers:
-        return "numbers of leaves are lost"
+        return "some numbers of leaves are neither in use nor free"
     return table_check(&tree.places, tree.size)
 
 

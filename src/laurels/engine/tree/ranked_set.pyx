@@ -193,7 +193,7 @@ cdef void ranks_in_order(Tree *tree, uint64_t start, uint64_t count, int style,
 
 cdef int check_style(Tree *tree, int style) except -1:
     if not 0 <= style <= 2:
-        raise ValueError("the style is ORDINAL, COMPETITION or DENSE")
+        raise ValueError("expected the style ORDINAL, COMPETITION or DENSE")
     if style == 2 and not tree.dense:
         raise ValueError("this set was made without dense ranks")
     return 0
@@ -239,7 +239,7 @@ cdef class RankedSet:
     def __cinit__(self, Roster roster not None, *, int columns, bint tie, bint stamped,
                   bint dense, bint stepped = False) -> None:
         if not 1 <= columns <= 4:
-            raise ValueError("a ranked set has 1 to 4 columns")
+            raise ValueError("expected 1 to 4 columns of a ranked set")
         self.roster = roster
         self.stamped = stamped
         self.stepped = stepped
@@ -453,7 +453,7 @@ cdef class RankedSet:
         cdef int word = 0
         if len(words) > self.tree.ordered or (
                 member is not None and len(words) != self.tree.ordered):
-            raise ValueError(f"entries are ordered by {self.tree.ordered} words, then the member")
+            raise ValueError(f"expected up to {self.tree.ordered} words, a member only after all")
         for value in words:
             entry[word] = value
             word += 1

@@ -183,7 +183,7 @@ def reserve(structure: Roster | RankedSet, uint64_t count) -> None:
     if isinstance(structure, Roster):
         roster = structure
         if roster.registry.count:
-            raise ValueError("the roster has members already")
+            raise ValueError("expected an empty roster")
         if table_open_for(&table, False, min(count, <uint64_t>NONE), 0) < 0:
             raise MemoryError
         table_close(&roster.registry.table)

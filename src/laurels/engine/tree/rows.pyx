@@ -15,11 +15,11 @@ cdef int acquire_rows(BufferViews *buffers, object ids, object words, int width,
     cdef int word = 0
     acquire_buffer(buffers, ids, c'I')
     if len(words) != width:
-        raise ValueError(f"an entry has {width} words, not {len(words)}")
+        raise ValueError(f"expected {width} words for an entry, got {len(words)}")
     for column in words:
         acquire_buffer(buffers, column, c'q')
         if items(buffers, buffers.count - 1) != items(buffers, 0):
-            raise ValueError("columns of words and ids have one length")
+            raise ValueError("expected columns of words and ids of the same length")
         rows.words[word] = longs(buffers, buffers.count - 1)
         word += 1
     return 0
@@ -31,7 +31,7 @@ cdef int read_bounds(BufferViews *buffers, object start, object stop, Py_ssize_t
     first[0] = start
     last[0] = items(buffers, 0) if stop is None else stop
     if not 0 <= first[0] <= last[0] <= items(buffers, 0):
-        raise ValueError("start and stop are within the columns")
+        raise ValueError("expected start and stop within the columns")
     return 0
 
 

@@ -73,7 +73,7 @@ def weights(ats: object, int64_t half_life, powers: object, nearest: object) -> 
         acquire_buffer(&buffers, ats, c'q')
         acquire_buffer(&buffers, powers, c'q')
         if items(&buffers, 1) != 1024 or not 0 < half_life < <int64_t>1 << 47:
-            raise ValueError("four tables of 256 powers, and a half-life below 2^47")
+            raise ValueError("expected four tables of 256 powers, and a half-life below 2^47")
         length = half_life
         bits = length.bit_length()
         shift = 64 - bits

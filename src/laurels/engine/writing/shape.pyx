@@ -22,11 +22,11 @@ cdef class Shape:
                   bint stamped = False) -> None:
         cdef int i
         if not 1 <= len(ops) <= COLUMNS_MOST or not len(ops) == len(lows) == len(highs):
-            raise ValueError("a shape has 1 to 4 columns, each with an operator, a low and a high")
+            raise ValueError("expected 1 to 4 columns, each with an operator and two bounds")
         if tie not in (-1, 0, 1):
             raise ValueError("tie is 1, -1 or 0")
         if BEST in ops and any([op != BEST for op in ops]):
-            raise ValueError("best is all columns or none")
+            raise ValueError("expected the operator best in all columns or in none")
         self.rule.columns = len(ops)
         self.rule.words = len(ops) + (tie != 0) + stamped
         self.rule.tie = tie
@@ -34,10 +34,10 @@ cdef class Shape:
         self.rule.best = BEST in ops
         self.rule.last = LAST in ops
         if (stamped and not self.rule.last) or (self.rule.last and tie == 0 and not stamped):
-            raise ValueError("entries are stamped for last columns, and must be with tie 0")
+            raise ValueError("expected stamps with last columns only, and always with tie 0")
         for i in range(self.rule.columns):
             if ops[i] not in (SUM, LAST, BEST):
-                raise ValueError("an operator is SUM, LAST or BEST")
+                raise ValueError("expected the operator SUM, LAST or BEST")
             self.rule.ops[i] = ops[i]
             self.rule.lows[i] = lows[i]
             self.rule.highs[i] = highs[i]
