@@ -388,7 +388,7 @@ def test_a_rolling_window_writes_only_to_its_own_tallies() -> None:
     rolling.rotate_step()
     rolling.advance(1)
     rolling.rotate_step()
-    with pytest.raises(ValueError, match="tallies of its own steps"):
+    with pytest.raises(ValueError, match="the rolling window.s own steps"):
         count([tally], [rolling])
     rolling.check()
     other.check()
