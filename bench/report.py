@@ -78,7 +78,7 @@ def grids(samples: Sequence[Sample]) -> Iterator[Grid]:
 
 
 def _together(*named: str) -> str:
-    """Return several lists of programs as one without repetitions."""
+    """Return one list of the programs in several lists, without repetitions."""
     return ", ".join(dict.fromkeys(one for some in named if some for one in some.split(", ")))
 
 
@@ -112,8 +112,8 @@ def _rival(sample: Sample) -> str:
 
 
 def _best(others: Sequence[Sample], rival: str, case: str) -> Sample | None:
-    """Return the best of the contenders that have this name in lines of ratios, in one column of
-    the table."""
+    """Return the best contender with this name in the rows of ratios, for one column of the
+    table."""
     choice = [s for s in others if _rival(s) == rival and s.question.case == case]
     if not choice:
         return None

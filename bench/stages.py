@@ -110,7 +110,7 @@ def measure_stages(plan: Plan, members: int) -> list[Sample]:
     )
     folder = plan.folder / f"stages-{members}"
     folder.mkdir()
-    plan.say(f"{members:,} members: steps of a submit")
+    plan.say(f"{members:,} members: stages of a submit")
     spent = [
         *_steps(folder, population, parts),
         *_engine_steps(population, parts, others),
@@ -130,8 +130,8 @@ def _steps(folder: Path, population: Population, parts: Parts) -> Iterator[Spent
 
 
 def _engine_steps(population: Population, parts: Parts, others: Parts) -> Iterator[Spent]:
-    """Measure each step with events of its own, so that the other step has not brought their
-    members into the cache."""
+    """Measure each step with events of its own, so that the other step cannot have brought the
+    members of these events into the cache."""
     board = EngineBoard()
     board.load(population)
     for size, batches in parts.items():

@@ -133,7 +133,8 @@ class Size:
             self._write(f"Durable events/s, {SUBMITTERS} submitters", together, ("zipf",))
 
     def _load_engine(self) -> EngineBoard:
-        """Load the engine with ties by arrival. Before that, measure the memory of one without."""
+        """Measure the memory of an engine without ties by arrival, and then load one that has
+        them."""
         for board in (EngineBoard(tie=False), EngineBoard()):
             self._load(board)
             self._weigh(board, "ranking", board.ranking.nbytes)

@@ -48,7 +48,8 @@ class Contender(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What a figure is about: a group of tables, the size of the board, and a column of the table.
+    """The subject of a figure: a group of tables, the size of the board, and a column of the
+    table.
 
     `members` is 0 if the columns are sizes.
     """

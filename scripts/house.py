@@ -217,7 +217,7 @@ def doubled_type_names() -> list[str]:
 
 
 def layer_exceptions() -> int | None:
-    """Count the imports that are exempt from the declared layers; None if no layers are
+    """Count the imports that are exempt from the declared layers; return None if no layers are
     declared."""
     text = (ROOT / "pyproject.toml").read_text()
     if "[tool.importlinter]" not in text:

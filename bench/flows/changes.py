@@ -12,8 +12,8 @@ PAGE = 10_000
 
 
 class Rates:
-    """Events counted per second, in batches of 1,000 that are each durable when counted, and
-    changes read per second."""
+    """Events counted per second, in batches of 1,000, each of which is durable when it is counted,
+    and changes read per second."""
 
     def __init__(self, folder: Path, population: Population, batches: list[Batch]) -> None:
         self._folder = folder

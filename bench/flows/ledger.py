@@ -94,7 +94,7 @@ async def written(url: str, members: int) -> tuple[float, float]:
 
 
 async def by_hand(url: str, members: int) -> float:
-    """Return the members written per second if only the driver is used, with the same rows in
+    """Return the members written per second by the driver alone, with the same rows in
     transactions of the same size."""
     async with laurels.open_async("memory:") as lb:
         await lb.create(laurels.Board("b", changes="1d"))

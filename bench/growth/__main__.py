@@ -1,4 +1,5 @@
-"""`python -m bench.growth FILE PICTURE`: draw the costs by size in an existing report."""
+"""`python -m bench.growth FILE PICTURE`: draw a picture of the costs by size from an existing
+report."""
 
 import sys
 from pathlib import Path

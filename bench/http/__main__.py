@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cores = two_cores()
     lacking = missing(options.only)
     if cores is None:
-        lacking.append("server and load generator need a core each, and there is one")
+        lacking.append("expected two cores, for the server and the load generator, got one")
     if lacking or cores is None:
         print("\n".join(lacking))
         return 2

@@ -37,7 +37,7 @@ class Paths(msgspec.Struct, frozen=True):
 class HttpPeer(Peer, Protocol):
     @property
     def rival(self) -> str:
-        """The name of the peer in lines of ratios; it is empty for laurels itself."""
+        """The name of the peer in the report's rows of ratios; it is empty for laurels itself."""
         ...
 
     @property
@@ -101,7 +101,7 @@ class Laurels:
         return [self._serving.pid]
 
     def use(self) -> None:
-        """Do nothing: there is one setting."""
+        """Do nothing: this peer has only one setting."""
 
     def load(self, population: Population) -> None:
         """Create the board and load every member."""

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     cores, lacking = two_cores(), missing()
     if cores is None:
-        lacking.append("servers and whoever asks them need a core each, and there is one")
+        lacking.append("expected two cores, for the servers and their clients, got one")
     if lacking or cores is None:
         print("\n".join(lacking))
         return 2

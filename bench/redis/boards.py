@@ -57,8 +57,8 @@ def board_of(
 
 
 def owner_of(layout: LayoutName, more: str = "") -> Owner:
-    """Return the owner of figures: laurels, with the layout that the definition is made for and, if
-    it differs, the layout in use."""
+    """Return the owner of figures: laurels, with the layout for which the board's definition is
+    made and, if it differs, the layout in use."""
     kept = kept_as(board_of(layout, ["all"]))
     label = layout if kept == layout else f"{layout} (kept {kept})"
     return Owner("laurels", f"{label}{more and f', {more}'}")
@@ -140,8 +140,8 @@ class Deployment:
             pass
 
     def do_nothing_ahead(self) -> None:
-        """Stop doing work ahead of boundaries. Only `settle` does it then, or the first call after
-        the boundary."""
+        """Stop the work ahead of boundaries. Then only `settle` does this work, or the first call
+        after the boundary."""
         cast(Any, self.boards)._store._pacing.cancel()
 
     async def standing(self, board: str, member: str, window: str) -> None:

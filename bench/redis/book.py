@@ -12,8 +12,8 @@ BY_REDIS_PY = "redis-py"
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The owner of a figure. `rival` is its name in lines of ratios; it is empty for laurels
-    itself."""
+    """The owner of a figure. `rival` is its name in the report's rows of ratios; it is empty for
+    laurels itself."""
 
     name: str
     settings: str

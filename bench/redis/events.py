@@ -93,7 +93,7 @@ async def _run(
     for member, had, has in zip(watched, before, await writer.scores(watched), strict=True):
         if has - had != sent[member]:
             raise AssertionError(
-                f"{writer.owner}: {member} gained {has - had}, and {sent[member]} was sent to it"
+                f"{writer.owner}: {member} gained {has - had}, expected {sent[member]}"
             )
     return {
         (RATE, "events/s"): len(run) / cost.seconds,

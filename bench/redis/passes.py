@@ -1,4 +1,4 @@
-"""The time for which the end of a rolling window's step blocks the server."""
+"""The time for which a boundary (the end of a rolling window's step) blocks the server."""
 
 import time
 from collections.abc import Iterable, Sequence

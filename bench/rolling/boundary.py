@@ -148,7 +148,8 @@ def _owner(how: str) -> Owner:
 
 
 def fill(api: RollingApi, population: Population) -> None:
-    """Fill the windows as a history would, through the functions for restoring a snapshot."""
+    """Fill the windows by the functions that restore a snapshot, with the same result as counting
+    a history."""
     api.boards.submit(BOARD, "first", 1)
     window, roster = api.board_store.whole.rolling["rolling"], api.index._roster
     for fallen in falling(population, window.running):

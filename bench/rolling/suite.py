@@ -134,8 +134,8 @@ class RollingSize:
             self._samples += measure_writes(group, writers, self._population, kind, effort)
 
     def _api(self, place: Path | None) -> RollingApi:
-        """Return a board with its history, whose next step is prepared. A snapshot has been taken,
-        so that none is taken while events are counted."""
+        """Return a board with its history. Its next step is prepared, and a snapshot was taken
+        just now, so that none is taken while events are counted."""
         self._say(f"load: laurels, {'memory:' if place is None else 'durable'}")
         api = RollingApi(place, self._now_ms)
         api.load(self._history.batches())

@@ -15,9 +15,9 @@ class Waits:
     """The longest read and the longest write, in seconds, of two threads, of which one reads and
     one writes all the time.
 
-    Every wait counts, whatever its cause: a lock, the interpreter, the disk, or other programs. For
-    comparison, the same threads are measured without other work, and `write_itself` is the longest
-    write without the time on the clock `apart`, which advances during waits elsewhere.
+    Every wait counts, whatever its cause: a lock, the interpreter, the disk, or other programs.
+    For comparison, the same threads are measured without other work, and `write_itself` is the
+    longest write minus the time that the clock `apart` has measured during it.
     """
 
     def __init__(self, read: Task, write: Task, apart: Callable[[], float] = lambda: 0.0) -> None:

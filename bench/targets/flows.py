@@ -33,7 +33,7 @@ def measure_flows(plan: Plan, scale: Scale) -> Iterator[Findings]:
     if flows is None or plan.chosen != EVERYBODY:
         return
     if lacking := missing():
-        plan.say(f"no flows: {'; '.join(lacking)}")
+        plan.say(f"changes, ledgers and sources are not measured: {'; '.join(lacking)}")
         return
     yield Findings([], list(_changes(plan, flows)))
     with LargePostgres() as postgres:

@@ -21,7 +21,7 @@ def measure_http(plan: Plan, scale: Scale) -> Iterator[Findings]:
         return
     cores, lacking = two_cores(), missing(SHORT_PEERS)
     if cores is None or lacking:
-        plan.say(f"not over HTTP: {'; '.join(lacking) or 'there is one core'}")
+        plan.say(f"the service is not measured: {'; '.join(lacking) or 'there is only one core'}")
         return
     folder = plan.folder / "http"
     folder.mkdir()

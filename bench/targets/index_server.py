@@ -24,7 +24,7 @@ def measure_index_server(plan: Plan, scale: Scale) -> Iterator[Findings]:
         return
     cores, lacking = two_cores(), missing()
     if cores is None or lacking:
-        plan.say(f"not on an index server: {'; '.join(lacking) or 'there is one core'}")
+        plan.say(f"no boards on an index server: {'; '.join(lacking) or 'there is only one core'}")
         return
     kept: list[Sample] = []
 

@@ -42,8 +42,8 @@ _PARTS = 4
 
 
 def measure_stalls(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Measure writes without other work, over a boundary, and during a snapshot. Then open the same
-    board from one."""
+    """Measure writes without other work, over a boundary, and during a snapshot. Then open the
+    same board from a snapshot."""
     if "api" not in plan.chosen:
         return
     population = Population(scale.large, plan.now_ms)
@@ -120,7 +120,7 @@ def _settled_heap() -> Iterator[None]:
 
 
 def _roll(api: RollingApi) -> None:
-    """Prepare for a boundary and pass it, twice."""
+    """Do the work ahead of a boundary and pass the boundary, twice."""
     for _ in range(2):
         while not _is_prepared(api):
             sleep(_PAUSE_SECONDS)
