@@ -9,7 +9,8 @@ from laurels.model.board import Board
 from laurels.stores.base import BoardContents
 
 ATTEMPTS = 3
-"""How many times a difference is checked again: a period or step may have ended in between."""
+"""How many times a difference is checked again, since a period or step may have ended between the
+reads of the two sides."""
 
 Name = tuple[str, str, int, str]
 """The kind of a structure, its window, instance and scope."""
@@ -96,7 +97,7 @@ def _compared(source: _Contents, target: _Contents) -> CopyCheck:
         positions=len(source.origin.positions),
         differences=differences,
         not_compared=[
-            f"the list that the window {window} shows: only one side was refreshed after the copy"
+            f"the ranking shown for the window {window}: only one side was refreshed after the copy"
             for window in sorted(changed)
         ],
     )

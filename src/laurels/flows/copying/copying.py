@@ -41,8 +41,8 @@ def copy_board(
     board: str,
     report: Callable[[str, int], None] = unreported,
 ) -> CopiedBoard:
-    """Copy a board and compare the copy; `report` is called with the current stage and the rows so
-    far. Raises NameTaken, CopyRefused, BoardChanging."""
+    """Copy a board and compare the copy; `report` is called with the current stage and the number
+    of rows written so far. Raises NameTaken, CopyRefused, BoardChanging."""
     copied, rows = False, 0
     if not is_copied(target, source.origin(board)):
         rows = write_copy(source, target, board, report)

@@ -1,10 +1,10 @@
 """The boards of a ledger as whole boards, to be copied into stores.
 
 A ledger has the entries of windows that do not change with time, the data of members, and the
-positions of sources. Rolling windows, decay, rankings by a label and event ids are not in a ledger,
-and are empty in a board made from it. Such a board keeps its uid. Its changes begin after the last
-one in the ledger, with a new tag, so that a cursor of the former board is detected: it refers to
-changes that are no longer kept, or to others.
+positions of sources. Rolling windows, decay, rankings by a label and event ids are not in a
+ledger, and are empty in a board made from it. Such a board keeps its uid. Its changes begin after
+the last one in the ledger, with a new tag, so a cursor of the former board is detected, because
+the new board does not have the changes that the cursor refers to.
 """
 
 from array import array
@@ -38,9 +38,9 @@ DATA_AT_ONCE = 1_000
 
 
 class LedgerFigures(Struct):
-    """How much of a board was read: the numbers of its `entries`, of entries of periods that it no
-    longer keeps (`expired`), of entries of scopes whose labels are not in the ledger (`left_out`),
-    and of members with data."""
+    """The numbers read of a board: its `entries`, the entries of periods that the board no longer
+    keeps (`expired`), the entries of scopes whose labels are not in the ledger (`left_out`), and
+    the members with data."""
 
     entries: int = 0
     expired: int = 0

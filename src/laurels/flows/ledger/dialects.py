@@ -38,7 +38,7 @@ class Dialect(Protocol):
     number: str
     """The type of an exact number."""
     table_end: str
-    """The text after the columns of a table."""
+    """The text after the columns in CREATE TABLE."""
 
     def quoted(self, name: str) -> str:
         """Return a name quoted for a statement, whatever its case and characters."""

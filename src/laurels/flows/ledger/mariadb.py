@@ -21,7 +21,8 @@ from .dialects import (
 
 _json = msgspec.json.Encoder()
 _ROOM_BYTES = 1 << 16
-"""The bytes of a packet that are reserved for all but the rows sent as JSON."""
+"""The bytes of a packet that are reserved for the statement without its rows, which are sent as
+JSON."""
 
 
 class MariaDB:

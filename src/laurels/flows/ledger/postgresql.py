@@ -1,5 +1,5 @@
-"""A ledger in PostgreSQL. Rows are sent as arrays (`unnest`), the fastest way for rows that may be
-there already."""
+"""A ledger in PostgreSQL. Rows are sent as arrays (`unnest`), the fastest way to write rows of
+which some may exist already."""
 
 import sys
 from array import array
@@ -172,9 +172,9 @@ class PostgreSQL:
 def _until_silent(
     steps: Generator[Any, Any, T], driver: Any, *, checks: int
 ) -> Generator[Any, Any, T]:
-    """Run the generator of a call of the driver. At each check it receives what the connection is
-    ready for, 0 for nothing. Raises OperationalError after `checks` checks in a row without
-    anything."""
+    """Run the generator of a driver's call. At each check the generator receives the flags for
+    which the connection is ready, or 0 for none. Raises OperationalError after `checks` checks in
+    a row without anything."""
     idle = 0
     try:
         awaited = next(steps)

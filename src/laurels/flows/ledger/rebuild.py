@@ -22,7 +22,7 @@ from .reading import LedgerReader
 class RebuiltBoard(Struct, frozen=True):
     """A board made from a ledger.
 
-    `entries` are those in its rankings; `expired` those of periods that it no longer keeps;
+    `entries` are those in its rankings; `expired` those of periods that the board no longer keeps;
     `left_out` those of scopes whose labels are not in the ledger. `empty` are the windows, and
     rankings by a label, that begin without members. `was_done` is True if an earlier run made the
     board.
@@ -102,9 +102,9 @@ def sentence(made: RebuiltBoard) -> str:
     if made.sources:
         parts.append(f"the positions of {', '.join(made.sources)}")
     if made.expired:
-        parts.append(f"{made.expired:,} entries left out of periods that are no longer kept")
+        parts.append(f"left out {made.expired:,} entries of periods that are no longer kept")
     if made.left_out:
-        parts.append(f"{made.left_out:,} entries left out whose labels the ledger does not have")
+        parts.append(f"left out {made.left_out:,} entries whose labels the ledger does not have")
     if made.empty:
         parts.append(f"{', '.join(made.empty)} begin empty")
     return "; ".join(parts)

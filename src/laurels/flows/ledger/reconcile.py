@@ -31,8 +31,8 @@ LISTED = 20
 
 
 class EntryDifference(Struct, frozen=True):
-    """An entry in which the two sides differ; `ledger` or `store` is None if that side has no
-    entry."""
+    """An entry that differs between the ledger and the store; `ledger` or `store` is None if that
+    side has no entry."""
 
     member: str
     window: str
@@ -43,10 +43,11 @@ class EntryDifference(Struct, frozen=True):
 
 
 class Reconciled(Struct, frozen=True):
-    """The result: how many `entries` the store has and how many members with `data` were compared;
-    how many of these, and of the positions of sources, differed, how many of them were `mended`,
-    and how many could not be checked, since the sink has not yet written their latest changes.
-    `differences`, `data_differences` and `position_differences` list the first ones."""
+    """The result for one board. `entries` is the number of entries in the store, `data` the number
+    of members whose data was compared. `differing`, `mended` and `waiting` count entries, data and
+    positions of sources together: those that differed, those that were mended, and those that
+    could not be checked because the sink has not yet written their latest changes. `differences`,
+    `data_differences` and `position_differences` list the first differences of each kind."""
 
     board: str
     entries: int

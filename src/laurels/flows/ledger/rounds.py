@@ -28,8 +28,8 @@ Sleep = Callable[[float], Awaitable[None]]
 async def in_rounds(
     left: Sequence[T], check: Callable[[Sequence[T]], Awaitable[list[T]]], sleep: Sleep
 ) -> list[T]:
-    """Check all of `left`; the items returned by `check` are checked again in the next round.
-    Return those left after the last round."""
+    """Check the items of `left`; the items that `check` returns are checked again in the next
+    round. Return the items left after the last round."""
     for number in range(ROUNDS):
         if number and left:
             await sleep(WAIT_SECONDS)

@@ -35,9 +35,9 @@ class ScoreRow(Struct, frozen=True):
 
 
 class Flush(Struct):
-    """The writes for one page of changes, in this order: members removed, entries (None: one that
-    is gone), data, positions of sources; then the entries of older generations are removed, if the
-    page has the change that ends the initial load."""
+    """The writes for one page of changes, in this order: members removed, entries (None: an entry
+    that is gone), data, positions of sources; then the entries of older generations are removed,
+    if the page has the change that ends the initial load."""
 
     removed: dict[str, None] = msgspec.field(default_factory=dict)
     entries: dict[str, dict[RankingName, ScoreRow | None]] = msgspec.field(default_factory=dict)

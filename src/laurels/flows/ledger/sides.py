@@ -36,7 +36,7 @@ class EntriesRead(Struct, frozen=True):
 
 
 class BoardSides:
-    """A board on both sides."""
+    """A board in its ledger and in its store."""
 
     def __init__(
         self,
@@ -119,7 +119,8 @@ class BoardSides:
     def _replacing(
         self, read: EntriesRead, name: RankingName, keys: Sequence[Key]
     ) -> RankingEntries:
-        """Return the entries that the ledger has of a ranking, to replace those that were read."""
+        """Return the ledger's entries of a ranking, which are to replace the store's entries that
+        were read."""
         window, period, scope = name
         wanted = [read.ledger.get(key) or StoredEntry(key[0]) for key in keys]
         expected = [read.store.get(key) or StoredEntry(key[0]) for key in keys]

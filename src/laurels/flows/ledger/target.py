@@ -167,8 +167,8 @@ class LedgerTarget:
         board_state.is_written = True
 
     def _move_on(self, page: SinkPage, generation: int) -> None:
-        """Move the position forward from the beginning of the page; the row is locked until the
-        transaction ends."""
+        """Move the position forward from the beginning of the page; the row of the position is
+        locked until the transaction ends."""
         table = self._tables.name("sinks")
         now_ms = self._now_ms()
         if (
@@ -254,7 +254,7 @@ class LedgerTarget:
             )
 
     def _retire(self, board: str, board_state: "_BoardState") -> None:
-        """Delete the periods that the board no longer keeps; once each time a period ends."""
+        """Delete the periods that the board no longer keeps, each time a period has ended."""
         for window, oldest_ms in board_state.oldest().items():
             if board_state.retired.get(window) == oldest_ms:
                 continue
