@@ -31,7 +31,8 @@ class Backoff:
         self, at_least: float = 0.0, waiting: Callable[[float], object] = lambda _: None
     ) -> None:
         """Wait after a failure: between half of the current delay and all of it, or as long as the
-        other side requested if that is longer. `waiting` is called before, with the seconds."""
+        other side requested if that is longer. `waiting` is called before the wait, with its
+        seconds."""
         due = min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** min(self.failures, 16))
         self.failures += 1
         seconds = max(at_least, due * (0.5 + 0.5 * self._chance()))

@@ -25,7 +25,8 @@ class SinkAttempts(Struct, kw_only=True):
         return None if self.wait is None else self.wait.error
 
     def fail(self, error: Exception, now_ms: int, seconds: float | None = None) -> None:
-        """Note a failed attempt; the next one is made after some seconds, or never by itself."""
+        """Record a failed attempt; the next attempt follows after `seconds`, or not by itself if
+        None."""
         next_ms = None if seconds is None else now_ms + int(seconds * 1_000)
         code, text = "internal", repr(error)
         if isinstance(error, LaurelsError):
@@ -34,7 +35,7 @@ class SinkAttempts(Struct, kw_only=True):
         self.wait = SinkWait(code, text, before.since_ms, before.attempts + 1, next_ms)
 
     def succeed(self) -> None:
-        """Note an attempt that succeeded."""
+        """Record an attempt that succeeded."""
         self.wait = None
 
 
@@ -53,12 +54,12 @@ class BoardFigures(SinkAttempts):
     retention: Retention | None = None
     """The retention of the board, None before the first delivery."""
     is_registered: bool = False
-    """Whether the board holds its changes for this sink beyond their time."""
+    """Whether the board keeps its changes for this sink longer than its retention."""
     has_lost: bool = False
     """Whether changes were removed that the sink had not sent, so that it cannot continue."""
 
     def lag_seconds(self, now_ms: int) -> float:
-        """Return the age of the oldest change that waits, 0 if none waits."""
+        """Return the age of the oldest change that is not delivered, 0 if there is none."""
         if self.waiting_since_ms is None:
             return 0.0
         return max(0, now_ms - self.waiting_since_ms) / 1_000
@@ -72,8 +73,8 @@ class BoardFigures(SinkAttempts):
 
 
 class SinkFigures(SinkAttempts):
-    """The figures of a sink, by board. Its own attempts are those that concern no single board,
-    such as to connect."""
+    """The figures of a sink, by board. Attempts that concern no single board, such as connecting,
+    are recorded for the sink itself."""
 
     boards: dict[str, BoardFigures]
 
@@ -132,7 +133,7 @@ class SinkFigures(SinkAttempts):
         return max((board.used(now_ms) for board in self.boards.values()), default=0.0)
 
     def lag_seconds(self, now_ms: int) -> float:
-        """Return the age of the oldest change that waits on any board."""
+        """Return the age of the oldest change that is not delivered, on any board."""
         return max((board.lag_seconds(now_ms) for board in self.boards.values()), default=0.0)
 
 

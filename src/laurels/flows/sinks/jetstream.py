@@ -22,8 +22,8 @@ LIMIT = 500
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
 _FIELD = re.compile(r"\{(board|kind|member|labels\.[A-Za-z0-9_.-]+)\}")
 _ACCOUNT_FULL = 10_002
-"""JetStream's code for an account at its limits. It has the status 400, and passes when messages
-are removed."""
+"""JetStream's code for an account at its limits. The error has the status 400, and no longer
+occurs once messages are removed."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 

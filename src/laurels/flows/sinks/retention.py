@@ -1,11 +1,12 @@
-"""How much of what a board keeps a sink has used up, as a warning before changes are lost."""
+"""The share of a board's retention that the undelivered changes of a sink take, for a warning
+before changes are lost."""
 
 from msgspec import Struct
 
 from laurels.model.board import Board
 
 WARNED_AT = 0.5
-"""The share from which on an operator is warned."""
+"""The share at which an operator is warned."""
 
 
 class Retention(Struct, frozen=True):
@@ -15,10 +16,10 @@ class Retention(Struct, frozen=True):
     most: int
 
     def used(self, waiting: int, age_ms: int, *, is_registered: bool) -> float:
-        """Return how much of the retention is used by the changes that a sink has not sent:
+        """Return the share of the retention that is taken by the changes a sink has not sent:
         `waiting` is their number, `age_ms` the age of the oldest. From 1 on the board removes
-        changes that were not sent. It keeps those of a registered sink beyond their time, so for
-        such a sink only the number counts."""
+        changes that were not sent. The board keeps the changes for a registered sink beyond their
+        time, so for such a sink only the number of changes counts."""
         by_number = waiting / self.most
         return by_number if is_registered else max(by_number, age_ms / self.keep_ms)
 

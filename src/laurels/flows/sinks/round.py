@@ -1,4 +1,4 @@
-"""A round over all boards of a sink, in even shares."""
+"""A round that returns all boards of a sink at an even rate."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ class BoardRound:
         return self._passed >= self._seconds
 
     def after(self, seconds: float) -> Sequence[str]:
-        """Return the boards whose turn it is after some more seconds."""
+        """Return the boards to read after some more seconds have passed."""
         self._passed += seconds
         end = int(len(self._names) * min(1.0, self._passed / self._seconds))
         dealt, self._dealt = self._names[self._dealt : end], end

@@ -126,9 +126,9 @@ class SinkRunner:
         """Boards that the sink could not go on with, and why."""
 
     async def run(self) -> None:
-        """Send the changes of all boards that keep changes. Raises SinkOvertaken, and the permanent
-        errors of the target and the store; those of a single board are recorded in `failed`
-        instead."""
+        """Send the changes of all boards that keep changes. Raises SinkOvertaken, and the
+        permanent errors of the target and the store; the errors of a single board are recorded in
+        `failed` instead."""
         try:
             await self._patiently(self._target.open, self.figures)
             if self._options.until_end:
@@ -211,8 +211,8 @@ class SinkRunner:
                 reader.news.set()
 
     async def _measure(self, seconds: float) -> None:
-        """Count the waiting changes of boards that have new changes while a page is being
-        delivered, once a second; `seconds` have passed since the last call."""
+        """Once a second, count the waiting changes of boards that got new changes during the
+        delivery of a page. `seconds` have passed since the last call."""
         self._measured_ago += seconds
         if self._measured_ago < MOST_POLL_SECONDS:
             return
@@ -392,8 +392,8 @@ class _BoardReader:
             figures.waiting_since_ms = None
 
     def warn(self) -> None:
-        """Report that the board will soon remove changes that the sink has not sent. It is reported
-        once, and again only after the danger was over."""
+        """Report that the board will soon remove changes that the sink has not sent. This is
+        reported once, and again only if the board was out of this danger in between."""
         retention = self._sink._retentions.get(self.board)
         self._figures.retention = retention or self._figures.retention
         used = self._figures.used(self._sink._now_ms())
@@ -406,8 +406,8 @@ class _BoardReader:
         self._is_warned = used >= WARNED_AT
 
     async def measure(self) -> None:
-        """Count the waiting changes again if a page is being delivered, since more events may have
-        been counted since it was read."""
+        """Count the waiting changes again if a page is being delivered, because the board may have
+        got more changes since that page was read."""
         page = self._delivering
         if page is None or is_initial(page.after):
             return

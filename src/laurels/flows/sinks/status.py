@@ -31,9 +31,9 @@ class SinkBoardStatus(Struct, frozen=True):
     are not sent yet), `done`, or `lost` (the changes after its position are no longer kept).
     `lag_changes` is the exact number of changes that are not sent, without the positions of sinks;
     `lag_seconds` is the age of the oldest of them. `used` is the share of the board's retention
-    that they take: at 1 the board removes changes that were not sent. `code` is `sink_behind` if it
-    has removed some (`lost`). `wait` tells why changes are not sent, if that is known: only the
-    process that runs the sink knows it.
+    that these changes take: at 1 the board removes changes that were not sent. `code` is
+    `sink_behind` if the board has removed some of them (`lost`). `wait` tells why changes are not
+    sent, if that is known: only the process that runs the sink knows it.
     """
 
     board: str
@@ -54,8 +54,8 @@ class SinkBoardStatus(Struct, frozen=True):
 async def statuses(
     boards: AsyncLeaderboards, target: SinkTarget | None, options: SinkOptions, now_ms: int
 ) -> list[SinkBoardStatus]:
-    """Return the status of a sink on each board that keeps changes; without a target, as reported
-    to the store."""
+    """Return the status of a sink on each board that keeps changes; without a target, by the
+    positions that were reported to the store."""
     kept = await _boards(boards, options)
     return [await _status(boards, target, board, options, now_ms) for board in kept]
 

@@ -168,7 +168,7 @@ class WebhookTarget:
 
 
 def _is_private(address: str) -> bool:
-    """Whether an address is anything but one host of the public internet."""
+    """Return whether an address is not that of a single host on the public internet."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         inner = _inner(ip)
@@ -179,8 +179,8 @@ def _is_private(address: str) -> bool:
 
 
 def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Return the IPv4 address to which this machine or a gateway translates an IPv6 address: one
-    that is mapped, of 6to4 or of NAT64."""
+    """Return the IPv4 address in a mapped, 6to4 or NAT64 IPv6 address; this machine or a gateway
+    translates such an address to it."""
     if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour
