@@ -17,8 +17,8 @@ NOTE_SECONDS = 10.0
 """The time between two reports of a stream's progress to a board for which the stream has no
 events."""
 BOARDS_A_SECOND = 1_000
-"""The number of boards reported to in a second; if there are more than fit in ten seconds, each is
-reported to less often."""
+"""The number of boards that get a report in one second. If ten seconds do not suffice for all
+boards, each gets reports less often."""
 _FORGET_MS = 60_000
 """The time after which the definitions of boards are read again."""
 

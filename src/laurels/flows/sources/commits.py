@@ -42,8 +42,8 @@ class Commits:
         return stored
 
     def go_back(self, board: str, text: str | None) -> None:
-        """Have the next commits follow a position that only some shards of a board have; the others
-        skip their events. `learn` ends that."""
+        """Have the next commits follow a position that only some shards of a board have; the
+        others skip their events. A call of `learn` ends this."""
         self._stored[board] = text
         self._behind.add(board)
 

@@ -1,4 +1,4 @@
-"""Whether the ids of a batch certainly fit among those that a board remembers.
+"""Whether a board can certainly remember all event ids of a batch.
 
 A board that remembers `dedupe_max` ids refuses new ones, and accepts them later. A source must not
 count anything after such an event, since its position could not express that the event was left

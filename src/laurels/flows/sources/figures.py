@@ -53,8 +53,8 @@ class Figures(Struct):
     passed_ms: int | None = None
 
     def lag_seconds(self, now_ms: int) -> float | None:
-        """Return the time since the stream took the last counted message, or since it had nothing
-        more; None if the stream has no times."""
+        """Return the time since the stream took the last counted message, or since the source had
+        read all of it; None if the stream has no times."""
         return None if self.passed_ms is None else max(0, now_ms - self.passed_ms) / 1_000
 
     @property

@@ -2,9 +2,10 @@
 
 Every shard of a board has a position of its own, so a failover to a replica that lagged leaves one
 of them behind the others. The stream is then read again from the position of the shards that are
-furthest behind up to the next one; these shards count, and the others skip what they have. That is
-repeated until all have the same position. Each shard compares the position that a commit follows,
-so nothing counts twice, whoever else does the same, and a run that ends in between is continued.
+furthest behind up to the next one; these shards count the messages, and the others skip them. This
+is repeated until all shards have the same position. Each shard compares the position that a commit
+follows, so nothing counts twice, even if another process does the same, and the next run continues
+one that was interrupted.
 """
 
 import asyncio
@@ -112,7 +113,7 @@ class Leveling:
         *,
         partly: bool,
     ) -> None:
-        """Bring the shards that have one position up to the next."""
+        """Bring the shards at one position forward to the next position."""
         assert following.text is not None
         if not self._reader.resumes:
             raise _expired(board, self._reader, first.stored)
@@ -161,6 +162,6 @@ class Leveling:
 
 def _expired(board: str, reader: StreamReader, stored: StoredPosition) -> SourceShardExpired:
     return SourceShardExpired(
-        f"{reader.name} no longer keeps all after {stored.at}, and a shard of {board!r} lost what "
-        "it had counted since"
+        f"{reader.name} no longer keeps all messages after {stored.at}, and a shard of "
+        f"{board!r} lost the events that it had counted since"
     )

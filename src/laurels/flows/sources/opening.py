@@ -22,8 +22,8 @@ def open_reader(
     """Return the reader of an address, not yet connected.
 
     `nats://host:port/STREAM` is a stream of NATS JetStream (`tls://` with TLS),
-    `redis://host:port/0/KEY` a Redis stream, `-` standard input, which `stdin` reads in pieces of
-    at most so many bytes, and anything without `://` a file. `run` distinguishes this run from
+    `redis://host:port/0/KEY` a Redis stream, `-` standard input, read by calls of `stdin` with the
+    most bytes to return, and anything without `://` a file. `run` distinguishes this run from
     others, for streams that can be read only once. Raises InvalidStream, SourceUnreadable.
     """
     scheme, separator, _ = address.partition("://")

@@ -58,9 +58,9 @@ class Message(Struct, frozen=True, gc=False):
 class StreamState(Struct, frozen=True):
     """The current state of a stream.
 
-    `identity` names the stream and its creation. `oldest` is the position before the oldest message
-    that is kept, `newest` that of the newest message there ever was. `is_whole` tells that it is
-    known to keep all messages there ever were.
+    `identity` names the stream and its creation. `oldest` is the position before the oldest
+    message that is kept, `newest` that of the newest message there ever was. `is_whole` is True if
+    the stream is known to keep all messages there ever were.
     """
 
     identity: str
@@ -111,8 +111,8 @@ class StreamReader(Protocol):
         """Whether there will be no further message."""
 
     async def open(self) -> StreamState:
-        """Return the current state of the stream, as often as it is called; positions are compared
-        with it. Raises StreamMissing, SourceUnreadable."""
+        """Return the current state of the stream, with which positions are compared; may be called
+        again. Raises StreamMissing, SourceUnreadable."""
 
     def stored(self, position: StreamPosition) -> StoredPosition:
         """Return a position in its stored form."""

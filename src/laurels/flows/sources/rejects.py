@@ -84,7 +84,8 @@ def refusal(error: LaurelsError) -> tuple[str, str]:
 
 
 def _stored(path: Path) -> set[tuple[str, str, str]]:
-    """Return what identifies each line of the file; terminate a line that was cut off by a kill."""
+    """Return the keys that identify the lines of the file; terminate a line that was cut off by a
+    kill."""
     keys: set[tuple[str, str, str]] = set()
     if not path.is_file():
         return keys

@@ -48,13 +48,15 @@ from .stopping import Stopped, StopSignal
 ADVANCE_EVERY = 100
 """The number of batches after which the positions of boards without events are moved forward."""
 IDLE_READS = 60
-"""The number of reads without messages, about a second each, after which they are moved as well."""
+"""The number of reads without messages, about a second each, after which the positions of boards
+without events are moved as well."""
 ADVANCED_AT_ONCE = 64
 """The number of boards whose positions are moved at the same time."""
 BOARDS_AT_ONCE = 64
 """The number of boards to which events of a batch are submitted at the same time."""
 ON_LOOP = 1_000
-"""The most messages that are mapped on the event loop; more are mapped in a thread."""
+"""The most messages that are converted to events on the event loop; more are converted in a
+thread."""
 _LOOKED_UP_SINGLY = 16
 """The most unknown boards that are looked up one by one."""
 
@@ -196,8 +198,8 @@ class SourceRunner:
                 )
             elif self._reader.is_expired(stored):
                 why = SourceExpired(
-                    f"{self._reader.name} no longer keeps all after {stored.at}, which {board!r} "
-                    "counted last"
+                    f"{self._reader.name} no longer keeps all messages after {stored.at}, "
+                    f"the last one that {board!r} counted"
                 )
             else:
                 return stored.position
@@ -302,8 +304,8 @@ class SourceRunner:
         self.figures.position, self.figures.passed_ms = str(place.position), place.passed_ms
 
     async def _note_time(self) -> None:
-        """Report how far the stream was counted to boards whose periods or steps may become final
-        by it."""
+        """Report the counted part of the stream to the boards whose periods or steps may become
+        final by it."""
         self._progress.note()
         place = self._progress.place
         if not self._reader.resumes or place.passed_ms is None:
