@@ -28,7 +28,7 @@ _GROUP = "How long the server is held at a boundary, ms (wanted: a chunk below 5
 
 async def measure_passes(core: int, population: Population, book: Book) -> None:
     """Measure the most expensive pass: every member has a total in the leaving step, and every
-    second one has another one in the step after it."""
+    second member has another total in the next step."""
     for layout in _LAYOUTS:
         with serving(core) as server:
             async with deployed(server.url, population.now_ms) as deployment:

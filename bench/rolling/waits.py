@@ -12,8 +12,8 @@ _SETTLE_SECONDS = 0.1
 
 
 class Waits:
-    """The longest read and the longest write, in seconds, of two threads, of which one reads and
-    one writes all the time.
+    """The longest read and the longest write, in seconds, of two threads: one reads all the time,
+    the other writes.
 
     Every wait counts, whatever its cause: a lock, the interpreter, the disk, or other programs.
     For comparison, the same threads are measured without other work, and `write_itself` is the

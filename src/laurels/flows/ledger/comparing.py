@@ -28,7 +28,7 @@ MOST_ENTRIES = 200_000
 _MASK = (1 << 63) - 1
 
 Key = tuple[str, RankingName]
-"""A member and a ranking."""
+"""The key of an entry: its member and its ranking."""
 Value = tuple[object, ...]
 """The compared values of an entry: the numbers of its score, and its times."""
 

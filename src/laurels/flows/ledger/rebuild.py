@@ -45,10 +45,8 @@ def rebuild(
     progress: Callable[[str, int], None] = lambda _board, _entries: None,
 ) -> list[RebuiltBoard]:
     """Make the boards of a ledger whose names match; `progress` is called with the name of a board
-    and the number of entries written so far. Blocks.
-
-    Raises NoLedger, LedgerIncomplete and RebuildTaken before any board is made; CopyRefused,
-    InvalidEntry.
+    and the number of entries written so far. The call blocks. Raises NoLedger, LedgerIncomplete
+    and RebuildTaken before any board is made; CopyRefused, InvalidEntry.
     """
     contents = LedgerContents(ledger, target.clock)
     names = [name for name in contents.boards() if patterns is None or reaches(patterns, name)]

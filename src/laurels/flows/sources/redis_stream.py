@@ -184,7 +184,7 @@ class RedisStreamReader:
         )
 
     async def _ensure_same(self, after: StreamPosition) -> None:
-        """Raise SourceDiverged if the stream went back while it was read."""
+        """Raise SourceDiverged if the stream was deleted or created again while it was read."""
         figures = await self._stream_figures()
         before = self._figures or StreamFigures()
         if figures is None and self._figures is not None:
@@ -259,7 +259,7 @@ def _decoded(pairs: Mapping[bytes, Any], errors: str) -> dict[str, str]:
 
 
 def _paired(answer: Any) -> dict[bytes, Any]:
-    """Return pairs, in any form that an answer may have, as a dict."""
+    """Return the pairs of an answer as a dict, whatever form the answer has."""
     if isinstance(answer, Mapping):
         return dict(answer)
     if answer and isinstance(answer[0], (list, tuple)):
