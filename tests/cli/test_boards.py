@@ -109,6 +109,14 @@ def test_start_and_end(shell: Shell) -> None:
     assert "expected ends beside retain" in shell("board", "create", "d", "--retain", "1h").err
 
 
+def test_max_age(shell: Shell) -> None:
+    assert shell.json("board", "create", "b", "--max-age", "500ms")["max_age"] == "500ms"
+    assert "500ms" in shell.ok("board", "show", "b").out
+    assert "max_age" not in shell.json("board", "change", "b", "--max-age", "0s")
+    assert shell.json("board", "change", "b", "--max-age", "2s")["max_age"] == "2s"
+    assert "expected a duration" in shell("board", "change", "b", "--max-age", "soon").err
+
+
 @pytest.mark.parametrize(
     ("there", "window", "hint"),
     [

@@ -33,7 +33,10 @@ def folders() -> list[Path]:
     return sorted(path for path in HERE.iterdir() if path.name.startswith("folder-"))
 
 
-ADDED = {"labels", "changes", "changes_max", "head", "close_wait", "starts", "ends", "retain"}
+ADDED = {
+    *("labels", "changes", "changes_max", "head", "close_wait", "starts", "ends", "retain"),
+    "max_age",
+}
 """Fields of a definition that did not exist when a folder was written."""
 
 

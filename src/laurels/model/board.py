@@ -86,6 +86,9 @@ class Board(Plain, Struct, frozen=True):
     `retain`, a duration, the board is removed with all its data that long after its end; if it is
     empty, the board stays.
 
+    On an index server, a process may repeat an answer from its memory until it is `max_age` old, a
+    duration; with 0 it always asks the server.
+
     A window without a name of its own is named by its text without the options: `month:keep=12` is
     called `month`.
 
@@ -120,6 +123,7 @@ class Board(Plain, Struct, frozen=True):
     starts: str = ""
     ends: str = ""
     retain: str = ""
+    max_age: str = "0s"
 
     if TYPE_CHECKING:  # the accepted types are wider than the stored ones
 
@@ -150,6 +154,7 @@ class Board(Plain, Struct, frozen=True):
             starts: str | datetime | int | None = "",
             ends: str | datetime | int | None = "",
             retain: str | int = "",
+            max_age: str | int = "0s",
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -189,6 +194,7 @@ class Board(Plain, Struct, frozen=True):
             starts_ms=MIN_MS if starts_ms is None else starts_ms,
             ends_ms=defaults.ends_ms,
             gone_ms=_gone_ms(defaults.ends_ms, self.retain),
+            max_age_ms=duration_ms(self.max_age),
         )
 
     def to_json(self) -> bytes:
@@ -245,6 +251,7 @@ _LATER_FIELDS = {
     "starts": "",
     "ends": "",
     "retain": "",
+    "max_age": "0s",
 }
 """The fields that earlier versions did not know, with their defaults."""
 

@@ -32,7 +32,13 @@ Tie = Literal["first", "last", "member"]
 UnnamedLabels = Literal["refuse", "ignore"]
 """What happens to labels of events that a board does not have."""
 TIES: dict[Tie, Literal[1, -1, 0]] = {"first": 1, "last": -1, "member": 0}
-_DURATIONS = {"tie_resolution": 1, "grace": 0, "close_wait": 0, "dedupe": MAX_DURATION_MS}
+_DURATIONS = {
+    "tie_resolution": 1,
+    "grace": 0,
+    "close_wait": 0,
+    "max_age": 0,
+    "dedupe": MAX_DURATION_MS,
+}
 """The fields that are durations. The value stands in for one that is invalid while the other fields
 are checked."""
 _LEAST_DEDUPE_MS = 3_600_000

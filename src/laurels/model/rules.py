@@ -66,7 +66,7 @@ class Rules(Struct, frozen=True, dict=True):
     Changes are kept for `changes_ms` (0: none are), at most `changes_max` of them. Only the first
     `head` positions are listed (0: all). The end of a period waits at most `close_wait_ms` for
     sources that lag. Only events from `starts_ms` to just before `ends_ms` are counted. At
-    `gone_ms` the board is removed.
+    `gone_ms` the board is removed. An answer of an index server may be repeated for `max_age_ms`.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -88,6 +88,7 @@ class Rules(Struct, frozen=True, dict=True):
     starts_ms: int = MIN_MS
     ends_ms: int = MAX_MS
     gone_ms: int = MAX_MS
+    max_age_ms: int = 0
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

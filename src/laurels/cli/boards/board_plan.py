@@ -78,7 +78,10 @@ def _step(old: Board | None, new: Board) -> Step:
     return Step(new, "change", differences)
 
 
-_OMITTED = ("labels", "changes", "changes_max", "head", "close_wait", "starts", "ends", "retain")
+_OMITTED = (
+    *("labels", "changes", "changes_max", "head", "close_wait", "starts", "ends", "retain"),
+    "max_age",
+)
 """The fields that JSON omits if they have their default."""
 
 

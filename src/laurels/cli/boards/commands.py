@@ -210,6 +210,7 @@ def _put_definition(board: laurels.Board) -> None:
         ("close wait", "" if board.close_wait == "1d" else board.close_wait),
         ("starts", board.starts),
         ("ends", board.ends),
+        ("answers", f"repeated for {board.max_age}" if board.max_age != "0s" else ""),
         ("retained", f"{board.retain} after the end" if board.retain else ""),
         ("dedupe", f"{board.dedupe}, at most {board.dedupe_max:,} ids"),
         ("keep", str(board.keep)),

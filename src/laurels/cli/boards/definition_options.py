@@ -98,6 +98,15 @@ Retain = Annotated[
         rich_help_panel=DEFINITION,
     ),
 ]
+MaxAge = Annotated[
+    str | None,
+    typer.Option(
+        "--max-age",
+        metavar="DURATION",
+        help="How long a process may repeat an answer of an index server; 0s asks every time.",
+        rich_help_panel=DEFINITION,
+    ),
+]
 
 
 class DefinitionOptions(OptionGroup, frozen=True):
@@ -210,6 +219,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
     starts: Starts = None
     ends: Ends = None
     retain: Retain = None
+    max_age: MaxAge = None
     head: Head = None
     file: Annotated[
         str | None,
@@ -246,6 +256,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
             "starts": self.starts,
             "ends": self.ends,
             "retain": self.retain,
+            "max_age": self.max_age,
             "head": self.head,
         }
         in_file = {} if self.file is None else definition_in(self.file)
@@ -267,6 +278,7 @@ class ChangeOptions(OptionGroup, frozen=True):
     starts: Starts = None
     ends: Ends = None
     retain: Retain = None
+    max_age: MaxAge = None
     head: Head = None
 
     def fields(self, board: Board) -> dict[str, Any]:
@@ -282,6 +294,7 @@ class ChangeOptions(OptionGroup, frozen=True):
             "starts": self.starts,
             "ends": self.ends,
             "retain": self.retain,
+            "max_age": self.max_age,
             "head": self.head,
         }
         fields: dict[str, Any] = {
@@ -294,6 +307,6 @@ class ChangeOptions(OptionGroup, frozen=True):
         if not fields:
             raise Usage(
                 "give what is to change: --title, --keep, --changes, --close-wait, --starts, "
-                "--ends, --retain, --head, --window, --scope or --rank-by"
+                "--ends, --retain, --max-age, --head, --window, --scope or --rank-by"
             )
         return fields

@@ -64,6 +64,7 @@ class BoardFields(Struct):
     starts: str = ""
     ends: str = ""
     retain: str = ""
+    max_age: str = "0s"
     head: int = 0
     format: int = 1
 
@@ -139,8 +140,8 @@ async def _existing(context: RequestContext) -> Board | None:
 )
 async def change(context: RequestContext, _: NoQuery) -> object:
     """Change the fields of a board that may change: `title`, `labels`, `keep`, `changes`,
-    `changes_max`, `close_wait`, `head`, `starts`, `ends`, `retain`, and `windows`, `scopes` and
-    `rank_by` (only to add some)."""
+    `changes_max`, `close_wait`, `head`, `starts`, `ends`, `retain`, `max_age`, and `windows`,
+    `scopes` and `rank_by` (only to add some)."""
     fields = requests.document(context.raw, context.media_type)
     if not isinstance(fields, dict) or not all(isinstance(name, str) for name in fields):
         raise InvalidBody(
