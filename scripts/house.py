@@ -46,6 +46,7 @@ ADDED_SINCE = (
     "cli/changes.py",
     "cli/copying.py",
     "cli/flows/",
+    "core/board_version.py",
     "core/changes/",
     "core/copy_checks.py",
     "core/head.py",
@@ -60,6 +61,10 @@ ADDED_SINCE = (
     "stores/local/changes/",
     "stores/local/copies.py",
     "stores/local/index/copying.py",
+    "stores/answers/",
+    "stores/http/seen.py",
+    "stores/local/answers.py",
+    "stores/redis/answers.py",
     "stores/redis/changes.py",
     "stores/redis/copies.py",
     "stores/redis/head.py",
@@ -70,8 +75,8 @@ ADDED_SINCE = (
     "stores/redis/lua/head",
     "wire/copies.py",
 )
-"""Files that only serve sinks, sources, changes, copies or heads. These features were added after
-the limit on the lines of code was set."""
+"""Files that only serve sinks, sources, changes, copies, heads or answers from memory. These
+features were added after the limit on the lines of code was set."""
 WANTED = {
     "files in src/laurels": "8 at most",
     "files that a new question touches": "4 at most",

@@ -1,43 +1,85 @@
-"""The cache of encoded answers has a bounded number of entries and a bounded size, for any
-queries."""
+"""The cache of encoded answers has a bounded number of bytes, and keeps what is used most."""
 
 from __future__ import annotations
 
-from laurels.server.answers import answer_cache
-from laurels.server.answers.answer_cache import LARGE, MOST, MOST_BYTES, AnswerCache
+from msgspec import Struct
 
-TOKEN = (1, 2, 3, False)
+from laurels.core.queries import Top
+from laurels.stores.answers.cache import LARGE, OVERHEAD, AnswerCache, AnswerKey
 
-
-def test_an_answer_is_cached_by_its_request_and_token() -> None:
-    cache = AnswerCache()
-    cache.keep(("/top", "limit=1", None), TOKEN, "answer", 6)
-    assert cache.find(("/top", "limit=1", None), TOKEN) == "answer"
-    assert cache.find(("/top", "limit=1", None), (1, 3, 3, False)) is None
-    assert cache.find(("/top", "limit=2", None), TOKEN) is None
+MOST = 1 << 20
 
 
-def test_large_answers_and_requests_are_not_cached() -> None:
-    cache = AnswerCache()
-    cache.keep(("/top", "", None), TOKEN, "answer", LARGE)
-    cache.keep(("/top", "", "*" * LARGE), TOKEN, "answer", 6)
-    assert cache.nbytes == 0
-    assert cache.find(("/top", "", None), TOKEN) is None
+class Kept(Struct, frozen=True):
+    content: bytes
+    is_dead: bool = False
 
 
-def test_the_oldest_answers_are_evicted_first() -> None:
-    cache = AnswerCache()
-    for number in range(2 * MOST):
-        cache.keep(("/top", str(number), None), TOKEN, number, LARGE - 100)
-        assert cache.nbytes <= MOST_BYTES
-    kept = [n for n in range(2 * MOST) if cache.find(("/top", str(n), None), TOKEN) is not None]
-    assert kept == list(range(2 * MOST - len(kept), 2 * MOST))
-    assert len(kept) >= MOST_BYTES // LARGE
+def cache() -> AnswerCache[Kept]:
+    return AnswerCache(MOST, lambda kept: kept.is_dead)
+
+
+def key(number: int, board: str = "b", *, packed: bool = False) -> AnswerKey:
+    return AnswerKey(board, Top(limit=number % 10_000, offset=number), packed)
+
+
+def test_an_answer_is_found_by_its_board_query_and_encoding() -> None:
+    answers = cache()
+    assert answers.find(key(1)) is None
+    answers.keep(key(1), Kept(b"answer"))
+    assert answers.find(key(1)) == Kept(b"answer")
+    assert answers.find(key(2)) is None
+    assert answers.find(key(1, "c")) is None
+    assert answers.find(key(1, packed=True)) is None
+    answers.clear()
+    assert answers.find(key(1)) is None
+    assert answers.nbytes == 0
+
+
+def test_large_answers_are_not_kept() -> None:
+    answers = cache()
+    answers.keep(key(1), Kept(bytes(LARGE)))
+    assert answers.nbytes == 0
+    small: AnswerCache[Kept] = AnswerCache(OVERHEAD + 200, lambda _: False)
+    small.keep(key(1), Kept(bytes(200)))
+    assert small.nbytes == 0
+    small.keep(key(1), Kept(bytes(20)))
+    assert small.find(key(1)) is not None
+
+
+def test_a_long_query_counts_towards_the_size() -> None:
+    answers = cache()
+    answers.keep(AnswerKey("b", Top(after="c" * 5_000)), Kept(b"answer"))
+    assert answers.nbytes > 5_000
+
+
+def test_the_size_is_bounded_and_the_least_used_answers_leave_first() -> None:
+    answers = cache()
+    for number in range(10):
+        answers.keep(key(number), Kept(bytes(1_000)))
+        assert answers.find(key(number)) is not None
+        assert answers.find(key(number)) is not None
+    for number in range(10, 5_000):
+        answers.keep(key(number), Kept(bytes(1_000)))
+        assert answers.nbytes <= MOST
+    assert all(answers.find(key(number)) is not None for number in range(10))
+    kept = sum(answers.find(key(number)) is not None for number in range(5_000))
+    assert kept > 0.9 * MOST / (1_000 + OVERHEAD + 200)
+
+
+def test_answers_that_can_never_be_used_again_leave_before_all_others() -> None:
+    answers = cache()
+    for number in range(300):
+        answers.keep(key(number), Kept(bytes(1_000), is_dead=True))
+        for _ in range(5):
+            answers.find(key(number))
+    for number in range(300, 600):
+        answers.keep(key(number), Kept(bytes(1_000)))
+    assert all(answers.find(key(number)) is not None for number in range(300, 600))
 
 
 def test_a_replaced_answer_counts_once_towards_the_size() -> None:
-    cache = AnswerCache()
-    for _ in range(2 * MOST):
-        cache.keep(("/top", "", None), TOKEN, "answer", LARGE // 2)
-    assert cache.nbytes < LARGE
-    assert answer_cache.MOST_BYTES >= LARGE
+    answers = cache()
+    for length in (1_000, 2_000, 500):
+        answers.keep(key(1), Kept(bytes(length)))
+        assert length < answers.nbytes < length + OVERHEAD + 200

@@ -72,6 +72,7 @@ def test_lists_in_the_environment_are_separated_by_commas() -> None:
         ("prot = 1", "prot"),
         ('log_format = "xml"', "log_format is 'xml'"),
         ("port =", "is not TOML"),
+        ('cache_deny = ["a b"]', "cache_deny: expected a board pattern"),
     ],
 )
 def test_a_wrong_setting_of_a_file_is_named_with_it(

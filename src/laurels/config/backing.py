@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from laurels.stores.answers.answer import CacheSettings
 from laurels.stores.base import Backing
 from laurels.stores.local.log.folder import Folder
 from laurels.stores.local.log.sqlite import SqliteLog
 from laurels.timeline.clock import Clock
 
-from .index_server import direct_beside, direct_here
+from .index_server import DEFAULT_CACHE, direct_beside, direct_here
 from .local import connect
 from .service import new_key
 from .urls import folder_of, folder_with_files, is_direct
@@ -49,27 +50,32 @@ async def servable(
     clock: str | Clock | None = None,
     *,
     max_clock_step: str | int | None,
+    cache: CacheSettings = DEFAULT_CACHE,
     warn: Callable[[str], None],
 ) -> Backing:
     """Open the store of a server on the running event loop, creating it if it does not exist;
     `warn` is called with each problem of its files. Raises the errors of `connect` and `direct`."""
+    from laurels.stores.local.answers import LocalAnswers  # noqa: PLC0415
     from laurels.stores.local.files.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
     from laurels.wire.keys import MemoryKeyStore  # noqa: PLC0415 (only a server needs it)
 
     if is_direct(url):
-        direct = await direct_here(url, clock, create=True, max_clock_step=max_clock_step)
+        direct = await direct_here(
+            url, clock, create=True, max_clock_step=max_clock_step, cache=cache, is_session=False
+        )
         stored = ServerKeyStore(direct.keys, direct.run, new_key)
-        return Backing(direct, stored, stored)
+        return Backing(direct, direct.answers, stored, stored)
     service = await asyncio.to_thread(
         connect, url, clock, create=True, max_clock_step=max_clock_step
     )
+    answers = LocalAnswers(service, cache.most_bytes)
     if (folder := folder_of(url)) is None:
-        return Backing(service, MemoryKeyStore())
+        return Backing(service, answers, MemoryKeyStore())
     try:
         keys = FolderKeyStore(folder, service, warn)
         await asyncio.to_thread(service.audit_log.create)
     except BaseException:
         await asyncio.to_thread(service.close)
         raise
-    return Backing(service, keys)
+    return Backing(service, answers, keys)

@@ -11,6 +11,7 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
 from laurels.errors import DataAtRisk, InvalidClock
 from laurels.model.validation import safe_repr
+from laurels.stores.answers.answer import CacheSettings
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.clock_guard import ClockGuard
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from laurels.stores.redis.index.definitions import RedisDefinitions
     from laurels.stores.redis.index.index import RedisIndex
     from laurels.stores.redis.store import RedisStore
+
+
+DEFAULT_CACHE = CacheSettings()
 
 
 def direct(
@@ -68,6 +72,7 @@ def direct_beside(
     create: bool,
     log_keep: object = None,
     max_clock_step: str | int | None = None,
+    cache: CacheSettings = DEFAULT_CACHE,
 ) -> "RedisStore":
     """Open a store on an index server, with an event loop in its own thread, which ends when the
     store is closed."""
@@ -76,7 +81,14 @@ def direct_beside(
     thread = LoopThread()
     try:
         service = thread.run(
-            direct_here(url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step)
+            direct_here(
+                url,
+                clock,
+                create=create,
+                log_keep=log_keep,
+                max_clock_step=max_clock_step,
+                cache=cache,
+            )
         )
     except BaseException:
         thread.close()
@@ -92,8 +104,11 @@ async def direct_here(
     create: bool,
     log_keep: object = None,
     max_clock_step: str | int | None = None,
+    cache: CacheSettings = DEFAULT_CACHE,
+    is_session: bool = True,
 ) -> "RedisStore":
-    """Open a store on an index server, on the running event loop."""
+    """Open a store on an index server, on the running event loop. With `is_session` the caller is
+    one reader, whose answers never go back; a service has many."""
     from laurels.stores.redis.connection.connection import connect as connect_to  # noqa: PLC0415
     from laurels.stores.redis.connection.connection import redis_address  # noqa: PLC0415
     from laurels.stores.redis.index.audit import RedisAudit  # noqa: PLC0415
@@ -135,6 +150,9 @@ async def direct_here(
             ShardedContents(index),
             connection.warnings,
             RedisAudit(connection, address.prefix),
+            cache=cache,
+            elapsed_ns=boot_ns,
+            is_session=is_session,
         )
     except BaseException:
         await connection.close()

@@ -54,7 +54,7 @@ def remote_async(
     from laurels.stores.http.transport import AsyncWire  # noqa: PLC0415
 
     return AsyncLeaderboards(
-        AsyncRemoteStore(wire, AsyncWire(wire.address, new_key, asyncio.sleep))
+        AsyncRemoteStore(wire, AsyncWire(wire.address, new_key, asyncio.sleep, seen=wire.seen))
     )
 
 

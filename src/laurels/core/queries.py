@@ -47,6 +47,7 @@ class Top(ListQuery[Page], frozen=True, kw_only=True):
     path = "top"
     returns = Page
     shared = True
+    cacheable = True
 
     limit: int = 10
     offset: int = 0
@@ -84,6 +85,7 @@ class Around(_OfMember[Page | None], frozen=True, kw_only=True):
     verb = "around"
     path = "around"
     returns = Page
+    cacheable = True
 
     radius: int = 5
 
@@ -105,6 +107,7 @@ class StandingOf(_OfMember[Standing | None], frozen=True, kw_only=True):
     verb = "standing"
     path = "standing"
     returns = Standing
+    cacheable = True
 
     to_rank: int | None = None
 
@@ -130,6 +133,7 @@ class RankOf(RankingQuery[Rank | None], frozen=True, kw_only=True):
     verb = "rank"
     path = "rank"
     returns = RankAnswer
+    cacheable = True
     absent = MemberNotRanked
 
     member: str
@@ -197,6 +201,7 @@ class Card(ScopedQuery[dict[str, Standing | None]], frozen=True, kw_only=True):
     verb = "card"
     path = "card"
     returns = CardAnswer
+    cacheable = True
 
     member: str
     to_rank: int | None = None
@@ -249,6 +254,7 @@ class NeededFor(Query[Needed | None], frozen=True, kw_only=True):
     verb = "needed"
     path = "needed"
     returns = NeededAnswer
+    cacheable = True
 
     member: str
     rank: int | None = None
@@ -354,6 +360,7 @@ class Range(ListQuery[Page], frozen=True, kw_only=True):
     verb = "range"
     path = "range"
     returns = Page
+    cacheable = True
 
     low: Bound | None = None
     high: Bound | None = None
@@ -380,6 +387,7 @@ class AtRank(ListQuery[Standing | None], frozen=True, kw_only=True):
     verb = "at_rank"
     path = "at-rank"
     returns = Standing
+    cacheable = True
     absent = RankNotHeld
 
     rank: int
@@ -408,6 +416,7 @@ class ScoreAtPercentile(RankingQuery[Score | None], frozen=True, kw_only=True):
     verb = "score_at_percentile"
     path = "percentile"
     returns = ScoreAnswer
+    cacheable = True
 
     percentile: Percentile = field(name="percent")
 
@@ -436,6 +445,7 @@ class Count(RankingQuery[int], frozen=True, kw_only=True):
     verb = "count"
     path = "count"
     returns = CountAnswer
+    cacheable = True
 
     low: Bound | None = None
     high: Bound | None = None

@@ -45,7 +45,11 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
     reads_positions: ClassVar[bool] = False
     """Whether the plan needs the positions of the board's sources."""
     shared: ClassVar[bool] = False
-    """Whether many clients make the same query, so that the answer is worth caching."""
+    """Whether many clients make the same query, so that the answer is worth caching even where
+    computing it takes microseconds."""
+    cacheable: ClassVar[bool] = False
+    """Whether an answer may be repeated from memory, as `max_age` permits. All fields must be
+    hashable."""
 
     @property
     def size(self) -> int:

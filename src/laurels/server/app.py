@@ -19,6 +19,7 @@ from granian.rsgi import (  # type: ignore[attr-defined]
     ProtocolClosed,
     Scope,
 )
+from msgspec.structs import replace
 
 from laurels.errors import LaurelsError
 from laurels.errors.service import (
@@ -32,7 +33,6 @@ from laurels.flows.sinks.figures import problem_of
 from laurels.model.validation import quoted
 from laurels.server.admission.admission import Admission
 from laurels.server.admission.limits import Rates
-from laurels.server.answers.answer_cache import AnswerCache
 from laurels.server.answers.flow import Flow
 from laurels.server.answers.open_streams import OpenStreams
 from laurels.server.answers.peers import PeerDescriptors
@@ -72,6 +72,9 @@ from laurels.wire.audit_entry import is_recorded
 from .metrics import CONTENT_TYPE, Exposed, exposition
 
 NOT_MODIFIED = 304
+AS_OF = "laurels-as-of"
+"""The header with the version of a board that an answer shows, and the newest one that a client
+has seen."""
 _PATHS = 1_024
 """The number of paths whose handlers are cached."""
 _LONGEST_REQUEST_ID = 128
@@ -112,7 +115,6 @@ class Application:
         self._open_streams = OpenStreams(server.keys)
         self._descriptors = PeerDescriptors()
         self._replays = Replays()
-        self._cache = AnswerCache()
         allowed = server.settings.cors_origins
         self._origins = Origins(allowed) if allowed else None
         self._admission = Admission(server.settings, clock)
@@ -233,6 +235,9 @@ class Application:
             else:
                 caller.ensure_submits(part if row.takes_submissions else None)
             context = RequestContext(self._server, caller, part)
+            context.client, context.accept = scope.client, scope.headers.get("accept")
+            if row.reads and row.of_board:
+                context.sent_version = single_header(scope.headers, AS_OF)
             if row.method != "GET":
                 await self._read_body(row, context, scope.headers, protocol)
             raw_query = scope.query_string
@@ -242,8 +247,8 @@ class Application:
                 context.reason, raw_query = reason_in(raw_query)
             query = requests.query_of(raw_query, row.query)
             if row.plain and context.key is None:
-                accept = scope.headers.get("accept")
-                written = Written(*encode_answer(row, await row.handler(context, query), accept))
+                answered = await row.handler(context, query)
+                written = Written(*encode_answer(row, answered, context.accept))
             else:
                 written = await self._dispatch(row, context, query, scope, protocol, request_id)
         except EventRefused as refused:
@@ -261,10 +266,22 @@ class Application:
         finally:
             if context is not None and context.raw:
                 self._server.bodies.release(caller.name, len(context.raw))
+            if context is not None and not row.reads:
+                self._note_write(row, context)
+        if context is not None and context.version is not None:
+            headers = [*written.headers, (AS_OF, context.version.text())]
+            written = replace(written, headers=headers)
         if row.audited and context is not None and is_recorded(written.status):
             await self._audit(row, context, scope, written, request_id)
         self._record(row, scope, written.status, began, caller, request_id)
         return written
+
+    def _note_write(self, row: Route, context: RequestContext) -> None:
+        """Note for the connection that its answers must show what it may have written."""
+        if not row.of_board:
+            self._server.sessions.of(context.client).wrote_any()
+        elif self._server.answers.keeps(context.board):
+            self._server.sessions.of(context.client).wrote(context.board)
 
     async def _audit(
         self, row: Route, context: RequestContext, scope: Scope, written: Written, request_id: str
@@ -346,12 +363,10 @@ class Application:
         request_id: str,
     ) -> Written:
         """Return the answer to a request that needs more than a call of its handler: it has an
-        Idempotency-Key, or its answer is cached or streamed."""
-        accept = scope.headers.get("accept")
+        Idempotency-Key, or its answer is streamed."""
+        accept = context.accept
         if context.key is not None and not row.reads:
             return await self._answer_idempotent(row, context, query, scope, accept)
-        if row.shared and self._server.store.is_exact:
-            return await self._answer_cached(row, context, query, scope, accept)
         if row.streams:
             context.last_event_id = single_header(scope.headers, "last-event-id")
         answered = await row.handler(context, query)
@@ -359,18 +374,6 @@ class Application:
             await self._stream(answered, context.caller, scope, protocol, request_id)
             raise ResponseSent
         return Written(*encode_answer(row, answered, accept))
-
-    async def _answer_cached(
-        self, row: Route, context: RequestContext, query: Any, scope: Scope, accept: str | None
-    ) -> Written:
-        """Return the answer from the cache. If it is not there, compute and cache it."""
-        cache_key = scope.path, scope.query_string, accept
-        change_token = self._server.store.change_token(context.board)
-        written: Written | None = self._cache.find(cache_key, change_token)
-        if written is None:
-            written = Written(*encode_answer(row, await row.handler(context, query), accept))
-            self._cache.keep(cache_key, change_token, written, len(written.content))
-        return written
 
     async def _answer_idempotent(
         self, row: Route, context: RequestContext, query: Any, scope: Scope, accept: str | None

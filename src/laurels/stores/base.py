@@ -6,16 +6,19 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
+from laurels.core.board_version import BoardVersion
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.contents import CopyClock, Origin, Piece, UnfinishedCopy
-from laurels.core.index import Index
+from laurels.core.index import Index, Offset
 from laurels.core.query import Query
 from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures
 from laurels.model.board import Board
+from laurels.stores.answers.answer import AnswerObserver, EncodedAnswer
+from laurels.stores.answers.sessions import Floor
 from laurels.wire.audit_entry import AuditStore
 from laurels.wire.audit_page import AuditPage
 from laurels.wire.keys import KeyStore, SharedKeyStore
@@ -168,6 +171,32 @@ class AsyncStore(Store, Protocol):
         """Return an awaitable of `close`."""
 
 
+class AnswerSource(Protocol):
+    """The answers of a store as they are sent, some of them from memory."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the kept answers."""
+
+    def answer(
+        self, board: str, query: Query[Any], floor: Floor, *, packed: bool
+    ) -> Awaitable[EncodedAnswer]:
+        """Return an awaitable of the answer to a query, as JSON or msgpack, not below a floor."""
+
+    def keeps(self, board: str) -> bool:
+        """Return whether an answer about a board may be old, so that floors are needed."""
+
+    def moment(self) -> int:
+        """Return a number that is greater than those of all calls before. It orders the questions
+        and writes of this process."""
+
+    def version_after(self, board: str, offset: Offset) -> BoardVersion | None:
+        """Return the version of a board after a write at an offset, None if nobody needs it."""
+
+    def observe(self, observer: AnswerObserver) -> None:
+        """Call `observer` for each answer about a board whose answers are kept."""
+
+
 class Servable(AsyncStore, PortableStore, Protocol):
     """A store that a service can serve."""
 
@@ -217,9 +246,10 @@ class ThreadedStore(Servable, Protocol):
 
 
 class Backing(Struct, frozen=True):
-    """The storage of a service: a store, and the service's keys."""
+    """The storage of a service: a store, its answers as they are sent, and the service's keys."""
 
     store: Servable
+    answers: AnswerSource
     keys: KeyStore
     shared_keys: SharedKeyStore | None = None
     """The same key store, if other processes may change the keys; otherwise None."""

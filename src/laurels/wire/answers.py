@@ -120,9 +120,14 @@ def boards_answer(batches: dict[str, BatchAnswer]) -> BoardsAnswer:
     )
 
 
+def is_packed(accept: str | None) -> bool:
+    """Return whether an Accept header asks for msgpack."""
+    return accept is not None and accept.partition(";")[0].strip().lower() in _PACKED
+
+
 def encoded(value: object, accept: str | None) -> tuple[bytes, str]:
     """Return an encoded answer and its content type."""
-    if accept is not None and accept.partition(";")[0].strip().lower() in _PACKED:
+    if is_packed(accept):
         return to_msgpack.encode(value), MSGPACK
     return to_json.encode(value), JSON
 

@@ -16,6 +16,7 @@ from laurels.core.between import Bound, Percentile
 from laurels.core.query import Query
 from laurels.model.labels import LabelNames, LabelPairs
 
+from .answers import to_json, to_msgpack
 from .parameters import (
     board_path,
     read_bound,
@@ -29,6 +30,7 @@ from .parameters import (
 )
 
 Q = TypeVar("Q", bound=Query[Any])
+T = TypeVar("T")
 
 LABELS = "The labels of a scope of the board, values percent-encoded: room=42, or gender=f,room=42"
 
@@ -96,6 +98,22 @@ def parameters_of(kind: type[Struct]) -> type[Struct]:
     """Return the type that the parameters of a query type, or of a base class of queries, are
     decoded as."""
     return _parameters(kind).kind
+
+
+def encode_answer(query: Query[T], result: T, *, packed: bool = False) -> bytes:
+    """Return the answer that is sent for the result of a query, as JSON or msgpack. Raises the
+    error that is sent instead, if the result is None."""
+    return (to_msgpack if packed else to_json).encode(query.to_answer(result))
+
+
+def decode_answer(query: Query[T], content: bytes) -> T:
+    """Return the result of a query from the JSON that was sent for it."""
+    return query.from_answer(_answer_decoder(type(query)).decode(content))
+
+
+@cache
+def _answer_decoder(kind: type[Query[Any]]) -> "msgspec.json.Decoder[Any]":
+    return msgspec.json.Decoder(kind.returns)
 
 
 def read_query(kind: type[Q], parameters: Struct, body: Any = None) -> Q:

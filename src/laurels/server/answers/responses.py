@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from laurels.errors import Fault, LaurelsError, Unavailable
 from laurels.errors.service import InternalError, MethodNotAllowed, TooManyRequests, Unauthorized
-from laurels.server.requests.context import Response
+from laurels.server.requests.context import Encoded, Response
 from laurels.server.requests.cors import Headers
 from laurels.server.requests.replays import Answered
 from laurels.server.routing.route import NO_CONTENT, Route
@@ -29,6 +29,8 @@ class Written(Struct, frozen=True):
 
 def encode_answer(row: Route, answered: object, accept: str | None) -> Answered:
     status = row.status
+    if isinstance(answered, Encoded):
+        return answered.content, answered.kind, status
     if isinstance(answered, Response):
         status, answered = answered.status, answered.value
     if status == NO_CONTENT:

@@ -40,7 +40,9 @@ from laurels.server.requests.bodies import Bodies
 from laurels.server.requests.context import Server
 from laurels.server.requests.deadlines import Deadlines
 from laurels.server.requests.decoding import Decoder
-from laurels.stores.base import Backing, Servable
+from laurels.stores.answers.answer import CacheSettings
+from laurels.stores.answers.sessions import ConnectionSessions
+from laurels.stores.base import Backing
 from laurels.timeline.clock import Clock
 from laurels.wire.keys import KeyStore
 from laurels.wire.notation import json_notation
@@ -105,8 +107,9 @@ async def opened(settings: Settings, clock: str | Clock | None = None) -> Backin
     notation.set(json_notation)
     if (folder := config.folder_of(settings.data)) is not None:
         hide_folder(folder)
+    cache = CacheSettings(settings.cache_bytes, settings.cache_allow or None, settings.cache_deny)
     return await config.servable(
-        settings.data, clock, max_clock_step=settings.max_clock_step, warn=_warn
+        settings.data, clock, max_clock_step=settings.max_clock_step, cache=cache, warn=_warn
     )
 
 
@@ -144,7 +147,7 @@ async def run(
             reader = KeyReader(keys, backing.shared_keys, time.monotonic)
             upkeep.append(asyncio.create_task(reader.go_on()))
         auditor = Auditor(backing.store.audit_log, _now_ms)
-        served = _Served(settings, lb, backing.store, keys, reader, auditor, order)
+        served = _Served(settings, lb, backing, keys, reader, auditor, order)
         if settings.sinks and (order is None or order.number == 1):
             for name in settings.sinks:
                 await ensure_sink_name(lb, name)
@@ -190,13 +193,14 @@ class _Served:
         self,
         settings: Settings,
         lb: AsyncLeaderboards,
-        store: Servable,
+        backing: Backing,
         keys: Keys,
         reader: KeyReader | None,
         auditor: Auditor,
         order: Order | None,
     ) -> None:
         self._settings = settings
+        store = backing.store
         self._admission = AdmissionControl(
             settings.max_writes,
             settings.max_streams,
@@ -231,6 +235,8 @@ class _Served:
                 self._hub,
                 self.metrics,
                 auditor,
+                backing.answers,
+                ConnectionSessions(backing.answers.moment),
             ),
             Rates(settings.rate, settings.burst, time.monotonic),
             _request_ids(),

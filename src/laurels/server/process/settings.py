@@ -15,9 +15,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from laurels.config import KEY_VARIABLE
-from laurels.errors.service import InvalidSettings
+from laurels.errors.service import InvalidKey, InvalidSettings
 from laurels.flows.sinks.configured import SinkSettings
 from laurels.flows.sources.configured import ConfiguredSource, SourceName
+from laurels.model.board_patterns import parse_patterns
 from laurels.model.validation import expectation, is_name, safe_repr
 
 PREFIX = "LAURELS_"
@@ -42,6 +43,9 @@ REMOVED = {
     "makes a key and prints it, and --open serves this machine alone"
 }
 """Settings of earlier versions, each with the message that says what to use instead."""
+
+_BOARD_PATTERNS = ("cache_allow", "cache_deny")
+"""Settings that are patterns of board names."""
 
 FILE_ONLY = ("sinks", "sources")
 """Settings that are tables of the file. They are neither options nor variables."""
@@ -129,6 +133,17 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     streams_per_token: Annotated[
         _Count, Meta(description="Maximum number of open streams of one subject's tokens.")
     ] = 1_000
+    cache_bytes: Annotated[
+        Annotated[int, Meta(ge=0, le=1 << 36)],
+        Meta(description="Maximum bytes of answers kept in memory by each process; 0 keeps none."),
+    ] = 64 << 20
+    cache_allow: Annotated[
+        list[str],
+        Meta(description="Patterns of the boards whose answers may be kept; all if empty."),
+    ] = []
+    cache_deny: Annotated[
+        list[str], Meta(description="Patterns of boards whose answers are never kept.")
+    ] = []
     rate: Annotated[
         Annotated[float, Meta(ge=0)],
         Meta(description="Maximum requests per second of one key; 0 for no limit."),
@@ -268,9 +283,16 @@ def _judged(values: Mapping[str, Any], where: str) -> Settings:
         if name in values:
             raise InvalidSettings(f"{where}the setting {name} was removed: {instead}")
     try:
-        return msgspec.convert(values, Settings, strict=False)
+        settings = msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidSettings(f"{where}{_named(str(error), values)}") from error
+    for name in _BOARD_PATTERNS:
+        if patterns := getattr(settings, name):
+            try:
+                parse_patterns(patterns)
+            except InvalidKey as error:
+                raise InvalidSettings(f"{where}{name}: {error.what}") from error
+    return settings
 
 
 def _named(message: str, values: Mapping[str, Any]) -> str:

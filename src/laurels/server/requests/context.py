@@ -7,6 +7,9 @@ from typing import Any
 from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
+from laurels.core.board_version import BoardVersion, parse_version
+from laurels.core.index import Offset
+from laurels.core.query import Query
 from laurels.server.admission.limits import AdmissionControl
 from laurels.server.audit.auditing import Auditor
 from laurels.server.auth.access import Keys
@@ -14,8 +17,10 @@ from laurels.server.auth.caller import Caller
 from laurels.server.live.hub import Hub
 from laurels.server.metrics import Metrics
 from laurels.server.process.settings import Settings
-from laurels.stores.base import Servable
-from laurels.wire.requests import JSON
+from laurels.stores.answers.sessions import NO_FLOOR, ConnectionSessions, Floor
+from laurels.stores.base import AnswerSource, Servable
+from laurels.wire.answers import is_packed
+from laurels.wire.requests import JSON, MSGPACK
 
 from .bodies import Bodies
 from .deadlines import Deadlines
@@ -36,6 +41,15 @@ class Server(Struct, frozen=True):
     hub: Hub
     metrics: Metrics
     audit: Auditor
+    answers: AnswerSource
+    sessions: ConnectionSessions
+
+
+class Encoded(Struct, frozen=True):
+    """A result that is encoded already."""
+
+    content: bytes
+    kind: str
 
 
 class RequestContext(Struct):
@@ -50,6 +64,13 @@ class RequestContext(Struct):
     key: str | None = None
     last_event_id: str | None = None
     reason: str | None = None
+    client: str = ""
+    """The address and port of the client: its connection."""
+    accept: str | None = None
+    sent_version: str | None = None
+    """The header Laurels-As-Of: the newest version of the board that the client knows."""
+    version: BoardVersion | None = None
+    """The version of the board that the answer shows, None if nobody needs it."""
 
     @property
     def board(self) -> str:
@@ -65,6 +86,31 @@ class RequestContext(Struct):
     @property
     def store(self) -> Servable:
         return self.server.store
+
+    async def answer(self, query: Query[Any]) -> Encoded:
+        """Return the answer to a query about the board, not below what the client has seen."""
+        sent = None if self.sent_version is None else parse_version(self.sent_version)
+        answers, board = self.server.answers, self.board
+        packed = is_packed(self.accept)
+        floor = self._floor() if answers.keeps(board) else NO_FLOOR
+        if sent is not None:
+            floor = floor.raised_to(sent)
+        answered = await answers.answer(board, query, floor, packed=packed)
+        self.show(answered.version, floor)
+        return Encoded(answered.content, MSGPACK if packed else JSON)
+
+    def show(self, version: BoardVersion | None, before: Floor = NO_FLOOR) -> None:
+        """Note that the answer shows a version of the board, and send it in a header."""
+        if version is not None:
+            self.version = version
+            self.server.sessions.of(self.client).saw(self.board, version, before)
+
+    def show_written(self, offset: Offset) -> None:
+        """Note that the answer shows the board as of the offset of a write."""
+        self.show(self.server.answers.version_after(self.board, offset))
+
+    def _floor(self) -> Floor:
+        return self.server.sessions.of(self.client).floor(self.board)
 
     @property
     def lb(self) -> AsyncLeaderboards:

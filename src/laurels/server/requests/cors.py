@@ -4,12 +4,13 @@ standard)."""
 from collections.abc import Sequence
 
 Headers = list[tuple[str, str]]
-_EXPOSED = "X-Request-Id, Traceresponse, Retry-After, Idempotency-Replayed"
+_EXPOSED = "X-Request-Id, Traceresponse, Retry-After, Idempotency-Replayed, Laurels-As-Of"
 PREFLIGHT: Headers = [
     ("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE"),
     (
         "access-control-allow-headers",
-        "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id, Traceparent",
+        "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id, Traceparent, "
+        "Laurels-As-Of",
     ),
     ("access-control-max-age", "600"),
 ]

@@ -33,9 +33,6 @@ class Route(Struct, frozen=True):
     """Whether the variable part of the path is a board."""
     streams: bool
     """Whether the answer is streamed."""
-    shared: bool
-    """Whether many callers ask for the same answer. Such an answer is cached until the board
-    changes."""
     most_body: int | None
     """The greatest size of the body, in bytes; None means the setting `max_body`."""
     audited: bool
@@ -46,7 +43,7 @@ class Route(Struct, frozen=True):
     takes_submissions: bool
     """Whether a token that may only submit for one member can call it."""
     plain: bool
-    """Whether a request only needs a call of the handler, without a stream or a cache."""
+    """Whether a request only needs a call of the handler, without a stream."""
 
 
 class NoQuery(Struct, forbid_unknown_fields=True):
@@ -99,7 +96,6 @@ class Routes(list[Route]):
         query: type[Struct] = NoQuery,
         body: Any = None,
         returns: Any = None,
-        shared: bool = False,
         most_body: int | None = FEW_BYTES,
     ) -> Put:
         """Return a decorator that adds the handler of a query, which only reads, to the table."""
@@ -112,7 +108,6 @@ class Routes(list[Route]):
             returns,
             200,
             reads=True,
-            shared=shared,
             most_body=most_body,
         )
 
@@ -128,7 +123,6 @@ class Routes(list[Route]):
         *,
         reads: bool,
         most_body: int | None,
-        shared: bool = False,
         store_wide: bool = False,
         takes_submissions: bool = False,
         audited: bool | None = None,
@@ -151,12 +145,11 @@ class Routes(list[Route]):
                     level=LEVEL[scope],
                     of_board="{board}" in path,
                     streams=returns is bytes,
-                    shared=shared,
                     most_body=most_body,
                     store_wide=store_wide,
                     takes_submissions=takes_submissions,
                     audited=is_administering if audited is None else audited,
-                    plain=returns is not bytes and not shared,
+                    plain=returns is not bytes,
                 )
             )
             return handler

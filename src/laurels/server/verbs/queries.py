@@ -27,8 +27,7 @@ def _endpoint(kind: type[Query[Any]]) -> Handler:
 
     async def answer(context: RequestContext, parameters: Any) -> object:
         body = None if kind.body is None else await _members(context, kind.body)
-        query = read_query(kind, parameters, body)
-        return query.to_answer(await context.store.ask_async(context.board, query))
+        return await context.answer(read_query(kind, parameters, body))
 
     answer.__name__ = kind.verb
     answer.__doc__ = kind.__doc__
@@ -53,7 +52,6 @@ for _kind in QUERIES:
             f"/v1/boards/{{board}}/{_kind.path}",
             query=parameters_of(_kind),
             returns=_kind.returns,
-            shared=_kind.shared,
         )
     else:
         _put = ROUTES.query(

@@ -119,6 +119,7 @@ async def scores(context: RequestContext, query: ScoresQuery) -> object:
     if single:
         return _counted(context, receipts, 0)
     context.server.metrics.submitted(receipts)
+    context.show_written(receipts.offset)
     if len(events) > ON_LOOP:
         return await asyncio.to_thread(batch_answer, receipts, query.receipts)
     return batch_answer(receipts, query.receipts)
@@ -141,6 +142,7 @@ def _position_of(query: ScoresQuery) -> SourcePosition | None:
 
 def _counted(context: RequestContext, receipts: Receipts, place: int) -> Receipt:
     """Return the receipt of a single event, and count its outcome. Raises EventRefused."""
+    context.show_written(receipts.offset)
     receipt = receipts[place]
     context.server.metrics.counted(receipt.status)
     if receipt.status == "refused" and (error := receipts.error(place)) is not None:

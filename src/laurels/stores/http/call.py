@@ -19,7 +19,8 @@ class Call(Generic[T]):
     of the verb; `otherwise` maps them to the verb's results. `repeats` means that sending the
     request twice has the same effect as sending it once. `keyed` means that the request needs an
     Idempotency-Key to get the same answer both times. `patient` means that the answer has no time
-    limit. `also` has additional headers."""
+    limit. `also` has additional headers. `board` is the board of the request, if its answers have a
+    version."""
 
     method: str
     target: str
@@ -30,6 +31,7 @@ class Call(Generic[T]):
     keyed: bool = False
     patient: bool = False
     also: Mapping[str, str] = field(default_factory=dict)
+    board: str | None = None
 
     def headers(self, new_key: Callable[[], str]) -> dict[str, str]:
         """Return the headers of the request. If the request is `keyed`, `new_key` makes its

@@ -7,7 +7,7 @@ is not repeated, and the error says that the write may have counted.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -36,7 +36,7 @@ from laurels.stores.intake.accept import batch_list, data_bytes, ensure_position
 from laurels.wire.answers import BatchAnswer, to_json
 from laurels.wire.audit_page import AuditPage
 from laurels.wire.parameters import board_path, target, write_label_names
-from laurels.wire.queries import query_target
+from laurels.wire.queries import decode_answer, query_target
 from laurels.wire.receipts import RemoteReceipts, joined
 from laurels.wire.requests import MAX_BATCH, BatchTooLong
 from laurels.wire.sinks import SinkReport
@@ -70,16 +70,11 @@ def query_call(board: str, query: Query[T]) -> Call[T]:
     """Return the request of a query."""
     path = query_target(board, query)
     otherwise: dict[str, Any] = {} if query.absent is None else {query.absent.code: None}
-    decode = then(_answer_decoder(type(query)), query.from_answer)
+    decode = partial(decode_answer, query)
     if query.body is None:
-        return Call("GET", path, decode, otherwise=otherwise)
+        return Call("GET", path, decode, otherwise=otherwise, board=board)
     body = to_json.encode(getattr(query, query.body))
-    return Call("POST", path, decode, body=body, otherwise=otherwise)
-
-
-@cache
-def _answer_decoder(kind: type[Query[Any]]) -> Any:
-    return decoder(kind.returns)
+    return Call("POST", path, decode, body=body, otherwise=otherwise, board=board)
 
 
 def _raw(data: Any) -> Any:
@@ -97,7 +92,7 @@ def command_call(command: Command[Any]) -> Call[Any]:
             path = target(board_path(board, verb), window=window, scope=write_label_names(scope))
             has_id = sent.id is not None
             body = to_json.encode(sent)
-            return Call("POST", path, _receipt, body, repeats=has_id, keyed=has_id)
+            return Call("POST", path, _receipt, body, repeats=has_id, keyed=has_id, board=board)
         case SetData(board, member, data, before):
             fields = {"member": member_text(member), "data": _raw(data)}
             has_before = before is not msgspec.UNSET
@@ -183,7 +178,15 @@ def batch_calls(command: SubmitMany) -> SubmissionCalls:
         arrived_ms=command.arrived_ms,
     )
     calls = [
-        Call("POST", path, _batch, body=body, repeats=sent.repeats, keyed=sent.repeats)
+        Call(
+            "POST",
+            path,
+            _batch,
+            body=body,
+            repeats=sent.repeats,
+            keyed=sent.repeats,
+            board=command.board,
+        )
         for body in map(to_json.encode, sent.parts(MAX_BATCH))
     ]
     return SubmissionCalls(calls, sent)

@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 
 import httpx
 
+from laurels.core.board_version import BoardVersion
 from laurels.errors import Closed, Forked
 
 from .call import Call
 from .retries import RetryPolicy, unreachable
+from .seen import HEADER, SeenVersions
 
 T = TypeVar("T")
 _CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 60.0
@@ -69,6 +71,7 @@ class Wire:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.address = address
+        self.seen = SeenVersions()
         self._new_key = new_key
         self._sleep = sleep
         self._use = _Use()
@@ -100,7 +103,8 @@ class Wire:
     def _send(self, call: Call[Any], *, stream: bool = False) -> httpx.Response:
         self._use.ensure()
         tries = RetryPolicy(call, self.address.base)
-        request = _request(self._http, self.address, call, self._new_key)
+        version = self.seen.newest(call.board)
+        request = _request(self._http, self.address, call, self._new_key, version)
         while True:
             try:
                 response = self._http.send(request, stream=True)
@@ -114,6 +118,7 @@ class Wire:
                     response.status_code, response.headers, response.content
                 )
                 if seconds is None:
+                    self.seen.note(call.board, version, response.headers.get(HEADER))
                     return response
             self._sleep(seconds or 0)
 
@@ -127,8 +132,10 @@ class AsyncWire:
         new_key: Callable[[], str],
         sleep: Callable[[float], Awaitable[object]],
         transport: httpx.AsyncBaseTransport | None = None,
+        seen: SeenVersions | None = None,
     ) -> None:
         self.address = address
+        self.seen = SeenVersions() if seen is None else seen
         self._new_key = new_key
         self._sleep = sleep
         self._turn = asyncio.Semaphore(_AT_ONCE)
@@ -152,7 +159,8 @@ class AsyncWire:
     async def _send(self, call: Call[Any]) -> httpx.Response:
         self._use.ensure()
         tries = RetryPolicy(call, self.address.base)
-        request = _request(self._http, self.address, call, self._new_key)
+        version = self.seen.newest(call.board)
+        request = _request(self._http, self.address, call, self._new_key, version)
         while True:
             try:
                 async with self._turn:
@@ -164,6 +172,7 @@ class AsyncWire:
                     response.status_code, response.headers, response.content
                 )
                 if seconds is None:
+                    self.seen.note(call.board, version, response.headers.get(HEADER))
                     return response
             await self._sleep(seconds or 0)
 
@@ -197,12 +206,16 @@ def _request(
     address: ServiceAddress,
     call: Call[Any],
     new_key: Callable[[], str],
+    version: BoardVersion | None,
 ) -> httpx.Request:
+    headers = call.headers(new_key)
+    if version is not None:
+        headers[HEADER] = version.text()
     return http.build_request(
         call.method,
         address.base + call.target,
         content=call.body,
-        headers=call.headers(new_key),
+        headers=headers,
         timeout=_PATIENT if call.patient else _WITHIN,
     )
 

@@ -1,16 +1,21 @@
 """Answer queries about one board, each from a single state of it."""
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
 from laurels.core.board_state import BoardState
+from laurels.core.index import Offset
 from laurels.core.lifecycle import next_boundary
 from laurels.core.query import Query
 from laurels.core.query_context import QueryContext
 from laurels.core.read_plan import ReadPlan
+from laurels.core.requests import ReadRequest
+from laurels.model.labels import is_by
 from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_in
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .catalog import BoardCatalog, opened_as
 from .remote import Opened
@@ -31,6 +36,16 @@ class _CachedBoard(Struct, frozen=True):
         return same and now_ms < self.due_ms
 
 
+class Reply(Struct, Generic[T], frozen=True):
+    """A result, as of an offset of a board, and the board's time until which it can be repeated
+    (MIN_MS: it cannot). The offset is None if it is that of the label replica."""
+
+    result: T
+    state: BoardState
+    offset: Offset | None
+    until_ms: int
+
+
 class QueryRunner:
     """Answers queries by reading from the index."""
 
@@ -38,13 +53,17 @@ class QueryRunner:
         self._catalog = catalog
         self._cached: dict[int, _CachedBoard] = {}
 
-    @read_only
     async def ask(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query about a board."""
+        """Return the result of a query about a board."""
+        return (await self.reply(board, query)).result
+
+    @read_only
+    async def reply(self, board: str, query: Query[T]) -> Reply[T]:
+        """Return the result of a query about a board, with its state."""
         with ends_in(VERB_SECONDS):
             return await self._catalog.retry_outdated(board, partial(self._answer, query))
 
-    async def _answer(self, query: Query[T], state: BoardState) -> T:
+    async def _answer(self, query: Query[T], state: BoardState) -> Reply[T]:
         now_ms = self._catalog.time_of(state)
         before = state.refreshed.copy(), state.refreshed_by.copy()
         cached = self._cached_board(state, now_ms)
@@ -60,7 +79,11 @@ class QueryRunner:
                 self._catalog.ensure_unchanged(state, before, read.refresh_states)
             result = plan.finish(read.results, read.offset)
             if not isinstance(result, ReadPlan):
-                return result
+                until_ms = MIN_MS
+                if query.cacheable and state.rules.max_age_ms:
+                    until_ms = min(cached.due_ms, _repeatable_until(state, plan.requests))
+                is_own = not state.rules.has_label_replica or not _any_by(plan.requests)
+                return Reply(result, state, read.offset if is_own else None, until_ms)
             plan = result
 
     def _cached_board(self, state: BoardState, now_ms: int) -> _CachedBoard:
@@ -73,3 +96,24 @@ class QueryRunner:
             cached = _CachedBoard(opened_as(state), next_boundary(state.rules, now_ms))
             self._cached[state.number] = cached
         return cached
+
+
+def _any_by(requests: Sequence[ReadRequest]) -> bool:
+    """Return whether any request reads a ranking by a label."""
+    return any(is_by(request.key.scope) for request in requests)
+
+
+def _repeatable_until(state: BoardState, requests: Sequence[ReadRequest]) -> int:
+    """Return the time of the board until which an answer from these rankings can be repeated: the
+    next refresh of any of them. MIN_MS if one decays, since its scores change all the time."""
+    until_ms = MAX_MS
+    for request in requests:
+        window = state.rules.windows[request.key.window]
+        if window.weighing is not None:
+            return MIN_MS
+        refreshed = state.rules.refreshed.get(window.name)
+        if refreshed is not None:
+            shown = state.as_refreshed(window, request.key.scope)
+            assert shown is not None
+            until_ms = min(until_ms, shown.due_ms(refreshed))
+    return until_ms

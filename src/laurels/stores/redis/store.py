@@ -7,7 +7,7 @@ as outdated, the write is planned again.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar, Unpack
 
@@ -32,6 +32,7 @@ from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, Unavailable, UnknownWindow
 from laurels.model.board import Board
 from laurels.model.labels import has_scope
+from laurels.stores.answers.answer import CacheSettings
 from laurels.stores.intake import forks
 from laurels.stores.intake.accept import SubmitOptions, batch_list, submission
 from laurels.stores.intake.commands import is_long, result_of, to_write
@@ -41,7 +42,9 @@ from laurels.stores.intake.writes import FoldedWrite
 from laurels.timeline.clock import Clock
 from laurels.wire.audit_entry import AuditStore, MemoryAudit
 from laurels.wire.audit_page import AuditPage, about, page_of
+from laurels.wire.queries import decode_answer
 
+from .answers import Answers
 from .catalog import BoardCatalog, opened_as
 from .changes import ChangeReader
 from .copies import ServerContents, ServerCopies
@@ -90,7 +93,8 @@ class RedisStore(Paced):
     """The store of boards on an index server.
 
     `keys` stores the keys of a service that serves this store; `risks` are sentences that say how
-    the server may lose counted events.
+    the server may lose counted events. With `is_session` the caller is the program that opened the
+    boards, whose answers never go back; else it is a service, with a session for each connection.
     """
 
     def __init__(
@@ -105,6 +109,10 @@ class RedisStore(Paced):
         contents: ServerContents,
         risks: Sequence[str] = (),
         audit: RedisAudit | None = None,
+        *,
+        cache: CacheSettings,
+        elapsed_ns: Callable[[], int],
+        is_session: bool,
     ) -> None:
         self.audit_log: AuditStore = (
             MemoryAudit() if audit is None else ServerAudit(audit, self.run)
@@ -114,6 +122,9 @@ class RedisStore(Paced):
         self.is_exact = False
         self._catalog = BoardCatalog(index, registry, clock)
         self._queries = QueryRunner(self._catalog)
+        self.answers = Answers(
+            self._catalog, self._queries, cache, elapsed_ns, is_session=is_session
+        )
         self._changes = ChangeReader(self._catalog)
         self._statistics = BoardStatistics(self._catalog)
         self._follower = Follower(self._catalog)
@@ -157,8 +168,13 @@ class RedisStore(Paced):
             future.cancel()
 
     def ask(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query about a board, made from a single state of it."""
-        answer: T = self.run(self.ask_async(board, query))
+        """Return the answer to a query about a board, made from a single state of it: from memory
+        if `max_age` permits it."""
+        self.ensure_usable()
+        kept = self.answers.find_own(board, query)
+        if kept is not None:
+            return decode_answer(query, kept)
+        answer: T = self.run(self.answers.ask(board, query))
         return answer
 
     def cached_view(self, _board: str, _window: str | None, _look: Callable[..., T]) -> T | None:
@@ -167,7 +183,8 @@ class RedisStore(Paced):
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command and return its result; raise the error that refused it."""
-        committed = self.commit(to_write(self, command))
+        with self.answers.noting(command):
+            committed = self.commit(to_write(self, command))
         if isinstance(command, DefinitionCommand):
             committed = self.definition(command.defines)
         return result_of(command, committed)
@@ -386,11 +403,11 @@ class RedisStore(Paced):
         """Return the board of that name."""
         return await self._catalog.find_board(board)
 
-    def ask_async(self, board: str, query: Query[T]) -> Coroutine[Any, Any, T]:
-        """Return a coroutine for the answer to a query about a board, made from a single state of
-        it."""
+    async def ask_async(self, board: str, query: Query[T]) -> T:
+        """Return the answer to a query about a board; see `ask`."""
         self.ensure_usable()
-        return self._queries.ask(board, query)
+        kept = self.answers.find_own(board, query)
+        return await self.answers.ask(board, query) if kept is None else decode_answer(query, kept)
 
     async def changes_async(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
@@ -403,7 +420,7 @@ class RedisStore(Paced):
         cursor = beginning.cursor_of(after, lambda: end)
         state = await self.find_board(board)
         steps = beginning.page(board, state.uid, state.rules, cursor, limit)
-        page = await beginning.run_async(steps, partial(self.ask_async, board))
+        page = await beginning.run_async(steps, partial(self._queries.ask, board))
         if not beginning.is_last(page):
             return page
         positions = read_only(self._catalog.index.positions)
@@ -417,7 +434,8 @@ class RedisStore(Paced):
     async def write_async(self, command: Command[T]) -> T:
         """Carry out a command and return its result; raise the error that refused it."""
         self.ensure_usable()
-        committed = await self.commit_async(await self._to_write(command))
+        with self.answers.noting(command):
+            committed = await self.commit_async(await self._to_write(command))
         if isinstance(command, DefinitionCommand):
             committed = (await self.newest_async(command.defines)).board
         return result_of(command, committed)
@@ -433,7 +451,8 @@ class RedisStore(Paced):
         """Submit an event. Its write may contain other events; return the receipts of this write,
         and the index of the event among them."""
         command = SubmitMany(board, [event], window, ranks=True, scope=scope)
-        return await self.commit_async(await self._to_write(command)), 0
+        with self.answers.noting(command):
+            return await self.commit_async(await self._to_write(command)), 0
 
     async def _to_write(self, command: Command[Any]) -> FoldedWrite:
         """Turn a command into a write, and validate it as far as possible. If the command names

@@ -1,0 +1,303 @@
+"""Answer queries from this process's memory, for boards that permit it by `max_age`.
+
+An answer is kept as it is sent, encoded, with the version of the board that it shows. Its age runs
+from when its query was sent. It is used until it is `max_age` old, a period, a step or the board
+ends, or a refresh is due, and only for readers that have not seen a newer version (`Floor`).
+
+An answer is not kept if this process has meanwhile seen a newer version, in another answer or by a
+write; if it is about a window with decay; or if the boards use event time, which only the index
+server knows.
+
+A version counts the changes of a board, so an answer never shows fewer than an answer that arrived
+before its query was sent. If it does, the server has lost changes, as a failover may. Then all
+answers from before are dropped, and the count begins anew.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from laurels.core.board_state import BoardState
+from laurels.core.board_version import BoardVersion, later, version_of
+from laurels.core.commands import (
+    ChangeBoard,
+    Command,
+    Mend,
+    RemoveMember,
+    SetData,
+    Submit,
+    SubmitMany,
+)
+from laurels.core.index import Offset
+from laurels.core.query import Query
+from laurels.stores.answers.answer import AnswerObserver, CacheSettings, EncodedAnswer
+from laurels.stores.answers.cache import AnswerCache, AnswerKey
+from laurels.stores.answers.sessions import Floor, Session
+from laurels.wire.queries import encode_answer
+
+from .catalog import BoardCatalog
+from .query_runner import QueryRunner
+
+T = TypeVar("T")
+MOST_OWN_BOARDS = 100_000
+"""The most boards of which the program that opened them has a floor."""
+MOST_NAMES = 10_000
+"""The most names of boards for which it is remembered whether the settings let answers be kept."""
+_NS_PER_MS = 1_000_000
+_NS_PER_S = 1_000_000_000
+
+
+class KeptAnswer(Struct, frozen=True):
+    """An answer in memory. Its query was sent at `moment`, and at `sent_ns` by the clock of ages.
+    It is valid until the board's time is `until_ms` or it is `max_age_ms` old."""
+
+    content: bytes
+    version: BoardVersion
+    moment: int
+    sent_ns: int
+    until_ms: int
+    max_age_ms: int
+
+
+class AnswerFrame(Struct, frozen=True):
+    """What is kept of an answer besides its content, and the unique id of its board."""
+
+    uid: str
+    moment: int
+    sent_ns: int
+    until_ms: int
+    max_age_ms: int
+
+
+class Fetched(Struct, Generic[T], frozen=True):
+    """A result from the index server. `version` is the state that it shows, None if answers about
+    the board are not kept; `frame` is None if this answer must not be kept."""
+
+    result: T
+    version: BoardVersion | None = None
+    frame: AnswerFrame | None = None
+
+
+class _Seen(Struct):
+    """What this process has seen of a board: its newest version, and the moment after which a
+    query has to be sent for its answer to be used."""
+
+    newest: BoardVersion | None = None
+    least_moment: int = 0
+
+
+class Answers:
+    """The answers in this process's memory. `elapsed_ns` is a clock that never leaps, for ages."""
+
+    def __init__(
+        self,
+        catalog: BoardCatalog,
+        queries: QueryRunner,
+        settings: CacheSettings,
+        elapsed_ns: Callable[[], int],
+        *,
+        is_session: bool,
+    ) -> None:
+        self._catalog = catalog
+        self._queries = queries
+        self._settings = settings
+        self._elapsed_ns = elapsed_ns
+        self._moments = count(1)
+        self._cache: AnswerCache[KeptAnswer] = AnswerCache(settings.most_bytes, self._is_dead)
+        self._seen: dict[str, _Seen] = {}
+        self._allowed: dict[str, bool] = {}
+        self._session = Session(self.moment, MOST_OWN_BOARDS) if is_session else None
+        self._observer: AnswerObserver | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the kept answers."""
+        return self._cache.nbytes
+
+    def moment(self) -> int:
+        """Return a number that is greater than those of all calls before."""
+        return next(self._moments)
+
+    def keeps(self, board: str) -> bool:
+        """Return whether answers about a board may be kept, as far as this process knows."""
+        state = self._catalog.boards.boards.get(board)
+        return state is not None and self._keeps(state)
+
+    def observe(self, observer: AnswerObserver) -> None:
+        """Call `observer` for each answer about a board whose answers are kept."""
+        self._observer = observer
+
+    # For a service
+
+    async def answer(
+        self, board: str, query: Query[Any], floor: Floor, *, packed: bool
+    ) -> EncodedAnswer:
+        """Return the answer to a query as it is sent, not below a floor."""
+        kept = self._find(board, query, floor, packed=packed)
+        if kept is not None:
+            return EncodedAnswer(kept.content, kept.version)
+        fetched = await self._fetch(board, query)
+        content = encode_answer(query, fetched.result, packed=packed)
+        self._keep(query, fetched, content, packed=packed)
+        return EncodedAnswer(content, fetched.version)
+
+    def version_after(self, board: str, offset: Offset) -> BoardVersion | None:
+        """Return the version of a board after a write by this process; None if answers about the
+        board are not kept, or the version is not known."""
+        state = self._catalog.boards.boards.get(board)
+        shards = len(offset) if isinstance(offset, tuple) else 1
+        if state is None or not offset or shards != state.rules.shards or not self._keeps(state):
+            return None
+        version = version_of(state.uid, offset)
+        seen = self._seen_of(state)
+        seen.newest = later(seen.newest, None, version)
+        return version
+
+    # For the program that opened the boards
+
+    def find_own(self, board: str, query: Query[Any]) -> bytes | None:
+        """Return an answer from memory, None if there is none that may be used. O(1); any thread
+        may call it."""
+        if self._session is None:
+            return None
+        kept = self._find(board, query, self._session.floor(board))
+        if kept is None:
+            return None
+        self._session.saw(board, kept.version)
+        return kept.content
+
+    async def ask(self, board: str, query: Query[T]) -> T:
+        """Ask the index server. For the program that opened the boards, keep the answer."""
+        if self._session is None:
+            return await self._queries.ask(board, query)
+        before = self._session.floor(board)
+        fetched = await self._fetch(board, query)
+        if fetched.frame is not None and fetched.result is not None:
+            self._keep(query, fetched, encode_answer(query, fetched.result))
+        if fetched.version is not None:
+            self._session.saw(board, fetched.version, before)
+        return fetched.result
+
+    @contextmanager
+    def noting(self, command: Command[Any]) -> Iterator[None]:
+        """Note the write that is made inside, whether or not it succeeds: after an error it may
+        have counted, too. The program that opened the boards sees all its writes at once, and
+        everybody sees those that are not submissions of events."""
+        try:
+            yield
+        finally:
+            match command:
+                case Submit(board=name) | SubmitMany(board=name):
+                    if self._session is not None and self.keeps(name):
+                        self._session.wrote(name)
+                case SetData(board=name) | RemoveMember(board=name) | Mend(board=name):
+                    self._drop(name)
+                case ChangeBoard(name=name):
+                    self._drop(name)
+
+    def _drop(self, board: str) -> None:
+        """Use no answers about a board that were asked for until now."""
+        state = self._catalog.boards.boards.get(board)
+        if state is not None and self._keeps(state):
+            self._seen_of(state).least_moment = self.moment()
+
+    # Memory
+
+    def _find(
+        self, board: str, query: Query[Any], floor: Floor, *, packed: bool = False
+    ) -> KeptAnswer | None:
+        """Return an answer from memory, None if there is none that may be used."""
+        state = self._catalog.boards.boards.get(board)
+        if state is None or not query.cacheable or not self._keeps(state):
+            return None
+        kept = self._cache.find(AnswerKey(state.uid, query, packed))
+        if kept is None:
+            return None
+        age_ns = self._elapsed_ns() - kept.sent_ns
+        if (
+            age_ns >= state.rules.max_age_ms * _NS_PER_MS
+            or self._now_ms() >= kept.until_ms
+            or kept.moment <= self._seen_of(state).least_moment
+            or not floor.admits(kept.version, kept.moment)
+        ):
+            return None
+        if self._observer is not None:
+            self._observer(True, age_ns / _NS_PER_S)
+        return kept
+
+    async def _fetch(self, board: str, query: Query[T]) -> Fetched[T]:
+        """Ask the index server."""
+        moment, sent_ns = self.moment(), self._elapsed_ns()
+        known = self._catalog.boards.boards.get(board)
+        before = None if known is None else self._seen_of(known).newest
+        reply = await self._queries.reply(board, query)
+        state = reply.state
+        if reply.offset is None or not self._keeps(state):
+            return Fetched(reply.result)
+        version = version_of(state.uid, reply.offset)
+        if known is None or known.uid != state.uid:
+            before = None
+        is_newest = self._note(state, version, before, moment)
+        if self._observer is not None:
+            self._observer(False, (self._elapsed_ns() - sent_ns) / _NS_PER_S)
+        frame = None
+        if is_newest and query.cacheable and reply.until_ms > self._now_ms():
+            max_age_ms = state.rules.max_age_ms
+            frame = AnswerFrame(state.uid, moment, sent_ns, reply.until_ms, max_age_ms)
+        return Fetched(reply.result, version, frame)
+
+    def _keep(
+        self, query: Query[T], fetched: Fetched[T], content: bytes, *, packed: bool = False
+    ) -> None:
+        """Keep a fetched answer, if it may be kept."""
+        frame, version = fetched.frame, fetched.version
+        if frame is None or version is None:
+            return
+        kept = KeptAnswer(
+            content, version, frame.moment, frame.sent_ns, frame.until_ms, frame.max_age_ms
+        )
+        self._cache.keep(AnswerKey(frame.uid, query, packed), kept)
+
+    def _note(
+        self, state: BoardState, version: BoardVersion, before: BoardVersion | None, moment: int
+    ) -> bool:
+        """Note the version of an answer. Return whether it may be kept: nothing newer was seen, and
+        it is not from before a restart of the count."""
+        seen = self._seen_of(state)
+        if before is not None and not version.covers(before):
+            seen.newest, seen.least_moment = version, self.moment()
+            return False
+        is_newest = seen.newest is None or version.covers(seen.newest)
+        seen.newest = later(seen.newest, before, version)
+        return is_newest and moment > seen.least_moment
+
+    def _keeps(self, state: BoardState) -> bool:
+        if state.rules.max_age_ms == 0 or self._catalog.event_time:
+            return False
+        name = state.board.name
+        allowed = self._allowed.get(name)
+        if allowed is None:
+            if len(self._allowed) >= MOST_NAMES:
+                self._allowed.clear()
+            allowed = self._allowed[name] = self._settings.keeps(name)
+        return allowed
+
+    def _seen_of(self, state: BoardState) -> _Seen:
+        seen = self._seen.get(state.uid)
+        if seen is None:
+            boards = self._catalog.boards.boards
+            if len(self._seen) > 2 * len(boards) + MOST_NAMES:  # most of these boards are deleted
+                known = {each.uid for each in list(boards.values())}
+                self._seen = {uid: kept for uid, kept in list(self._seen.items()) if uid in known}
+            seen = self._seen.setdefault(state.uid, _Seen())
+        return seen
+
+    def _now_ms(self) -> int:
+        return max(self._catalog.latest_ms, self._catalog.clock.now_ms())
+
+    def _is_dead(self, kept: KeptAnswer) -> bool:
+        age_ns = self._elapsed_ns() - kept.sent_ns
+        return age_ns >= kept.max_age_ms * _NS_PER_MS or self._now_ms() >= kept.until_ms
