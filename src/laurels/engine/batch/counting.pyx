@@ -60,7 +60,8 @@ cdef struct HintRing:           # the hints for the next events
 
 
 cdef inline Store *store_for(const Job *job, int window, Py_ssize_t event) noexcept nogil:
-    """Return the target of an event in a window, or NULL."""
+    """Return the target of an event in a window, or NULL if the window does not accept the
+    event."""
     cdef const Route *route = &job.routes[window]
     cdef int32_t store = route.all if route.each == NULL else route.each[event]
     return NULL if store < 0 else &job.stores[store]
@@ -126,7 +127,7 @@ cdef inline void draft_newest(Part *part) noexcept nogil:
 
 cdef inline void draft_decayed(const Job *job, int window, Py_ssize_t event, int64_t value,
                              int64_t stamp, Draft *draft) noexcept nogil:
-    """Draft the entry of a window with decay, with the greatest stamp."""
+    """Draft the entry of a window with decay: the new total, and the greatest stamp so far."""
     cdef const DecayPair *decay = &job.decays[window]
     cdef int tie = job.rule.tie
     add_decayed(draft.old, value,
@@ -141,8 +142,8 @@ cdef inline void draft_decayed(const Job *job, int window, Py_ssize_t event, int
 
 cdef inline bint draft_deferred(const int64_t *values, int64_t stamp, int64_t at,
                                 Part *part) noexcept nogil:
-    """Draft the cell of a deferred window, which is checked against the range, and the entry in the
-    ranking being built; return False when the cell is out of range."""
+    """Draft an event in a deferred window: its cell, and the entry in the ranking being built.
+    Return False if the cell is out of range."""
     cdef Draft *draft = &part.entry.draft
     if not draft_entry(&part.rolling.step_rule, values, stamp, at, &part.cell):
         return False
@@ -154,8 +155,8 @@ cdef inline bint draft_deferred(const int64_t *values, int64_t stamp, int64_t at
 
 
 cdef bint draft_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
-    """Draft the entries and cells that an event makes in all windows, from the old ones, which
-    have been read. Return False if a score would be out of range."""
+    """Draft the entries and cells that an event makes in all windows. The old ones must have been
+    read before. Return False if a score would be out of range."""
     cdef int64_t values[COLUMNS_MOST]
     cdef int64_t at = job.at if job.ats == NULL else job.ats[event]
     cdef int64_t stamp = job.stamp if job.stamps == NULL else job.stamps[event]
@@ -187,13 +188,14 @@ cdef bint draft_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept no
 
 cdef inline void draft_cell(const Job *job, const int64_t *values, int64_t stamp,
                             Part *part) noexcept nogil:
-    """Draft the cell that this event alone would make, if columns are best."""
+    """Draft the cell that this event alone would make, if the columns have the operator best."""
     memcpy(part.cell.new, values, job.rule.columns * sizeof(int64_t))
     part.cell.new[job.rule.columns] = job.rule.tie * stamp
 
 
 cdef int write_cell(const Job *job, uint32_t member, Part *part) noexcept nogil:
-    """Write the cell of the event's step; return whether anything was written, or FAILED."""
+    """Write the cell of the event's step; return whether it changed, or FAILED if out of
+    memory."""
     cdef Draft *live = &part.entry.draft
     if job.rule.best:
         return add_candidate(part.rolling, member, part.cell.new, part.cells.number,
@@ -218,7 +220,7 @@ cdef bint write_deferred(const Job *job, uint32_t member, Part *part) noexcept n
 
 
 cdef bint write_part(const Job *job, uint32_t member, Part *part) noexcept nogil:
-    """Write what was drafted for a window; return False if out of memory."""
+    """Write the entry and the cell drafted for a window; return False if out of memory."""
     cdef Write *entry = &part.entry
     cdef int written = SAME
     if part.rolling != NULL and part.rolling.deferred:
@@ -250,7 +252,7 @@ cdef int count_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nog
 
 
 cdef inline void clear_hints(const Job *job, EventHints *hints) noexcept nogil:
-    """Clear the hints of all windows: they may be for another event, in other rankings."""
+    """Clear the hints of all windows, which may be those of another event in other rankings."""
     cdef int window
     for window in range(job.windows):
         clear_hint(&hints[window].entry)
@@ -280,8 +282,8 @@ cdef inline void prefetch_rolling(Rolling *rolling, Cells *cells, uint32_t membe
 
 
 cdef void prefetch_event(const Job *job, Py_ssize_t event, bint near) noexcept nogil:
-    """Prefetch what leads to an event's entries, such as their members' slots in the table, or with
-    `near` their leaves."""
+    """Prefetch the memory in which an event's entries are looked up: the member's slots in the
+    tables, or with `near` the leaves."""
     cdef Rolling *rolling
     cdef Store *store
     cdef Tree *tree
@@ -363,8 +365,8 @@ cdef inline void report_shown(const Job *job, Py_ssize_t event,
 
 
 cdef inline void trace_event(const Job *job, Py_ssize_t event, const Part *parts) noexcept nogil:
-    """Record a member's entries after a counted event, in the traced windows that accepted it, and
-    what an absolute event added."""
+    """After a counted event, record the member's entries in the traced windows that accepted it,
+    and the differences that an absolute event added."""
     cdef Py_ssize_t row = event if job.places == NULL else job.places[event]
     cdef int64_t values[COLUMNS_MOST]
     cdef const Draft *draft

@@ -52,7 +52,7 @@ cdef int set_ranking(Job *job, Store *store, RankedSet ranking) except -1:
 
 
 cdef int set_rolling_set(Job *job, Store *store, object item) except -1:
-    """Set the rolling set to which a tally belongs, None for a ranking."""
+    """Set the rolling set of a store: the one its tally belongs to, or None for a ranking."""
     cdef RollingSet rolling
     store.rolling = NULL
     if item is None:
@@ -102,7 +102,7 @@ cdef bint is_shaped(const Job *job, int window, const Tree *tree) noexcept:
 
 cdef int own_store(const Job *job, bytearray owners, dict rollings, int32_t number,
                    int window) except -1:
-    """Check that a store in a route exists, and belongs to that window and to no other."""
+    """Check that the store in a window's route exists, and that no other window uses it."""
     cdef char *owner
     cdef const Store *store
     if number < 0:
@@ -131,7 +131,7 @@ cdef int own_store(const Job *job, bytearray owners, dict rollings, int32_t numb
 
 
 cdef int set_routes(Job *job, BufferViews *buffers, object routes) except -1:
-    """Set the routes."""
+    """Set the route of each window: the targets of its events."""
     cdef Route *route
     cdef int window = 0
     if len(routes) > WINDOWS_MOST:
@@ -276,14 +276,15 @@ cdef tuple new_report(Py_ssize_t count, int columns, char **present, int64_t **w
 
 
 cdef int64_t *writable_items(const Job *job, array.array column) except NULL:
-    """Return the items of a column that is written to."""
+    """Return the items of a column that results are written to."""
     if column.typecode != "q" or len(column) < job.stop:
         raise ValueError("a traced column is shorter than the events to count")
     return <int64_t *>column.data.as_longlongs
 
 
 cdef int set_traces(Job *job, object traces, object added) except -1:
-    """Set the columns for traced entries, and for what absolute events added."""
+    """Set the result columns: for traced entries, and for the differences that absolute events
+    added."""
     cdef int column
     job.traced = 0
     job.places = NULL
@@ -309,7 +310,8 @@ cdef int set_traces(Job *job, object traces, object added) except -1:
 
 
 cdef int set_journal(Job *job, JournalType journal, list stores, list rollings) except -1:
-    """Give the job a journal, which holds references to the objects that undoing it writes to."""
+    """Attach a journal to the job. The journal keeps references to the objects that an undo writes
+    to."""
     cdef RollingSet rolling
     job.undo_log = NULL
     if journal is None:
@@ -340,13 +342,14 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
     events whose sums are absolute with 1. Events with a status other than 0 are skipped; the others
     get APPLIED, UNCHANGED or OUT_OF_RANGE.
 
-    With a window as `watch`, return (before, after), each with two items: which events' members are
-    in the ranking of the window's route (for a rolling window, in `live`) just before and just
-    after the event, and their columns there. `traces` are pairs of a window and columns, one for
-    each word of an entry: they get the member's entry just after each counted event that the window
-    accepted, at the position of the event. `added` gets what absolute events added, one column for
-    each of the score. With a journal, all writes can be undone. O(windows * log n) for each event.
-    Raises ValueError and IndexError for columns that do not fit together.
+    With a window as `watch`, return (before, after): the state of the window's ranking (of a
+    rolling window, `live`) just before and just after each event. Each of the two has two items:
+    whether the event's member is in the ranking, and the member's columns there. `traces` are
+    pairs of a window and columns, one for each word of an entry: they get the member's entry just
+    after each counted event that the window accepted, at the position of the event. `added` gets
+    the differences that absolute events added, one column for each column of the score. With a
+    journal, all writes can be undone. O(windows * log n) for each event. Raises ValueError and
+    IndexError for columns that do not fit together.
     """
     cdef Job job
     cdef BufferViews buffers

@@ -344,12 +344,12 @@ def gather(events: object, *, multipliers: object, lows: object, highs: object, 
            always: bool = False) -> Columns:
     """Return the events of a batch as columns.
 
-    Values are multiplied (by 10^scale) and must then be within `lows` and `highs`, each `at` within
-    `at_low` and `at_high`. `parse` checks every event that is not certainly valid, and returns a
-    row that ends with its labels. `group_number` returns the number of an event's labels (None: no
-    labels); for events without labels it is called only if others have some, or with `always`.
-    Their errors of the class `error_type` are collected with the event's position and without
-    traceback; any other error is raised.
+    Values are multiplied (by 10^scale) and must then be within `lows` and `highs`, each `at`
+    within `at_low` and `at_high`. `parse` checks every event that is not certainly valid, and
+    returns a row that ends with its labels. `group_number` returns the number of an event's labels
+    (None: no labels); for events without labels it is called only if others have some, or with
+    `always`. Errors of the class `error_type` from these two functions are collected with the
+    event's position and without traceback; any other error is raised.
     """
     cdef list batch = events if PyList_CheckExact(events) else list(events)
     cdef Py_ssize_t size = len(batch)

@@ -64,14 +64,14 @@ def outline_json(
     bint lines=False,
     Py_ssize_t most_in_all=PY_SSIZE_T_MAX,
 ):
-    """Outline a JSON document, or with `lines` one document a line.
+    """Outline a JSON document, or with `lines` a text with one document in each line.
 
     Return (verdict, place, is_list, count, pieces). `pieces` are (start, end, count) of at least
-    `piece` bytes each, except the last, without the separators between them. If the document is not
-    a list, `count` is 1. The verdict is WHOLE, or, with the position `place` in bytes, MALFORMED,
-    TOO_MANY_VALUES if element `count` has more than `most_values`, TOO_DEEP if it has these in
-    deeply nested lists, TOO_MANY_IN_ALL if all elements together have more than `most_in_all`.
-    O(bytes), without the GIL.
+    `piece` bytes each, except the last, without the separators between them. If the document is
+    not a list, `count` is 1. The verdict is WHOLE, or, with the position `place` in bytes,
+    MALFORMED, TOO_MANY_VALUES if element `count` has more than `most_values`, TOO_DEEP if these
+    values are in deeply nested lists, TOO_MANY_IN_ALL if all elements together have more than
+    `most_in_all`. O(bytes), without the GIL.
     """
     return _outlined(raw, most_values, most_in_all, piece, 2 if lines else 1)
 
@@ -124,7 +124,7 @@ cdef object _outlined(
 
 
 cdef void _cut(Walk *walk, Py_ssize_t end) noexcept nogil:
-    """End a piece before `end`."""
+    """End the current piece before the position `end`."""
     walk.cuts[walk.n_cuts] = Cut(walk.start, end, walk.count - walk.counted)
     walk.n_cuts += 1
     walk.counted = walk.count
@@ -256,7 +256,7 @@ cdef int _walk_msgpack(Walk *walk) noexcept nogil:
 
 
 cdef int _walk_value(Walk *walk) noexcept nogil:
-    """Walk over a value with everything in it."""
+    """Walk over a value and all values nested in it."""
     cdef uint64_t left = 1, inside
     cdef Py_ssize_t depth = 0   # how many nested lists have begun without a value before them
     cdef int verdict
@@ -285,8 +285,8 @@ cdef uint64_t _number(const unsigned char *raw, Py_ssize_t size) noexcept nogil:
 
 
 cdef int _header(Walk *walk, uint64_t *inside) noexcept nogil:
-    """Walk over a header and its own bytes; `inside` becomes the number of values in it that
-    follow."""
+    """Walk over a value's header and its own bytes; set `inside` to the number of nested values
+    that follow."""
     cdef uint64_t own = 0
     cdef Py_ssize_t width = 0
     cdef unsigned char c

@@ -90,7 +90,8 @@ def pack(values: object) -> bytes:
     """Encode a column of int64: a byte for the width (0, 1, 2, 4 or 8), then that many bytes an
     item.
 
-    Items are signed, the lowest byte first; width 0 means that all are zero. `unpack` reverses.
+    Items are signed, the lowest byte first; width 0 means that all are zero. `unpack` decodes the
+    result.
     """
     cdef BufferViews buffers
     cdef const int64_t *column

@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""The order in which the events of a batch are visited: as they came, or neighbours together.
+"""The order in which the events of a batch are counted: as they arrived, or so that events of
+neighbours in the ranking follow each other.
 
 The branches above the leaves of a large ranking do not fit into the nearest cache, and a search
 waits for several of their cache lines, each of which is known only from the one before. If every
@@ -30,7 +31,8 @@ cdef enum:
 
 
 cdef bint are_distinct(const uint32_t *ids, Py_ssize_t count) noexcept nogil:
-    """Return whether ids ascend, as those of new members do, so that none occurs twice."""
+    """Return whether ids ascend strictly, so that no member occurs twice; new members have such
+    ids."""
     cdef Py_ssize_t i
     for i in range(1, count):
         if ids[i - 1] >= ids[i]:
@@ -56,8 +58,8 @@ cdef void sort_by_byte(const Visit *visits, Visit *to, Py_ssize_t count, int shi
 
 
 cdef const Visit *sort_visits(Visit *visits, Visit *spare, Py_ssize_t count) noexcept nogil:
-    """Sort visits by their keys; return where the result is. O(n) for each byte in which keys
-    differ."""
+    """Sort visits by their keys; return the one of the two arrays that has the result. O(n) for
+    each byte in which keys differ."""
     cdef uint64_t differing = 0
     cdef Visit *swapped
     cdef Py_ssize_t i
@@ -83,8 +85,8 @@ cdef bint are_members_distinct(const Job *job) noexcept nogil:
 
 
 cdef const Visit *order_visits(const Job *job, Visit *visits) noexcept nogil:
-    """Return the events of a job in the order of their first values; `visits` has room for two of
-    each."""
+    """Return the events of a job in the order of their first values; `visits` has room for two
+    visits of each event."""
     cdef Py_ssize_t count = job.stop - job.start
     cdef Py_ssize_t i
     for i in range(count):
@@ -149,8 +151,8 @@ cdef void reorder_columns(Visiting *visiting) noexcept nogil:
 
 
 cdef void record_positions(Visiting *visiting) noexcept nogil:
-    """Record the position of each event in the caller's columns, since traces are written there
-    directly."""
+    """Record the position of each event in the caller's columns, because traces are written to
+    those columns directly."""
     cdef uint32_t *places = <uint32_t *>allocate_column(visiting, sizeof(uint32_t))
     cdef Py_ssize_t i
     for i in range(visiting.job.stop):
@@ -159,7 +161,7 @@ cdef void record_positions(Visiting *visiting) noexcept nogil:
 
 
 cdef void allocate_reports(Visiting *visiting) noexcept nogil:
-    """Set columns of the job's own for its reports."""
+    """Allocate separate columns for the reports of the job; `end_visiting` copies them back."""
     cdef Job *job = &visiting.job
     cdef int column
     if job.watch < 0:
@@ -172,8 +174,8 @@ cdef void allocate_reports(Visiting *visiting) noexcept nogil:
 
 
 cdef bint begin_visiting(const Job *source, Visiting *visiting) noexcept nogil:
-    """Put the events of a job in an order that leads from neighbour to neighbour; return False if
-    they should be counted as they came."""
+    """Reorder the events of a job so that neighbours in the ranking follow each other. Return
+    False if the events should be counted in the order in which they arrived."""
     cdef Py_ssize_t count = source.stop - source.start
     if count < VISITS_LEAST or not are_members_distinct(source):
         return False

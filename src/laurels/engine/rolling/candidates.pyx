@@ -55,7 +55,7 @@ cdef inline int64_t *next_link(const Rolling *rolling, Candidate *candidate) noe
 
 cdef inline void read_previous(const Rolling *rolling, uint32_t member, Candidate *candidate,
                                Candidate *before) noexcept nogil:
-    """Read the candidate before one; it is absent if there is none."""
+    """Read the candidate before another one; it is absent if there is none."""
     cdef int64_t distance = previous_link(rolling, candidate)[0]
     before.present = False
     if distance > 0:
@@ -64,7 +64,7 @@ cdef inline void read_previous(const Rolling *rolling, uint32_t member, Candidat
 
 cdef inline void read_next(const Rolling *rolling, uint32_t member, Candidate *candidate,
                            Candidate *after) noexcept nogil:
-    """Read the candidate after one; it is absent if there is none."""
+    """Read the candidate after another one; it is absent if there is none."""
     cdef int64_t distance = next_link(rolling, candidate)[0]
     after.present = False
     if distance > 0:
@@ -89,10 +89,8 @@ cdef bint drop_candidate(Rolling *rolling, uint32_t member, const Candidate *can
 
 cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate *last,
                 UndoLog *undo_log) noexcept nogil:
-    """Drop candidates, from `last` backwards, that a tuple strictly beats; return False if out of
-    memory.
-
-    `last` becomes the newest that stays, if any.
+    """Drop the candidates that a tuple strictly beats, from `last` backwards; return False if out
+    of memory. Set `last` to the newest remaining candidate, if any.
     """
     cdef Candidate before
     while last.present and order_of(&rolling.rule, row, last.row) < 0:
@@ -105,7 +103,8 @@ cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate
 
 cdef bint link(Rolling *rolling, uint32_t member, Candidate *before, Candidate *own,
                Candidate *after, UndoLog *undo_log) noexcept nogil:
-    """Write a cell between its neighbours, and their links to it; return False if out of memory."""
+    """Write a candidate's cell and the links of its two neighbours to it; return False if out of
+    memory."""
     previous_link(rolling, own)[0] = own.step - before.step if before.present else 0
     next_link(rolling, own)[0] = after.step - own.step if after.present else 0
     if not write_candidate(rolling, member, own, undo_log):
@@ -141,8 +140,8 @@ cdef int add_candidate(Rolling *rolling, uint32_t member, const int64_t *row, in
                        const int64_t *live, UndoLog *undo_log) noexcept nogil:
     """Count an event (tuple and tie word) of a step in the member's candidates.
 
-    `live` is the member's entry before the event, NULL if there is none. Return SAME, OTHER or
-    FAILED.
+    `live` is the member's entry before the event, NULL if there is none. Return SAME if the
+    candidates are unchanged, OTHER if a cell was written, FAILED if out of memory.
     """
     cdef Candidate own, before, after
     read_candidate(rolling, member, step, &own)

@@ -105,7 +105,7 @@ cdef uint64_t count_cells(const Rolling *rolling) noexcept nogil:
 
 cdef bint add_tally(const Rolling *rolling, Sums *sums, const Cells *cells, uint64_t start,
                     uint64_t end) noexcept nogil:
-    """Add the cells of a tally from one place to before another; return False if out of memory."""
+    """Add the cells of a tally between two places in hash order; return False if out of memory."""
     cdef Spot spots[BUCKET_MOST]
     cdef int64_t cell[WORDS_MOST]
     cdef uint32_t member
@@ -123,7 +123,7 @@ cdef bint add_tally(const Rolling *rolling, Sums *sums, const Cells *cells, uint
 
 
 cdef bint add_all(const Rolling *rolling, Sums *sums, uint64_t start, uint64_t end) noexcept nogil:
-    """Add the cells of all steps, from one place to before another; return False if out of
+    """Add the cells of all steps between two places in hash order; return False if out of
     memory."""
     cdef int64_t step
     cdef Cells *cells
@@ -135,7 +135,7 @@ cdef bint add_all(const Rolling *rolling, Sums *sums, uint64_t start, uint64_t e
 
 
 cdef bint write_rows(Rolling *rolling, const Sums *sums) noexcept nogil:
-    """Enter rows in `prepared`; return False if out of memory."""
+    """Insert the members' rows into `prepared`; return False if out of memory."""
     cdef Write write
     cdef uint32_t i
     for i in range(sums.size):

@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """The entries prepared for the next step, and the pass that prepares them.
 
-`row_after` computes the entry of one member. Events and the pass both assign it (`prepare`), so it
-does not matter which comes first or how often. The pass visits the tally that left, whose buckets
-it frees as it goes, and then the one about to leave, both in hash order, continuing from its last
-place.
+`row_after` computes the entry of one member. Events and the pass both assign this entry
+(`prepare`), so their order and number do not matter. The pass visits the tally that left, whose
+buckets it frees as it goes, and then the one about to leave, both in hash order, continuing from
+its last place.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -28,7 +28,8 @@ cdef enum:
 
 cdef bint use_next_candidate(const Rolling *rolling, uint32_t member, const int64_t *cell,
                              int64_t *row) noexcept nogil:
-    """Replace a leaving candidate in a row by the next one; return False if there is none."""
+    """Replace a leaving candidate in a member's row by the member's next candidate; return False
+    if there is none."""
     cdef int64_t distance = cell[rolling.rule.words + 1]
     cdef int64_t candidate[WORDS_MOST]
     cdef Cells *cells
@@ -104,8 +105,8 @@ cdef void predict_prepared(Rolling *rolling, uint32_t member, const int64_t *liv
 
 
 cdef int gather(const Cells *cells, uint64_t *place, int64_t most, uint32_t *ids) noexcept nogil:
-    """Gather the members of whole buckets from a place on, about `most`, and advance the place;
-    return their number."""
+    """Gather about `most` members from a place in hash order, as whole buckets. Advance the place,
+    and return the number of members."""
     cdef Spot spots[BUCKET_MOST]
     cdef int count = 0
     cdef int buckets = 0

@@ -57,7 +57,7 @@ cdef inline int64_t exact_at(const Rule *rule, const int64_t *words) noexcept no
 
 
 cdef void add_running(const Rule *rule, int64_t *words, const int64_t *cell) noexcept nogil:
-    """Add a cell of sums and last values."""
+    """Add a cell with sum and last columns to a member's words."""
     cdef bint newer = not rule.last or exact_at(rule, cell) >= exact_at(rule, words)
     cdef int tie = rule.columns
     cdef int column
@@ -73,7 +73,8 @@ cdef void add_running(const Rule *rule, int64_t *words, const int64_t *cell) noe
 
 
 cdef void add_best(const Rule *rule, int64_t *words, const int64_t *cell) noexcept nogil:
-    """Add a cell of best values: keep the better tuple; if they are equal, the least stamp."""
+    """Add a cell with best columns to a member's words: keep the better tuple; if they are equal,
+    the least stamp."""
     cdef int order = order_of(rule, cell, words)
     if order < 0 or (order == 0 and is_earlier(rule, cell, words)):
         memcpy(words, cell, rule.words * sizeof(int64_t))
@@ -92,7 +93,7 @@ cdef void add_cell(const Rule *rule, int64_t *words, const int64_t *cell,
 
 cdef const char *check_links(const Rolling *rolling, const Row *row, const int64_t *cell,
                              int64_t step, bint first) noexcept nogil:
-    """Check a candidate against the previous one."""
+    """Check the links and the score of a candidate against the member's previous candidate."""
     cdef const Rule *rule = &rolling.rule
     cdef int64_t distance = cell[rule.words]
     if first:
@@ -195,8 +196,8 @@ cdef const char *check_member(Rolling *rolling, const Count *count, uint32_t mem
 
 
 cdef const char *check_entries(Rolling *rolling, const Count *count, Tree *tree) noexcept nogil:
-    """Check the entries of `live` in both rankings, or that the members only in `prepared` are
-    those that the pass will still remove."""
+    """Check the entries of one ranking. Each entry of `live` is checked in both rankings. A member
+    only in `prepared` must be one that the pass will still remove."""
     cdef int64_t entry[WORDS_MOST]
     cdef const char *fault = NULL
     cdef Spot spot, other

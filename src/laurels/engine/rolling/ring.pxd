@@ -63,7 +63,7 @@ cdef inline int64_t leaving_of(const Rolling *rolling) noexcept nogil:
     return rolling.running - rolling.steps + 1
 
 cdef inline Cells **slot_for(const Rolling *rolling, int64_t number) noexcept nogil:
-    """Return the ring's slot for a step from running - steps to running."""
+    """Return the ring's slot for a step, which is from running - steps to running."""
     cdef int64_t slot = rolling.running_slot - (rolling.running - number)
     return rolling.ring + (slot + rolling.steps + 1 if slot < 0 else slot)
 
@@ -72,7 +72,8 @@ cdef inline Cells *cells_for(const Rolling *rolling, int64_t number) noexcept no
     return slot_for(rolling, number)[0]
 
 cdef inline Tree *ranking_of(const Rolling *rolling, uint32_t member) noexcept nogil:
-    """Return the ranking in which an event of a member is counted, or NULL."""
+    """Return the ranking in which an event of a member is counted, or NULL if the build of a
+    deferred set has not visited the member yet."""
     if not rolling.deferred:
         return rolling.live
     return rolling.prepared if place_of(member) < rolling.built else NULL

@@ -45,7 +45,7 @@ cdef inline bint are_rules_equal(const Rule *left, const Rule *right) noexcept:
 
 
 cdef inline uint64_t cells_after(const Cells *cells, uint64_t place) noexcept:
-    """Return about how many cells there are from a place on."""
+    """Return about how many cells of a tally are at or after a place in hash order."""
     if cells == NULL or place >= PLACES:
         return 0
     return <uint64_t>cells.size if cells.draining else (cells.size * (PLACES - place)) >> 32
@@ -145,7 +145,8 @@ cdef class RollingSet:
         return 0
 
     cdef int begin_pass(self) except -1:
-        """Begin the pass over both tallies; if they are empty, it is complete."""
+        """Begin the pass over the tally that left and the tally about to leave. An empty tally
+        counts as visited."""
         cdef Cells *left = cells_for(&self.rolling, leaving_of(&self.rolling) - 1)
         cdef Cells *leaving = cells_for(&self.rolling, leaving_of(&self.rolling))
         if self.rolling.deferred:
@@ -182,7 +183,7 @@ cdef class RollingSet:
 
     @property
     def pass_remaining(self) -> int:
-        """About how many members the pass still has to visit."""
+        """The approximate number of members that the pass still has to visit."""
         return cells_after(
             cells_for(&self.rolling, leaving_of(&self.rolling) - 1), self.rolling.left_position
         ) + cells_after(
@@ -299,7 +300,7 @@ cdef class RollingSet:
 
     @property
     def build_remaining(self) -> int:
-        """About how many cells a build still has to visit. O(steps)."""
+        """The approximate number of cells that a build still has to visit. O(steps)."""
         return (count_cells(&self.rolling) * ((PLACES - self.rolling.built) >> 16)) >> 16
 
     def build(self, limit: int) -> bool:
@@ -337,7 +338,7 @@ cdef class RollingSet:
         return before
 
     def restart_build(self) -> RankedSet:
-        """Begin the build of a deferred set again; return the discarded ranking."""
+        """Restart the build of a deferred set; return the discarded ranking."""
         cdef RankedSet before = self.prepared
         self.prepared = self.new_ranking()
         self.rolling.prepared = &self.prepared.tree
@@ -345,8 +346,8 @@ cdef class RollingSet:
         return before
 
     def jump_to(self, running: int) -> list[RankedSet | Tally]:
-        """Move a deferred set to a later step; return what is discarded: the tallies that left, and
-        the ranking being built. O(steps that left)."""
+        """Move a deferred set to a later step; return the discarded objects: the tallies that
+        left, and the ranking being built. O(steps that left)."""
         cdef list left = [self.restart_build()]
         cdef int64_t step = leaving_of(&self.rolling)
         cdef int64_t missed = running - self.rolling.running
@@ -364,7 +365,7 @@ cdef class RollingSet:
         return left
 
     def reset(self, running: int) -> None:
-        """Discard everything and begin again at a step. O(steps + cells / 100)."""
+        """Discard all tallies and entries, and begin again at a step. O(steps + cells / 100)."""
         self.release_all()
         self.live.clear()
         self.prepared.clear()

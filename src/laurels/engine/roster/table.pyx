@@ -278,8 +278,8 @@ cdef void table_close(Table *table) noexcept nogil:
 
 
 cdef int table_add(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
-    """Add an entry without looking for its tag. O(1) amortised; return -1 if out of memory,
-    unchanged."""
+    """Add an entry without looking for its tag. O(1) amortised; return -1 if out of memory, with
+    the table unchanged."""
     cdef Segment *segment = segment_of(table, tag)
     if segment.dense:
         if tag >> segment.depth < segment.capacity:

@@ -12,8 +12,8 @@ bucket was as deep as the directory; a bucket of few cells is joined with its bu
 fit into one bucket there is no directory.
 
 **Hash order.** The directory has the places in ascending order, and buckets only ever split and
-join within it. So a scan that continues from the place it has reached returns every cell that stays
-exactly once, whatever changes meanwhile.
+join within it. So a scan that continues from the place it has reached returns each cell that
+exists throughout exactly once, whatever changes meanwhile.
 
 **Draining.** Nothing large is ever freed at once: the buckets of a tally whose step has left the
 window are freed as the pass visits them (`drain_to`), their pointers become NULL, and no cell is
@@ -59,7 +59,7 @@ cdef inline uint64_t directory_bytes(const Cells *cells) noexcept nogil:
 
 
 cdef void set_bucket_pointers(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
-    """Set all pointers of a bucket's class, which `place` is in, to the bucket."""
+    """Set all pointers of a bucket's class to the bucket; `place` is any place in the class."""
     cdef uint64_t count = slots_of(cells, leaf)
     cdef uint64_t first = (place >> cells.shift) & ~(count - 1)
     cdef uint64_t slot
@@ -136,7 +136,7 @@ cdef int partition_cells(const Cells *cells, const Leaf *leaf, Stage *stage) noe
 
 
 cdef bint split_bucket(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
-    """Split a bucket, whose class `place` is in, in two; return False if out of memory."""
+    """Split a bucket in two; `place` is any place in its class. Return False if out of memory."""
     cdef uint8_t depth = <uint8_t>(leaf.slot + 1)
     cdef uint64_t bit = <uint64_t>1 << (32 - depth)
     cdef Stage stage
@@ -246,8 +246,8 @@ cdef bint halve_directory(Cells *cells) noexcept nogil:
 
 
 cdef bint join_buckets(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
-    """Join a bucket with its buddy if both together fill at most half a bucket; return whether it
-    was done."""
+    """Join a bucket with its buddy if both together fill at most half a bucket; return whether
+    they were joined."""
     cdef uint64_t other = place ^ (<uint64_t>1 << (32 - leaf.slot))
     cdef Leaf *buddy = cells.directory[other >> cells.shift] if leaf.slot else NULL
     cdef Stage stage
@@ -309,10 +309,8 @@ cdef uint64_t bucket_end(const Cells *cells, uint64_t place) noexcept nogil:
 
 
 cdef int next_bucket(const Cells *cells, uint64_t *place, Spot *spots) noexcept nogil:
-    """Find the cells of the bucket at a place, from that place on, at most BUCKET_MOST; return
-    their number.
-
-    `place` becomes the first place after the bucket.
+    """Find the cells of the bucket at `place`, without those before `place`, at most BUCKET_MOST;
+    return their number. Set `place` to the first place after the bucket.
     """
     cdef Leaf *leaf = cells.directory[place[0] >> cells.shift]
     cdef int count = 0

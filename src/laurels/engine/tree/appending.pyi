@@ -1,1 +1,1 @@
-# For other engine modules only (see audit.pxd): nothing is visible from Python.
+# For other engine modules only (see appending.pxd): nothing is visible from Python.

@@ -1,14 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """Appending: entries that are put in ranking order become whole leaves after the last one.
 
-A restored ranking is put in ranking order. One by one, each entry would need a search from the
-root, and its leaf would be packed again every few entries. So rows that follow the last entry are
-packed into a leaf together, and the leaf is added to the tree by the same steps as the right half
-of a split. Rows that are not in order, or whose member is not new, are left to be put one by one.
+A restored ranking is put in ranking order. If entries were put one by one, each would need a
+search from the root, and its leaf would be packed again every few entries. So rows that follow the
+last entry are packed into a leaf together, and the leaf is added to the tree by the same steps as
+the right half of a split. Rows that are not in order, or whose member is not new, are left to be
+put one by one.
 
-The table is set for a leaf's members in the order of their entries, so each waits for a cache line
-of the table that is in no cache. Therefore the lines for a leaf are prefetched while the previous
-leaf is packed.
+The table is set for a leaf's members in the order of their entries, so each write waits for a
+cache line of the table that is in no cache. Therefore the lines for a leaf are prefetched while
+the previous leaf is packed.
 """
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free
@@ -130,8 +131,9 @@ cdef bint link_leaf(Tree *tree, Leaf *last, Leaf *leaf, const Stage *stage) noex
 
 cdef int append_leaf(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize_t start,
                      Py_ssize_t stop) noexcept nogil:
-    """Append as many of the rows from `start` to before `stop` as fill a leaf; return their number,
-    or 0 if too few of them follow the last entry in order, or if the tree is a single leaf."""
+    """Append as many of the rows from `start` to before `stop` as fill a leaf; return their
+    number. Return 0 if too few of these rows follow the last entry in order, or if the tree is a
+    single leaf."""
     cdef Stage stage
     cdef Leaf *last
     cdef Leaf *leaf

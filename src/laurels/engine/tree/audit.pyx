@@ -38,7 +38,7 @@ cdef Leaf *outermost_leaf(Page *page, int levels, bint last) noexcept nogil:
 
 
 cdef bint are_edges_valid(Tree *tree, Branch *branch, int slot, int level) noexcept nogil:
-    """Return whether the first and the last entry under a slot are between its edges."""
+    """Return whether the first and the last entry under a child are between the child's edges."""
     cdef Leaf *first = outermost_leaf(children_of(branch)[slot], level - 1, False)
     cdef Leaf *last = outermost_leaf(children_of(branch)[slot], level - 1, True)
     return edges_at_or_before(tree, branch, first, 0) == slot and (

@@ -42,7 +42,7 @@ cdef inline int slot_of_child(const Branch *parent, const Page *child, int guess
             high += 1
 
 cdef inline int slot_of(Page *page) noexcept nogil:
-    """Return the slot of a page in its parent, which is mostly the last known one."""
+    """Return the slot of a page in its parent; the last known slot is tried first."""
     cdef int slot = page.slot
     if slot < page.up.size and children_of(page.up)[slot] == page:
         return slot

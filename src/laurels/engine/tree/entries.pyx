@@ -203,8 +203,8 @@ cdef inline int side_of(const Leaf *leaf, const int64_t *entry) noexcept nogil:
 
 
 cdef inline int position_in(const Tree *tree, const Leaf *leaf, Key *key) noexcept nogil:
-    """Return the number of a leaf's entries that sort before a key; from the leaf's ends if these
-    suffice."""
+    """Return the number of a leaf's entries that sort before a key; the leaf's first and last
+    entry are compared first, which often suffices."""
     cdef int side = side_of(leaf, key.words)
     if side:
         return 0 if side < 0 else leaf.size
@@ -259,8 +259,8 @@ cdef inline void prefetch_parent(const Leaf *leaf) noexcept nogil:
 
 cdef void predict_write(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
                         Hint *hint) noexcept nogil:
-    """Set a hint to where an entry (spot NULL: a new one) is and where it will move, and prefetch
-    that leaf.
+    """Set a hint to the position of an entry (spot NULL: a new entry) and to the leaf that it will
+    move to, and prefetch that leaf.
 
     The leaf itself is not read, since that would wait for it.
     """

@@ -289,7 +289,7 @@ cdef inline void release_branch(Tree *tree, Branch *branch) noexcept nogil:
 cdef void lower_root(Tree *tree) noexcept nogil:
     """Replace the root by its child while it has only one; without children the tree is empty.
 
-    This also removes a root that was added for a split which then had no memory.
+    This also removes a root that was added for a split that then failed for lack of memory.
     """
     cdef Branch *branch
     while tree.height > 0 and tree.root.size <= 1:

@@ -214,7 +214,7 @@ cdef inline bint narrow_word(const Leaf *leaf, int word, int64_t wanted, int *lo
 
 cdef int leaf_bound(const Leaf *leaf, int words, const Names *names, Key *key,
                     bint right) noexcept nogil:
-    """Return the number of entries before a key, with `right` before or at it."""
+    """Return the number of entries before a key, or with `right` before it or equal to it."""
     cdef int low = 0
     cdef int high = leaf.size
     cdef int word

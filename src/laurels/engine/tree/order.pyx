@@ -56,7 +56,8 @@ cdef uint64_t rank_of(Tree *tree, const Spot *spot, int style) noexcept nogil:
 
 
 cdef uint64_t bound(const Tree *tree, Key *key, bint right) noexcept nogil:
-    """Return the number of entries before a key, with `right` before or at it. O(log n)."""
+    """Return the number of entries before a key, or with `right` before it or equal to it. O(log
+    n)."""
     cdef Page *page = tree.root
     cdef uint64_t before = 0
     cdef int level, slot

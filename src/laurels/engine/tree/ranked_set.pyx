@@ -200,8 +200,8 @@ cdef int check_style(Tree *tree, int style) except -1:
 
 
 cdef list ranks_of(RankedSet ranked, list members, int style, int first, object absent):
-    """Return the ranks of members, starting at `first`; `absent` for members that are not in the
-    set."""
+    """Return the ranks of members, counted from `first`, and `absent` for each member that is not
+    in the set."""
     cdef uint32_t ids[BLOCK]
     cdef int64_t ranks[BLOCK]
     cdef list found = []
@@ -231,9 +231,9 @@ cdef class RankedSet:
     """An ordered set of members of a roster.
 
     An entry has `columns` words of score (1 to 4), then one word for the tie if `tie`, then one
-    that does not affect the order if `stamped`, and another one if `stepped`. `dense` maintains the
-    counts for dense ranks (4 bytes per hundred entries, and time). It is not tracked by the garbage
-    collector: it refers only to its roster.
+    that does not affect the order if `stamped`, and another one if `stepped`. `dense` maintains
+    the counts for dense ranks, which take 4 bytes per hundred entries, and time in each write. It
+    is not tracked by the garbage collector: it refers only to its roster.
     """
 
     def __cinit__(self, Roster roster not None, *, int columns, bint tie, bint stamped,
@@ -389,7 +389,7 @@ cdef class RankedSet:
         return ranks_of(self, list(members), style, 0, -1)
 
     def ranks_from(self, members: object, int style, int first) -> list[int | None]:
-        """Return the ranks of members, like `ranks_of`, but starting at `first`, and None for
+        """Return the ranks of members, like `ranks_of`, but counted from `first`, and None for
         absent members."""
         return ranks_of(self, list(members), style, first, None)
 
@@ -442,7 +442,8 @@ cdef class RankedSet:
         return names, places, word_lists
 
     def bound(self, words: object, member: bytes | None = None, *, bint right = False) -> int:
-        """Return the number of entries before a key, with `right` before or at it. O(log n).
+        """Return the number of entries before a key, or with `right` before it or equal to it.
+        O(log n).
 
         The key is one or more of the first ordering words, or all of them and the bytes of a
         member, which need not be in the roster; a shorter key is equal to every entry that begins

@@ -63,7 +63,7 @@ cdef int check_ids(uint32_t members, const uint32_t *ids, Py_ssize_t count) exce
 
 
 def negated(column: object) -> array.array:
-    """Return the items of a column (q) with their signs changed."""
+    """Return the items of a column of int64 with their signs changed."""
     cdef BufferViews buffers
     cdef array.array found
     cdef Py_ssize_t i, count

@@ -19,8 +19,8 @@ that the entry was not inserted. Only an entry that is moved to another leaf may
 **Invariants** (`audit.pyx`): entries ascend through all leaves; each edge is at or before all
 entries of the child after it and after those of the child before; counts and runs equal those of
 the pages under them; parents and children refer to each other; the table maps each member to the
-leaf that has its entry, and has no others; no leaf is empty and no branch is without children (the
-root has at least two).
+leaf that has its entry, and has no other members; no leaf is empty and no branch is without
+children (the root has at least two).
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 

@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """The journal: the data that a batch overwrites, for undoing an all-or-nothing batch.
 
-Before each write of an entry or a cell its old content is recorded; undoing restores these, newest
-first. If an entry has several records, the oldest is restored last, so no search is needed.
+Before each write of an entry or a cell its old content is recorded; an undo restores the old
+contents, newest first. If an entry has several records, the oldest is restored last, so no search
+is needed.
 """
 cimport cython
 from libc.stdint cimport uint32_t

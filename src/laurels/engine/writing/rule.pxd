@@ -34,8 +34,8 @@ cdef struct Draft:              # an entry before and after an event
     int64_t new[WORDS_MOST]
 
 cdef inline int order_of(const Rule *rule, const int64_t *left, const int64_t *right) noexcept nogil:
-    """Return a negative number, 0 or a positive one if a tuple is better than another, equal or
-    worse."""
+    """Compare two tuples: return a negative number if the first is better, a positive one if it is
+    worse, else 0."""
     cdef int column
     for column in range(rule.columns):
         if left[column] != right[column]:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The write of an entry: it is found, drafted, recorded in the journal, and written."""
+"""Writing an entry: find it, draft the new one, record the old one in the journal, and write."""
 from libc.stdint cimport int64_t, uint32_t
 
 from laurels.engine.tree.entries cimport Hint, assign_at, insert, seek_near
