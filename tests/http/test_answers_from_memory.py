@@ -264,6 +264,41 @@ def test_the_python_client_never_goes_back_between_services(services: Services) 
         assert lb.top("b").total == 0
 
 
+def test_answers_are_counted_with_their_age(services: Services) -> None:
+    services.create()
+    connection = services.connect(services.start())
+    for _ in range(3):
+        assert total(connection) == 1
+        services.elapsed.advance(2_000)
+    lines = connection.get("/metrics").text.splitlines()
+    assert 'laurels_answers_total{source="memory"} 2.0' in lines
+    assert 'laurels_answers_total{source="index_server"} 1.0' in lines
+    assert 'laurels_answer_age_seconds_bucket{le="1.0"} 1.0' in lines
+    assert 'laurels_answer_age_seconds_bucket{le="2.5"} 2.0' in lines
+    assert "laurels_answer_age_seconds_sum 6.0" in lines
+    (nbytes,) = [line for line in lines if line.startswith("laurels_answer_cache_bytes ")]
+    assert float(nbytes.split()[1]) > 0
+
+
+def test_hot_keys_are_shown_to_who_may_read_their_boards(services: Services) -> None:
+    services.create()
+    services.writer.create(laurels.Board("c"))
+    served = services.start()
+    admin = services.connect(served)
+    key = admin.post("/v1/keys", json={"name": "own", "boards": ["c"]}).json()["key"]
+    for _ in range(60):
+        admin.get(f"{BOARD}/rank?member=ann").raise_for_status()
+        admin.get("/v1/boards/c/count").raise_for_status()
+        assert admin.get("/v1/boards/c/rank?member=nobody").status_code == 404
+        assert admin.get("/v1/boards/unknown/count").status_code == 404
+    answer = admin.get("/v1/hot").raise_for_status().json()
+    assert {hot["board"] for hot in answer["boards"]} == {"b", "c"}
+    assert answer["members"] == [{"board": "b", "member": "ann", "count": 60}]
+    own = services.connect(served, key).get("/v1/hot").raise_for_status().json()
+    assert [hot["board"] for hot in own["boards"]] == ["c"]
+    assert own["members"] == []
+
+
 def test_a_board_without_max_age_sends_no_version(services: Services) -> None:
     services.create(max_age="0s")
     connection = services.connect(services.start())

@@ -44,6 +44,9 @@ def test_every_metric_exists(http: httpx.Client) -> None:
     http.put("/v1/boards/rooms", json={"scopes": [[], ["room"]]}).raise_for_status()
     assert {name for name, *_ in figures(http)} == {
         EVENTS,
+        "laurels_answers_total",
+        *(f"laurels_answer_age_seconds_{part}" for part in ("bucket", "count", "sum")),
+        "laurels_answer_cache_bytes",
         "laurels_requests_total",
         "laurels_streams_cut_off_total",
         "laurels_writable",

@@ -441,7 +441,9 @@ class Application:
         caller.ensure(LEVEL["read"], None)
         server = self._server
         figures = await server.store.figures(None if caller.is_unlimited else caller.sees)
-        exposed = Exposed(server.metrics, server.admission, figures, self._worker)
+        exposed = Exposed(
+            server.metrics, server.admission, figures, self._worker, server.answers.nbytes
+        )
         return Written(exposition(exposed), CONTENT_TYPE)
 
 

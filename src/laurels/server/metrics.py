@@ -24,6 +24,7 @@ from laurels.flows.sources.figures import Figures as SourceFigures
 from laurels.server.admission.limits import AdmissionControl
 
 SECONDS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)
+AGES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 EVENTS = (1, 2, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000)
 
 
@@ -60,6 +61,8 @@ class Metrics:
         self.commit_seconds = Histogram(SECONDS)
         self.commit_events = Histogram(EVENTS)
         self.cut_off = 0
+        self.answers: Counter[str] = Counter()
+        self.answer_ages = Histogram(AGES)
         self.sinks: Mapping[str, SinkFigures] = {}
         self.sources: Mapping[str, SourceFigures] = {}
 
@@ -93,6 +96,11 @@ class Metrics:
                 histogram = self.reads[verb] = Histogram(SECONDS)
             histogram.see(seconds)
 
+    def answered_at_age(self, from_memory: bool, seconds: float) -> None:
+        """Count an answer about a board with `max_age`, and observe its age."""
+        self.answers["memory" if from_memory else "index_server"] += 1
+        self.answer_ages.see(seconds)
+
     def count_cut_off(self) -> None:
         """Count a feed that was closed because its client did not read it."""
         self.cut_off += 1
@@ -113,11 +121,13 @@ class Exposed(Collector):
         admission: AdmissionControl,
         figures: StoreFigures,
         worker: int | None,
+        kept_bytes: int,
     ) -> None:
         self._metrics = metrics
         self._admission = admission
         self._figures = figures
         self._worker = worker
+        self._kept_bytes = kept_bytes
 
     def collect(self) -> Iterator[Metric]:
         for metric in self._collected():
@@ -171,6 +181,22 @@ class Exposed(Collector):
         ):
             buckets, total = histogram.buckets()
             yield HistogramMetricFamily(name, help, buckets=buckets, sum_value=total)
+        buckets, total = metrics.answer_ages.buckets()
+        yield HistogramMetricFamily(
+            "laurels_answer_age_seconds",
+            "Age of answers about boards with max_age.",
+            buckets=buckets,
+            sum_value=total,
+        )
+        answers = CounterMetricFamily(
+            "laurels_answers", "Answers about boards with max_age, by source.", labels=["source"]
+        )
+        for source in ("memory", "index_server"):
+            answers.add_metric([source], metrics.answers[source])
+        yield answers
+        yield GaugeMetricFamily(
+            "laurels_answer_cache_bytes", "Bytes of the answers in memory.", self._kept_bytes
+        )
         reads = HistogramMetricFamily(
             "laurels_read_seconds", "Duration of a read in the server, by verb.", labels=["verb"]
         )

@@ -29,6 +29,7 @@ from laurels.server.admission.connections import (
     raise_descriptor_limit,
 )
 from laurels.server.admission.limits import AdmissionControl, Rates
+from laurels.server.answers.hot_keys import HotKeys
 from laurels.server.app import Application
 from laurels.server.audit.auditing import Auditor
 from laurels.server.auth.access import Keys
@@ -214,6 +215,7 @@ class _Served:
         self._decoder = Decoder()
         self.metrics = Metrics(time.time)
         store.observe(self.metrics.committed, time.perf_counter)
+        backing.answers.observe(self.metrics.answered_at_age)
         self._hub = Hub(
             lb,
             store.change_token,
@@ -237,6 +239,8 @@ class _Served:
                 auditor,
                 backing.answers,
                 ConnectionSessions(backing.answers.moment),
+                HotKeys(time.monotonic),
+                HotKeys(time.monotonic),
             ),
             Rates(settings.rate, settings.burst, time.monotonic),
             _request_ids(),

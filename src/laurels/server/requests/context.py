@@ -11,6 +11,7 @@ from laurels.core.board_version import BoardVersion, parse_version
 from laurels.core.index import Offset
 from laurels.core.query import Query
 from laurels.server.admission.limits import AdmissionControl
+from laurels.server.answers.hot_keys import HotKeys
 from laurels.server.audit.auditing import Auditor
 from laurels.server.auth.access import Keys
 from laurels.server.auth.caller import Caller
@@ -43,6 +44,8 @@ class Server(Struct, frozen=True):
     audit: Auditor
     answers: AnswerSource
     sessions: ConnectionSessions
+    hot_boards: HotKeys[str]
+    hot_members: HotKeys[tuple[str, str]]
 
 
 class Encoded(Struct, frozen=True):
@@ -97,6 +100,7 @@ class RequestContext(Struct):
             floor = floor.raised_to(sent)
         answered = await answers.answer(board, query, floor, packed=packed)
         self.show(answered.version, floor)
+        self._count(query)
         return Encoded(answered.content, MSGPACK if packed else JSON)
 
     def show(self, version: BoardVersion | None, before: Floor = NO_FLOOR) -> None:
@@ -108,6 +112,13 @@ class RequestContext(Struct):
     def show_written(self, offset: Offset) -> None:
         """Note that the answer shows the board as of the offset of a write."""
         self.show(self.server.answers.version_after(self.board, offset))
+
+    def _count(self, query: Query[Any]) -> None:
+        """Count a query that was answered, for the keys that are asked for most."""
+        self.server.hot_boards.add(self.board)
+        member = getattr(query, "member", None)
+        if member is not None:
+            self.server.hot_members.add((self.board, member))
 
     def _floor(self) -> Floor:
         return self.server.sessions.of(self.client).floor(self.board)
