@@ -26,7 +26,7 @@ _COLUMNS: list[tuple[str, Side]] = [
     ("arguments", "left"),
 ]
 _MAX_ARGUMENTS = 80
-"""The most characters that the table shows of a call's arguments. JSON has all of them."""
+"The maximum number of characters of a call's arguments in the table. JSON output has them all."
 
 
 def audit(

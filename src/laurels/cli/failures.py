@@ -1,7 +1,7 @@
 """The errors that only commands raise: wrong usage, and files that cannot be read or written.
 
 They are `LaurelsError`s like all others. Errors derived from `LineRefused` never end an import.
-Their codes are written to its rejects file, together with those of events that the board refused.
+Their codes are written to its rejects file, as are the codes of events that the board refused.
 """
 
 from laurels.errors import Conflict, InvalidInput, LaurelsError, NotFound

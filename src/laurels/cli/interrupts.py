@@ -8,7 +8,10 @@ from types import FrameType
 
 
 class Interrupts:
-    """Turns SIGINT into `KeyboardInterrupt`, but only after the current `deferred` block."""
+    """Turns SIGINT into `KeyboardInterrupt`.
+
+    Within a `deferred` block, the exception is raised at the end of the block.
+    """
 
     def __init__(self) -> None:
         self._deferring = False

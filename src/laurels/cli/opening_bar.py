@@ -36,7 +36,7 @@ class _OpeningBar:
 
 @contextmanager
 def opening_bar(seconds: Callable[[], float]) -> Iterator[None]:
-    """Draw the progress of slow openings within the block; `seconds` is a monotonic clock."""
+    """Draw the progress of a slow opening within the block; `seconds` is a monotonic clock."""
     bar = _OpeningBar(seconds)
     try:
         with reporting(bar.report):

@@ -9,9 +9,9 @@ A command with many options takes some of them together, as fields of an `Option
     @command(app, "top")
     def top(board: BoardName, output: OutputOptions) -> int: ...
 
-The fields are declared like the parameters of a Typer command, and become options in the same
-way; the command receives them in one object. The panel of an option, a heading in `--help`, is
-its `rich_help_panel`; the options of one panel may be in several groups.
+The fields are declared like the parameters of a Typer command, and become options in the same way.
+The command receives all options of a group in one object. The panel of an option, a heading in
+`--help`, is its `rich_help_panel`; the options of one panel may be in several groups.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ from msgspec import Struct
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., int])
 
 OTHER_OPTIONS = "Options"
-"""The help panel of options that name none, such as `--help`; it is shown last."""
+"The help panel of options that have no panel of their own, such as `--help`; it is shown last."
 
 
 class OptionGroup(Struct, frozen=True):

@@ -81,7 +81,8 @@ def _program(
 
 
 def program(first: str | None = None) -> typer.Typer:
-    """Return the program with only the command or group `first`, or with all if none has that name.
+    """Return the program with only the command or group `first`, or with all commands if none has
+    that name.
 
     Only the commands of the program are imported. Importing all of them takes several times as long
     as most commands need to run.

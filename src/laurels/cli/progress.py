@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 class SourceProgress:
-    """The progress of one source: bytes while reading, events while replaying in time order."""
+    """The progress of one source, in bytes while it is read, or in events while it is replayed in
+    time order.
+    """
 
     def __init__(self, progress: "Progress | None", name: str, source: Source) -> None:
         self._progress = progress
@@ -84,7 +86,9 @@ def _ignore_count(done: int) -> None:
 
 @contextmanager
 def bytes_bar(enabled: bool, name: str) -> Iterator[Callable[[int, int], None]]:
-    """Draw a bar of bytes; yield a function that is called with the bytes done and their total."""
+    """Draw a bar of bytes; yield a function that is called with the number of bytes done and the
+    total.
+    """
     with progress_bar(enabled) as progress:
         if progress is None:
             yield _ignore_bytes
@@ -99,7 +103,7 @@ def bytes_bar(enabled: bool, name: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def count_bar(enabled: bool, name: str, of: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """Draw a bar for `of` units; yield a function that is called with the number done."""
+    """Draw a bar for `of` units; yield a function that is called with the number of units done."""
     with progress_bar(enabled) as progress:
         if progress is None:
             yield _ignore_count

@@ -18,7 +18,10 @@ _REFRESHES = 10
 
 
 class screen:  # noqa: N801 (it is used as a function)
-    """Draws each picture in place of the previous one; without a terminal, one below the other."""
+    """Draws each picture in place of the previous one.
+
+    Without a terminal, draws it below the previous one.
+    """
 
     def __init__(self) -> None:
         self._console = Console(highlight=False)

@@ -41,7 +41,10 @@ def harmless(text: str) -> str:
 
 
 def readable(path: str | Path) -> str:
-    """Return a path as text that can be written anywhere; a byte that is not UTF-8 is \\xNN."""
+    """Return a path as text that can be written anywhere.
+
+    A byte of the path that is not UTF-8 becomes \\xNN.
+    """
     return os.fsencode(path).decode(errors="backslashreplace")
 
 

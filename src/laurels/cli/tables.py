@@ -1,4 +1,5 @@
-"""Tables as text: as wide as the terminal, or as wide as their content if there is none."""
+"""Tables as text, as wide as the terminal, or as wide as their content where there is no
+terminal."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -60,7 +60,10 @@ def apply(
 
 
 def _desired_boards(file: str) -> list[laurels.Board]:
-    """Return the boards of a file; print several errors on a line each."""
+    """Return the boards of a file.
+
+    Print the errors of the file, if there are several, on a line each.
+    """
     try:
         return boards_in(file)
     except BoardInvalid as error:

@@ -16,7 +16,7 @@ Action = Literal["create", "change", "unchanged", "refused"]
 
 
 class Difference(Struct, frozen=True):
-    """A field of a board that changes, with both values as in JSON."""
+    """A field of a board that changes, with its values before and after, as in JSON."""
 
     field: str
     before: Any = msgspec.field(name="from")
@@ -24,7 +24,7 @@ class Difference(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """The action for one board; `reasons` has why it is refused."""
+    """The action for one board. If the action is refused, `reasons` says why."""
 
     board: Board
     action: Action

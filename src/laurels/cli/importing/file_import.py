@@ -51,9 +51,9 @@ class Request(Struct, frozen=True):
 class FileResult(Struct, frozen=True):
     """The result of importing one file.
 
-    `last_line` is the last line read, and `resumed_after` the one after which this run began;
-    `source` is None if the file cannot be resumed. `error` is what ended the import early, except
-    for Ctrl-C.
+    `last_line` is the last line read. `resumed_after` is the line after which this run began.
+    `source` is None if the file cannot be resumed. `error` is the error that ended the import
+    early; it is None after Ctrl-C.
     """
 
     file: str

@@ -1,7 +1,7 @@
 """Limits the events with ids that an import submits at once to those that the board can accept.
 
-A board refuses a new id while it remembers `dedupe_max` ids, and may accept it later. An import
-must not count events after a refused one, since its position could not record the gap.
+A board that remembers `dedupe_max` ids refuses a new id, which it may accept later. An import must
+not count the events after a refused one, since the stored position cannot express such a gap.
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ class IdRoom:
         self._free = 0
 
     def fitting(self, rows: Sequence[SourceRow]) -> int:
-        """Return how many of the first rows can be submitted at once without exceeding the
-        limit."""
+        """Return how many of the first rows can be submitted at once without exceeding the limit on
+        ids."""
         with_ids = [place for place, row in enumerate(rows) if row.event[3] is not None]
         if len(with_ids) > self._free:
             self._free = self._read_free()

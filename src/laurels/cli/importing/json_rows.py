@@ -12,7 +12,7 @@ from .reading import BOM, VALUE, Mapping, RawEvent, Reject, SourceRow, Value, de
 
 
 def looks_like_json(lines: Lines) -> bool:
-    """Return whether the first line that is not blank begins an object; nothing is consumed."""
+    """Return whether the first line that is not blank begins a JSON object. No line is consumed."""
     place = 0
     while (raw := lines.look_ahead(place)) and not raw.removeprefix(BOM).strip():
         place += 1

@@ -13,7 +13,7 @@ from laurels.timeline.zones import Zone, zone
 from .reading import LabelSource
 
 MAX_BATCH = 100_000
-"""The most lines in one commit: the largest batch that a board accepts."""
+"The maximum number of lines in one commit: the largest batch that a board accepts."
 
 
 def ensure_batch(batch: int) -> None:
@@ -63,7 +63,7 @@ def label_sources(board: laurels.Board, texts: Sequence[str] | None) -> tuple[La
 def constant_labels(board: laurels.Board, texts: Sequence[str] | None) -> dict[str, str]:
     """Return the labels for all members of a sorted set.
 
-    Raises as `label_sources` does, and Usage for a column.
+    Raises as `label_sources` does, and Usage for NAME=@COLUMN.
     """
     sources = [
         each for each in label_sources(board, texts) if each.explicit or each.value is not None

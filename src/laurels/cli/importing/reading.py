@@ -104,8 +104,8 @@ def decoded(raw: bytes) -> str:
 
 
 def in_time_order(rows: list[SourceRow]) -> tuple[list[SourceRow], list[Reject]]:
-    """Sort rows by `at`, and rows with equal times in the order of the file. Return them, and
-    rejects for the rows without a time."""
+    """Sort rows by `at`, and rows with equal times in the order of the file. Return the sorted
+    rows, and rejects for the rows without a time."""
     timed = [row for row in rows if row.event[2] is not None]
     timed.sort(key=lambda row: row.event[2] or 0)
     refusal = AtRequired("expected a time on the line, since events are counted in time order")

@@ -2,8 +2,8 @@
 
 The file is CSV, with the fields board, source, line number, code, message, and the original line
 (bytes that are not UTF-8 are written as \\xNN). An import that begins again first removes its
-earlier rejects, and one that resumes keeps those before the position where it resumes. Rejects of
-other imports in the same file are kept. A file without rejects is removed.
+earlier rejects. An import that resumes keeps its rejects for the lines before the position where it
+resumes. Rejects of other imports in the same file are kept. A file without rejects is removed.
 """
 
 import csv
@@ -27,8 +27,8 @@ _Line = tuple[str, str, int, str, str, str]
 
 
 class RejectsFile:
-    """The rejects file of one source; `source` is None if it has no name. The caller has to close
-    the file."""
+    """The rejects file of one source; `source` is None if that source has no name. The caller has
+    to close the file."""
 
     def __init__(self, path: Path, board: str, source: str | None) -> None:
         self.path = path
@@ -39,8 +39,8 @@ class RejectsFile:
     def keep_to(self, line: int) -> None:
         """Remove the rejects that an earlier run of this import wrote for lines after `line`.
 
-        Raises OutputFailed if the file cannot be written, even if there are no rejects yet. It is
-        also raised if the file is not a rejects file; that file is left unchanged.
+        Raises OutputFailed if the file cannot be written, even if there are no rejects yet. Raises
+        it also, and leaves the file unchanged, if it is not a rejects file.
         """
         with _writable(self.path):
             if self.path.is_file():
@@ -72,7 +72,7 @@ class RejectsFile:
             self._file.flush()
 
     def close(self) -> None:
-        """Close the file without raising errors, since `write` has already reported those of
+        """Close the file. Errors are not raised here, since `write` has already raised those of
         writing."""
         if self._file is not None:
             with suppress(OSError):

@@ -42,7 +42,7 @@ _OF_SETS = {
 }
 _BEFORE_ALL_MS = 0
 """The default time of imported scores: 1970. It is before every period that is kept, so only the
-window `all` counts them."""
+window `all` counts these scores."""
 
 
 def refuse_options_of_files(context: typer.Context, files: list[str] | None) -> None:

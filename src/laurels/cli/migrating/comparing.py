@@ -1,13 +1,13 @@
 """Comparing a board with the current state of the sorted set it was imported from.
 
-It takes two passes: every member of the set is compared with the board, and every member of the
-board, in the order of its ranking, with the set. If both find nothing, every member of the set has
-its score on the board, the board has no other members, and nobody ranks above a member with a
-better score in the set. So both agree in every position, up to the order of equal scores.
+The comparison takes two passes. The first compares every member of the set with the board. The
+second compares every member of the board, in the order of its ranking, with the set. If neither
+finds a difference, both have the same members with the same scores, and the same positions except
+for the order of equal scores.
 
 A member that differs is read again from the set and set to its current score. If it agrees then,
-the set (or the board) changed after the member was first read. If it still differs while the set
-does not change, the import has failed for it, or the board keeps a better score.
+the set or the board changed after the member was first read. If it still differs although the set
+does not change, its import has failed, or the board keeps a better score.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ from .taking_over import ScanPosition, TakeoverWatcher, missing_data, scanned
 from .totals import AT_ONCE, Totals
 
 MAX_EXAMPLES = 5
-"""The most names of members that are recorded for each kind of difference."""
+"The maximum number of member names that are recorded for each kind of difference."
 _ROUNDS = 3
 """The number of times that a member which keeps changing is set again."""
 
@@ -40,13 +40,13 @@ class Differing(Struct, frozen=True):
 class Compared(Struct):
     """The result of a comparison.
 
-    `changed` members did not agree at first; they do by now, or are still changing. `gone` members
-    left the set between two reads. `differ`, `only_on_board` and `misplaced` are differences:
-    members with another score, members that the set does not have, and members that rank below one
-    with a worse score. `reordered` members rank right below one with the same score that is below
-    them in the set; this is not an error, since a set orders equal scores only by their bytes. The
-    lists have the first members of each kind. `left_out` members have a score or an id that the
-    board cannot store.
+    `changed` members did not agree at first; they agree now, or are still changing. `gone` members
+    left the set between two reads. Three counts are differences. `differ` members have another
+    score, `only_on_board` members are not in the set, and `misplaced` members rank below a member
+    with a worse score. `reordered` members have the same score as the member right above them,
+    which is below them in the set. This is not an error, since a set orders equal scores by the
+    bytes of the members. The lists have the first members of each kind. `left_out` members have a
+    score or an id that the board cannot store.
     """
 
     members: int = 0
@@ -69,7 +69,7 @@ class Compared(Struct):
 
 
 class Comparison:
-    """Compares a sorted set with a board, and corrects what changed meanwhile."""
+    """Compares a sorted set with a board, and corrects members that changed meanwhile."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Comparison:
         self._watch = watch
 
     def run(self) -> None:
-        """Run both passes: O(n log n) in all, with memory for one batch."""
+        """Run both passes. They take O(n log n) in all, and the memory of one batch."""
         self._compare_set()
         self._compare_board()
 
@@ -166,7 +166,10 @@ class Comparison:
             _keep(self.result.first_changed, row.member)
 
     def _fresh(self, rows: Sequence[Ranked]) -> list[Ranked]:
-        """Return the same members with their current scores, without those no longer in the set."""
+        """Return the same members with their current scores.
+
+        Members that are no longer in the set are left out.
+        """
         scores = self._source.scores([row.member for row in rows])
         rows_now = [
             None if score is None else self._row(row.member, score)

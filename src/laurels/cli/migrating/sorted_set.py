@@ -1,4 +1,6 @@
-"""Import a sorted set of a Redis server into a board, and compare the two at the end."""
+"""Import a sorted set of a Redis server into a board, and compare the set with the board at the
+end.
+"""
 
 import time
 from collections.abc import Iterator
@@ -53,8 +55,8 @@ class SetRequest(Struct, frozen=True):
 class SetResult(Struct, frozen=True):
     """The result of importing a sorted set.
 
-    `compared` is None if the import ended before the comparison. `error` is what ended it early,
-    except for Ctrl-C.
+    `compared` is None if the import ended before the comparison. `error` is the error that ended
+    the import early; it is None after Ctrl-C.
     """
 
     name: str
@@ -83,9 +85,10 @@ def import_set(
     interrupts: Interrupts,
     progress: "Progress | None",
 ) -> SetResult:
-    """Import a sorted set, and compare it; Ctrl-C ends it between two commits.
+    """Import a sorted set, then compare it with the board; Ctrl-C ends the import between two
+    commits.
 
-    An error before the first member is raised; one that occurs later is in the result.
+    An error before the first member is raised; an error that occurs later is in the result.
     """
     address = redis_address(request.url)
     name = f"{address} {readable(request.key)}"

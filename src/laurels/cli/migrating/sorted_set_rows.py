@@ -20,7 +20,7 @@ from laurels.stores.intake.accept import data_bytes
 from .totals import Totals
 
 _DATA_TEXT = 256
-"""The most bytes of refused data that are shown."""
+"The maximum number of bytes of refused data that are shown."
 
 
 class Ranked(NamedTuple):
@@ -44,9 +44,8 @@ def ranked(line: int, member: bytes, score: float, totals: Totals) -> Ranked | R
 
 
 def carried(line: int, member: str, text: bytes) -> Any | Reject:
-    """Return the data of a member: JSON as its value, other text as text, None for null.
-
-    Return a reject for data that a board does not take.
+    """Return the data of a member as the board takes it: JSON as its value, other text as text.
+    None for null. Return a reject for data that a board does not accept.
     """
     try:
         data = _json_or_text(text)
@@ -62,7 +61,9 @@ def same_data(one: Any, other: Any) -> bool:
 
 
 def _shortest(score: float) -> Number:
-    """Return the shortest number that represents a double, an int if it is whole and exact."""
+    """Return the shortest decimal number that represents a double, as an int if it is whole and
+    exact.
+    """
     if score.is_integer() and abs(score) <= LIMIT:
         return int(score)
     return Decimal(repr(score))

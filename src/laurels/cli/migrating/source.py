@@ -16,8 +16,8 @@ from laurels.stores.redis.connection.sorted_set import BEGINNING, Scanned, Sorte
 __all__ = ["BEGINNING", "RedisSource", "opened_redis"]
 
 MEMBER_DATA = ":member_data"
-"""The suffix by which agoragames' `leaderboard` names the hash with the members' data of a board
-(unless its options `member_data_namespace` and `global_member_data` say otherwise)."""
+"""The suffix of the hash with the members' data, as agoragames' `leaderboard` names it by default.
+Its options `member_data_namespace` and `global_member_data` change the name."""
 _TIMEOUT_MS = 5_000
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class RedisSource:
         return self._ask(self._set.scores([member.encode() for member in members]))
 
     def data(self, members: Sequence[str]) -> list[bytes | None]:
-        """Return the data of the members; all are None without a hash."""
+        """Return the data of the members. Without a hash of data, it is None for each member."""
         if self.data_key is None:
             return [None] * len(members)
         return self._ask(self._set.fields(self.data_key, [member.encode() for member in members]))

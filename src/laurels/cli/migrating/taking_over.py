@@ -44,8 +44,8 @@ class TakeoverResult(Struct):
     """The counts of the members of a sorted set in this run.
 
     `unchanged` members already had their score; `disturbed` members had another score just after
-    they were set, since another client writes to the board. `data` counts the members that got
-    data, `data_left` those whose data the board does not take.
+    they were set, since another client writes to the board. `data` is the number of members that
+    got data. `data_left` is the number of members whose data the board does not accept.
     """
 
     resumed_after: int = 0

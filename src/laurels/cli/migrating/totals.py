@@ -1,9 +1,9 @@
 """Reads and sets, in batches, the totals of members in a board's window `all`, or in a scope of it.
 
-A total is set by an event. On a `sum` column its value is the difference from the current total, on
-`last` and `best` the total itself. So setting a total again has no further effect, and a member
-that already has it needs no event. If another client counts an event between the read and the
-write, that event is added to the total.
+A total is set by an event. On a `sum` column the event's value is the difference from the current
+total, on `last` and `best` columns the total itself. So setting the same total again has no further
+effect, and a member that already has this total needs no event. If another client counts an event
+between the read and the write, that event is added to the total.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ from laurels.errors import NoAllWindow, ValueOutOfRange
 from laurels.model.score import LIMIT, Number, Score, exact_units, to_value
 
 AT_ONCE = 5_000
-"""The most members of one read or write. It is within the limits of every store, even with two
-events for each member."""
+"""The maximum number of members of one read or write. It is within the limits of every store, even
+with two events for each member."""
 _WRITERS = 8
 """The number of threads that set data. Each waits for its commit, and writes that wait together
 share one commit."""
@@ -41,7 +41,7 @@ class Refused(NamedTuple):
 class SetTotalsResult(NamedTuple):
     """The result of setting totals.
 
-    `disturbed` members have another total than they were set to, because another client wrote in
+    `disturbed` members do not have the total that they were set to, because another client wrote in
     between.
     """
 
@@ -52,9 +52,9 @@ class SetTotalsResult(NamedTuple):
 
 class Totals:
     """The totals of a board with one column. Raises Usage for a board with several columns, and
-    NoAllWindow.
+    NoAllWindow for a board without the window `all`.
 
-    `at_ms` is recorded as the time at which totals are reached; `labels` are those of their scope.
+    `at_ms` is recorded as the time at which totals are reached; `labels` select their scope.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Totals:
         return SetTotalsResult(applied, list(refused.values()), disturbed)
 
     def set_data(self, data_by_member: Mapping[str, Any]) -> None:
-        """Set the data of members; writes that wait at the same time share a commit."""
+        """Set the data of members. Writes that wait at the same time share a commit."""
         if not data_by_member:
             return
         with ThreadPoolExecutor(min(_WRITERS, len(data_by_member))) as writers:
