@@ -80,12 +80,13 @@ def open(
     cluster).
 
     `clock` is "system", "event" (now is the latest `at` seen: imports and replays) or a Clock; by
-    default it is the clock that last wrote the folder, for a new folder the system's. With
+    default a folder keeps the clock that last wrote it, and a new folder uses the system's. With
     `create=False` a folder without boards is an error. Recovery reads the newest snapshot and the
     log after it. With `log_keep=True` the folder keeps its whole log from now on, as an audit
     trail; with False, snapshots trim it again. By default this setting is unchanged; a new folder
-    trims its log. A step of the system's clock beyond `max_clock_step` ("1h" by default) is not
-    followed until it has lasted for ten minutes or `accept_clock` is called.
+    trims its log. If the system's clock jumps by more than `max_clock_step` ("1h" by default), the
+    boards follow the jump only after it has lasted for ten minutes, or when `accept_clock` is
+    called.
 
     Raises UnknownUrl, Locked, FolderMissing, StorageFailed, LogDamaged, FormatTooNew.
 

@@ -1,4 +1,5 @@
-"""The verbs for event loops: the same names and arguments, awaited.
+"""The verbs for event loops: those of `Leaderboards`, with the same names and arguments, to be
+awaited.
 
 A query that need not wait is answered on the loop at once; a write returns a future. The store
 makes sure that no `await` of these verbs blocks the loop on a disk or a server
@@ -38,8 +39,8 @@ _Async = Callable[Concatenate["AsyncLeaderboards", P], Coroutine[Any, Any, T]]
 
 
 class _Awaited:
-    """Adapts a store so that its methods return awaitables. The verbs of `Leaderboards` over it
-    then return awaitables, too."""
+    """Adapts a store so that its methods return awaitables. A `Leaderboards` over this adapter then
+    has verbs that return awaitables, too."""
 
     def __init__(self, store: AsyncStore) -> None:
         self._store = store

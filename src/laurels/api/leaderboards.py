@@ -69,9 +69,10 @@ class Leaderboards:
     periods, by default the current one. A query just after a boundary of a large rolling window may
     raise `NotReady`; it succeeds when it is repeated.
 
-    On a board with scopes, a query is about the scope of its `labels` (`lb.top("gifts",
-    labels={"room": "42"})`), about all events without labels, or with `by` about the values of a
-    label: `lb.top("gifts", by="room")`. UnknownScope is raised if the board has no such scope.
+    On a board with scopes, a query with `labels` reads the scope of these labels: `lb.top("gifts",
+    labels={"room": "42"})`. Without labels it reads the scope of all events. A query with `by`
+    ranks the values of a label: `lb.top("gifts", by="room")`. UnknownScope is raised if the board
+    has no such scope.
     """
 
     def __init__(self, store: Store, administration: Administration | None = None) -> None:
@@ -159,14 +160,14 @@ class Leaderboards:
         event refuses the whole batch (BatchRefused). A batch `key` gives events without an id the
         ids key#0, key#1, …. `ranks` adds the ranks before and after the commit. `position`, a pair
         (source, text), is committed with the batch and returned by `position()`, so that an import
-        continues there and counts nothing twice. As (source, text, before) it is committed only
-        if `before` is the stored position (None: none is stored); else PositionMoved is raised, and
-        nothing is counted. ShardsDiffer is raised if the shards of a board on an index server
+        continues there and counts nothing twice. As (source, text, before) it is committed only if
+        `before` is the stored position (None if none is stored); otherwise PositionMoved is raised,
+        and nothing is counted. ShardsDiffer is raised if the shards of a board on an index server
         have different positions. To recover, repeat the batches from the earliest of these
-        positions, with "behind" as a fourth item: then only the shards that have `before` count
-        their events. `arrived`, with `before`, is the time at which the source's stream took the
-        events. This time decides whether they are late, not that of the call, until the board's
-        `close_wait` after the grace of a period is over.
+        positions, with "behind" as a fourth item. Then a shard counts its events only if its
+        position is `before`. `arrived`, with `before`, is the time at which the source's stream
+        took the events. It decides, in place of the time of the call, whether the events are late.
+        This holds until the board's `close_wait` after the grace of a period is over.
         """
         command = SubmitMany(
             board, events, window, ranks, all_or_nothing, key, position, scope, at_ms(arrived)
@@ -189,17 +190,18 @@ class Leaderboards:
     ) -> Receipt:
         """Set a member's score.
 
-        On `sum` columns this is an event of the difference from its score in the window `all`,
-        counted in every window; on `last` and `best` it is an event of the value. On a board with a
-        sum column, raises NoAllWindow without that window, and SetWithTime for an event with `at`,
-        except in event time.
+        On `sum` columns this counts an event in every window; its value is the difference from the
+        member's score in the window `all`. On `last` and `best` columns it counts an event with the
+        value itself. A board with a sum column raises NoAllWindow if it lacks that window. Such a
+        board also raises SetWithTime for an event with `at`, except in event time.
         """
         event = member, value, at, id, labels
         return self._administration.write(Submit(board, event, window, scope, absolute=True))
 
     def set_data(self, board: str, member: str, data: Any, *, before: Any = UNSET) -> None:
         """Set the data of a member, JSON of up to 1 KiB (a name, an avatar); None removes it. With
-        `before`, the data is set only if the member's current data equals it (None: has no data).
+        `before`, the data is set only if the member's current data equals it (None means that it
+        has none).
 
         Lists return the data with `with_data=True`. It never affects ranks. Raises InvalidData,
         DataTooLarge, and DataMoved if the member has other data than `before`.
@@ -220,8 +222,8 @@ class Leaderboards:
         This is for entries that were read elsewhere, such as in a ledger. An entry is replaced in
         the given window only, whereas an event counts in all windows. With `expected`, an entry is
         replaced only if the current one is as expected. Periods that are no longer kept are left
-        out. In event time, the board's time becomes `at` if that is later. Raises InvalidEntry,
-        also for a window with entries that change with time.
+        out. In event time, the board's time becomes `at` if that is later. Raises InvalidEntry, for
+        example if the entries of the window change with time.
         """
         return self._administration.write(Mend(board, rankings, at_ms(at)))
 
@@ -253,8 +255,8 @@ class Leaderboards:
         """Return the entries from the top, or with `reverse` from the bottom, after `offset`
         entries.
 
-        `after` is the `next` of the previous page, and continues in its period: a member that does
-        not move across that point appears exactly once, whatever happens in between. At most 10,000
+        `after` is the `next` of the previous page: the list continues there, in the same period. A
+        member that does not move across that point meanwhile appears exactly once. At most 10,000
         entries. O(log n + limit).
         """
         return self._ask(
@@ -284,10 +286,9 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Page | None:
-        """Return a member and its neighbours: min(2·radius + 1, total) entries, shifted at the
-        ends.
-
-        None for a member that is not ranked. O(log n + radius).
+        """Return a member and its neighbours: min(2·radius + 1, total) entries. Near an end of the
+        ranking, more of the neighbours are on one side. None for a member that is not ranked. O(log
+        n + radius).
         """
         return self._ask(
             board,
@@ -421,8 +422,9 @@ class Leaderboards:
         member to position `rank` or better; None if the member is there already. On a board with a
         head `rank` is by default its last position.
 
-        For a sum it is the smallest amount, for a last or best value the least demanding one;
-        `column`, by default the first, is the one that varies. The member need not be ranked.
+        For a `sum` column the value is the smallest amount, for a `last` or `best` column the least
+        demanding value. `column` names the column whose value varies, by default the first. The
+        member need not be ranked.
         """
         return self._ask(
             board,
@@ -499,8 +501,9 @@ class Leaderboards:
         """Return the entries with scores from low to high, ends included, in the order of the
         ranking.
 
-        On several columns a bound is a tuple that may have only the first ones, and the bounds may
-        be in either order. `after` is the `next` of the previous page. O(log n + limit).
+        On a board with several columns a bound is a tuple of values, for all columns or only the
+        first ones. The two bounds may be in either order. `after` is the `next` of the previous
+        page. O(log n + limit).
         """
         return self._ask(
             board,
@@ -622,7 +625,7 @@ class Leaderboards:
     ) -> Iterator[Entry]:
         """Return all entries in the order of the ranking, read in pages. Commits continue between
         pages; a member that does not move across the current position appears exactly once. Raises
-        BeyondHead if the board has a head and more members than that."""
+        BeyondHead if the board has a head and the ranking has members below it."""
 
         def page(after: str | None) -> Page:
             return self.top(
@@ -649,13 +652,13 @@ class Leaderboards:
         """Return the changes of a board that keeps them, in order: up to `limit` changes after a
         cursor, which is the `cursor` of the previous page.
 
-        Without a cursor the page begins with the oldest change that is kept, with `after="now"`
-        with future ones. With `initial` it begins with every current entry, in changes of the kind
-        `initial`, then has an `initial_end`, and continues with the changes since. Each change
-        appears once, and has the same id whenever it is read; those of one member are in order.
-        Raises ChangesNotKept for a board without `changes`, ChangesExpired if the changes after the
-        cursor are no longer kept, and CursorDiverged if the store never had them: begin with
-        `initial` again. InvalidCursor, InvalidLimit (1 to 10,000). O(limit).
+        Without a cursor the page begins with the oldest change that is kept. With `after="now"` it
+        has only future changes. With `initial` it begins with every current entry, in changes of
+        the kind `initial`, then has a change `initial_end`, and continues with the changes since.
+        Each change appears once, and has the same id whenever it is read. The changes of one member
+        are in order. Raises ChangesNotKept for a board without `changes`, ChangesExpired if the
+        changes after the cursor are no longer kept, and CursorDiverged if the store never had them:
+        begin with `initial` again. InvalidCursor, InvalidLimit (1 to 10,000). O(limit).
         """
         return self._store.changes(board, after, checked_limit(limit), initial=initial)
 
@@ -681,8 +684,8 @@ class Leaderboards:
 
     def changed_boards(self, after: str | None = None) -> ChangedBoards:
         """Return the names of the boards with changes after a cursor, which is the `cursor` of the
-        previous call. A reader of many boards need not poll each of them: it calls this, and reads
-        the changes of the boards that are named.
+        previous call. A reader of many boards need not poll each of them: it calls this method, and
+        then reads the changes of the boards in the answer.
 
         `boards` is None without a cursor and when the store cannot tell which boards have changes,
         such as after a restart: then read all of them. The answer may leave a board out if a
@@ -719,8 +722,9 @@ class Leaderboards:
     def snapshot(self) -> int:
         """Take a snapshot of everything, so that opening need not read the log before it; return
         its offset. Reads and writes continue. Snapshots are also taken automatically as the log
-        grows; two are kept, and the log is trimmed to the older one unless it is kept whole. Raises
-        StorageFailed if the disk refuses, NothingToBackUp for `memory:`."""
+        grows. The newest two are kept. The log before the older one is removed, unless the folder
+        keeps its whole log. Raises StorageFailed if the disk refuses, NothingToBackUp for
+        `memory:`."""
         return self._store.snapshot()
 
     def clock_status(self) -> ClockStatus:
@@ -740,7 +744,7 @@ class Leaderboards:
         administered what, when and why.
 
         `before` is the `next` of the previous page, and continues with older entries. A service
-        answers a key with the scope `admin`. Raises InvalidCursor, InvalidLimit (1 to 1,000),
+        requires a key with the scope `admin`. Raises InvalidCursor, InvalidLimit (1 to 1,000),
         StorageFailed.
         """
         return self._store.audit(board, before, limit)
@@ -762,7 +766,10 @@ class Leaderboards:
 
 
 def _pages(page: Callable[[str | None], Page]) -> Iterator[Entry]:
-    """Yield the entries of a page, and of the following pages, which are read when reached."""
+    """Yield the entries of a page and of the pages after it.
+
+    Each page is read when the iteration reaches it.
+    """
 
     def entries(read: Page) -> Iterator[Entry]:
         yield from read.entries

@@ -1,7 +1,7 @@
 """Records administrative calls in the audit log of a store.
 
-A service writes the entries of its calls itself, with the keys of the callers. A program that holds
-the boards itself passes its administrative verbs through a `Recorded` store, so that each of them
+A service records the calls of its clients itself, with their keys. A program that opens the boards
+without a service passes its administrative verbs through a `Recorded` store, so that each of them
 is recorded. These verbs are `rebuild`, `accept_clock` and the commands in `call_of`.
 """
 
@@ -105,8 +105,8 @@ class Recorder:
             warn_of_missing([entry], failed)
 
     def entry(self, call: AdministrativeCall, error: BaseException | None) -> AuditEntry | None:
-        """Return the entry of a call that ended with `error`, or without one; None if the call was
-        certainly not carried out."""
+        """Return the audit entry of a call that raised `error`, or that succeeded if `error` is
+        None. Return None if the call was certainly not carried out."""
         status = _status(error)
         if not is_recorded(status):
             return None
@@ -123,8 +123,8 @@ class Recorder:
 
 def _status(error: BaseException | None) -> int:
     """Return the HTTP status for a call that ended with `error`. A child of the process that opened
-    the store gets the status of a closed store: it carries out nothing and must not touch the
-    files."""
+    the store gets the status of a closed store: such a child carries out nothing and must not touch
+    the files."""
     if error is None:
         return DONE
     if isinstance(error, Forked):
@@ -142,7 +142,8 @@ def _bounded(request: Any) -> Any:
             written = request.to_json()
         else:
             written = msgspec.json.encode(request, enc_hook=str)
-    except (TypeError, ValueError, RecursionError):  # a refused call may have any arguments
+    # the arguments of a refused call may be values that JSON cannot express
+    except (TypeError, ValueError, RecursionError):
         return None
     if len(written) > MAX_REQUEST_BYTES:
         return {"bytes": len(written)}
@@ -192,7 +193,7 @@ class BatchedAudit:
             try:
                 await asyncio.to_thread(self._store.add, entries)
             except Exception as error:
-                # Called later by the loop, so that an error in it does not keep the callers
+                # The loop calls `failed` later, so that an error in it does not keep the callers
                 # waiting.
                 asyncio.get_running_loop().call_soon(self._failed, entries, error)
             if written is not None:

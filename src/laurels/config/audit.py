@@ -15,8 +15,8 @@ from .urls import folder_of, is_direct, is_remote
 
 @contextmanager
 def audit_log_of(url: str) -> Iterator[AuditStore]:
-    """Open the audit log of a folder, which may be open in another process, or of an index server;
-    the audit log of `memory:` is empty.
+    """Open the audit log of a folder or of an index server. Another process may have the folder
+    open. The audit log of `memory:` is empty.
 
     Raises UnknownUrl, FolderMissing, and the errors of opening an index server.
     """
@@ -34,8 +34,8 @@ def audit_log_of(url: str) -> Iterator[AuditStore]:
 @contextmanager
 def recorder_of(url: str) -> Iterator[Recorder]:
     """Open a recorder of calls that are not verbs of `Leaderboards`, such as those that manage
-    keys. For the URL of a service it records nothing, since the service itself does. Raises the
-    errors of `audit_log_of`."""
+    keys. For the URL of a service the recorder writes nothing, since the service itself records the
+    calls. Raises the errors of `audit_log_of`."""
     if is_remote(url):
         yield recorder(None)
         return

@@ -22,8 +22,8 @@ def guarded_clock(max_step_ms: int, file: ClockFile | None) -> GuardedClock:
 
 
 def boot_ns() -> int:
-    """Return the nanoseconds since boot, including suspension. Without CLOCK_BOOTTIME (macOS) the
-    monotonic clock, which includes suspension there, is used."""
+    """Return the nanoseconds since boot, including the time in suspension. macOS has no
+    CLOCK_BOOTTIME; there the monotonic clock is used, which includes suspension, too."""
     return time.clock_gettime_ns(_BOOT_CLOCK)
 
 
@@ -36,8 +36,9 @@ def _boot_id() -> str:
 
 
 def parse_max_step(max_clock_step: str | int | None) -> int:
-    """Parse `max_clock_step`, the largest jump of the clock that is followed at once. A larger one
-    is followed when it has lasted, or when an operator accepts it. Return milliseconds."""
+    """Parse `max_clock_step`, the largest jump of the clock that is followed at once. A larger jump
+    is followed after it has lasted for a while, or when an operator accepts it. Return the largest
+    jump in milliseconds."""
     if max_clock_step is None:
         return DEFAULT_MAX_STEP_MS
     try:

@@ -74,8 +74,8 @@ def direct_beside(
     max_clock_step: str | int | None = None,
     cache: CacheSettings = DEFAULT_CACHE,
 ) -> "RedisStore":
-    """Open a store on an index server, with an event loop in its own thread, which ends when the
-    store is closed."""
+    """Open a store on an index server, with an event loop in a thread of its own. The thread ends
+    when the store is closed."""
     from laurels.stores.redis.connection.loop import LoopThread  # noqa: PLC0415 (the package is optional)
 
     thread = LoopThread()
@@ -161,8 +161,8 @@ async def direct_here(
 
 @contextmanager
 def _opening_counts_nothing() -> Iterator[None]:
-    """Return a context manager that removes, from errors of opening an index server, the note that
-    something may have been applied."""
+    """Return a context manager for opening an index server. It removes from its errors the note
+    that something may have been applied."""
     from laurels.errors.index_server import IndexUnavailable  # noqa: PLC0415
 
     try:
@@ -202,7 +202,10 @@ async def _followed(
 
 
 def _redis_index(connection: "Connection", prefix: str, clock: Clock) -> "RedisIndex":
-    """Return the index on a server; with the server's own clock, the keys of its periods expire."""
+    """Return the index on a server.
+
+    If the boards use the server's own clock, the keys of periods expire there.
+    """
     from laurels.stores.redis.index.index import RedisIndex  # noqa: PLC0415 (needs an optional package)
     from laurels.stores.redis.index.node_clock import NodeClock  # noqa: PLC0415
 

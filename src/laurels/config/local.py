@@ -69,9 +69,10 @@ def _compose(
     changes: ChangeFile | None = None,
     audit_log: FolderAudit | None = None,
 ) -> Service:
-    """Return a service on the requested clock, or by default the clock that last wrote the log.
+    """Return a service on the requested clock, or by default on the clock that last wrote the log.
 
-    Boards can change to event time only while the log is empty: later, time would go back.
+    Boards can change to event time only while the log is empty. Later, the change would set their
+    time back.
     """
     if isinstance(clock, Clock) and not isinstance(clock, type):
         return Service(
@@ -99,8 +100,8 @@ def _compose(
 
 
 def _rest() -> None:
-    """Let other threads run; merely releasing the interpreter lock would return it to this thread
-    at once."""
+    """Let other threads run. Merely releasing the interpreter lock would not, since this thread
+    would take the lock again at once."""
     time.sleep(0.0005)
 
 

@@ -19,8 +19,8 @@ _program: ContextVar[str] = ContextVar("laurels program", default="a program")
 
 @contextmanager
 def recorded_as(program: str) -> Iterator[None]:
-    """Record the calls of stores that are opened in this `with` block under this program's name,
-    which distinguishes the command line from other programs in the audit log."""
+    """Record the calls of stores that are opened in this `with` block under this program's name.
+    The name distinguishes the command line from other programs in the audit log."""
     token = _program.set(program)
     try:
         yield
@@ -40,7 +40,9 @@ def recorded_verbs_async(store: Servable) -> AsyncLeaderboards:
 
 
 def recorder(log: AuditStore | None) -> Recorder:
-    """Return a recorder of the calls of this process in an audit log; None records nothing."""
+    """Return a recorder that writes the calls of this process to an audit log; for None it writes
+    nothing.
+    """
     return Recorder(log, f"{_program.get()} (user {_user()})", _now_ms)
 
 
@@ -49,9 +51,12 @@ def _now_ms() -> int:
 
 
 def _user() -> str:
-    """Return the user of this process by its id, which no environment variable can change."""
+    """Return the name of the user who runs this process.
+
+    It is looked up by the user's id, which no environment variable can change.
+    """
     number = os.getuid()
     try:
         return pwd.getpwuid(number).pw_name
-    except KeyError:  # for example in a container
+    except KeyError:  # such a user has no name, for example in a container
         return str(number)

@@ -83,8 +83,8 @@ def _ensure_client() -> None:
 
 
 def _address(url: str) -> "ServiceAddress":
-    """Return the address of a server and the key for it. The key is the user in the URL, or else
-    the value of the environment variable."""
+    """Return the address of a server and the key for it. The key is the user in the URL, or
+    otherwise the value of the environment variable."""
     from laurels.stores.http.transport import ServiceAddress  # noqa: PLC0415 (httpx is optional)
 
     try:
