@@ -1,7 +1,7 @@
 """Boards that are being copied from another store, until they are complete.
 
-An unfinished board has a number and its part of the index, but readers and writers do not know it.
-`Fold` takes it over when it is complete.
+An unfinished board has a number and a part of the index, but readers and writers cannot see the
+board. `Fold` registers the board when the copy is complete.
 """
 
 from msgspec.structs import replace
@@ -32,17 +32,17 @@ class Unfinished:
         self.open(state)
 
     def open(self, state: BoardState) -> None:
-        """Register an unfinished board, also in the index."""
+        """Register an unfinished board, and open it in the index."""
         self.states[state.number] = state
         self._index.open_board(state.number, state.rules)
 
     def restore(self, record: records.Content) -> None:
-        """Write a piece of a board's state."""
+        """Write a piece of an unfinished board's state to the index."""
         self._index.restore(record.board, decode_piece(record.piece))
 
     def finish(self, record: records.Adopted, entry: int) -> BoardState:
-        """Remove a complete board from the unfinished ones and return its state. `entry` becomes
-        the log entry that last changed its refreshed windows."""
+        """Remove a complete board from the unfinished ones and return its state. In this state,
+        `entry` becomes the log entry that last changed the refreshed windows."""
         state = self.states.pop(record.board)
         self._index.restored(record.board)
         state.refreshed = {
@@ -57,8 +57,8 @@ class Unfinished:
 
 
 def adopted_state(number: int, origin: Origin) -> BoardState:
-    """Return the first state of a copied board, from its origin. Its next boundary is due, so that
-    it is advanced before it is used."""
+    """Return the first state of a copied board, from its origin. The next boundary of the state is
+    due, so that the board is advanced before its first use."""
     board = Board.from_json(origin.definition)
     state = new_state(board, number, origin.version, origin.created_ms, origin.uid)
     state.floors = origin.floors

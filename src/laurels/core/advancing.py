@@ -1,13 +1,13 @@
 """Advancing: the effect of passing time on boards and rankings.
 
-The time of a board is that of its newest record or of a running clock (`advance_clock`, O(1)),
-whichever is later. In event time no clock runs, so each board has its own time. A board is
+The time of a board is the time of its newest record or of a running clock (`advance_clock`, O(1)),
+whichever is later. In event time no clock runs, and each board has its own time. A board is
 *advanced* to its current time when it is read or written; `work` advances the other boards in
 bounded shares.
 
 Advancing a board drops the rankings of periods that are no longer kept and rotates rolling windows
-to the running step. Each step needs a pass over the members of two tallies. The pass is made in
-shares ahead of the boundary, and the first caller after the boundary completes it.
+to the running step. Each step of a rolling window needs a pass over the members of two tallies. The
+pass is made in shares before the boundary. The first caller after the boundary completes it.
 """
 
 import heapq
@@ -25,17 +25,17 @@ from .requests import Listing
 from .scope_scan import SCOPES
 
 BOUNDARY_WORK = 50
-"""The cost of advancing a board over a boundary, counted like a number of members that a pass
-visits."""
+"""The cost of advancing a board over a boundary, in members that a pass could visit instead."""
 SCOPE_WORK = 10
-"""The cost of advancing a scope, counted like a number of members that a pass visits."""
+"""The cost of advancing a scope, in members that a pass could visit instead."""
 _STALE = 1_000
 
 
 class AdvancedBoards(Boards):
     """Boards and their rankings in an index, as time passes.
 
-    `now_ms` is the newest time of any record and of the clock, `clock_ms` that of the clock alone.
+    `now_ms` is the newest time of any record or of the clock. `clock_ms` is the newest time of the
+    clock.
     """
 
     def __init__(self, index: Index) -> None:
@@ -86,10 +86,10 @@ class AdvancedBoards(Boards):
         return state.now_ms if state.now_ms > self.clock_ms else self.clock_ms
 
     def advance(self, state: BoardState, limit: int | None = None) -> bool:
-        """Advance a board to its current time. Return False if `limit` members of a pass were not
-        enough; another call continues. O(1) unless a boundary has passed.
+        """Advance a board to its current time. Return False if the pass needs more than `limit`
+        members; another call then continues the pass. O(1) unless a boundary has passed.
 
-        Also returns False if a signal handler calls it while it runs in the same thread.
+        Also return False if a signal handler calls this while a call runs in the same thread.
         """
         if state.due_ms > state.now_ms and state.due_ms > self.clock_ms:
             return True
@@ -107,8 +107,8 @@ class AdvancedBoards(Boards):
         self.advance(state)
 
     def advance_number(self, number: int, scopes: Collection[str], limit: int) -> bool:
-        """Advance a board and some of its scopes, unless it was deleted; limit and result as in
-        `advance`."""
+        """Advance a board and some of its scopes, unless the board was deleted. For `limit` and the
+        result see `advance`."""
         state = self._by_number.get(number)
         if state is None or not self.advance(state, limit):
             return state is None
@@ -122,8 +122,8 @@ class AdvancedBoards(Boards):
         return True
 
     def _set_scopes_stale(self, state: BoardState) -> None:
-        """Mark all scopes of a board as stale, so that `work` or the first caller to use one
-        advances it."""
+        """Mark all scopes of a board as stale. `work`, or the first caller that uses such a scope,
+        then advances it."""
         state.generation += 1
         if state.rules.scoped:
             self._stale_from[state.number] = None
@@ -143,7 +143,7 @@ class AdvancedBoards(Boards):
     def advance_scopes(
         self, state: BoardState, scopes: Iterable[str], limit: int | None = None
     ) -> bool:
-        """Advance scopes of a board that has been advanced itself; limit and result as in
+        """Advance scopes of a board that is itself already advanced. For `limit` and the result see
         `advance`. O(1) for a scope that is not stale."""
         for scope in scopes:
             if scope and self.index.generation(state.number, scope) != state.generation:
@@ -159,8 +159,8 @@ class AdvancedBoards(Boards):
         return True
 
     def advance_listed(self, state: BoardState, listing: Listing, limit: int) -> bool:
-        """Advance the scopes of a listing; limit and result as in `advance`. A scope that turns out
-        to be empty is removed, and the next one takes its place in the listing."""
+        """Advance the scopes of a listing. For `limit` and the result see `advance`. A scope that
+        turns out to be empty is removed, and the next one takes its place in the listing."""
         while True:
             scopes = self.index.scopes(state.number, listing.form, listing.after, listing.limit)
             stale = [
@@ -183,7 +183,7 @@ class AdvancedBoards(Boards):
             self._advance_stale(state, SCOPES)
 
     def _advance_stale(self, state: BoardState, limit: int) -> int:
-        """Advance the next stale scopes of a board until their cost reaches `limit`; return the
+        """Advance the next stale scopes of a board until the cost reaches `limit`; return the
         cost."""
         count = max(1, limit // SCOPE_WORK)
         places = self.index.next_scopes(state.number, self._stale_from[state.number], count)
@@ -196,9 +196,11 @@ class AdvancedBoards(Boards):
         return SCOPE_WORK * (1 + len(places))
 
     def work(self, limit: int) -> int:
-        """Do about `limit` members of the due work: passes for the next boundary, and advancing
-        boards that were not read or written since the last boundary. Return the amount of work
-        left."""
+        """Do due work at a cost of about `limit` members, and return the amount of work left.
+
+        The work is the passes for the next boundary, and advancing the boards that were not read or
+        written since the last boundary.
+        """
         while limit > 0 and self._due and self._due[0][0] <= self.clock_ms:
             limit -= self._advance_first(limit)
         for number in list(self._stale_from):
@@ -228,19 +230,19 @@ class AdvancedBoards(Boards):
 
     @property
     def next_due_ms(self) -> int:
-        """The time of the next end of a period or step, or of the next removal of a board. It has
-        no meaning in event time, where only writes move a board's time."""
+        """The time of the next end of a period or step, or of the next removal of a board. In event
+        time this value has no meaning, since only writes move a board's time."""
         return min(self._due[0][0] if self._due else MAX_MS, self.next_removal_ms)
 
     def work_left(self) -> int:
-        """Return about how many members the current passes have left, over all boards; 0 if
+        """Return about how many members the current passes of all boards have left; 0 if there are
         none."""
         some = sum(self.index.pass_left(*each) for each in islice(self._passes, SCOPES))
         more = max(0, len(self._passes) - SCOPES) + self.refreshes.left()
         return some + len(self._stale_from) + more
 
     def _advance_first(self, limit: int) -> int:
-        """Advance the board whose boundary is the oldest; return the cost."""
+        """Advance the board whose due boundary is the oldest; return the cost."""
         if self._is_stale(self._due[0]):
             heapq.heappop(self._due)
             return 1
@@ -273,8 +275,8 @@ class AdvancedBoards(Boards):
         while self._is_stale(self._due[0]):
             heapq.heappop(self._due)
         if len(self._due) > _STALE + 2 * len(self._by_number):
-            # In event time the entry of a board without new events stays first for a long time, and
-            # stale entries of other boards pile up behind it.
+            # In event time, the queue's entry of a board without new events stays first for a long
+            # time. Meanwhile stale entries of other boards pile up behind it.
             self._due = [due for due in self._due if not self._is_stale(due)]
             heapq.heapify(self._due)
 

@@ -1,4 +1,4 @@
-"""Members among themselves: the entries of some members, with their ranks among these."""
+"""The entries of some members, with their ranks among these members alone."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,8 +15,8 @@ from .standing import Entry, decode_data, entry, public_rank, words_at
 def among(
     members: Sequence[str], result: ReadResult, rules: Rules, window: str, scale: Scale
 ) -> list[Entry]:
-    """Return the entries of the given members that are ranked, in ranking order, with their ranks
-    among themselves."""
+    """Return the entries of the given members that are ranked, in ranking order, each with its rank
+    among these members."""
     located = result.located
     if located is None:
         return []
@@ -33,8 +33,10 @@ def among(
 
 
 def _places(scores: Sequence[tuple[int, ...]], rules: Rules) -> list[int]:
-    """Return the ranks of members among themselves, from 1 and in the board's style. `scores` are
-    their scores as words, in ranking order."""
+    """Return the ranks of members among themselves, from 1, in the board's rank style.
+
+    `scores` are the scores of these members as words, in ranking order.
+    """
     places: list[int] = []
     for i, score in enumerate(scores):
         if i and rules.rank != "ordinal" and score == scores[i - 1]:

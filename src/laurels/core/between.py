@@ -26,7 +26,7 @@ def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor
     worst, best = _signed(rules, lower), _signed(rules, upper)
     if rules.columns[0].sign > 0:
         worst, best = best, worst
-    if _beyond(best, worst):  # with several columns either bound may be the better one
+    if _beyond(best, worst):  # with several columns either bound may be the better score
         worst, best = best, worst
     return (
         Start() if best is None else AtBound(best, None, right=False),
@@ -37,8 +37,8 @@ def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor
 def between_decayed(
     scale: DecayedScale, low: Bound | None, high: Bound | None
 ) -> tuple[Anchor, Anchor]:
-    """Return the anchors of `between` for a window with decay. The scores that are compared with
-    the bounds are those shown at the time of the scale."""
+    """Return the anchors of `between` for a window with decay. The bounds are compared with the
+    decayed scores at the time of the scale."""
     lower, upper = scale.bound(low), scale.bound(high)
     if lower is not None and upper is not None and lower > upper:
         raise InvalidRange(
@@ -53,7 +53,8 @@ def between_decayed(
 
 
 def percentile_share(percentile: object) -> Fraction:
-    """Return a percentile, of at most 30 decimal places, as an exact fraction from 0 to 1."""
+    """Return a percentile as an exact fraction from 0 to 1. It may have at most 30 decimal
+    places."""
     percentile = percentile if (count := integer(percentile)) is None else count
     if isinstance(percentile, (int, float, Decimal, str)) and not isinstance(percentile, bool):
         try:

@@ -1,4 +1,4 @@
-"""Queries about what a board has, rather than about its members: periods and scopes."""
+"""Queries about the periods and scopes that a board has, rather than about its members."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,7 +33,8 @@ from .stream_time import finality, passed_times
 
 class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
     """The periods of a window that can be read, newest first. A period is `final` once no event can
-    change its standings any more; until then `waits_for` has the sources that it waits for."""
+    change its standings any more. Until then, `waits_for` has the sources that the end of the
+    period waits for."""
 
     verb = "periods"
     path = "periods"
@@ -45,7 +46,7 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
     def plan(self, now: QueryContext) -> ReadPlan[list[PeriodInfo]]:
         """Return the plan. A rolling window has one period, from the start of its oldest step to
         the end of the running one. Periods that ended before the start of the board are left out;
-        the period that contains this start begins at it."""
+        the period that contains this start begins at this start."""
         state = now.state
         scope = scope_named(state.rules, dict(self.labels), self.by)
         window = window_named(state.rules, self.window)
@@ -132,8 +133,10 @@ class Scopes(Query[list[dict[str, str]]], frozen=True, kw_only=True):
 
 
 def scope_after(labels: Mapping[str, str] | None) -> LabelPairs | None:
-    """Return the labels of the scope after which the list continues. Raises UnknownScope for
-    anything but a non-empty mapping, InvalidLabel."""
+    """Return the labels of the scope after which the list continues.
+
+    Raises UnknownScope if this is not a non-empty mapping, and InvalidLabel.
+    """
     if labels is not None and not (isinstance(labels, Mapping) and labels):
         raise UnknownScope(f"expected a mapping of labels for after, got {safe_repr(labels)}")
     return None if labels is None else label_pairs(labels)

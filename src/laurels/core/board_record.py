@@ -9,10 +9,10 @@ from .lifecycle import Floors, Refreshed
 class BoardRecord(Struct, frozen=True, array_like=True):
     """The stored state of a board.
 
-    `due_ms` is the next end of a period or step, `refreshed` the state of the board's refreshed
-    windows, `now_ms` the board's own time. `now_ms` is None in snapshots of earlier versions, which
-    had one time for all boards: that time is in the head. `sequence` and `tag` are those of the
-    newest block of changes. An `unfinished` board is still being copied from another store.
+    `due_ms` is the next end of a period or step. `refreshed` is the state of the board's refreshed
+    windows. `now_ms` is the board's own time. It is None in snapshots of earlier versions, where
+    the head has one time for all boards. `sequence` and `tag` belong to the newest block of
+    changes. An `unfinished` board is still being copied from another store.
     """
 
     number: int

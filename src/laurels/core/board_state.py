@@ -1,6 +1,6 @@
 """The boards known to a process, with prepared definitions, by name and by number.
 
-The fold fills them from the log, the store on an index server from that server.
+The fold fills them from the log. The store on an index server fills them from that server.
 """
 
 import heapq
@@ -34,17 +34,18 @@ class RunningPlan(Struct, frozen=True):
 
 
 class BoardState(Struct):
-    """The state of a board. `number` identifies the board for ever; a name may be used again.
+    """The state of a board. `number` identifies the board for ever, whereas a name may be used
+    again.
 
-    `now_ms` is the latest time of its records: in event time the latest `at` it has seen. `floors`
-    has, by window, the start of the oldest period that can still be kept, `positions` the position
-    of each import. `due_ms` is the next end of a period or step. `changes` counts the records
-    folded by this process. `generation` counts the boundaries and definitions that scopes have to
-    follow; a scope with another generation is stale. `refreshed` has the state of each refreshed
-    window with events, `refreshed_by` the same for rankings by a label, if they have a state of
-    their own. `views` caches the views that queries prepare, `running` the plan of events that
-    happen now. `sequence` and `tag` are those of the newest block of changes, 0 without one; `uid`
-    stays the same when the board is moved to another store.
+    `now_ms` is the latest time of the board's records; in event time this is the latest `at` of its
+    events. `floors` has, by window, the start of the oldest period that can still be kept,
+    `positions` the position of each import. `due_ms` is the next end of a period or step. `changes`
+    counts the records folded by this process. `generation` counts the boundaries and definitions
+    that scopes have to follow; a scope with another generation is stale. `refreshed` has the state
+    of each refreshed window with events, `refreshed_by` the same for rankings by a label, if they
+    have a state of their own. `views` caches the views that queries prepare, `running` the plan of
+    events that happen now. `sequence` and `tag` are those of the newest block of changes, 0 without
+    one; `uid` stays the same when the board is moved to another store.
     """
 
     number: int
@@ -76,8 +77,8 @@ class BoardState(Struct):
         return self.refreshed.get(window.name, NEVER)
 
     def seen_ms(self, window: Window, now_ms: int, scope: str = ALL) -> int:
-        """Return the time for which a window shows its ranking at `now_ms`: for a refreshed window
-        that of its last refresh, if there was one."""
+        """Return the time for which a window shows its ranking at `now_ms`. For a refreshed window
+        this is the time of its last refresh, if there was one."""
         refreshed = self.as_refreshed(window, scope)
         if refreshed is None or refreshed.now_ms is None:
             return now_ms
@@ -88,7 +89,7 @@ class Boards:
     """All boards as of an offset. The next new board gets the number `next_number`.
 
     With `event_time` each board has its own time. While records are drafted but not yet applied,
-    `drafted_ms` has the time that they give to each board, by board number.
+    `drafted_ms` has, by board number, the time that the board will have after them.
     """
 
     def __init__(self) -> None:
@@ -131,8 +132,8 @@ class Boards:
         return max(state.now_ms, self.drafted_ms.get(state.number, MIN_MS))
 
     def plan(self, batch: Batch) -> Plan:
-        """Return the plan of a batch: where its events count. O(1) for events without times and
-        labels: their plan is cached until the next period or step."""
+        """Return the plan of a batch: where its events count. For events without times and labels
+        this takes O(1), since their plan is cached until the next period or step."""
         state = self.by_number(batch.board)
         rules, floors, now_ms, running = state.rules, state.floors, batch.now_ms, state.running
         all_now = batch.ats is None and batch.labels is None and not rules.refreshed
@@ -149,7 +150,7 @@ class Boards:
             for name, window in rules.refreshed.items()
         }
         plan = plan_batch(rules, floors, batch, refreshed_steps)
-        if all_now and plan.targets:  # then every event counts in some ranking
+        if all_now and plan.targets:  # then every event counts in at least one ranking
             until_ms = next_boundary(rules, now_ms)
             state.running = RunningPlan(plan, rules, floors, now_ms, until_ms)
         return plan
@@ -168,7 +169,7 @@ class Boards:
         self.watch_removal(state)
 
     def watch_removal(self, state: BoardState) -> None:
-        """Schedule the removal of a board for the time that its rules set."""
+        """Schedule the removal of a board at the time that its definition sets."""
         if state.rules.gone_ms < MAX_MS:
             heapq.heappush(self._removals, (state.rules.gone_ms, state.number))
 
@@ -249,9 +250,11 @@ def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None
 
 
 def time_token(state: BoardState, now_ms: int) -> tuple[int, bool]:
-    """Return the part of a change token that changes with time: the next end of a period or step,
-    and whether that has passed. On a board with decay these are the current second and True, until
-    the board ends."""
+    """Return the part of a change token that changes with time.
+
+    It has the next end of a period or step, and whether this end has passed. On a board with decay
+    it has the current second and True, until the board ends.
+    """
     if state.rules.weighings and not state.rules.has_ended(now_ms):
         return now_ms // 1_000, True
     return state.due_ms, now_ms >= state.due_ms

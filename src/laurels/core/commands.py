@@ -21,10 +21,10 @@ class Command(Struct, Generic[T], frozen=True):
 SourcePosition = (
     tuple[str, str] | tuple[str, str, str | None] | tuple[str, str, str | None, Literal["behind"]]
 )
-"""The progress of a source: its name and a text. If the write may only follow a certain position,
-the third item is the text that must be stored before, None if none may be stored. The fourth,
-"behind", is for a board whose shards have different positions: shards with the required text count
-their events, the others skip them."""
+"""The progress of a source: its name and a text. The optional third item is the text that must be
+stored before the write, or None if no text may be stored. The optional fourth item, "behind", is
+for a board whose shards have different positions: shards with the required text count their events,
+the others skip them."""
 
 
 class Submit(Command[Receipt], frozen=True):
@@ -39,8 +39,9 @@ class Submit(Command[Receipt], frozen=True):
 
 
 class SubmitMany(Command[Receipts], frozen=True):
-    """A batch of events, committed together. `arrived_ms` is when the stream of their source took
-    them. `is_large` means that validating them may take long, even if they are few."""
+    """A batch of events, committed together. `arrived_ms` is the time at which the source's stream
+    took the events. `is_large` means that validating the events may take long, even if there are
+    few."""
 
     board: str
     events: Iterable[Any]
@@ -55,7 +56,7 @@ class SubmitMany(Command[Receipts], frozen=True):
 
 
 class SetData(Command[None], frozen=True):
-    """Sets the JSON data of a member; None removes it. With `before`, it does so only if the
+    """Sets the JSON data of a member; None removes it. With `before`, the data is set only if the
     member's current data is `before`."""
 
     board: str
@@ -65,7 +66,10 @@ class SetData(Command[None], frozen=True):
 
 
 class RemoveMember(Command[bool], frozen=True):
-    """Removes a member from every ranking of a board. The result is whether it was in any."""
+    """Removes a member from every ranking of a board.
+
+    The result is True if the member was in any.
+    """
 
     board: str
     member: str
@@ -81,14 +85,14 @@ class Mend(Command[int], frozen=True):
 
 
 class CreateBoard(Command[Board], frozen=True):
-    """Creates a board; with `exist_ok` an equal one may already exist."""
+    """Creates a board. With `exist_ok`, an equal board may already exist."""
 
     board: Board
     exist_ok: bool = False
 
     @property
     def defines(self) -> str:
-        """The name of the board."""
+        """The name of the board that this command defines."""
         return self.board.name
 
 

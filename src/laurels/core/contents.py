@@ -5,7 +5,7 @@ positions. The pieces have the data of members, the remembered event ids, and ro
 tallies, as words (`model.score`). The tallies of a scope's rolling window come in the order of
 their steps, and before its ranking. Writing a piece twice has the effect of writing it once.
 
-What can be derived is left out, such as the ranking prepared for the next step of a rolling window.
+Derived data is left out, such as the ranking prepared for the next step of a rolling window.
 """
 
 from array import array
@@ -24,16 +24,16 @@ PIECE_ROWS = 4_096
 
 
 class LastRefresh(Struct, frozen=True, array_like=True):
-    """The refresh state of a window: the time of its last refresh, None before the first one, and
-    whether another refresh may have members to list."""
+    """The refresh state of a window. It has the time of the last refresh, None before the first
+    refresh, and whether another refresh may have members to list."""
 
     now_ms: int | None
     waiting: bool
 
 
 class CopyClock(Struct, frozen=True):
-    """The time of a store: whether its boards use event time, and its current time, which in event
-    time is the latest of any board."""
+    """The time of a store: whether its boards use event time, and its current time. In event time,
+    the current time is the latest time of any board."""
 
     event_time: bool
     now_ms: int
@@ -49,9 +49,9 @@ class UnfinishedCopy(Struct, frozen=True):
 class Origin(Struct, frozen=True, array_like=True):
     """The state of a board that is not in its pieces.
 
-    `now_ms` is the time up to which it has been advanced, `running` the step of each rolling window
-    at that time. `sequence` and `tag` are those of its newest block of changes in each shard.
-    `state` is a text that changes with every write; it is not copied.
+    `now_ms` is the time up to which it has been advanced, and `running` has the step of each
+    rolling window at that time. `sequence` and `tag` belong to the board's newest block of changes
+    in each shard. `state` is a text that changes with every write; this text is not copied.
     """
 
     definition: bytes
@@ -73,17 +73,18 @@ class Origin(Struct, frozen=True, array_like=True):
         return _names.decode(self.definition).name
 
     def is_as(self, other: "Origin") -> bool:
-        """Return whether two states differ in nothing but the time."""
+        """Return whether two states are equal except for the time."""
         return replace(self, now_ms=0) == replace(other, now_ms=0)
 
 
 class RankingRows(Struct, frozen=True, array_like=True, tag="rows"):
     """Rows of a ranking, or of the tally of a step.
 
-    `instance` is that of the `RankingKey`. In a rolling window `running` is the running step.
-    `columns` has the 64-bit integers of all rows, one column after the other: those of the score,
-    the tie stamp, the exact time, and, in a ranking of a rolling window that is not refreshed, the
-    newest step of each member. Each of the last three is present only if the board has it.
+    `instance` is the instance in the `RankingKey`. In a rolling window `running` is the running
+    step. `columns` has the 64-bit integers of all rows, one column after the other: the columns of
+    the score, the tie stamp, the exact time, and the newest step of each member. The newest step is
+    only in rankings of rolling windows that are not refreshed. The last three are present only if
+    the board has them.
     """
 
     window: str
@@ -115,8 +116,10 @@ class RankingRows(Struct, frozen=True, array_like=True, tag="rows"):
 
 
 class EventIds(Struct, frozen=True, array_like=True, tag="ids"):
-    """Remembered event ids in the order of their acceptance; each is the length of a member in one
-    byte, the member and the id."""
+    """Remembered event ids in the order of their acceptance.
+
+    The bytes of each id are the length of the member in one byte, the member, and the id.
+    """
 
     groups: list[tuple[int, list[bytes]]]
 

@@ -1,8 +1,8 @@
 """Checks of copied boards that come over a network, before a store writes them. Pure.
 
 A store restores pieces without validating them, at the speed of its index. Pieces from another
-store of this machine are already valid. Pieces that come over a network are checked here, so that
-no request can bring an index into a state that no events could produce.
+store of this machine are already valid. Pieces that come over a network are checked here. So no
+request can bring an index into a state that events could not produce.
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,7 +66,8 @@ def ensure_piece(piece: Piece, rules: Rules) -> None:
                 for _, value in items:
                     _ensure(len(value) <= MAX_DATA_BYTES, "data of at most 1 KiB")
                     msgspec.json.decode(value)
-    except (ValueError, LookupError) as error:  # bytes of another type or length than expected
+    # the piece has bytes of another type or length than expected
+    except (ValueError, LookupError) as error:
         raise InvalidCopy(f"a piece of the board is malformed ({error})") from error
 
 

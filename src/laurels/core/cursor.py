@@ -1,8 +1,9 @@
 """Cursors: the end of a page, as a text from which the next page continues.
 
-A cursor is the order key of the last entry read, so it marks a place in the order rather than a
-count of entries: a member that does not move across it is listed exactly once, whatever others do.
-It also names the ranking and the direction, so that it cannot be used for another one.
+A cursor is the order key of the last entry read: a place in the order rather than a count of
+entries. So a member that does not move across this place is listed exactly once, whatever other
+members do. The cursor also names the ranking and the direction, so that it cannot be used for
+another ranking.
 """
 
 from base64 import urlsafe_b64decode

@@ -1,8 +1,8 @@
 """The fold: apply log records, one after another, to boards and rankings.
 
-The state is a function of (log, now), and this is that function. A live commit and recovery both
-call it with the same records, so they end in the same state. Everything that depends on earlier
-events is decided here, in log order.
+The state is a function of the log and the current time; this module is that function. A live commit
+and recovery both call it with the same records, so they end in the same state. Everything that
+depends on earlier events is decided here, in log order.
 
 The effects of passing time are in `advancing.py`.
 """
@@ -37,7 +37,7 @@ from .scope_scan import SCOPES, ScopeScan
 
 
 class Folded(Struct, frozen=True):
-    """The result of counting a batch: its plan and the outcome of each event."""
+    """The result of counting a batch: the plan of the batch and the outcome of each event."""
 
     batch: Batch
     plan: Plan
@@ -45,8 +45,8 @@ class Folded(Struct, frozen=True):
 
 
 class Fold(AdvancedBoards):
-    """Boards and the index as of the records applied so far. A `recorder` gets the blocks of boards
-    that keep their changes.
+    """Boards and the index as of the records applied so far. A `recorder` receives the blocks of
+    boards that keep their changes.
 
     `entry` is the offset of the log entry whose records are being applied.
     """
@@ -98,8 +98,11 @@ class Fold(AdvancedBoards):
         return True
 
     def remove(self, record: records.Remove, scopes: Collection[str]) -> bool:
-        """Remove a member from the ranking of all events and from those of `scopes`, which are the
-        only ones it can be in; return whether it was in any."""
+        """Remove a member from the ranking of all events and from the rankings of `scopes`; return
+        whether it was in any.
+
+        `scopes` must have all scopes in which the member can be.
+        """
         state = self.by_number(record.board)
         self.advance(state)
         self.advance_scopes(state, scopes)
@@ -150,7 +153,7 @@ class Fold(AdvancedBoards):
     # Events
 
     def count(self, batch: Batch, plan: Plan | None = None, watch: int | None = None) -> Folded:
-        """Count a batch; `watch` is the index of the ranking spec whose scores are reported."""
+        """Count a batch. `watch` is the index of the ranking spec whose scores are reported."""
         state = self.by_number(batch.board)
         self.advance_to(state, batch.now_ms)
         plan = plan or self.plan(batch)
@@ -189,8 +192,11 @@ class Fold(AdvancedBoards):
             self.recorder.record(state, replace(block, sequence=state.sequence))
 
     def _refresh(self, record: records.Refresh) -> None:
-        """Refresh a window. If its build is complete, each scope switches to its new ranking when
-        it is next advanced; otherwise all scopes are advanced first."""
+        """Refresh a window.
+
+        If the build of its new ranking is complete, each scope switches to the new ranking when the
+        scope is next advanced. Otherwise all scopes are advanced first.
+        """
         state = self.by_number(record.board)
         self.advance(state)
         if self.refreshes.is_built(state, record.window):
@@ -208,8 +214,8 @@ class Fold(AdvancedBoards):
     # Snapshots
 
     def describe(self, number: int) -> bytes | None:
-        """Return the part of a board's state that is not in the index, encoded; None if there is no
-        such board."""
+        """Return the part of a board's state that is not in the index, encoded as bytes; None if
+        there is no such board."""
         if (state := self.unfinished.states.get(number)) is not None:
             return encode(record_of(state, state.now_ms, unfinished=True))
         if (state := self._by_number.get(number)) is None:
@@ -221,7 +227,7 @@ class Fold(AdvancedBoards):
         return Head(self.offset, self.now_ms, self.next_number)
 
     def restore(self, head: Head, boards: Iterable[tuple[int, bytes]]) -> None:
-        """Restore the state that another fold returned by `head` and `describe`; this fold has to
+        """Restore the state that `head` and `describe` of another fold returned. This fold has to
         be empty."""
         for _, described in boards:
             record = board_record(described)
@@ -246,7 +252,7 @@ class Fold(AdvancedBoards):
     def open(
         self, board: Board, number: int, version: int, created_ms: int, uid: str = ""
     ) -> BoardState:
-        """Register a board, also in the index."""
+        """Register a board, and open it in the index."""
         state = super().open(board, number, version, created_ms, uid)
         self.index.open_board(number, state.rules)
         return state
@@ -266,13 +272,14 @@ class Fold(AdvancedBoards):
         redefine(state, Board.from_json(record.definition), record.version, self.time_of(state))
         self.watch_removal(state)
         self.index.open_board(record.board, state.rules)
-        if state.rules.ends_ms != ends_ms:  # windows that stopped at the end go on
+        # rolling and refreshed windows that stopped at the board's end continue
+        if state.rules.ends_ms != ends_ms:
             self._advance_scope(state, ALL, None)
         self._drop_expired(state)
         self._watch_boundary(state)
         self._set_scopes_stale(state)
         if state.rules.changes_ms and not kept_changes:
-            # A reader that was at the end must not continue as if nothing had happened since.
+            # A reader at the end of the changes must not continue there, since changes are missing.
             state.sequence, state.tag = state.sequence + 1, record.tag
             if self.recorder is not None:
                 self.recorder.restart(state)
@@ -285,9 +292,8 @@ class Fold(AdvancedBoards):
             self.recorder.forget(number)
 
     def _free_name(self, name: str, now_ms: int) -> None:
-        """Remove the board that has a name, if it is no longer retained. This is needed when the
-        log uses the name again: while the log is folded, no clock runs that would have removed the
-        board."""
+        """Remove the board that has a name, if it is no longer retained. This is needed where the
+        log uses the name again, since no clock removes boards while the log is folded."""
         state = self.boards.get(name)
         if state is not None and state.rules.is_gone(now_ms):
             self.remove_board(state.number)

@@ -1,10 +1,10 @@
 """The protocol of an index: all rankings of all boards, kept current from the log.
 
-An index knows boards by number, rankings by key and order by words; it knows neither calendars nor
-clocks. For a rolling window it stores the tallies of the counted steps, the ranking of the running
-step (see `RollingState`) and the one prepared for the next. An entry's *words* are integers that
-sort in ascending order: each column times its sign, then the tie stamp if arrival decides ties.
-Positions and ranks in an index start at 0.
+An index knows boards by number, rankings by key, and the order of entries by their words; it knows
+neither calendars nor clocks. For a rolling window it stores the tallies of the counted steps, the
+ranking of the running step (see `RollingState`), and the ranking prepared for the next step. An
+entry's *words* are integers that sort in ascending order: each column times its sign, then the tie
+stamp if the time decides between equal scores. Positions and ranks in an index start at 0.
 """
 
 from array import array
@@ -24,8 +24,8 @@ from .ranking_key import RankingKey
 from .record import MendRanking
 
 Offset = int | tuple[int, ...]
-"""The state that an answer shows. A board in several shards has a number for each shard: two
-answers show the same state if all of these are equal."""
+"""The type of the offset in an answer. For a board in several shards it is a tuple with a number
+for each shard. Two answers show the same state if their offsets are equal."""
 
 
 def changes(offset: Offset) -> int:
@@ -58,9 +58,9 @@ class Scores(Struct, frozen=True):
 
 
 class BatchTrace(Struct, frozen=True):
-    """The entries of a batch's members after each event: for each recorded ranking its index in the
-    plan's `places` and the scores as integers, column by column. `added` has, for each event with
-    an absolute score, by how much it changed the score."""
+    """The entries of a batch's members after each event. For each recorded ranking, these are its
+    index in the plan's `specs`, and the scores as integers, column by column. `added` has, for
+    each event with an absolute score, the amount by which the event changed the score."""
 
     rankings: list[tuple[int, list["array[int]"]]]
     added: list["array[int]"] | None = None
@@ -77,7 +77,7 @@ class Outcomes(Struct, frozen=True):
 
     @property
     def counted(self) -> int:
-        """The number of events that counted."""
+        """The number of events of the batch that counted."""
         return sum(map(self.codes.count, COUNTED))
 
     @property
@@ -87,7 +87,7 @@ class Outcomes(Struct, frozen=True):
 
 
 class Slice(Struct, frozen=True, gc=False):
-    """Consecutive entries of a ranking, in ranking order, the first at position `start`.
+    """Consecutive entries of a ranking, in ranking order. The first one is at position `start`.
 
     `words` are all stored words of each entry, beginning with those that decide the order.
     """
@@ -109,8 +109,8 @@ class Neighbourhood(Struct, frozen=True, gc=False):
 class Located(Struct, frozen=True, gc=False):
     """Positions of members, in the order requested; -1 for a member that is not ranked.
 
-    If there are `highs`, positions and ranks are the lowest possible ones, and `highs` has the
-    highest possible ranks.
+    If ranks are estimated, `highs` has the highest possible ranks, and positions and ranks are the
+    lowest possible ones.
     """
 
     positions: Sequence[int]
@@ -129,10 +129,10 @@ class Copy(Protocol):
     """A copy of an index, taken in pieces while it changes; no commit may run during a call."""
 
     def step(self, describe: Describe) -> list[Section] | None:
-        """Return the next piece, None when little enough is left for `finish`."""
+        """Return the next piece. Return None when so little is left that `finish` can return it."""
 
     def finish(self, describe: Describe) -> list[Section]:
-        """Return the rest: with it the copy has the current state of the index."""
+        """Return the last pieces. With these, the copy has the current state of the index."""
 
 
 class Load(Protocol):
@@ -140,15 +140,17 @@ class Load(Protocol):
     `open`, then `take` with every section, then `finish`. `see` is needed only for sections of the
     kinds in `seen`, and `take` only for other sections.
 
-    Sections of different *lanes* may be taken by different threads concurrently, those of one lane
-    one after another.
+    Different threads may take sections of different *lanes* concurrently. The sections of one lane
+    are taken one after another.
     """
 
     @property
     def seen(self) -> Collection[bytes]: ...
 
     def lane(self, kind: bytes, begins: bytes) -> int:
-        """Return the lane of a section, from the beginning of its body, which may be unverified."""
+        """Return the lane of a section from the beginning of its body, whose checksum may not be
+        verified yet.
+        """
 
     def see(self, kind: bytes, body: bytes) -> None: ...
 
@@ -167,7 +169,7 @@ class Index(Protocol):
     """All rankings. Each call is atomic; the caller ensures that no read runs during a commit."""
 
     def open_board(self, number: int, rules: Rules) -> None:
-        """Register a board, or its changed definition."""
+        """Register a new board, or the changed definition of a known board."""
 
     def close_board(self, number: int) -> None:
         """Remove a board with all its rankings, ids and member data."""
@@ -176,12 +178,12 @@ class Index(Protocol):
         """Count a batch as planned, event by event; `watch` is an index into the plan's routes."""
 
     def remove(self, board: int, member: bytes, scopes: Iterable[str] = ()) -> bool:
-        """Remove a member and its data from the ranking of all events and from those of these
-        scopes; return whether it was in any."""
+        """Remove a member and its data from the ranking of all events and from the rankings of
+        `scopes`. Return whether the member was in any of them."""
 
     def mend(self, key: RankingKey, record: MendRanking) -> bytearray:
-        """Replace entries of a ranking; return 1 for each member that was changed, 0 for one whose
-        entry is not the expected one."""
+        """Replace entries of a ranking. Return a list with 1 for each member that was changed, and
+        0 for each whose entry is not the expected one."""
 
     def set_data(self, board: int, member: bytes, data: bytes | None) -> None: ...
 
@@ -191,53 +193,59 @@ class Index(Protocol):
         """Return how many event ids the board remembers at `now_ms`."""
 
     def rotate_step(self, roll: RollingState, limit: int | None = None) -> bool:
-        """Rotate a rolling window to the running step: for each step finish the pass and swap the
-        rankings. Return False if `limit` members were not enough."""
+        """Rotate a rolling window to the running step. For each step in between, finish the pass
+        and swap the rankings. Return False if `limit` members were not enough."""
 
     def advance_pass(self, board: int, window: str, limit: int, scope: str = "") -> int:
         """Do about `limit` members of the pass that prepares a rolling window's next step; return
-        what is left, like `pass_left`. The pass may be interrupted and continued at any point."""
+        the number of members left, like `pass_left`. The pass may be interrupted and continued at
+        any point."""
 
     def pass_left(self, board: int, window: str, scope: str = "") -> int:
-        """Return about how many members that pass still has to visit; 0 if the next step is
-        ready."""
+        """Return about how many members the pass for the next step still has to visit; 0 if the
+        next step is ready."""
 
     def begin_build(self, board: int, window: str) -> None:
         """Begin to build the next refresh of a window."""
 
     def build(self, board: int, window: str, limit: int, scope: str = "") -> int:
-        """Add up about `limit` more cells of a scope for the next refresh; return what is left,
-        like `build_left`. Events counted meanwhile are included. When a step ends, the build starts
-        over."""
+        """Add up about `limit` more cells of a scope for the next refresh; return the number of
+        cells left, like `build_left`. Events counted meanwhile are included. When a step ends, the
+        build starts over."""
 
     def build_left(self, board: int, window: str, scope: str = "") -> int:
-        """Return about how many cells a scope still has to add up; 0 if it is ready."""
+        """Return about how many cells of a scope are still to be added up for the next refresh; 0
+        if it is ready.
+        """
 
     def refresh_cost(self, board: int, window: str, most: int) -> int:
         """Return about how many cells a refresh without a build would add up, over all scopes.
         Counting stops once it exceeds `most`."""
 
     def refresh(self, board: int, window: str) -> bool:
-        """Refresh a window in every scope from its tallies, after building what is missing; return
-        whether it has members. All scopes must have been advanced. O(scopes)."""
+        """Refresh a window in every scope from its tallies. Builds that are incomplete are
+        completed first. Return whether the window has members. All scopes must have been advanced.
+        O(scopes)."""
 
     def switch_to_built(self, board: int, window: str) -> bool:
-        """Refresh a window whose build is complete in all scopes. O(1): a scope switches to its new
-        ranking when it is advanced or read."""
+        """Refresh a window whose build is complete in all scopes. O(1), since a scope switches to
+        its new ranking when it is advanced or read."""
 
     def keys(self, board: int, scope: str = "") -> list[RankingKey]:
-        """Return the keys of a scope's rankings that have members; for a rolling window that of the
-        running step."""
+        """Return the keys of a scope's rankings that have members. For a rolling window, this is
+        the ranking of the running step."""
 
     def tallies(self, board: int, scope: str = "") -> list[RankingKey]:
-        """Return the keys of the tallies with members in a scope's rolling windows, for the steps
-        that still count."""
+        """Return the keys of the tallies of a scope's rolling windows, for the steps that still
+        count and have members."""
 
     def generation(self, board: int, scope: str) -> int:
-        """Return the board's generation when a scope was last advanced; 0 for a new one."""
+        """Return the generation that the board had when a scope was last advanced; 0 for a new
+        scope.
+        """
 
     def set_generation(self, board: int, scope: str, generation: int) -> None:
-        """Record that a scope was advanced, and remove it if it is empty."""
+        """Record that a scope was advanced to a generation, and remove the scope if it is empty."""
 
     def scopes_with_member(self, board: int, member: bytes, scopes: Iterable[str]) -> list[str]:
         """Return the scopes in which a member is ranked. O(scopes)."""
@@ -245,15 +253,15 @@ class Index(Protocol):
     def next_scopes(
         self, board: int, place: tuple[str, str] | None, limit: int
     ) -> list[tuple[str, str]]:
-        """Return the next scopes that have members, except the scope of all events. Each result can
-        be passed as `place` to continue after it; None is the beginning."""
+        """Return the next scopes that have members, except the scope of all events. A returned
+        scope can be passed as `place`, to continue after it; None begins with the first scope."""
 
     def scopes(self, board: int, form: str, after: str, limit: int) -> list[str]:
-        """Return the next scopes of a form (`RankingSpec.name`) that have members, after the scope
-        `after`, in the order of their texts."""
+        """Return the next scopes with the label names of `form` (`RankingSpec.name`) that have
+        members, in the order of their texts. The first one is after the scope `after`."""
 
     def scope_count(self, board: int, form: str) -> int:
-        """Return the number of scopes of a form that have members."""
+        """Return the number of scopes with members that have the label names of a form."""
 
     def digest(self, key: RankingKey) -> tuple[int, int]:
         """Return the number of cells of a tally, and the sum of their hashes. Within a process
@@ -267,20 +275,20 @@ class Index(Protocol):
         takes a while, so the caller frees them when no other thread waits."""
 
     def size(self, key: RankingKey) -> int:
-        """Return the number of members in a ranking; 0 for one that does not exist."""
+        """Return the number of members in a ranking; 0 if it does not exist."""
 
     def nbytes(self, key: RankingKey) -> int:
         """Return the memory of a ranking, in bytes."""
 
     def scopes_nbytes(self, board: int) -> int:
-        """Return the memory of all scopes' rankings, except the scope of all events, in bytes; if
-        there are many scopes, estimated from a sample."""
+        """Return the memory of the rankings of all scopes except the scope of all events, in bytes.
+        For many scopes it is estimated from a sample."""
 
     def shared_nbytes(self) -> int:
         """Return the memory that all rankings share (the roster), in bytes."""
 
     def members(self) -> int:
-        """Return the number of known members, over all boards."""
+        """Return the number of known members of all boards."""
 
     def position(self, key: RankingKey, member: bytes) -> int:
         """Return the position of a member, -1 if it is not ranked."""
@@ -292,7 +300,7 @@ class Index(Protocol):
         """Return the rank of one member, like `ranks`."""
 
     def ranks_from(self, key: RankingKey, members: Sequence[str], first: int) -> list[int | None]:
-        """Return ranks like `ranks`, but starting at `first`, and None for members that are not
+        """Return ranks like `ranks`, but counted from `first`, and None for members that are not
         ranked."""
 
     def locate(
@@ -300,8 +308,8 @@ class Index(Protocol):
     ) -> Located: ...
 
     def cells(self, key: RankingKey, members: Sequence[str]) -> Located:
-        """Return the words of members' cells in the tally of a step; their positions and ranks are
-        0, or -1 for a member without a cell."""
+        """Return the words of members' cells in the tally of a step. As position and rank, each
+        member with a cell has 0, and any other has -1."""
 
     def neighbourhood(self, key: RankingKey, member: str) -> "Neighbourhood | None":
         """Return a member with its neighbours, None if it is not ranked."""
@@ -312,31 +320,31 @@ class Index(Protocol):
     def bound(
         self, key: RankingKey, words: Sequence[int], member: bytes | None = None, *, right: bool
     ) -> int:
-        """Return the number of entries whose leading words, then member, are less than these; with
-        `right`, less than or equal to them."""
+        """Return the number of entries that sort before the given leading words and member. With
+        `right`, equal entries are counted, too."""
 
     def touch(self, board: int) -> None:
-        """Record for a copy in progress that the fold's description of a board has changed."""
+        """Tell a copy in progress that the fold's description of a board has changed."""
 
     def copy(self) -> "Copy":
         """Begin a copy of everything; only one can be in progress."""
 
     def end_copy(self) -> None:
-        """End the copy, finished or not."""
+        """End the copy, whether it is finished or not."""
 
     def load(self) -> "Load":
         """Begin to load a copy into this index, which has to be empty."""
 
     def contents(self, board: int) -> Iterator[Piece]:
-        """Yield the whole state of a board that has been advanced with all its scopes. It must not
-        change meanwhile."""
+        """Yield the whole state of a board. The board and all its scopes must have been advanced,
+        and must not change meanwhile."""
 
     def restore(self, board: int, piece: Piece) -> None:
-        """Write a piece of the state of a board that nobody reads or counts in yet. A piece that is
-        written again has no effect."""
+        """Write a piece of the state of a board that has no readers and counts no events yet. A
+        piece that is written again has no effect."""
 
     def restored(self, board: int) -> None:
-        """Derive the state that pieces leave out; called after the last piece."""
+        """Derive the state that the pieces leave out. This is called after the last piece."""
 
     def ids(self, board: int) -> list[tuple[bytes, int]]:
         """Return the remembered ids, each with the time it was accepted, in the order of these
@@ -345,5 +353,5 @@ class Index(Protocol):
     def all_data(self, board: int) -> dict[bytes, bytes]: ...
 
     def check(self, unfinished: Collection[int] = ()) -> None:
-        """Check every invariant of every structure, except of boards that are not restored yet.
-        CheckFailed names the first broken one."""
+        """Check every invariant of every structure. Boards that are not restored yet are left out.
+        Raises CheckFailed, which names the first broken invariant."""

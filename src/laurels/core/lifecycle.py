@@ -1,8 +1,8 @@
 """The effect of passing time on the rankings of a board: which periods expire, the step of its
 rolling windows, when a refresh is due. Pure.
 
-The store in this process and the one on an index server follow the same rules. The work that is due
-is done in shares: in this process each share holds a lock, on an index server each share is one
+The store in this process and the store on an index server follow the same rules. The due work is
+done in shares. In this process each share runs under a lock; on an index server each share is one
 call.
 """
 
@@ -20,8 +20,8 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from .ranking_key import RankingKey, Target, ranking_key
 
 Floors = dict[str, int]
-"""For each window, an instant: periods that began before it are gone, even if `keep` was
-increased."""
+"""For each window, an instant. Periods that began before this instant are dropped, even if `keep`
+was increased."""
 
 
 # Boundaries
@@ -29,8 +29,8 @@ increased."""
 
 def next_boundary(rules: Rules, now_ms: int) -> int:
     """Return the next instant at which a period or step of any window of the board ends, or the
-    board starts or ends. After the board's end nothing but its removal changes with time: then
-    return the instant of the removal, or MAX_MS if the board stays."""
+    board starts or ends. After the board's end, return the instant of the board's removal, or
+    MAX_MS if it is not removed."""
     if rules.has_ended(now_ms):
         return rules.gone_ms if now_ms < rules.gone_ms else MAX_MS
     ends_ms = min((w.period_at(now_ms).end_ms for w in rules.windows.values()), default=MAX_MS)
@@ -46,8 +46,9 @@ def since_ms(rules: Rules, now_ms: int) -> int:
 
 
 def oldest_stored(rules: Rules, floors: Floors, now_ms: int) -> dict[str, int]:
-    """Return, by window, the instance of the oldest period that is stored at `now_ms`: earlier ones
-    are dropped. Rolling windows are left out: their steps are dropped as they rotate."""
+    """Return, by window, the instance of the oldest period that is stored at `now_ms`. Earlier
+    periods are dropped. Rolling windows are left out, since their steps are dropped as they rotate.
+    """
     instances = {
         name: window.oldest_stored(floors.get(name, MIN_MS), now_ms)
         for name, window in rules.windows.items()
@@ -62,7 +63,7 @@ def expired(oldest: dict[str, int], keys: Iterable[RankingKey]) -> list[RankingK
 
 
 def floors_at(rules: Rules, floors: Floors, now_ms: int) -> Floors:
-    """Return the floors of a board at `now_ms`: a period that has expired stays expired, even if
+    """Return the floors of a board at `now_ms`. A period that has expired stays expired, even if
     `keep` is increased."""
     return {
         name: window.floor_after(floors.get(name, MIN_MS), now_ms)
@@ -74,8 +75,8 @@ def floors_at(rules: Rules, floors: Floors, now_ms: int) -> Floors:
 
 
 class RollingState(NamedTuple):
-    """The state of a rolling window: how many steps it counts, and the ranking of the running step.
-    `shown` is the step whose ranking it shows, if that is not the running one."""
+    """The state of a rolling window: the number of steps that it counts, and the ranking of the
+    running step. If the window shows the ranking of another step, `shown` is that step."""
 
     steps: int
     ranking: Target
@@ -87,12 +88,12 @@ class RollingState(NamedTuple):
         return self.ranking.key.instance
 
     def in_scope(self, scope: str) -> Target:
-        """Return the ranking of the running step in a scope."""
+        """Return the window's ranking of the running step in a scope."""
         return Target(self.ranking.key._replace(scope=scope), self.shown or self.ranking.period)
 
 
 def rolling_state(board: int, window: Window, now_ms: int, scope: str = "") -> RollingState | None:
-    """Return the state of a rolling window at `now_ms`; None for another window."""
+    """Return the state of a rolling window at `now_ms`; None if the window is of another kind."""
     if not window.steps:
         return None
     step = window.period_at(now_ms)
@@ -103,9 +104,9 @@ def rolling_state(board: int, window: Window, now_ms: int, scope: str = "") -> R
 
 
 class Due(Struct, frozen=True):
-    """The work due in scopes: those last advanced before `since_ms` are stale. `oldest_ms` is, by
-    window, the start of the oldest period that is kept; `rolling` is the state of each rolling
-    window."""
+    """The work due in the scopes of a board. A scope that was last advanced before `since_ms` is
+    stale. `oldest_ms` is, by window, the start of the oldest period that is kept; `rolling` is the
+    state of each rolling window."""
 
     now_ms: int
     since_ms: int
@@ -130,10 +131,11 @@ def due_of(number: int, rules: Rules, floors: Floors, now_ms: int) -> Due:
 class Refreshed(Struct, frozen=True, array_like=True):
     """The state of a refreshed window.
 
-    `now_ms` is the time of its last refresh, None before the first. `offset` is the log entry that
-    last changed its list: that refresh or, since then, the removal of a member or a change of
-    member data; on a board in several shards, one for each. `waiting` is whether another refresh
-    may have members to list: the list has members, or an event was counted since.
+    `now_ms` is the time of its last refresh, None before the first refresh. `offset` is the log
+    entry that last changed the window's list: the last refresh, or a later removal of a member or
+    change of member data. On a board in several shards it has an entry for each shard. `waiting` is
+    True if another refresh may have members to list, because the list has members or an event was
+    counted since.
     """
 
     offset: int | tuple[int, ...] = 0
@@ -152,8 +154,8 @@ NEVER = Refreshed()
 
 class RefreshState(Struct, frozen=True):
     """The state of a refreshed window in one shard of a board, after the shard's change number
-    `seen`. `since_ms` is the time when it was last refreshed or, together with the other shards,
-    skipped because it was empty; the other fields are those of `Refreshed`."""
+    `seen`. `since_ms` is the time of the last refresh. A refresh that all shards skipped, because
+    the window was empty, counts as well. The other fields are as in `Refreshed`."""
 
     offset: int = 0
     now_ms: int | None = None
@@ -167,8 +169,8 @@ class RefreshState(Struct, frozen=True):
 
 
 def of_shards(states: Sequence[RefreshState]) -> Refreshed:
-    """Combine the states of a window in the shards of its board, which are refreshed separately;
-    the time is that of the newest refresh."""
+    """Combine the states of a window in the shards of its board, which are refreshed separately.
+    The combined time is the time of the newest refresh."""
     offset = states[0].offset if len(states) == 1 else tuple([each.offset for each in states])
     times = [each.now_ms for each in states if each.now_ms is not None]
     return Refreshed(offset, max(times, default=None), any(each.waiting for each in states))

@@ -1,13 +1,14 @@
 """The value of one event that, counted now, moves a member to a position. Pure.
 
 An event counts in all windows and scopes it belongs to, or in none. So the value depends on two
-things: the entry at the position (the new entry has to sort before it) and the range of every total
-that the event would change. Both are read in the same call as the query itself.
+things. One is the entry at the position, since the new entry has to sort before it. The other is
+the range of every total that the event would change. Both are read in the same call as the query
+itself.
 
 Signed words are in ascending order: a smaller word is better. A *limit* is the greatest word with
-which a column still reaches the position; ranges bound the amount that may be added. The answer is
-the value within both that is closest to 0 for a sum, and the greatest word for a column that keeps
-a value.
+which a column still reaches the position; ranges bound the amount that may be added. For a sum, the
+answer is the value closest to 0 within the limit and the ranges. For a column that keeps a value,
+it is the greatest word within them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -49,15 +50,19 @@ class Bounds(Struct, frozen=True):
 
 
 class BoundTotal(Struct, frozen=True):
-    """A total that the event would change: its words (None: there is none yet), and its bounds."""
+    """A total that the event would change.
+
+    It has the words of the total, None if there is no total yet, and the total's bounds.
+    """
 
     words: Words | None
     bounds: Bounds
 
 
 class NeededPlan(Struct, frozen=True):
-    """The requests that find what a member needs in a ranking, and how it is computed from their
-    results: first the member's own entry and the one at the position, then its other totals."""
+    """The requests for the value that a member needs in a ranking, and the computation from their
+    results. The first request reads the member's own entry and the entry at the position. The other
+    requests read the member's other totals."""
 
     rules: Rules
     window: str
@@ -67,7 +72,7 @@ class NeededPlan(Struct, frozen=True):
     column: int
     requests: tuple[ReadRequest, ...]
     bounds: tuple[Bounds, ...]
-    """For each request but the first: the bounds of the total that it reads."""
+    """For each request except the first, the bounds of the total that the request reads."""
 
     def needed(self, results: Sequence[ReadResult]) -> Needed | None:
         """Return the needed value; None if the member is at the position already. Raises BeyondHead
@@ -106,7 +111,7 @@ def plan_needed(
     labels: LabelPairs = (),
 ) -> NeededPlan:
     """Return the plan for a running period of a window that is not refreshed, in the scope of these
-    labels; `column` is the one whose value is varied, by default the first. Raises
+    labels. `column` names the column whose value varies, by default the first. Raises
     UnknownColumn."""
     rules = state.rules
     place = rank - 1
@@ -156,7 +161,7 @@ def _column_at(rules: Rules, name: str | None) -> int:
 
 
 def own_words(result: ReadResult) -> Words | None:
-    """Return the words of the one member of a request, None if it has no entry."""
+    """Return the words of the only member in the result of a request, None if it has no entry."""
     located = result.located
     if located is None or located.positions[0] < 0:
         return None
@@ -170,8 +175,8 @@ def _holder(part: Slice, width: int) -> Holder | None:
 
 
 class _Attempt(Struct, frozen=True):
-    """The search for the value with which a member reaches a position. `holder` is None if fewer
-    members are ranked, so that any event is enough."""
+    """The search for the value with which a member reaches a position. `holder` is None if nobody
+    has that position, so that any event is enough."""
 
     plan: NeededPlan
     own: Words | None
@@ -179,7 +184,7 @@ class _Attempt(Struct, frozen=True):
     totals: Sequence[BoundTotal]
 
     def values(self) -> Words | None:
-        """Return the values of the event, as words; None if none reaches the position."""
+        """Return the values of the event, as words; None if no values reach the position."""
         rules, at = self.plan.rules, self.plan.column
         values: list[int] = []
         for column in range(len(rules.columns)):
@@ -200,7 +205,8 @@ class _Attempt(Struct, frozen=True):
         else:
             most = min(most, limit)
         if rules.best and self.own is not None:
-            most = min(most, self.own[at] - 1)  # an equal best would change nothing
+            # an event with an equal best value would change nothing
+            most = min(most, self.own[at] - 1)
         if least > most:
             return None
         values[at] = _nearest(least, most) if rules.columns[at].adds_up else most
@@ -221,8 +227,11 @@ class _Attempt(Struct, frozen=True):
         return None if greatest is None else (_nearest(least, greatest),)
 
     def _range(self, column: int) -> tuple[int, int]:
-        """Return the least and the greatest word of the event's value: for a sum the amount that
-        may be added to every total, otherwise the column's own range."""
+        """Return the least and the greatest word of the event's value.
+
+        For a sum these bound the amount that may be added to every total. For any other column they
+        are the column's own range.
+        """
         rules = self.plan.rules
         if not rules.columns[column].adds_up:
             low, high = word_bounds(rules)
@@ -247,7 +256,9 @@ class _Attempt(Struct, frozen=True):
         return values[0] if values else _nearest(least, most)
 
     def _tie(self) -> Words:
-        """Return the tie word of the member's entry after the event, if there are tie words."""
+        """Return the tie word of the member's entry after the event; None if the board has no tie
+        words.
+        """
         rules = self.plan.rules
         if rules.tie == 0:
             return ()
@@ -280,8 +291,8 @@ def _nearest(least: int, most: int) -> int:
 
 def _greatest(reaches: Callable[[int], bool], least: int, most: int) -> int | None:
     """Return the greatest number from `least` to `most` for which `reaches` is true, None if there
-    is none. Where it is true for a number, it must be so for all smaller ones. O(log(most -
-    least))."""
+    is none. If `reaches` is true for a number, it must be true for all smaller numbers. O(log(most
+    - least))."""
     if least > most or not reaches(least):
         return None
     while least < most:

@@ -1,8 +1,8 @@
 """The definition of a query: a question about a board, with its form in Python and over HTTP.
 
-A query is a type: its fields are the arguments, in canonical form; `plan` returns the requests to a
-board and the function that makes the answer from their results; `path`, `body` and `returns` define
-its form over HTTP.
+A query is a type. Its fields are the arguments, in canonical form. `plan` returns the requests to a
+board, and the function that makes the answer from their results. `path`, `body` and `returns`
+define the query's form over HTTP.
 """
 
 from abc import ABCMeta, abstractmethod
@@ -41,7 +41,7 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
     absent: ClassVar[type[LaurelsError] | None] = None
     """The error that is sent if the answer is None."""
     body: ClassVar[str | None] = None
-    """The field that is sent as the body of a POST; the others are parameters."""
+    """The field that is sent as the body of a POST; the other fields are parameters."""
     reads_positions: ClassVar[bool] = False
     """Whether the plan needs the positions of the board's sources."""
     shared: ClassVar[bool] = False
@@ -66,12 +66,12 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
         return result
 
     def from_answer(self, answer: Any) -> T:
-        """Return the result, from the answer that was sent."""
+        """Return the result of the query from the answer that was sent."""
         result: T = answer
         return result
 
     def _ensure(self, name: str, low: int, high: int | None, refusal: type[LaurelsError]) -> None:
-        """Raise `refusal` if a field is not an integer within bounds."""
+        """Raise the error made by `refusal` if a field is not an integer within bounds."""
         value = getattr(self, name)
         if type(value) is not int or value < low or (high is not None and value > high):
             force_setattr(self, name, whole(name, value, low, high, refusal))
@@ -82,15 +82,15 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
 
 
 class ScopedQuery(Query[T], frozen=True, kw_only=True):
-    """A query about a scope, that of `labels`, or about the ranking `by` the values of a label."""
+    """A query about the scope of `labels`, or about the ranking `by` the values of a label."""
 
     labels: LabelPairs = ()
     by: str | None = None
 
 
 class RankingQuery(ScopedQuery[T], frozen=True, kw_only=True):
-    """A query about one ranking: that of a window, by default the board's first, in a period, by
-    default the running one."""
+    """A query about the ranking of one window in one period. The defaults are the board's first
+    window and the running period."""
 
     window: str | None = None
     period: str | None = None

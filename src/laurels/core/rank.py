@@ -1,4 +1,4 @@
-"""Ranks as users see them: a number, or the bounds between which it lies."""
+"""Ranks as users see them: a number, or the bounds between which the rank lies."""
 
 from laurels.model.answer import Answer
 

@@ -9,8 +9,8 @@ from laurels.timeline.calendar import Period
 class RankingKey(NamedTuple):
     """The name of a ranking, or of the tally of a step.
 
-    `instance` is the start of the period in milliseconds, in a rolling window the number of the
-    step; `scope` is the text of the scope, empty for that of all events.
+    `instance` is the start of the period in milliseconds, or in a rolling window the number of the
+    step. `scope` is the text of the scope, empty for the scope of all events.
     """
 
     board: int

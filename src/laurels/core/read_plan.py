@@ -1,4 +1,5 @@
-"""Read plans: the requests to one state of an index, and the function that makes the answer.
+"""Read plans. A read plan has the requests to an index, all answered from one state, and the
+function that makes the answer.
 
 A plan does not read an index itself, so the same plan works with an index in this process and with
 a remote one.
@@ -26,8 +27,8 @@ T = TypeVar("T")
 def whole(
     name: str, value: object, low: int, high: int | None, refusal: Callable[[str], LaurelsError]
 ) -> int:
-    """Return an argument that is an integer from `low` to `high`. For anything else raise the
-    error that `refusal` makes of a message, which names the argument."""
+    """Return an argument that is an integer from `low` to `high`. For any other argument raise the
+    error that `refusal` makes of a message. The message names the argument."""
     count = integer_within(value, low, high)
     if count is None:
         bounds = f"of {low:,} or more" if high is None else f"from {low:,} to {high:,}"
@@ -39,7 +40,7 @@ class ReadPlan(Struct, Generic[T], frozen=True):
     """The requests to an index, all answered from one state, and the function that makes the
     result.
 
-    `finish` takes the answers to the requests and the offset of that state; if more has to be read,
+    `finish` takes the results of the requests and the offset of that state. If more has to be read,
     it returns the next plan. `fast_path` is a faster way to the result with an index in this
     process.
     """
@@ -49,8 +50,8 @@ class ReadPlan(Struct, Generic[T], frozen=True):
     fast_path: Callable[[Index, Offset], T] | None = None
 
     def run_local(self, index: Index, offset: Offset) -> T:
-        """Return the result from an index in this process, which must not change meanwhile, as of
-        an offset."""
+        """Return the result from an index in this process, as of an offset. The index must not
+        change meanwhile."""
         if self.fast_path is not None:
             return self.fast_path(index, offset)
         result = self.finish([find(index, request) for request in self.requests], offset)

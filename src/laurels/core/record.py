@@ -1,10 +1,10 @@
-"""Log records: everything that may change an answer, encoded to bytes and decoded.
+"""Log records: everything that may change an answer, and how it is encoded to bytes and decoded.
 
 One commit is one entry of the log: a list of records that become durable, and visible, together. A
 record has the `now` at which it was accepted, the number of its board and the version of the
-definition by which it was validated. Numbers are never reused: a board that is created again with
-an old name is another board. The bytes are msgpack arrays; the columns of a batch are little-endian
-integers of as few bytes as possible.
+definition by which it was validated. Numbers of boards are never reused: a board that is created
+again with an old name has a new number. The bytes are msgpack arrays; the columns of a batch are
+little-endian integers of as few bytes as possible.
 """
 
 from array import array
@@ -20,27 +20,28 @@ from laurels.model.labels import Labels, Values
 from laurels.model.windows.weighing import Weighing, Weights
 
 FORMAT = 3
-"""The format of an entry with records that earlier versions do not know: one that replaces entries
-of rankings (`MendRanking`), one of a board that is copied from another store, or events that are
-judged as of another time."""
+"""The format of an entry with records that earlier versions do not know. These records replace
+entries of rankings (`MendRanking`), belong to a board that is copied from another store, or have
+events whose lateness is judged as of an earlier time."""
 _OWN_TIMES = 2
 """The format of an entry whose boards have times of their own (event time), and whose batches may
-have a time of acceptance for each event. Other entries have format 1: in these the time never
+have a time of acceptance for each event. Other entries have format 1, in which the time never
 decreases from record to record."""
 _ONE_TIME = 1
 
 
 class Events(Struct, frozen=True, array_like=True, tag="events"):
-    """A batch of events, in columns; `ages` are now - at, None if each `at` is now.
+    """A batch of events, in columns; `ages` are the differences between now and `at`; None if each
+    `at` is now.
 
-    `weights` are the mantissas of the events' weights, by the half-lives of the board's decay
-    windows: one for each event, or a single one if each `at` is now. `labels` are the names of the
-    labels, the distinct tuples of their values, and for each event the index of its tuple. `waits`
-    are now - the time at which each event was accepted, None if that was now for all of them, or if
-    it has no effect.
+    `weights` has, by the half-lives of the board's decay windows, the mantissas of the events'
+    weights. There is a mantissa for each event, or a single one if each `at` is now. `labels` are
+    the names of the labels, the distinct tuples of their values, and for each event the index of
+    its tuple. `waits` has, for each event, how long before now it was accepted. It is None if all
+    events were accepted now, or if the times have no effect.
 
-    A `tag` is a random number that identifies the changes of a record, 0 on a board that keeps no
-    changes; the other records have one, too.
+    `tag` is a random number that identifies the changes of a record; it is 0 on a board that keeps
+    no changes. Other kinds of records have a tag, too.
     """
 
     board: int
@@ -62,13 +63,13 @@ class Events(Struct, frozen=True, array_like=True, tag="events"):
 
 
 class JudgedEvents(Events, frozen=True, array_like=True, tag="judged"):
-    """A batch of events whose lateness is judged as of `lag_ms` before now."""
+    """A batch of events. Whether they are late is judged as of `lag_ms` before now."""
 
     lag_ms: int = 0
 
 
 class Create(Struct, frozen=True, array_like=True, tag="create"):
-    """A new board. `uid` is random, so that no other board, here or elsewhere, has the same."""
+    """A new board. `uid` is random, so that no other board in any store has the same `uid`."""
 
     board: int
     version: int
@@ -122,7 +123,7 @@ class Position(Struct, frozen=True, array_like=True, tag="position"):
 
 
 class Refresh(Struct, frozen=True, array_like=True, tag="refresh"):
-    """A refresh: the ranking of a window, in every scope, becomes the total of its tallies at this
+    """A refresh of a window. In every scope, its ranking is recomputed from the tallies at this
     point of the log, over the steps that count at `now_ms`."""
 
     board: int
@@ -132,15 +133,19 @@ class Refresh(Struct, frozen=True, array_like=True, tag="refresh"):
 
 
 class EntryRows(Struct, frozen=True, array_like=True):
-    """Entries of some members: whether each has one, and its words, packed column by column."""
+    """Entries of some members.
+
+    For each member there is a flag that tells whether it has an entry; the words of the entries are
+    packed column by column.
+    """
 
     present: bytes
     words: tuple[bytes, ...]
 
 
 class MendRanking(Struct, frozen=True, array_like=True, tag="mend"):
-    """Entries of one ranking that replace those of the same members. With `expected`, a member is
-    changed only if its current entry is the expected one."""
+    """Entries to replace the current entries of their members in one ranking. With `expected`, a
+    member is changed only if its current entry is the expected one."""
 
     board: int
     version: int
@@ -156,8 +161,8 @@ class MendRanking(Struct, frozen=True, array_like=True, tag="mend"):
 
 
 class Adopt(Struct, frozen=True, array_like=True, tag="adopt"):
-    """A new board that is being copied from another store: its `Origin`. It is unknown to readers
-    and writers until it is complete."""
+    """A new board that is being copied from another store: its `Origin`. Readers and writers cannot
+    see the board until the copy is complete."""
 
     board: int
     version: int
@@ -175,7 +180,7 @@ class Content(Struct, frozen=True, array_like=True, tag="content"):
 
 
 class Adopted(Struct, frozen=True, array_like=True, tag="adopted"):
-    """A board that was being copied is complete."""
+    """A record that ends the copying of a board, which is complete from here on."""
 
     board: int
     version: int
@@ -233,14 +238,14 @@ def encode(records: list[msgspec.Raw], *, own_times: bool = False) -> bytes:
 
 
 def _is_new(record: msgspec.Raw) -> bool:
-    """Return whether an encoded record needs the newest format: its tag comes after the header of
-    the array."""
+    """Return whether an encoded record needs the newest format. Its tag follows the header of the
+    array."""
     return bytes(memoryview(record)[1:9]).startswith(_NEW_TAGS)
 
 
 def decode(body: bytes) -> list[Record]:
     """Return the records of one log entry. Raises FormatTooNew for a format that this version does
-    not know, LogDamaged for bytes that cannot be read."""
+    not know, and LogDamaged for bytes that cannot be read."""
     try:
         if (log_format := _format_decoder.decode(body).format) > FORMAT:
             raise FormatTooNew(
@@ -279,8 +284,8 @@ def events_of(batch: Batch, version: int) -> Events:
 
 
 def _waits(batch: Batch, nows: "array[int]") -> bytes | None:
-    """Return how long before the batch's `now` each event was accepted, if ids are remembered from
-    that time."""
+    """Return how long before the batch's `now` each event was accepted; None if these times have no
+    effect."""
     if batch.ids is None or nows[0] == batch.now_ms:
         return None
     return pack(differences(batch.now_ms, nows))

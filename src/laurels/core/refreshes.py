@@ -1,13 +1,13 @@
-"""Refreshes: the windows whose rankings are recomputed only at intervals, and when each is due.
+"""Refreshes: which windows are recomputed at intervals, and when each refresh is due.
 
 A refreshed window shows the result of its last logged refresh. A refresh is a record like any
 other, so the state stays a function of the log. This module determines which refreshes are due, and
-builds large rankings ahead, in shares, so that applying the record is O(1); small ones are built
-when the record is written.
+builds large rankings ahead, in shares, so that applying the record is O(1). Small rankings are
+built when the record is written.
 
-A refresh is due when a multiple of the window's interval has passed since the last one, or at once
-if there was none, and only if the window may have members. A build starts over when a step of its
-window ends.
+A refresh is due when a multiple of the window's interval has passed since the last refresh, or at
+once if there was none. Windows that cannot have members are not refreshed. A build starts over when
+a step of its window ends.
 """
 
 import heapq
@@ -24,10 +24,10 @@ from .lifecycle import NEVER, Refreshed
 from .plan import Plan
 
 UNBUILT_CELLS = 4_096
-"""The most cells that a commit adds up for refreshes that were not built ahead; they take about a
-millisecond."""
+"""The maximum number of cells that a commit adds up for refreshes that were not built ahead. Adding
+up so many cells takes about a millisecond."""
 MOST = 100
-"""The most refreshes in one commit."""
+"""The maximum number of refreshes in one commit."""
 SCOPE_WORK = 10
 """The cost of visiting a scope, in cells."""
 
@@ -36,7 +36,7 @@ Due = tuple[BoardState, str]
 
 
 class Build(Struct):
-    """The progress of a build: the step it is for, and the scope it has reached."""
+    """The progress of a build: the step that it is made for, and the scope that it has reached."""
 
     running: int | None = None
     place: tuple[str, str] | None = None
@@ -46,10 +46,10 @@ class Build(Struct):
 class Refreshes:
     """The refreshed windows of all boards.
 
-    `time_of`, `advance` and `advance_scopes` are those of the fold. `builds` has the progress of
-    each refresh that is being built. In event time a window may be due by the time of another
-    board, but not by that of its own: then it is set aside (`_parked`) until an event is counted
-    there.
+    `time_of`, `advance` and `advance_scopes` are methods of the fold. `builds` has the progress of
+    each refresh that is being built. In event time each board has its own time. A window that is
+    due by the time of another board, but not by the time of its own board, is set aside in
+    `_parked` until its board counts an event.
     """
 
     def __init__(
@@ -93,8 +93,11 @@ class Refreshes:
         self._index.touch(state.number)
 
     def refreshed(self, state: BoardState, window: str, now_ms: int, offset: int) -> None:
-        """Refresh a window of a board that has been advanced. O(1) if its build is complete;
-        otherwise all scopes, which have to be advanced before, are refreshed here."""
+        """Refresh a window of a board that has been advanced.
+
+        This takes O(1) if the build is complete. Otherwise all scopes are refreshed here; they have
+        to be advanced before.
+        """
         refresh = (
             self._index.switch_to_built if self.is_built(state, window) else self._index.refresh
         )
@@ -127,12 +130,12 @@ class Refreshes:
 
     @property
     def pending(self) -> bool:
-        """Whether any refresh is being built or will fall due."""
+        """Whether any refresh is being built, or will be due at some time."""
         return bool(self._due or self.builds)
 
     def ready(self, now_ms: int) -> list[Due]:
-        """Return the due refreshes that can be written now: those that are built, and small ones.
-        Begin to build the other due ones. No board's time may be after `now_ms`."""
+        """Return the due refreshes that can be written now: complete builds, and refreshes that are
+        small. Begin to build the other due refreshes. No board's time may be after `now_ms`."""
         refreshes: list[Due] = []
         for number, window in self.builds:
             state = self._state(number)
@@ -175,7 +178,7 @@ class Refreshes:
     # Builds
 
     def work(self, limit: int) -> int:
-        """Continue the builds by about `limit` cells; return what is left of the limit."""
+        """Continue the builds by about `limit` cells; return the part of the limit that is left."""
         for number, window in list(self.builds):
             if limit <= 0:
                 break

@@ -1,9 +1,9 @@
 """Requests for reading a ranking, and their results.
 
-A query ("who is around ann?") becomes a `ReadRequest`: anchors are places between the entries of a
-ranking, spans are consecutive entries between two distances from an anchor. An index answers any
-number of requests from one state, wherever that is stored, so that no answer shows a list before a
-write and a total after it. Positions start at 0.
+A query ("who is around ann?") becomes a `ReadRequest`. Its anchors are places between the entries
+of a ranking. Its spans are consecutive entries between two distances from an anchor. An index,
+local or remote, answers any number of requests from one state, so that no answer shows a list
+before a write and a total after it. Positions start at 0.
 
 Requests and results are numerous and never part of a reference cycle, so the garbage collector does
 not track them (`gc=False`).
@@ -29,14 +29,17 @@ class End(Struct, frozen=True, tag="end"):
 
 
 class AtMember(Struct, frozen=True, tag="member"):
-    """The anchor before a member's entry: at the member's position, -1 if it is not ranked."""
+    """The anchor before a member's entry, at the member's position.
+
+    The position is -1 if the member is not ranked.
+    """
 
     member: bytes
 
 
 class AtBound(Struct, frozen=True, tag="bound"):
-    """The anchor before the first entry whose leading words, then member, are at least these; with
-    `right`, greater than these."""
+    """The anchor before the first entry whose leading words, then member, are not less than the
+    given ones. With `right`, it is before the first entry for which they are greater."""
 
     words: tuple[int, ...]
     member: bytes | None
@@ -50,9 +53,9 @@ class Span(Struct, frozen=True):
     """The entries at positions `anchor + low` to `anchor + high` (exclusive).
 
     The span is limited to the entries of the ranking. If it would begin before `first`, it is moved
-    as a whole to begin there; it is cut off at `last`. With `fit` it is moved to keep its length,
-    if the ranking has that many entries. `anchor`, `first` and `last` are indexes into the anchors
-    of the request. The span of a member that is not ranked is empty.
+    as a whole to begin there. It is cut off at `last`. With `fit`, a span at the end of the ranking
+    is moved to keep its length, if the ranking has that many entries. `anchor`, `first` and `last`
+    are indexes into the anchors of the request. The span of a member that is not ranked is empty.
     """
 
     anchor: int
@@ -64,7 +67,9 @@ class Span(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """A request for the next scopes of a form (`RankingSpec.name`), after a given scope."""
+    """A request for the next scopes with the label names of a form (`RankingSpec.name`), after a
+    given scope.
+    """
 
     form: str
     after: str
@@ -72,9 +77,10 @@ class Listing(Struct, frozen=True):
 
 
 class Walk(Struct, frozen=True):
-    """A request for about `limit` members of a ranking in any order, after the place that the
-    previous result returned; an empty text is the beginning. `width` words decide the order of the
-    ranking. A member that is ranked during the whole walk is in at least one of the results."""
+    """A request for about `limit` members of a ranking in any order. The walk continues after the
+    place that the previous result returned; an empty text begins it. `width` words decide the order
+    of the ranking. A member that is ranked during the whole walk is in at least one of the results.
+    """
 
     after: str
     limit: int
@@ -86,10 +92,10 @@ class ReadRequest(Struct, frozen=True, gc=False):
     and ranks of `members`. With `ranks` only the ranks of `members` are needed. With `data` the
     data of all members in the result is returned, too. With `tally` only `members` are looked up,
     in the tally of the step that the key names; a member with a cell there has position 0. With
-    `scopes` it only lists the scopes of the board that have members. With `whole` the words of the
-    requested members are all that are stored, not only those that decide the order. With a `head`
-    spans end at that position, as if the ranking had no further entries. With a `walk` it only
-    reads members in any order, into a slice with all stored words."""
+    `scopes` the request only lists the scopes of the board that have members. With `whole` the
+    result has all stored words of the requested members, not only the words that decide the order.
+    With a `head` spans end at that position, as if the ranking had no further entries. With a
+    `walk` the request only reads members in any order, into a slice with all stored words."""
 
     key: RankingKey
     anchors: tuple[Anchor, ...] = ()
@@ -107,14 +113,15 @@ class ReadRequest(Struct, frozen=True, gc=False):
 class ReadResult(Struct, frozen=True, gc=False):
     """The result of a request: the size of the ranking, positions of anchors, slices of spans.
 
-    `data` has the members' data for each slice, then for the requested members; None if it was not
-    requested. If only `ranks` were requested, an index may leave everything else empty.
+    `data` has the members' data for each slice, then for the requested members. It is None if no
+    data was requested. If only `ranks` were requested, an index may leave everything else empty.
 
     An index that does not order all members of a board with a head knows the first `certain`
-    positions (None: all). Spans end there. The returned position of an anchor beyond them is some
-    number from `certain` to `total`. `grid_age` is the number of changes since the estimates were
-    as narrow as they can be, None if nothing is estimated. `walked` is the place from which a walk
-    continues, empty at its end; positions and ranks in its slice have no meaning.
+    positions; None means all positions. Spans end there. The returned position of an anchor beyond
+    the certain positions is some number from `certain` to `total`. `grid_age` is the number of
+    changes since the bounds of estimates were as narrow as possible; it is None if nothing is
+    estimated. `walked` is the place from which a walk continues, empty at the end of the walk.
+    Positions and ranks in the slice of a walk have no meaning.
     """
 
     total: int
@@ -129,7 +136,7 @@ class ReadResult(Struct, frozen=True, gc=False):
 
 
 def extent(span: Span, positions: Sequence[int], total: int) -> tuple[int, int]:
-    """Return the first position of a span, and its end, in a ranking that lists `total` entries."""
+    """Return the first position and the end of a span in a ranking that lists `total` entries."""
     at = positions[span.anchor]
     if at < 0:
         return 0, 0
@@ -187,8 +194,10 @@ _place = msgspec.json.Decoder(tuple[tuple[int, ...], str])
 
 
 def _walk(index: Index, ask: ReadRequest, walk: Walk) -> ReadResult:
-    """Answer a walk in the order of the ranking. The place returned has the order words and the
-    member of the last entry."""
+    """Answer a walk in the order of the ranking.
+
+    The returned place has the last entry's member and the words that decide its order.
+    """
     key, start = ask.key, 0
     if walk.after:
         try:

@@ -7,8 +7,8 @@ SCOPES = 1_000
 
 
 class ScopeScan:
-    """A search, in shares, for the scopes of a board in which a member is ranked; `scopes` has
-    those found so far."""
+    """A search, in shares, for the scopes of a board in which a member is ranked; `scopes` has the
+    scopes found so far."""
 
     def __init__(self, board: int, member: bytes) -> None:
         self.scopes: list[str] = []

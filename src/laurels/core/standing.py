@@ -1,4 +1,4 @@
-"""Answers of queries: entries, standings and pages, and how they are made from words.
+"""Answers of queries: entries, standings and pages, and how these are made from words.
 
 Internally, ranks and positions start at 0 and scores are words; here they become the ranks and
 scores that users see. Only this module adds 1 to a rank.
@@ -22,9 +22,9 @@ class AsOf(Answer, frozen=True):
     """The state an answer shows: the log offset it reflects and the window and period read.
 
     Two answers with the same `as_of` show the same state. The offset of a board in several shards
-    is a tuple with a number for each. `now_ms` is the instant for which scores are shown in a
-    window with decay. On a board with scopes `labels` are those of the scope, {} for the scope of
-    all events; `by` is the label whose values are ranked.
+    is a tuple with a number for each. In a window with decay, `now_ms` is the instant for which
+    scores are shown. On a board with scopes, `labels` are the labels of the scope, {} for the scope
+    of all events; `by` is the label whose values are ranked.
     """
 
     offset: Offset
@@ -58,7 +58,9 @@ class Neighbour(Answer, frozen=True):
 
 
 class Gap(Answer, frozen=True):
-    """How far a member is behind the member at position `rank`; 0 if it is there or above."""
+    """How far a member is behind the member at position `rank`; 0 if it is at that position or
+    above.
+    """
 
     rank: int
     gap: Score
@@ -68,10 +70,10 @@ class Needed(Answer, frozen=True):
     """The value of one event that, counted now and alone, moves a member to position `rank` or
     better.
 
-    `value` is what to submit: with several columns a tuple, in which `column` is the one that was
-    varied. It is None if `unreachable`: no event of that column reaches the position within the
-    range of every total that it would change, or the board takes none now, since it has not started
-    or has ended.
+    `value` is the value to submit. With several columns it is a tuple, and `column` names the
+    column that was varied. `value` is None if `unreachable`. In this case no value of that column
+    reaches the position within the range of every total that the event would change, or the board
+    takes no events now.
     """
 
     rank: int
@@ -84,16 +86,16 @@ class Standing(Answer, frozen=True):
     """A member's place in a ranking, with its context.
 
     `percent` is the share of members from the top down to this one: 1.0 is "top 1 %". For a member
-    below the position `to_rank`, `needed` is the value of one event that takes it there now; None
-    in past periods, windows with refresh and rankings of labels. A score is an int (scale 0) or a
-    Decimal, with several columns a tuple of these; in a window with decay it is a Decimal with six
-    places more than the column has.
+    below the position `to_rank`, `needed` is the value of one event that takes it there now.
+    `needed` is None in past periods, windows with refresh and rankings of labels. A score is an int
+    (scale 0) or a Decimal; with several columns it is a tuple. In a window with decay it is a
+    Decimal with six more decimal places than the column.
 
     Below the head of a board the rank may be estimated, in which case `exact` is False: the rank
     certainly lies from `rank_low` to `rank_high`, and `rank` is the middle. `grid_age` is the
     number of changes since these bounds were as close as they can be, None if nothing had to be
-    estimated. There are no neighbours there, and `to_rank` is about the last position of the head
-    unless another one was requested.
+    estimated. Below the head a member has no neighbours, and `to_rank` is by default about the last
+    position of the head.
     """
 
     member: str
@@ -118,7 +120,7 @@ class Page(Answer, frozen=True):
 
     `total` counts the whole ranking, `len(page)` the entries of the page; `next` is the cursor of
     the next page, None at the end. `certain` is the number of leading positions that can be listed
-    now, if that is not all: on a board with a head at most those of the head.
+    now, or None if all positions can. On a board with a head it is at most the size of the head.
     """
 
     entries: list[Entry]
@@ -146,8 +148,9 @@ class Page(Answer, frozen=True):
 class PeriodInfo(Answer, frozen=True):
     """A period that can be read: from `start_ms` up to, not including, `end_ms`.
 
-    It is `final` once no event can change its standings any more: the grace after its end is over,
-    and every source of the board has passed that. `waits_for` are the sources that have not.
+    It is `final` once no event can change its standings any more. This requires that the grace
+    after its end is over, and that every source of the board has passed this time. `waits_for` has
+    the sources that have not passed it.
     """
 
     label: str
@@ -160,16 +163,16 @@ class PeriodInfo(Answer, frozen=True):
 
 
 FIRST = 1
-"""The rank of the first member, as users count."""
+"""The rank of the first member, as users count it."""
 
 
 def public_rank(rank: int) -> int:
-    """Return a rank as users count it."""
+    """Return a rank as users count it, from 1."""
     return rank + FIRST
 
 
 def public_ranks(ranks: Iterable[int]) -> list[int]:
-    """Return ranks as users count them."""
+    """Return ranks as users count them, from 1."""
     return [rank + FIRST for rank in ranks]
 
 
@@ -179,15 +182,15 @@ def rank_or_none(rank: int) -> int | None:
 
 
 def ranks_or_none(ranks: Iterable[int], highs: Iterable[int] | None = None) -> list[Rank | None]:
-    """Return ranks as users count them, None for each -1 (not ranked). If there are `highs`,
-    `ranks` are the lowest possible ranks and `highs` the highest."""
+    """Return ranks as users count them, None for each -1 (not ranked). If ranks are estimated,
+    `ranks` has the lowest possible ranks and `highs` the highest."""
     if highs is None:
         return [rank + FIRST if rank >= 0 else None for rank in ranks]
     return [_between(low, high) for low, high in zip(ranks, highs, strict=True)]
 
 
 def _between(low: int, high: int) -> Rank | None:
-    """Return the rank from `low` to `high`, as users count it; None for -1 (not ranked)."""
+    """Return the rank between `low` and `high`, as users count it; None for -1 (not ranked)."""
     if low < 0 or low == high:
         return rank_or_none(low)
     return Estimate(low + FIRST, high + FIRST)
@@ -219,7 +222,7 @@ def standing(
     data: Any = None,
     needed: Needed | None = None,
 ) -> Standing:
-    """Return the standing of the i-th entry of a slice; the entries next to it are its
+    """Return the standing of the i-th entry of a slice. The entries next to it become its
     neighbours."""
     members, ranks = part.members, part.ranks
     scores, gaps = scale.scores(part.words), scale.gaps(part.words)

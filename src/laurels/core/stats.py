@@ -16,8 +16,11 @@ from .ranking_key import RankingKey, ranking_key
 
 
 class WindowStats(Answer, frozen=True):
-    """The figures of one window: those of its running period, the number of `rankings` stored over
-    all periods, that of a rolling window's `tallies`, and the memory of both."""
+    """The figures of one window.
+
+    They are the figures of the running period, the number of `rankings` stored over all periods,
+    the number of `tallies` of a rolling window, and the memory of both.
+    """
 
     window: str
     period: str | None
@@ -28,8 +31,10 @@ class WindowStats(Answer, frozen=True):
 
 
 class BoardLayout(Answer, frozen=True):
-    """The layout of a board's rankings on an index server: its name, its meaning, and what would
-    make it cheaper, None if nothing would."""
+    """The layout of a board's rankings on an index server.
+
+    It has the layout's name, its meaning, and advice for a cheaper layout, None if there is none.
+    """
 
     name: str
     means: str
@@ -40,19 +45,19 @@ class BoardStats(Answer, frozen=True):
     """The figures of a board. `remembered` is the number of event ids kept to detect repeats;
     `layout` is present for a board on an index server.
 
-    `windows` are those of the scope of all events. `scopes` counts the other scopes that have
-    members, by the names of their labels (`room`, `gender,zone`), and `scopes_nbytes` is the memory
-    of their rankings and of those by a label; it is estimated from a sample if there are many, and
-    on an index server. `now_ms` is the board's time: that of the clock, or with `event_time` the
-    latest `at` it has seen.
+    `windows` has the figures of the scope of all events. `scopes` counts the other scopes that have
+    members, by the names of their labels (`room`, `gender,zone`). `scopes_nbytes` is the memory of
+    these scopes' rankings and of the rankings by a label. It is estimated from a sample on an index
+    server, and for many scopes. `now_ms` is the board's time: the time of the clock, or with
+    `event_time` the latest `at` of the board's events.
 
     `nbytes` is the memory of all rankings. `left_out` is the number of events of a board in several
     shards that count for their members but not for their labels, as a label's total would have left
     the range. `changes_lost` is the number of changes beyond `changes_max` that were removed before
-    a registered sink had confirmed them; for a board in this process, since the store was opened.
-    `changes_unsent` is the number of changes that the slowest registered sink has not confirmed, in
-    a folder rounded up to a block of up to 5,000, and `changes_used` their share of `changes_max`:
-    at 1 changes are lost.
+    a registered sink had confirmed them; for a board in this process, they are counted since the
+    store was opened. `changes_unsent` is the number of changes that the slowest registered sink has
+    not confirmed, in a folder rounded up to a block of up to 5,000. `changes_used` is the share of
+    `changes_max` that these changes take; at 1, further changes are lost.
     """
 
     board: str
@@ -74,11 +79,11 @@ class BoardStats(Answer, frozen=True):
 
 
 class Kept(Answer, frozen=True):
-    """The files from which a recovery would start: the newest snapshot (its offset and size, None
-    without one) and the log from `log_from` on. `damaged` are snapshots that were found unreadable
-    and skipped; `failure` is the reason why the last attempt at a snapshot failed, if it did.
-    `end_unverified` is the reason why the log's end could not be verified when the store was
-    opened, None if it was."""
+    """The files from which a recovery would start: the newest snapshot and the log from `log_from`
+    on. The offset and the size of the snapshot are None without one. `damaged` has the snapshots
+    that were found unreadable and skipped. `failure` is the reason why the last attempt at a
+    snapshot failed, if it did. `end_unverified` is the reason why the log's end could not be
+    verified when the store was opened, None if it was."""
 
     log_from: int
     snapshot_offset: int | None = None
@@ -185,23 +190,31 @@ def store_stats(fold: Fold, log_nbytes: int, clock: ClockStatus, kept: Kept) -> 
 
 
 class StoreFigures(Struct, frozen=True):
-    """Figures of a store for the metrics of a service. On an index server these are the number of
-    boards this process knows, whether the server answers, and the figures of changes."""
+    """Figures of a store for the metrics of a service.
+
+    For an index server, these are the number of boards that this process knows, whether the server
+    answers, and the figures of changes.
+    """
 
     of_boards_only: bool = False
-    """Whether the caller may see only some boards, and so no figures of the whole store."""
+    """Whether the caller may see only some boards. If so, there are no figures of the whole store.
+    """
     store: Stats | None = None
     boards: Sequence[tuple[str, int]] = ()
     """For each board its name, and the bytes of its rankings."""
     scopes: Sequence[tuple[str, str, int]] = ()
-    """For each board and each kind of scope its labels, and the number of such scopes with
-    members."""
+    """For each board and each kind of scope, the names of the scope's labels, and the number of
+    such scopes with members."""
     scopes_memory: Sequence[tuple[str, int]] = ()
     """For each board with scopes its name, and the bytes of the scopes' rankings."""
     changes_lost: Sequence[tuple[str, int]] = ()
-    """For each board with changes that were removed before a sink had sent them, their number."""
+    """For each board with changes that were removed before a sink had sent them, the number of
+    these changes.
+    """
     changes_used: Sequence[tuple[str, float]] = ()
-    """For each board with changes that a sink has not sent yet, their share of `changes_max`."""
+    """For each board with changes that a sink has not sent yet, the share of `changes_max` that
+    these changes take.
+    """
     snapshot_taken: float | None = None
     """The time of the newest snapshot, in seconds since 1970."""
     write_failures: int = 0
@@ -212,7 +225,7 @@ class StoreFigures(Struct, frozen=True):
 
 
 def figures_of(boards: Iterable[BoardStats]) -> StoreFigures:
-    """Return the figures of some boards, without those of the whole store."""
+    """Return the figures of some boards. Figures of the whole store are left out."""
     board_stats = list(boards)
     return StoreFigures(
         of_boards_only=True,

@@ -1,4 +1,4 @@
-"""How far the streams that feed a board have been counted, in the time of these streams. Pure.
+"""The times up to which the streams that feed a board have been counted. Pure.
 
 A source commits its position with its events. If the position is a JSON object with `passed_ms`,
 everything that the stream took before that time has been counted. Two rules follow:
@@ -25,8 +25,8 @@ _positions = msgspec.json.Decoder(_StreamTime)
 
 
 def passed_ms(position: str | None) -> int | None:
-    """Return the time up to which a source has counted its stream, None if its position does not
-    have it."""
+    """Return the time up to which a source has counted its stream; None if the source's position
+    does not have this time."""
     if position is None or not position.startswith("{"):
         return None
     try:
@@ -36,15 +36,17 @@ def passed_ms(position: str | None) -> int | None:
 
 
 def passed_times(positions: Mapping[str, str]) -> dict[str, int]:
-    """Return the sources of a board whose positions have a stream time, with that time."""
+    """Return the sources of a board whose positions have a stream time, each with this time."""
     times = {source: passed_ms(text) for source, text in positions.items()}
     return {source: passed for source, passed in times.items() if passed is not None}
 
 
 def judged_at(arrived_ms: int, before: str | None, now_ms: int, close_wait_ms: int) -> int:
-    """Return the time as of which lateness is judged, for events that their stream took from
-    `arrived_ms` on and that are counted at `now_ms` after the position `before`. It is never before
-    the time that the source has passed, as periods may already be final by that time."""
+    """Return the time as of which the lateness of events is judged.
+
+    The stream took these events from `arrived_ms` on. They are counted at `now_ms`, after the
+    position `before`. The result is never before the time that the source has passed, since periods
+    may already be final by that time."""
     passed = passed_ms(before)
     earliest_ms = now_ms - close_wait_ms if passed is None else max(passed, now_ms - close_wait_ms)
     return min(now_ms, max(arrived_ms, earliest_ms))

@@ -1,5 +1,5 @@
-"""Changes as readers get them: the effect of each accepted event, and each other write, on one
-member of a board. Pure."""
+"""Changes as readers get them. A change is the effect of one accepted event, or of another write,
+on one member of a board. Pure."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, SupportsIndex, overload
@@ -33,9 +33,9 @@ class ChangedRanking(Answer, frozen=True, omit_defaults=True):
     """A member's entry in one ranking after a change; the score is None if the member is no longer
     ranked there.
 
-    `labels` are those of the scope, None on a board without scopes. `reached_ms` is when the score
-    was reached, if that decides between equal scores; `last_ms` is the time that decides `last`
-    columns.
+    `labels` are the labels of the ranking's scope, None on a board without scopes. `reached_ms` is
+    the time at which the score was reached, if this time decides between equal scores. `last_ms` is
+    the time that decides the value of `last` columns.
     """
 
     window: str
@@ -50,11 +50,12 @@ class Change(Answer, frozen=True):
     """The effect of one accepted event, or another write, on a board.
 
     `id` stays the same each time the change is read: board uid / shard / sequence / tag / number.
-    `delta` is what was added to the columns with op sum, None for other columns. `score` is that of
-    the window `all` over all events, None without that window. `rankings` are those in `all` and
-    calendar windows in which the event counted (`mend`: the one whose entry was replaced); rankings
-    of other windows change with time and are not listed. `data` is the member's new data (`data`),
-    the position of a source (`position`), or the definition of the board (`create`, `change`).
+    `delta` has the amounts added to the `sum` columns, and None for other columns. `score` is the
+    member's score in the window `all` over all events, None without that window. `rankings` has the
+    entries in `all` and calendar windows in which the event counted; for `mend` it has the replaced
+    entry. Rankings of other windows change with time and are not listed. `data` is the member's new
+    data (`data`), the position of a source (`position`), or the definition of the board (`create`,
+    `change`).
     """
 
     id: str
@@ -71,9 +72,10 @@ class Change(Answer, frozen=True):
 
 
 class ChangePage(Answer, frozen=True):
-    """Changes in their order, and the cursor after the last one; the page is a sequence of these
-    changes. `more` is whether further changes exist already. `waiting` is their number, without
-    those that only report the position of a sink; it is 0 while all current entries are read."""
+    """Changes in their order, and the cursor after the last one. The page is a sequence of these
+    changes. `more` tells whether further changes exist already. `waiting` is the number of further
+    changes; changes that only report the position of a sink are not included. It is 0 during the
+    initial load."""
 
     changes: list[Change]
     cursor: str

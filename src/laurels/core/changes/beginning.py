@@ -3,9 +3,9 @@ then the changes since the load began. Pure.
 
 A new reader, or one whose cursor has expired, begins here. The first cursor contains the end of the
 changes at that time. Pages of entries are read while writes continue. An entry that moves meanwhile
-may be missed, or be newer than that cursor, but its change follows. So a reader that applies
-everything in order, and never overwrites a newer entry by an older one, ends with the store's
-state.
+may be missed, or may be newer than that cursor. In both cases its change follows. So a reader that
+applies everything in order, and never overwrites a newer entry by an older one, ends with the
+store's state.
 """
 
 import binascii
@@ -33,10 +33,10 @@ from laurels.model.validation import safe_repr
 
 PREFIX = "initial."
 WALK = "walk:"
-"""The prefix of a cursor in a ranking of which members are read in no particular order."""
+"""The prefix of a page cursor in a ranking whose members are read in no particular order."""
 Words = Sequence[Sequence[int]]
 MAX_STEPS = 100
-"""The most rankings without entries that one page skips."""
+"""The maximum number of rankings without entries that one page skips."""
 
 
 class CurrentEntries(Struct, frozen=True):
@@ -93,8 +93,8 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
             words = results[0].slices[0].words
             if not finished.entries or len(words) >= rules.entry_words:
                 return entries(finished, words, range(len(finished.entries)))
-            # An index server lists only the words that decide the order; the others are read
-            # afterwards. If a member is changed in between, that change follows later.
+            # An index server lists only the words that decide the order. The other words are read
+            # afterwards. If a member changes between the two reads, the change follows later.
             members = tuple([entry.member for entry in finished.entries])
 
             def finish_whole(results: Sequence[ReadResult], _: Offset) -> CurrentEntries:
@@ -131,9 +131,9 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
 
 
 class InitialCursor(Struct, frozen=True, array_like=True):
-    """The position of a reader in the initial load: in the board's recorded ranking number `place`,
-    in this scope and period, after the page cursor `page`. `changes` is the cursor from which the
-    reader continues after the load."""
+    """The position of a reader in the initial load: `place` is the number of the recorded ranking,
+    and `page` is the page cursor in this ranking's scope and period. `changes` is the cursor from
+    which the reader continues after the load."""
 
     changes: str
     place: int = 0
@@ -170,8 +170,8 @@ Steps = Generator[Query[Any], Any, ChangePage]
 
 
 def cursor_of(after: str | None, end_of_changes: Callable[[], str]) -> InitialCursor:
-    """Return the cursor with which a reader continues, by default that of the beginning. Raises
-    InvalidCursor."""
+    """Return the cursor from which a reader continues, by default the cursor at the beginning of
+    the load. Raises InvalidCursor."""
     if after is not None and is_initial(after):
         return decode(after)
     if after is not None:
@@ -180,9 +180,11 @@ def cursor_of(after: str | None, end_of_changes: Callable[[], str]) -> InitialCu
 
 
 def page(board: str, uid: str, rules: Rules, cursor: InitialCursor, limit: int) -> Steps:
-    """Make a page of the initial load: a generator that yields queries, is sent their answers, and
-    returns the page. The last page has the change `initial_end` and the cursor of the changes that
-    follow."""
+    """Make a page of the initial load. This is a generator that yields queries, receives their
+    answers, and returns the page.
+
+    The last page has the change `initial_end` and the cursor of the changes that follow.
+    """
     recorded = [rules.specs[index] for index in rules.recorded]
     for _ in range(MAX_STEPS):
         if cursor.place >= len(recorded):
@@ -222,8 +224,8 @@ def is_last(page: ChangePage) -> bool:
 
 
 def with_positions(page: ChangePage, positions: Mapping[str, str]) -> ChangePage:
-    """Return the last page of the initial load with a change for each source's position, before its
-    last change."""
+    """Return the last page of the initial load, with a change for the position of each source added
+    before `initial_end`."""
     end = page.changes[-1]
     noted = [
         replace(
@@ -263,8 +265,8 @@ def _text(ranking: ChangedRanking) -> str:
 def _next_period(
     cursor: InitialCursor, spec: RankingSpec
 ) -> Generator[Query[Any], Any, InitialCursor]:
-    """Return the cursor of the next older period of a window; after the last one, of the next scope
-    or ranking."""
+    """Return the cursor of the next older period of a window. After the oldest period, this is the
+    cursor of the next scope or ranking."""
     periods = yield Periods(window=spec.window, labels=cursor.scope or ())
     labels = [period.label for period in periods if period.total]
     if cursor.period is None:
@@ -281,8 +283,8 @@ def _next_period(
 def _next_scope(
     cursor: InitialCursor, names: LabelNames
 ) -> Generator[Query[Any], Any, InitialCursor]:
-    """Return the cursor of the next scope of some labels; after the last one, of the next
-    ranking."""
+    """Return the cursor of the next scope with some labels. After the last scope, this is the
+    cursor of the next ranking."""
     scopes = yield Scopes(labels=names, after=cursor.scope, limit=1)
     if not scopes:
         return InitialCursor(cursor.changes, cursor.place + 1)
@@ -290,7 +292,7 @@ def _next_scope(
 
 
 def run(steps: Steps, ask: Callable[[Query[Any]], Any]) -> ChangePage:
-    """Run the generator of a page with the answers of a store; return the page."""
+    """Run the generator of a page: send it the answers of a store, and return the page."""
     try:
         query = next(steps)
         while True:
@@ -306,7 +308,9 @@ def run(steps: Steps, ask: Callable[[Query[Any]], Any]) -> ChangePage:
 
 
 async def run_async(steps: Steps, ask: Callable[[Query[Any]], Awaitable[Any]]) -> ChangePage:
-    """Run the generator of a page with the answers of an asynchronous store; return the page."""
+    """Run the generator of a page: send it the answers of an asynchronous store, and return the
+    page.
+    """
     try:
         query = next(steps)
         while True:

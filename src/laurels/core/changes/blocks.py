@@ -1,10 +1,10 @@
 """Blocks: the changes of one record, in columns. Pure.
 
 A store keeps changes in *blocks*: one block for each record that changed a board, with the columns
-of the counted batch. A block is turned into changes when it is read, so that keeping it costs
+of the counted batch. A block is converted to changes only when it is read, so keeping it costs
 little. The blocks of a shard are numbered from 1 without gaps, and each has the random tag of its
-record. A cursor names the last change read, with that tag, so that it is detected if a store has
-lost the end of its data and has since written other blocks under the same numbers.
+record. A cursor names the last change read and the tag of its block. If a store has lost the end of
+its data, and has written other blocks under the same numbers since, the tags differ.
 """
 
 from array import array
@@ -32,8 +32,8 @@ from .answers import SINK_PREFIX, ChangeKind
 
 
 def is_sent(position: tuple[str, str] | None) -> bool:
-    """Return whether sinks send a position. They do not send the positions of sinks, since sending
-    one would move it again."""
+    """Return whether sinks send a position. Positions of sinks are not sent, since sending such a
+    position would move it again."""
     return position is not None and not position[0].startswith(SINK_PREFIX)
 
 
@@ -43,9 +43,9 @@ _COUNTED = bytes(code in COUNTED for code in range(256))
 class TracedRanking(Struct, frozen=True, array_like=True):
     """The effect of a block's events in one window and kind of scope.
 
-    `route` has for each event the index in `targets` of the ranking in which it counted, negative
-    if it counted in none, or is a single index for all events. `words` are the entries after each
-    event, column by column.
+    `route` has for each event the index in `targets` of the ranking in which the event counted, or
+    a negative number if it counted in none. A single index stands for all events. `words` are the
+    entries after each event, column by column.
     """
 
     route: int | bytes
@@ -56,7 +56,7 @@ class EventBlock(Struct, frozen=True, array_like=True, tag="events"):
     """The changes of one batch of events, column by column, without the refused ones.
 
     `targets` are the rankings: window, instance and scope. `added` has the values of the events in
-    units; for an event with an absolute score, what it added.
+    units. For an event with an absolute score, it has the difference that the event added.
     """
 
     sequence: int
@@ -86,7 +86,7 @@ class EventBlock(Struct, frozen=True, array_like=True, tag="events"):
 
 
 class WriteBlock(Struct, frozen=True, array_like=True, tag="write"):
-    """The one change of a write other than events."""
+    """The single change of a write that is not a batch of events."""
 
     sequence: int
     tag: int
@@ -110,8 +110,8 @@ class WriteBlock(Struct, frozen=True, array_like=True, tag="write"):
 
 
 class MendBlock(Struct, frozen=True, array_like=True, tag="mend"):
-    """The changes of a record that replaced entries of a ranking: window, instance and scope of
-    `target`, then the members and their new entries, column by column."""
+    """The changes of a record that replaced entries of a ranking. `target` has the window, instance
+    and scope of the ranking. The members and their new entries follow, column by column."""
 
     sequence: int
     tag: int
@@ -133,7 +133,7 @@ class MendBlock(Struct, frozen=True, array_like=True, tag="mend"):
         return len(self.present)
 
     def taken(self, done: bytes | bytearray) -> "MendBlock":
-        """Return the block with only the entries that are 1 in `done`."""
+        """Return the block with only the entries whose item in `done` is 1."""
         if done.count(1) == len(done):
             return self
         size, members = len(self.present), split_texts(self.members, self.lengths)
@@ -212,7 +212,7 @@ def decode_blocks(body: bytes) -> list[Block]:
 
 
 class CountedBatch(Struct, frozen=True):
-    """A counted batch, of which a block is made when it is needed."""
+    """A counted batch. Its block is made when it is needed."""
 
     rules: Rules
     sequence: int
@@ -242,7 +242,7 @@ class CountedBatch(Struct, frozen=True):
         """Return the block of the events that counted. O(size)."""
         begun = begin_block(self.rules, self.batch, self.plan)
         trace = self.outcomes.trace
-        if trace is None:  # no event counted: only the position has changed
+        if trace is None:  # no event counted, so only the position has changed
             return replace(_taken(begun, []), sequence=self.sequence, tag=self.tag)
         words = [columns for _, columns in trace.rankings]
         return complete_block(
@@ -282,9 +282,9 @@ def complete_block(
     words: Sequence[Sequence["array[int]"]],
     added: Sequence["array[int]"] | None,
 ) -> EventBlock:
-    """Return the block of the events that counted. `codes` are the outcomes of all events, `words`
-    the entries after each, column by column for each ranking; `added` is what events with an
-    absolute score added, as words."""
+    """Return the block of the events that counted. `codes` are the outcomes of all events. `words`
+    has, for each ranking, the entries after each event, column by column. `added` has the words
+    that events with an absolute score added."""
     if added is not None:
         signs = [column.sign for column in rules.columns]
         plain = zip(added, signs, strict=True)
@@ -349,8 +349,11 @@ class ChangeRecorder(Protocol):
         """Record the next block of a board."""
 
     def restart(self, state: BoardState) -> None:
-        """Drop all blocks up to the state's sequence number. The board keeps changes again after a
-        time without, and the changes of that time are missing."""
+        """Drop all blocks up to the state's sequence number.
+
+        This is for a board that keeps changes again after a time without. The changes of that time
+        are missing.
+        """
 
     def forget(self, board: int) -> None:
         """Drop the blocks of a deleted board, by its number."""

@@ -28,7 +28,7 @@ def confirmed_sequences(position: str, uid: str) -> tuple[int, ...] | None:
 
 
 def least_confirmed(positions: Mapping[str, str], uid: str) -> int | None:
-    """Return the newest block that all registered sinks of a board in one shard have confirmed;
+    """Return the newest block that all registered sinks of a board have confirmed in one shard;
     None without a sink."""
     confirmed = [
         confirmed_sequences(text, uid)

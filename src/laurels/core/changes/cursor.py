@@ -17,12 +17,15 @@ NOW = "now"
 MAX_CHANGES = 10_000
 
 
-"""The most changes of one answer."""
+"""The maximum number of changes in one answer."""
 
 
 class BlockPlace(Struct, frozen=True, array_like=True, order=True):
-    """A place in the changes of one shard: after the change `number` of a block, counted from 0; -1
-    is the end of the block. `sequence` 0 is the beginning of all changes."""
+    """A place in the changes of one shard, after the change `number` of the block `sequence`.
+
+    Changes are counted from 0; -1 is the end of the block. `sequence` 0 is the beginning of all
+    changes.
+    """
 
     sequence: int
     tag: int = 0
