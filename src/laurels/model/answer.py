@@ -2,13 +2,13 @@
 
 `to_dict()` is what the service sends as JSON, with one difference: a Decimal becomes its text. Most
 programs, and the JSON encoders of web frameworks, treat a JSON number as a binary float, so `12.50`
-or a score of 20 digits would not come back exactly. Passed to `submit`, the text is the same number
+or a score of 20 digits would not come back exactly. `submit` reads such a text as the same number
 again.
 
-`keys()` and `[name]` are those of that dictionary, as with rows of `sqlite3`, so `dict(answer)`
-equals `to_dict()`. A FastAPI handler may therefore return an answer as it is, and a handler with an
-answer as its return type (`-> laurels.Page`) has its schema in the OpenAPI description: pydantic
-finds the schema here.
+`keys()` and `[name]` work as in the dictionary of `to_dict()`, like rows of `sqlite3`, so
+`dict(answer)` equals `to_dict()`. A FastAPI handler may therefore return an answer as it is, and a
+handler with an answer as its return type (`-> laurels.Page`) has its schema in the OpenAPI
+description: pydantic finds the schema here.
 """
 
 from collections.abc import KeysView
@@ -42,13 +42,13 @@ class Plain:
     """An answer that is also a mapping of plain values."""
 
     __slots__ = ()
-    __iter__: Any = None  # defining only `[name]` would make it a sequence
+    __iter__: Any = None  # with only `[name]`, Python would treat the answer as a sequence
     __pydantic_serializer__ = _PydanticSerializer()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer as dict, list, str, int, float, bool and None, at all levels.
+        """Return the answer with only dict, list, str, int, float, bool and None, at all levels.
 
-        A Decimal becomes its text, a tuple a list. Optional parts of an entry that were not
+        A Decimal becomes its text, and a tuple a list. Optional parts of an entry that were not
         requested (`data`, `place`) are left out.
         """
         fields: dict[str, Any] = plain(self)
@@ -97,7 +97,10 @@ def plain(value: object) -> Any:
 
 
 def _core_schema(kind: type[Plain]) -> "CoreSchema":
-    """Return pydantic's schema for a kind of answer, which serializes it by `to_dict()`."""
+    """Return pydantic's schema for a kind of answer.
+
+    The schema serializes the answer by `to_dict()`.
+    """
     from pydantic_core import core_schema  # noqa: PLC0415 (only called by pydantic)
 
     as_dict = core_schema.plain_serializer_function_ser_schema(kind.to_dict)

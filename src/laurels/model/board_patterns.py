@@ -1,7 +1,8 @@
 """Patterns of board names: the boards that a key or token may use.
 
-A pattern is a board's name, or has wildcards: `*` for any characters, `?` for one, `[abc]` for one
-of these. None of them matches `/`, so each part between slashes is matched separately.
+A pattern is a board's name, or has wildcards: `*` matches any characters, `?` one character, and
+`[abc]` one of the characters in brackets. No wildcard matches `/`, so each part between slashes is
+matched separately.
 """
 
 import re
@@ -15,8 +16,8 @@ ALL_BOARDS = ("*",)
 MAX_PATTERNS = 100
 MAX_PATTERN_LENGTH = 64
 _MAX_NAME_LENGTH = 256
-"""The longest name that is matched, since the time of matching grows with it; no board's name is
-longer."""
+"""The length of the longest name that is matched, since the time of matching grows with the length.
+No board's name is longer."""
 _PATTERN = re.compile(r"[A-Za-z0-9_./*?\[\]!-]{1,64}")
 _WILDCARDS = frozenset("*?[")
 
@@ -42,8 +43,7 @@ def reaches(patterns: Sequence[str] | None, board: str) -> bool:
 
 
 def covers_all(own: Sequence[str] | None, patterns: Sequence[str] | None) -> bool:
-    """Return whether all boards of `patterns` are among those of `own`; False if that is not easy
-    to decide."""
+    """Return whether `own` covers all boards of `patterns`; False if that is not easy to decide."""
     if own is None:
         return True
     if patterns is None:

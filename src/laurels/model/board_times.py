@@ -14,8 +14,9 @@ _DATE_LENGTH = len("2026-12-01")
 
 def instant_of(field: str, value: object, zone: Zone) -> int | None:
     """Return the milliseconds since 1970 UTC of a time: an aware datetime, milliseconds, or text in
-    ISO 8601, where a time without an offset is a local one of `zone`, and a date its beginning;
-    None for '' and None. Raise BoardInvalid for anything else; errors name the `field`."""
+    ISO 8601, where a time without an offset is a local time of `zone`, and a date stands for its
+    beginning. Return None for '' and None. Raise BoardInvalid for anything else, with the name of
+    the `field`."""
     if value is None or value == "":
         return None
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Collecting errors, so that an invalid definition is refused with all of them at once."""
+"""Collects errors, so that an invalid definition is refused with all its errors at once."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -29,7 +29,10 @@ class DefinitionErrors:
         self._errors += [self._prefix + each for each in errors]
 
     def read(self, parse: Callable[[object], T], value: object, fallback: F) -> T | F:
-        """Return `parse(value)`; if it raises, add the error and return `fallback`."""
+        """Return `parse(value)`.
+
+        If parsing raises an error, add the error and return `fallback`.
+        """
         try:
             return parse(value)
         except LaurelsError as error:

@@ -36,7 +36,9 @@ def duration_ms(value: object) -> int:
 
 
 def duration_of(field: str, value: object) -> int:
-    """Return the milliseconds of a duration in the definition; errors name its `field`."""
+    """Return the milliseconds of a duration in the definition; errors name the definition's
+    `field`.
+    """
     try:
         return duration_ms(value)
     except BoardInvalid as error:
@@ -44,7 +46,9 @@ def duration_of(field: str, value: object) -> int:
 
 
 def duration_text(length_ms: int) -> str:
-    """Return the canonical text of a duration: a count of the largest unit that divides it."""
+    """Return the canonical text of a duration: a number of the largest unit that divides the
+    duration.
+    """
     if length_ms == 0:
         return "0s"
     unit = next(unit for unit, unit_ms in _UNITS_MS.items() if length_ms % unit_ms == 0)

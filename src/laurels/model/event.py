@@ -1,9 +1,9 @@
 """Events: what a caller reports, and the only place that validates their form.
 
-An event enters as a tuple, a named tuple, a mapping or an `Event` and leaves as a row of columns:
-the member's UTF-8 bytes, one exact integer per column (in units of 10^-scale), `at` in milliseconds
-and the id's bytes. Plain tuples of plain numbers take a native path (`engine.batch.intake`); all
-other events go to `EventReader.parse`, where the rules are.
+An event comes as a tuple, a named tuple, a mapping or an `Event`, and becomes a row of columns: the
+member's UTF-8 bytes, one exact integer per column (in units of 10^-scale), `at` in milliseconds and
+the id's bytes. Plain tuples of plain numbers are read in Cython (`engine.batch.intake`). All other
+events are read by `EventReader.parse`, which has the rules.
 """
 
 from array import array
@@ -44,7 +44,7 @@ from .validation import integer, names_in_short, quoted, safe_repr
 MAX_ID_BYTES = 128
 MAX_BATCH = 100_000
 AHEAD_MS = 5_000
-"""How far in the future an `at` may lie; it is clamped to now."""
+"""How far ahead of the clock an `at` may be. Such an `at` is set to now."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIELD_ORDER = ("member", "value", "at", "id", "labels")
@@ -61,11 +61,11 @@ Row = tuple[bytes, tuple[int, ...], int | None, bytes | None, object]
 class Event(Struct, frozen=True):
     """One score report.
 
-    `value` is an int, a Decimal or a decimal string, for several columns a tuple of them, or
-    measures of the board by name, such as {"like": 3, "gift": 10}; `at` is an aware datetime or
-    integer milliseconds, by default the moment of acceptance; an event with an `id` counts once per
-    member and id within the board's `dedupe`. `labels` say in which of the board's scopes it
-    counts, such as {"room": "42"}.
+    `value` is an int, a Decimal or a decimal string; for several columns it is a tuple of these. It
+    may also be measures of the board by name, such as {"like": 3, "gift": 10}. `at` is an aware
+    datetime or integer milliseconds, by default the moment of acceptance. An event with an `id`
+    counts once per member and id within the board's `dedupe`. `labels`, such as {"room": "42"},
+    select the scopes of the board in which the event counts.
     """
 
     member: str
@@ -78,8 +78,8 @@ class Event(Struct, frozen=True):
 class Batch(Struct, frozen=True):
     """Events of one board as columns, all accepted at `now_ms`: the input of the fold.
 
-    In event time each was accepted at one of `nows`, which never decrease and end with `now_ms`;
-    every window accepts and refuses the same events at all of them.
+    In event time each event was accepted at one of `nows`. These times never decrease and end with
+    `now_ms`. Every window accepts and refuses the same events at all these times.
 
     `position` is the progress of an import after these events: the name of its source and a text.
     `follows` is the text that must be stored for that source before, "" for none, None if any text
@@ -119,11 +119,11 @@ class Batch(Struct, frozen=True):
         return split_texts(self.members, self.lengths)
 
     def accepted_at(self, i: int) -> int:
-        """Return when event i was accepted."""
+        """Return the time at which event i was accepted."""
         return self.now_ms if self.nows is None else self.nows[i]
 
     def accepted_from(self, now_ms: int) -> "Batch":
-        """Return the batch with times of acceptance before `now_ms` replaced by `now_ms`."""
+        """Return the batch with `now_ms` in place of earlier times of acceptance."""
         if now_ms <= self.now_ms and (self.nows is None or now_ms <= self.nows[0]):
             return self
         nows = self.nows and array("q", [max(each, now_ms) for each in self.nows])
@@ -133,7 +133,9 @@ class Batch(Struct, frozen=True):
         return self.now_ms if self.ats is None else self.ats[i]
 
     def weights_in(self, weighing: Weighing) -> Weights:
-        """Return the weights of the events, from the log or else computed from their instants."""
+        """Return the weights of the events, from the log or otherwise computed from the events'
+        times.
+        """
         if (cached := self.weights.get(weighing)) is not None:
             return cached
         return weighing.weights(self.now_ms if self.ats is None else self.ats)
@@ -144,8 +146,8 @@ class Batch(Struct, frozen=True):
         return replace(self, weights=weights) if weights else self
 
     def split(self, ends: Sequence[int], nows: "array[int]") -> list["Batch"]:
-        """Return parts of the batch that end at these positions and were accepted at these times;
-        O(size)."""
+        """Return parts of the batch. They end at the given positions, and were accepted at the
+        given times. O(size)."""
         parts, start, place = [], 0, 0
         for end in ends:
             lengths = self.lengths[start:end]
@@ -173,8 +175,8 @@ class Batch(Struct, frozen=True):
         return next(self.taken([kept]))
 
     def taken(self, positions: Iterable[Sequence[int]]) -> Iterator["Batch"]:
-        """Yield a batch for each of several lists of positions, with the events at these positions,
-        in any order; O(size), and O(positions) for each."""
+        """Yield a batch for each of several lists of positions. Each batch has the events at these
+        positions, which may be in any order. O(size), and O(positions) for each list."""
         members, ids = self.member_list(), self.ids
         for kept in positions:
             yield replace(
@@ -244,7 +246,7 @@ def at_ms(at: object) -> int | None:
 
 
 class EventReader:
-    """Reads events of one board and validates all that concerns a single event."""
+    """Reads events of one board, and checks every rule that concerns a single event."""
 
     def __init__(self, rules: Rules) -> None:
         self._columns = rules.columns
@@ -254,7 +256,7 @@ class EventReader:
         self._named = [*rules.scopes, *[(label,) for label in rules.rank_by]]
         self._scopes = [[rules.labels.index(label) for label in labels] for labels in self._named]
         self._multipliers = [10**column.scale for column in rules.columns]
-        # The range of a sum limits its total, which only the fold knows.
+        # The range of a sum limits the total, which only the fold knows.
         self._lows = [-LIMIT if c.adds_up else c.low for c in rules.columns]
         self._highs = [LIMIT if c.adds_up else c.high for c in rules.columns]
 
@@ -279,7 +281,7 @@ class EventReader:
         return columns
 
     def _ensure_counted(self, values: Values) -> None:
-        """Raise NoScope for labels that no scope of the board counts."""
+        """Raise NoScope if no scope of the board counts events with these labels."""
         if self._counted or any(all(values[i] for i in scope) for scope in self._scopes):
             return
         carried = [name for name, value in zip(self._labels, values, strict=True) if value]
@@ -289,8 +291,8 @@ class EventReader:
     def parse(self, event: object) -> Row:
         """Return an event in any accepted form as a row, or raise the error that refuses it.
 
-        Errors that do not depend on the board come before those of its columns, so that a client,
-        which can only check the former, refuses an event for the same reason.
+        Errors that do not depend on the board come before errors of its columns. A client can check
+        only the former, and so refuses an event for the same reason as the store.
         """
         member, value, at, id, labels = event_fields(event)
         own = member_bytes(member)
@@ -312,8 +314,8 @@ class EventReader:
                 raise
 
     def _name_column(self, place: int, part: object, error: LaurelsError) -> None:
-        """Raise an error with the same code as `error` and the column's name in its message, if
-        there is such a column."""
+        """Raise an error with the same code as `error`, and with the column's name in its message.
+        If there is no such column, do nothing."""
         if place < len(self._columns):
             try:
                 to_units(part, self._columns[place])
@@ -322,7 +324,7 @@ class EventReader:
                     raise named from None
 
     def units(self, value: object) -> tuple[int, ...]:
-        """Return the exact integers of a score, one per column of the board."""
+        """Return the exact integers of a score, one for each column of the board."""
         if isinstance(value, Mapping):
             return units_of_measures(value, self._columns)
         values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
@@ -360,7 +362,9 @@ def event_fields(event: object) -> Fields:
 
 
 def _of_named_tuple(event: tuple[object, ...], names: tuple[str, ...]) -> Fields:
-    """Return the fields of a named tuple in the order of `event_fields`, None for missing ones."""
+    """Return the fields of a named tuple in the order of `event_fields`, with None for missing
+    fields.
+    """
     member, value, at, id, labels = map(_place_in(names).get, _FIELD_ORDER)
     if member is None or value is None:
         missing = "member" if member is None else "value"

@@ -7,14 +7,14 @@ import msgspec
 from laurels.errors import InvalidJson, JsonTooDeep, ValueOutOfRange
 
 MAX_DIGITS = 4_300
-"""The longest number in characters, which is also the limit that msgspec has for integers."""
+"""The maximum length of a number in characters, which is also the limit of msgspec for integers."""
 
 
 def exact(text: str) -> Decimal:
-    """Return a JSON number that is not an integer. One whose exponent is too large for a Decimal
-    becomes one that every check of a range refuses. Raise msgspec.ValidationError if it is longer
-    than MAX_DIGITS: reading it takes time that grows with its length, during which no other thread
-    runs."""
+    """Return a JSON number that is not an integer. If the exponent is too large for a Decimal, the
+    result is a number that every check of a range refuses. Raise msgspec.ValidationError if the
+    number is longer than MAX_DIGITS, since reading a long number takes long, and no other thread
+    runs meanwhile."""
     if len(text) > MAX_DIGITS:
         raise msgspec.ValidationError("Number out of range")
     try:

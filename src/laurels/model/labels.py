@@ -1,10 +1,11 @@
-"""Labels, which an event carries besides its member and value, and the scopes they make. Pure.
+"""Labels, which an event carries besides its member and value, and the scopes of events with the
+same labels. Pure.
 
 A board has tuples of label names. With `scopes = [[], ["zone"], ["zone", "gender"]]`, an event with
 zone=cn and gender=f is counted in three rankings of each window: of all events, of zone=cn, and of
-gender=f,zone=cn. The text of a scope has its labels sorted by name; characters in values that
-separate its parts are quoted, so no two scopes have the same text. A ranking *by* a label, whose
-members are the values of that label, is a scope as well: `@room`.
+gender=f,zone=cn. The text of a scope has its labels sorted by name. Characters in values that would
+separate parts of the text are quoted, so no two scopes have the same text. A ranking *by* a label,
+whose members are the values of that label, is a scope as well: `@room`.
 """
 
 import re
@@ -34,7 +35,7 @@ LabelNames = tuple[str, ...]
 _QUOTED = re.compile(r"[%=,:{}@\x00-\x20\x7f]")
 
 Values = tuple[str | None, ...]
-"""Values of the labels of a tuple of names, in the same order; None for a missing one."""
+"""Values of labels, in the order of their names in a tuple; None for a missing label."""
 
 
 class Labels(Struct, frozen=True):
@@ -64,7 +65,7 @@ class Labels(Struct, frozen=True):
 
     def scopes(self, place: RankingSpec) -> dict[int, str | None]:
         """Return, for each combination that occurs, the scope in which its events count for a
-        ranking spec; None if they lack a label of it."""
+        ranking spec; None if the events lack a label of that spec."""
         occurring = set(self.each)
         if place.by:
             at = self._at(place.by)
@@ -121,8 +122,11 @@ class Groups:
 
 
 def concatenate(labels: Sequence[tuple[Labels | None, int]]) -> Labels | None:
-    """Return the labels of several batches of a board as one; each comes with its size. Their names
-    differ if the board got a label in between."""
+    """Return the labels of several batches of a board as one. Each item has the labels and the size
+    of a batch.
+
+    The names of the batches' labels differ if the board got a label in between.
+    """
     names = tuple(sorted({name for each, _ in labels if each for name in each.names}))
     if not names:
         return None
@@ -156,8 +160,8 @@ def _text(labels: Sequence[str], values: Sequence[str | None]) -> str | None:
 
 
 def scope_at(place: RankingSpec, labels: Mapping[str, str]) -> str | None:
-    """Return the scope in which an event with these labels counts for a ranking spec; None if it
-    lacks a label of it."""
+    """Return the scope in which an event with these labels counts for a ranking spec; None if the
+    event lacks a label of that spec."""
     if place.by:
         return place.name if place.by in labels else None
     return _text(place.labels, [labels.get(label) for label in place.labels])
@@ -245,8 +249,8 @@ def labels_text(labels: Mapping[str, str]) -> str:
 def label_values(names: Sequence[str], labels: object, *, ignores: bool = False) -> Values:
     """Return the value of an event for each of the board's labels.
 
-    Raises InvalidLabel for invalid labels, and UnknownLabel for one that the board does not have,
-    unless `ignores`.
+    Raises InvalidLabel for invalid labels, and UnknownLabel for a label that the board does not
+    have. With `ignores`, such a label is ignored.
     """
     if labels is None:
         return (None,) * len(names)
@@ -262,8 +266,8 @@ def label_values(names: Sequence[str], labels: object, *, ignores: bool = False)
 
 
 def label_names(rules: Rules, scope: object) -> tuple[str, ...]:
-    """Return the label names of a scope as the board has them. Raise UnknownScope if it has no such
-    scope."""
+    """Return the label names of a scope as the board has them. Raise UnknownScope if the board has
+    no such scope."""
     names = _sorted_names(scope)
     if names is None or names not in rules.scopes:
         raise UnknownScope(f"expected {_scopes_of(rules)}, got {safe_repr(scope)}")
@@ -282,7 +286,7 @@ def _sorted_names(scope: object) -> tuple[str, ...] | None:
 
 
 def scope_named(rules: Rules, labels: Mapping[str, object] | None, by: object = None) -> str:
-    """Return the scope of a query: that of these labels, or the ranking by a label.
+    """Return the scope of a query: the scope of these labels, or the ranking by a label.
 
     Raises UnknownScope if the board does not have it, InvalidLabel for invalid labels.
     """

@@ -1,8 +1,8 @@
 """Measures: what events report where a column's value is a weighted sum. Pure.
 
 An event on such a board may carry `{"like": 3, "gift": 10}` in place of numbers for the columns.
-Each column adds up its measures times their weights, exactly, when the event is accepted; the sum
-is what is logged, so nothing after acceptance knows of measures.
+When the event is accepted, each column adds up its measures times their weights, exactly. The log
+has the sum, so measures have no meaning after acceptance.
 """
 
 from collections.abc import Mapping
@@ -59,8 +59,8 @@ def units_of_measures(
     """Return the units of each column for an event that carries measures.
 
     A measure that the event lacks counts as 0. A column without measures takes the value under its
-    own name, and counts as 0 without one if it is a `sum`. Raises InvalidValue on a board without
-    measures or for an event without any, UnknownMeasure, WrongColumns, and the errors of numbers.
+    own name. If there is no such value, a `sum` column counts 0. Raises InvalidValue if the board
+    or the event has no measures, UnknownMeasure, WrongColumns, and the errors of numbers.
     """
     board_measures = {name for column in columns for name in _names(column)}
     if not any(column.measures for column in columns):
@@ -103,16 +103,16 @@ def _units(value: Mapping[str, object], column: ColumnRule) -> int:
 
 
 def _number(units: int, scale: int) -> Number:
-    """Return a count of 10^-scale as an int if it is whole, else as a Decimal without zeros at its
-    end. Exact, whatever the precision of the decimal context."""
+    """Return a number of units of 10^-scale as an int if it is whole, otherwise as a Decimal
+    without trailing zeros. The result is exact in every decimal context."""
     while scale and units % 10 == 0:
         units, scale = units // 10, scale - 1
     return to_value(units, scale)
 
 
 def any_measures(value: Mapping[object, object]) -> dict[str, Number | str]:
-    """Return measures that may be those of some board. Raises InvalidValue for a name that is not
-    text, and the errors of `any_number`."""
+    """Return an event's measures if some board could have them. Raises InvalidValue for a name that
+    is not text, and the errors of `any_number`."""
     numbers: dict[str, Number | str] = {}
     for name, part in value.items():
         if not isinstance(name, str):

@@ -1,8 +1,8 @@
 """Scales: how the words of a window's entries are shown as scores. Pure.
 
 In most windows the words of a score are its columns, each times its sign. With decay they are the
-two words of a total (see `windows/weighing.py`), both times the sign of the one column, and the
-score shown depends on the time.
+two words of a total (see `windows/weighing.py`), both times the sign of the only column. The score
+shown then depends on the time.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ class Scale(Protocol):
     def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
         """Return how far one entry is ahead of another, column by column, from the words of both.
 
-        The gap is negative in a column in which the entry is behind, which is possible after a
-        column that decides.
+        The gap is negative in a column in which the entry is behind. This is possible in columns
+        after the one that decides the order.
         """
 
     def gaps(self, words: Sequence[Sequence[int]]) -> list[Score]:
@@ -110,7 +110,7 @@ class DecayedScale(Struct, frozen=True):
         return exact_units(score, self.totals.places, self.name, MOST_UNITS)
 
     def words(self, units: int) -> tuple[int, int]:
-        """Return the words of the least total that is shown as at least this number of units."""
+        """Return the words of the least total that is shown as `units` or more."""
         first, mantissa = self.totals.least(units)
         return self.sign * first, self.sign * mantissa
 
@@ -126,7 +126,7 @@ def scale_of(rules: Rules, window: str, now_ms: int) -> Scale:
 
 def decayed_scale(rules: Rules, window: str, now_ms: int) -> DecayedScale | None:
     """Return the scale of a window with decay, None for other windows. After the end of the board
-    it is the scale at that end."""
+    this is the scale at the end."""
     if (weighing := rules.weighing(window)) is None:
         return None
     column = rules.columns[0]

@@ -1,4 +1,4 @@
-"""Validation of values that definitions have in common."""
+"""Validation of the values that several kinds of definitions have in common."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -12,8 +12,8 @@ from laurels.errors import BoardInvalid
 T = TypeVar("T")
 
 _DECIMAL = re.compile(r"Decimal\('([^']*)'\)")
-"""Matches a Decimal as Python represents it. Callers over HTTP wrote only the part between the
-quotes."""
+"""Matches a Decimal as Python represents it. Callers over HTTP wrote the part between the quotes.
+"""
 _KINDS = {
     "`int`": "an integer",
     "`float`": "a number",
@@ -23,9 +23,10 @@ _KINDS = {
 }
 """The names in messages for the JSON types that msgspec reports."""
 notation: ContextVar[Callable[[object], str]] = ContextVar("notation", default=repr)
-"""How `safe_repr` and `quoted` write a value: as Python does, unless the context sets another
-notation, as the service sets that of JSON for all of its requests. The context in which a message
-is made decides, so the tasks and threads of a service have to run in the service's context."""
+"""The notation in which `safe_repr` and `quoted` write a value. By default it is Python's notation.
+The service sets the notation of JSON for all its requests. The notation depends on the context in
+which a message is made, so the tasks and threads of a service have to run in the service's context.
+"""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -43,7 +44,7 @@ def integer(value: Any) -> int | None:
         return None
     try:
         return index(value)
-    except TypeError:  # such as for an array of several numbers
+    except TypeError:  # for example, an array of several numbers is not an integer
         return None
 
 
@@ -57,7 +58,7 @@ def integer_within(value: object, low: int, high: int | None = None) -> int | No
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether text can be encoded as UTF-8, which a lone surrogate cannot."""
+    """Return whether text can be encoded as UTF-8. Text with a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -88,13 +89,14 @@ def expectation(what: str, name: str, value: object) -> str:
 
 
 def safe_repr(value: object, most: int = 60) -> str:
-    """Return any value in the current notation, short enough for a message. O(most), whatever the
-    size of a list, a mapping or a text."""
+    """Return any value in the current notation, short enough for a message. This takes O(most),
+    even for a large list, mapping or text."""
     if isinstance(value, int) and value.bit_length() > 200:
         return "an integer of more than 60 digits"
     try:
         text = notation.get()(_beginning(value, most))
-    except Exception:  # nested too deeply, an int too long to print, a class of the caller's own
+    # for example nested too deeply, an int too long to print, or a class of the caller's own
+    except Exception:
         text = f"an object of type {type(value).__name__}"
     if not isinstance(value, str):
         text = _DECIMAL.sub(r"\1", text)
@@ -102,9 +104,11 @@ def safe_repr(value: object, most: int = 60) -> str:
 
 
 def _beginning(value: object, most: int, left: list[int] | None = None) -> object:
-    """Return a beginning of a value that has the same first `most` characters in any notation: each
-    item has at least one character. `left` counts down how many items may still be included."""
-    # No inner function: one that calls itself would create a reference cycle in each call.
+    """Return a beginning of a value that is written with the same first `most` characters as the
+    whole value. Each item takes at least one character in any notation, so few items are enough.
+    `left` counts down how many items may still be included."""
+    # Not an inner function: an inner function that calls itself would create a reference cycle in
+    # each call.
     if left is None:
         left = [most]
     left[0] -= 1
@@ -123,7 +127,7 @@ def _beginning(value: object, most: int, left: list[int] | None = None) -> objec
 
 
 def _first(items: Iterable[object], left: list[int]) -> Iterator[object]:
-    """Yield items while some are left."""
+    """Yield items while `left` is above 0."""
     return takewhile(lambda _: left[0] > 0, items)
 
 

@@ -1,11 +1,11 @@
 """Periods: the division of local time into hours, days, weeks, months, quarters and years. Pure.
 
-Periods of one unit tile time: each begins where the previous one ends, none is empty, and each has
-a label that identifies it. Days, weeks, months, quarters and years run from the start of one local
-date to that of another (`zones` defines when a date starts), so they may last an hour less or more.
-An hour is the longest time around an instant with the same local date, the same hour on the clock
-and the same offset: when clocks go back an hour occurs twice, with two labels, and when they change
-within an hour it is shorter.
+Periods of one unit cover time without gaps. Each period begins where the previous one ends, none is
+empty, and each has a label that identifies it. Days, weeks, months, quarters and years run from the
+start of one local date to that of another (`zones` defines when a date starts), so they may last an
+hour less or more. An hour is the longest time around an instant with the same local date, the same
+hour on the clock and the same offset. When clocks go back, an hour occurs twice, with two labels.
+When clocks change within an hour, that hour is shorter.
 
     hour     2026-11-20T15+08:00   always with the offset, with seconds only if it has any; a label
                                    without an offset is accepted if it names one hour
@@ -37,7 +37,7 @@ class Period(Struct, frozen=True):
 
 
 class Cut(ABC):
-    """One way to cut time into periods."""
+    """One way to divide time into periods."""
 
     @abstractmethod
     def find(self, at_ms: int) -> Period:
@@ -52,8 +52,8 @@ class Cut(ABC):
 
 
 class EndingCut(Cut):
-    """The periods of another cut up to an end, after which no other begins: the last one contains
-    every later instant, and ends there."""
+    """The periods of another division of time, up to an end. The last period contains every later
+    instant, and ends there."""
 
     def __init__(self, cut: Cut, ends_ms: int) -> None:
         self._cut = cut
@@ -74,7 +74,7 @@ def cut_short(period: Period, ends_ms: int) -> Period:
 
 
 class Dates(Cut):
-    """Periods that begin with a local date."""
+    """Periods that each begin at the start of a local date."""
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
@@ -93,7 +93,7 @@ class Dates(Cut):
 
     @abstractmethod
     def date_of(self, label: str) -> date | None:
-        """Return a date of the period with that label, or None."""
+        """Return a date of the period with that label, or None if there is no such period."""
 
     def find(self, at_ms: int) -> Period:
         return self._from(self.first(self._zone.date_at(at_ms)))
@@ -203,7 +203,7 @@ class Hours(Cut):
         return [period for period in on_clock if match[2] is None or period.label == label]
 
     def _on_clock(self, local: datetime) -> list[Period]:
-        """Return the periods in which the local clock shows the hour beginning at `local`."""
+        """Return the periods in which the local clock shows the hour that begins at `local`."""
         by_start: dict[int, Period] = {}
         for edge in (local, local + timedelta(minutes=59, seconds=59)):
             for offset_ms in self._zone.local_offsets(edge):

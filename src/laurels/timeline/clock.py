@@ -12,7 +12,7 @@ from .instants import MIN_MS
 
 @runtime_checkable
 class Clock(Protocol):
-    """Returns the time in integer milliseconds, never less than it returned before."""
+    """Returns the time in integer milliseconds. The time never decreases."""
 
     def now_ms(self) -> int: ...
 
@@ -31,7 +31,8 @@ class SystemClock:
 
 
 class EventClock:
-    """Event time, for imports and replays: now is the latest `at` seen.
+    """Event time, for imports and replays: the current time is the latest `at` of the accepted
+    events.
 
     The store advances it as it accepts events; recovery sets it to the time at which the log ends.
     """
@@ -47,7 +48,7 @@ class EventClock:
 
 
 class ManualClock:
-    """A clock that moves only when it is set: for tests and simulations."""
+    """A clock that moves only when it is set. It is for tests and simulations."""
 
     def __init__(self, start_ms: int) -> None:
         self._now_ms = start_ms

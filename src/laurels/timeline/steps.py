@@ -22,7 +22,7 @@ _LABEL = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2})
 
 
 class Steps(ABC):
-    """One way to cut time into steps."""
+    """One way to divide time into steps."""
 
     @abstractmethod
     def number(self, at_ms: int) -> int:
@@ -38,8 +38,8 @@ class Steps(ABC):
 
 
 class EndingSteps(Steps):
-    """The steps of another division up to an end: the last one contains every later instant, and
-    ends there."""
+    """The steps of another division of time, up to an end. The last step contains every later
+    instant, and ends there."""
 
     def __init__(self, steps: Steps, ends_ms: int) -> None:
         self._steps = steps

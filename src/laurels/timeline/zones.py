@@ -4,7 +4,7 @@ The host's own zone files are never read: the meaning of a log depends on the bo
 which must be the same on every machine.
 
 Clocks are put forward and back, by an hour, by half an hour, by a day where a country crossed the
-date line, and sometimes at midnight. With two rules dates tile time nevertheless:
+date line, and sometimes at midnight. Nevertheless, dates cover time without gaps by two rules:
 
 - a date starts at the first instant at which the local clock shows its midnight, or, where that
   midnight was skipped, at the instant of the skip;
@@ -54,19 +54,23 @@ class Zone:
     def local_offsets(self, local: datetime) -> tuple[int, int]:
         """Return the two offsets, in milliseconds, with which a local time (naive) can be read.
 
-        They are equal except where clocks change. For a repeated time they are those of its first
-        and second pass, for a skipped time those before and after the skip.
+        They are equal except where clocks change. For a repeated time they are the offsets of its
+        first and its second pass; for a skipped time they are the offsets before and after the
+        skip.
         """
         first = local.replace(tzinfo=self._info)
         return _milliseconds(first.utcoffset()), _milliseconds(first.replace(fold=1).utcoffset())
 
     def date_start(self, day: date) -> int:
-        """Return the first instant of a local date; if its midnight was skipped, that of the
-        skip."""
+        """Return the first instant of a local date. If its midnight was skipped, this is the
+        instant of the skip."""
         return self.first_instant(datetime(day.year, day.month, day.day))  # noqa: DTZ001 (local)
 
     def first_instant(self, local: datetime) -> int:
-        """Return the first instant of a local time (naive); if it was skipped, that of the skip."""
+        """Return the first instant of a local time (naive).
+
+        If that time was skipped, this is the instant of the skip.
+        """
         before_ms, after_ms = self.local_offsets(local)
         local_time_ms = local_ms(local)
         first_ms = local_time_ms - before_ms
@@ -75,8 +79,8 @@ class Zone:
         return self.change(local_time_ms - after_ms, first_ms)
 
     def change(self, before_ms: int, after_ms: int) -> int:
-        """Return the instant in (before_ms, after_ms] at which the offset changes, if it does so
-        once."""
+        """Return the instant in (before_ms, after_ms] at which the offset changes, if there is
+        exactly one."""
         offset_ms = self.offset_ms(before_ms)
         low, high = before_ms // 1000, after_ms // 1000
         while high - low > 1:

@@ -47,7 +47,10 @@ class BoardsAnswer(Struct, frozen=True):
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):
-    """Why a request was refused, and what to do about it. `code` never changes its meaning."""
+    """The reason why a request was refused, and what to do about it.
+
+    `code` never changes its meaning.
+    """
 
     type: str
     title: str
@@ -164,15 +167,15 @@ def _meaning(kind: type[Any]) -> str:
 def drop_frames(error: BaseException) -> None:
     """Drop the frames that an error, its cause and its context have passed through.
 
-    A frame with a reference to an error, or to a future that has one, forms a cycle with the
-    error's traceback. Everything that the frames of the request refer to, above all its body, would
-    stay until the garbage collector runs, which is rare. O(length of the chain).
+    If a frame refers to an error, or to a future with an error, frame and traceback form a
+    reference cycle. Everything that the frames of the request refer to, above all its body, would
+    then stay until the garbage collector runs, which is rare. O(length of the chain).
     """
     left: list[BaseException | None] = [error]
     seen: set[BaseException] = set()
     while left:
         each = left.pop()
-        if each is not None and each not in seen:  # a chain may be circular
+        if each is not None and each not in seen:  # a chain of errors may be circular
             seen.add(each)
             each.__traceback__ = None
             left += each.__cause__, each.__context__

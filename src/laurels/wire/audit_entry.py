@@ -14,16 +14,16 @@ MAX_ENTRIES = 100_000
 """The number of entries that are kept. An entry has a few hundred bytes, a few KiB at most."""
 
 MAX_REQUEST_BYTES = 2_048
-"""The longest arguments that an entry contains, in bytes. Of longer arguments it has the length
-only."""
+"""The maximum length in bytes of the arguments in an entry. For longer arguments the entry has only
+the length."""
 
 
 class AuditEntry(Answer, frozen=True, kw_only=True):
     """One administrative call.
 
     `by` is the name of the key, or the name of a program (such as the command line) with its user;
-    `verb` is the operation, `request` its arguments. A `status` of 500 or more means that the call
-    may have been carried out.
+    `verb` is the operation, and `request` has its arguments. A `status` of 500 or more means that
+    the call may have been carried out.
     """
 
     id: str = ""
@@ -47,8 +47,8 @@ def is_recorded(status: int) -> bool:
 
 
 class AuditStore(Protocol):
-    """Stores the newest MAX_ENTRIES entries, across restarts unless it is in memory. Its methods
-    block: any thread may call them, except that of a store's event loop."""
+    """Stores the newest MAX_ENTRIES entries. They survive restarts, except in memory. The methods
+    block, so any thread may call them except the thread of a store's event loop."""
 
     def create(self) -> None:
         """Make sure that entries can be added. Raises the errors of `add`."""

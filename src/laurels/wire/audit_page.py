@@ -14,7 +14,7 @@ MAX_PAGE = 1_000
 _CHUNK = 1_000
 _ID = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
 _ID_BITS = 63
-"""The size of the integers in an id: both SQLite and Redis accept them."""
+"""The size of the integers in an id. Both SQLite and Redis accept integers of this size."""
 
 
 class AuditPage(Answer, frozen=True):
@@ -44,8 +44,8 @@ def page_of(
     store: AuditStore, is_wanted: Callable[[AuditEntry], bool], before: str | None, limit: int
 ) -> AuditPage:
     """Return up to `limit` entries for which `is_wanted` is true, older than the entry `before`.
-    Raises InvalidCursor if `before` cannot be the id of an entry, InvalidLimit unless `limit` is 1
-    to 1,000. Blocks."""
+    Raises InvalidCursor if `before` cannot be the id of an entry, and InvalidLimit if `limit` is
+    not from 1 to 1,000. Blocks."""
     if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
         raise InvalidLimit(
             f"expected an integer from 1 to {MAX_PAGE:,} for limit, got {safe_repr(limit)}"
@@ -66,8 +66,8 @@ def page_of(
 
 
 def about(board: str | None) -> Callable[[AuditEntry], bool]:
-    """Return a predicate for `page_of` that is true for entries about a board, or with None for all
-    entries."""
+    """Return a predicate for `page_of` that is true for entries about a board. For None it is true
+    for all entries."""
     return lambda entry: board in (None, entry.board)
 
 

@@ -59,8 +59,8 @@ def line_of(piece: Piece | PiecesEnd) -> bytes:
 
 
 def read_line(line: bytes) -> Piece | PiecesEnd:
-    """Return the content of a line. Raises the error if the line is a problem document, ValueError
-    if it has no known form."""
+    """Return the content of a line. Raises the error if the line is a problem document, and
+    ValueError if the line has no known form."""
     if line.startswith(b"{"):
         raise error_of(500, line)
     decoded: Piece | PiecesEnd = _line(line)

@@ -1,5 +1,5 @@
 """The stored form of keys, the protocol of key stores, and the key store in memory. The key store
-in a folder is in `stores/local/files/key_file.py`, that on an index server in
+in a folder is in `stores/local/files/key_file.py`, and the key store on an index server is in
 `stores/redis/key_store.py`."""
 
 import hashlib
@@ -15,10 +15,10 @@ Scope = Literal["read", "write", "admin"]
 class Key(Struct, frozen=True, omit_defaults=True):
     """A key as it is stored, without its secret.
 
-    `boards` are patterns, `rate` is in requests a second (None: the server's default). `id` is a
-    random number, different even from those of earlier keys of the same name. `issuer` is the id of
-    the key that created this one, "" if the operator did. After a rotation, the previous secret is
-    accepted until `previous_until_ms`.
+    `boards` are patterns. `rate` is in requests a second; None means the server's default. `id` is
+    a random number, which differs even from the ids of earlier keys of the same name. `issuer` is
+    the id of the key that created this one, "" if the operator did. After a rotation, the previous
+    secret is accepted until `previous_until_ms`.
     """
 
     name: str
@@ -84,7 +84,7 @@ class KeyStore(Protocol):
         changes the keys meanwhile, `edit` is called again."""
 
     def needs_keys(self) -> bool:
-        """Return whether requests need a key: since the first key was stored, they always do."""
+        """Return whether requests need a key. Once a first key has been stored, they always do."""
 
     def set_needs_keys(self) -> None:
         """Record that the store needs keys from now on."""
@@ -100,7 +100,10 @@ class KeyStore(Protocol):
 
 
 class SharedKeyStore(KeyStore, Protocol):
-    """A key store that other processes change, too. Its coroutines run on its own loop."""
+    """A key store that other processes change, too.
+
+    Its coroutines run on an event loop of its own.
+    """
 
     async def load(self) -> tuple[str | None, KeySet]:
         """Return the stored keys with their version."""

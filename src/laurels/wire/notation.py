@@ -1,4 +1,4 @@
-"""How values are written in the messages of a service: as the JSON that its callers send."""
+"""The notation of values in the messages of a service: JSON, as its callers send."""
 
 import json
 from math import isfinite

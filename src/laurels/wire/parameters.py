@@ -1,4 +1,4 @@
-"""Single values as parameters of a request, written by the client and read by the service."""
+"""Single values as parameters of a request. The client writes them, and the service reads them."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -70,8 +70,8 @@ def read_labels(text: str | None) -> LabelPairs:
 
 
 def write_label_names(labels: object) -> str | None:
-    """Return the names of labels as one parameter. Raises UnknownScope if it is not a list of such
-    names."""
+    """Return the names of labels as one parameter. Raises UnknownScope if `labels` is not a list of
+    such names."""
     if labels is None:
         return None
     if isinstance(labels, Sequence) and not isinstance(labels, str):
@@ -82,8 +82,8 @@ def write_label_names(labels: object) -> str | None:
 
 
 def read_label_names(text: str | None) -> tuple[str, ...] | None:
-    """Return the label names in a parameter such as `zone,gender`. An empty one means the scope of
-    all events; return None if the parameter is absent."""
+    """Return the label names in a parameter such as `zone,gender`. An empty parameter means the
+    scope of all events. Return None if the parameter is absent."""
     return None if text is None else tuple([name for name in text.split(",") if name])
 
 

@@ -56,7 +56,7 @@ _decode = msgspec.json.Decoder(_Problem).decode
 
 def error_of(status: int, content: bytes) -> LaurelsError:
     """Return the error in a response. If this version does not know the code, the error's class is
-    chosen by the status. A response that laurels has not made becomes UnknownAnswer, or
+    chosen by the status. A response that does not come from laurels becomes UnknownAnswer, or
     ServerUnreachable if a proxy reports that it cannot reach the server."""
     try:
         document = _decode(content)

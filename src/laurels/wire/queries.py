@@ -36,8 +36,8 @@ LABELS = "The labels of a scope of the board, values percent-encoded: room=42, o
 
 
 class _Form(NamedTuple):
-    """How fields of one type are read from a parameter and written to one. `kind` is the type that
-    the parameter is decoded as."""
+    """How fields of one type are read from a parameter and written to one. The parameter is decoded
+    as the type `kind`."""
 
     kind: Any
     read: Callable[[Any], Any]
@@ -68,7 +68,7 @@ class _Parameter(NamedTuple):
 
 
 class _Parameters(NamedTuple):
-    """The parameters of a query type, and `kind`, the type that they are decoded as."""
+    """The parameters of a query type. They are decoded as the type `kind`."""
 
     kind: type[Struct]
     each: list[_Parameter]
@@ -95,8 +95,8 @@ def _plain(info: FieldInfo) -> _Form:
 
 
 def parameters_of(kind: type[Struct]) -> type[Struct]:
-    """Return the type that the parameters of a query type, or of a base class of queries, are
-    decoded as."""
+    """Return the type as which the parameters of a query type, or of a base class of queries, are
+    decoded."""
     return _parameters(kind).kind
 
 
@@ -135,7 +135,7 @@ def read_fields(kind: type[Struct], parameters: Struct) -> dict[str, Any]:
 
 def query_target(board: object, query: Query[Any]) -> str:
     """Return the path of a query about a board, with its parameters. Raises UnknownBoard for a name
-    that no board can have, InvalidQuery for text that is not Unicode."""
+    that no board can have, and InvalidQuery for text that is not Unicode."""
     parameters = {
         each.name: each.form.write(getattr(query, each.field))
         for each in _parameters(type(query)).each

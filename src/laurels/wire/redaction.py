@@ -8,7 +8,9 @@ _folders: set[str] = set()
 
 
 def hide_folder(folder: Path) -> None:
-    """Make `without_paths` recognize a folder's whole path from now on, even if it has spaces."""
+    """Make `without_paths` recognize the whole path of a folder from now on, even if the path has
+    spaces.
+    """
     _folders.update({str(folder), str(folder.absolute())})
 
 

@@ -6,9 +6,12 @@ from laurels.model.answer import Answer
 
 
 class SinkWait(Answer, frozen=True):
-    """Why a sink does not send. `error` and `code` are of the last attempt, `attempts` counts the
-    attempts that have failed since `since_ms`, all of them. `next_ms` is the time of the next
-    attempt, null if an operator has to act first."""
+    """The reason why a sink does not send.
+
+    `error` and `code` are from the last attempt. `attempts` is the number of attempts since
+    `since_ms`, all of which have failed. `next_ms` is the time of the next attempt, null if an
+    operator has to act first.
+    """
 
     code: str
     error: str
@@ -18,11 +21,12 @@ class SinkWait(Answer, frozen=True):
 
 
 class SinkReport(Answer, frozen=True):
-    """The state of a sink that the service runs: the numbers of changes delivered and parked since
-    its start and of those waiting, and the age of the oldest of these. `wait` is the reason why the
-    sink sends nothing at all, `boards` has the reasons for single boards, at most 1,000; both are
-    empty while it sends. With `elsewhere` another process of the service runs the sink, and only
-    that process has the other fields."""
+    """The state of a sink that the service runs: the numbers of changes that were delivered and
+    parked since its start, the number of changes that wait, and the age of the oldest waiting
+    change. `wait` is the reason why the sink sends nothing at all. `boards` has the reasons why
+    single boards wait, for at most 1,000 boards. Both are empty while the sink sends. With
+    `elsewhere` another process of the service runs the sink, and only that process has the other
+    fields."""
 
     name: str
     delivered: int = 0

@@ -30,8 +30,8 @@ class Unstepped(Struct, frozen=True):
 
 
 class Endless(Unstepped, frozen=True, kw_only=True):
-    """A window in which every event counts for ever, or on a board with an end until `grace_ms`
-    after that."""
+    """A window in which every event counts for ever. On a board with an end, events are accepted
+    until `grace_ms` after it."""
 
     ends_ms: int = MAX_MS
     grace_ms: int = 0
@@ -60,8 +60,8 @@ class Endless(Unstepped, frozen=True, kw_only=True):
         return None
 
     def takes(self, floor_ms: int, now_ms: int, period: Period) -> bool:
-        """Return whether events still count: always, unless the board has ended and its grace is
-        over."""
+        """Return whether events still count. They always do, except when the board has ended and
+        its grace is over."""
         return now_ms <= self.taken_until(period)
 
     def counted_from(self, floor_ms: int, now_ms: int) -> int:
@@ -89,13 +89,15 @@ class Endless(Unstepped, frozen=True, kw_only=True):
         return MIN_MS
 
     def taken_until(self, period: Period) -> int:
-        """Return the last instant at which events are accepted; without an end one after all
-        others."""
+        """Return the last instant at which events are accepted. On a board without an end this is
+        an instant after all others."""
         return MAX_MS if self.ends_ms == MAX_MS else self.ends_ms + self.grace_ms
 
     def next_refusal(self, now_ms: int) -> tuple[int, int]:
-        """Return the end of the board, and the instant from which its events are refused; two
-        instants after all others if the board has no end, or that instant has passed."""
+        """Return the end of the board, and the instant from which its events are refused.
+
+        If the board has no end, or that instant has passed, return two instants after all others.
+        """
         refused_ms = self.ends_ms + self.grace_ms + 1
         if self.ends_ms == MAX_MS or now_ms >= refused_ms:
             return MAX_MS, MAX_MS
@@ -115,8 +117,8 @@ class Ending:
         def counted_from(self, floor_ms: int, now_ms: int) -> int: ...
 
     def takes(self, floor_ms: int, now_ms: int, period: Period) -> bool:
-        """Return whether events of a period or step still count: the window has it, and its grace
-        is not over."""
+        """Return whether events of a period or step still count. This requires that the window
+        keeps the period or step, and that its grace is not over."""
         if now_ms < period.end_ms:
             return period.start_ms >= floor_ms
         if now_ms > self.taken_until(period):
@@ -129,7 +131,8 @@ class Ending:
 
     def next_refusal(self, now_ms: int) -> tuple[int, int]:
         """Return the end of the oldest period or step whose events are accepted at `now_ms`, and
-        the instant from which they are not; instants after all others if there is none."""
+        the instant from which these events are refused. Return instants after all others if there
+        is no such period."""
         if now_ms > self.ends_ms + self.grace_ms:
             return MAX_MS, MAX_MS
         end_ms = self.period_at(max(MIN_MS, now_ms - self.grace_ms - 1)).end_ms

@@ -1,11 +1,11 @@
 """Windows: which events count together. Pure.
 
-`All` takes every event for ever. `Calendar` begins anew at every boundary of its unit in its
-time zone (`calendar` computes the boundaries). `Rolling` counts a number of steps up to the current
-one (`steps` computes them). `Decay` takes every event for ever, and its scores decay. Nothing runs
-at a boundary: the period or step of an instant is computed when it is needed. That costs some
-microseconds, so a window remembers the last one it computed, and another instant of the same period
-costs a comparison.
+`All` takes every event for ever. `Calendar` starts empty at every boundary of its unit in its time
+zone (`calendar` computes the boundaries). `Rolling` counts a number of steps up to the current one
+(`steps` computes them). `Decay` takes every event for ever, and its scores decay. Nothing runs at a
+boundary: the period or step of an instant is computed when it is needed. Computing a period costs
+some microseconds, so a window caches the last computed period. Another instant of the same period
+then costs one comparison.
 
 All kinds have the same methods, so that no other code depends on the kind:
 

@@ -1,9 +1,10 @@
 """Refresh times: the instants at which a window with a refresh interval is ranked again. Pure.
 
-An interval that is not a whole number of days is due at its multiples, counted from 1970 UTC. One
-of whole days is due at local midnight of the window's zone, every so many dates counted from
-1970-01-01, or at another local time. A local time that was skipped is the instant of the skip; one
-that comes twice is due the first time.
+A refresh whose interval is not a whole number of days is due at multiples of the interval, counted
+from 1970 UTC. A refresh whose interval is n whole days is due on every n-th date counted from
+1970-01-01, at local midnight of the window's zone or at another local time. If the zone skips this
+local time, the refresh is due at the instant of the skip. If this local time comes twice, the
+refresh is due the first time.
 """
 
 from abc import ABC, abstractmethod
@@ -36,7 +37,7 @@ class Multiples(RefreshTimes):
 
 
 class LocalTimes(RefreshTimes):
-    """Refresh times at a local time, every so many dates; repeated calls are fast.
+    """Refresh times at a local time, on every n-th date; repeated calls are fast.
 
     The cached result is one reference, replaced as a whole, so threads may share it.
     """
@@ -68,7 +69,7 @@ class LocalTimes(RefreshTimes):
 
 @lru_cache(maxsize=4096)
 def refresh_times(interval_ms: int, minute: int, tz: str) -> RefreshTimes:
-    """Return the refresh times of an interval; `minute` is the local time, in minutes after
-    midnight, of an interval of whole days."""
+    """Return the refresh times of an interval. For an interval of whole days, `minute` is the local
+    time in minutes after midnight."""
     days, rest = divmod(interval_ms, DAY_MS)
     return Multiples(interval_ms) if rest else LocalTimes(zone(tz), days, minute)

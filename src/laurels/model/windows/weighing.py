@@ -1,9 +1,9 @@
 """Decay: scores that halve every half-life, stored in a form that does not change with time. Pure.
 
 An event of a value v at an instant `at` is worth v * 2^-((now - at) / H) at `now`. All members
-decay alike, so what is stored is v * 2^((at - ANCHOR) / H), which never changes: the order of
-members changes only when an event counts. (Forward decay: Cormode, Shkapenyuk, Srivastava, Xu
-2009.) The stored number grows without limit, so its exponent is a separate integer, and ANCHOR
+decay at the same rate, so the index stores v * 2^((at - ANCHOR) / H), which never changes. So the
+order of members changes only when an event counts. (Forward decay: Cormode, Shkapenyuk, Srivastava,
+Xu 2009.) The stored number grows without limit, so its exponent is a separate integer, and ANCHOR
 never has to be moved.
 
 With (q, r) = divmod(at - ANCHOR, H), in milliseconds, an event weighs 2^q * 2^(r / H); 2^(r / H) is
@@ -37,7 +37,7 @@ WORDS = 2
 
 BITS = 53
 BIAS = 2**40
-"""The number added to an exponent to make it positive: see `engine/writing/decay.pxd`."""
+"""The number that is added to an exponent to make it positive: see `engine/writing/decay.pxd`."""
 
 _HALF_UNITS = 2 * 10**PLACES
 _PRECISION = 127
@@ -50,7 +50,10 @@ Words = tuple[int, int]
 
 
 class Weights(Struct, frozen=True):
-    """The weights of events, mantissa * 2^(exponent - 52): one for all, or one for each."""
+    """The weights of events, each mantissa * 2^(exponent - 52).
+
+    There is one weight for all events, or one for each.
+    """
 
     exponents: "int | array[int]"
     mantissas: "int | array[int]"
@@ -109,8 +112,9 @@ def _power(rest: int, whole: int) -> int:
 
 @cache
 def _powers() -> tuple["array[int]", list[int]]:
-    """Return 2^(i / 256^(k + 1)) for each k from 0 to 3 and, within each, i from 0 to 255: the
-    upper halves less 2^64, as the engine has them, and the numbers times 2^127."""
+    """Return 2^(i / 256^(k + 1)) for each k from 0 to 3 and, for each k, i from 0 to 255. There are
+    two forms: the upper halves minus 2^64, as the engine stores them, and the numbers times 2^127.
+    """
     guard = 64
     one = 1 << (_PRECISION + guard)
     roots, root = [], 2 * one
@@ -167,12 +171,12 @@ class DecayedTotals(Struct, frozen=True):
         return self.scale + PLACES
 
     def units(self, words: Words) -> int:
-        """Return the units to which a total has decayed, rounded half up; for words whose sign is
-        not inverted."""
+        """Return the units to which a total has decayed, rounded half up. The words are given
+        without the inverted sign."""
         return self.units_of_many([words])[0]
 
     def units_of_many(self, totals: Iterable[Words]) -> list[int]:
-        """Return the units of many totals, as `units`."""
+        """Return the units of many totals. This works like `units`."""
         exponent, divisor = weight(self.now_ms, self.half_life_ms)
         level = BIAS + exponent - BITS + 1
         units = []
@@ -190,7 +194,7 @@ class DecayedTotals(Struct, frozen=True):
         return units
 
     def least(self, units: int) -> Words:
-        """Return the words of the least total that is shown as at least this number of units."""
+        """Return the words of the least total that is shown as this number of units or more."""
         exponent, factor = weight(self.now_ms, self.half_life_ms)
         above, below = (2 * units - 1) * factor, _HALF_UNITS
         shift = BITS - abs(above).bit_length() + below.bit_length()
@@ -204,7 +208,7 @@ class DecayedTotals(Struct, frozen=True):
 
 
 def _ceiling(above: int, below: int, shift: int) -> int:
-    """Return the least integer that is at least above / below * 2^shift."""
+    """Return the least integer that is not less than above / below * 2^shift."""
     if shift < 0:
         return -(-above // (below << -shift))
     return -((-above << shift) // below)
