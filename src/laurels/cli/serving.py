@@ -72,8 +72,8 @@ def _announce(data: str, url: str, first_key: str | None) -> None:
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
-    """Return the command-line option for a setting. Its default is None, so that the environment or
-    the file applies if the option is absent."""
+    """Return the command-line option for a setting. The option's default is None, so that without
+    the option the environment or the settings file applies."""
     kind = setting.kind
     default = setting.default
     description = f"{setting.does} Default: {default if default not in ([], '') else 'none'}."

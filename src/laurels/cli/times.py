@@ -1,10 +1,10 @@
 """Parses times in files to integer milliseconds.
 
-A form is `iso` (a date, or a date and time), `ms` or `s` (since 1970 UTC), or a pattern of
-`datetime.strptime` such as `%d.%m.%Y`. A time without an offset is local time of a given zone. A
+The form of a time is `iso` (a date, or a date and time), `ms` or `s` (since 1970 UTC), or a pattern
+of `datetime.strptime` such as `%d.%m.%Y`. A time without an offset is local time of a given zone. A
 local time that occurs twice is read as the first occurrence. A local time that the zone skips is
-read with the offset before the gap, so a missing midnight is the instant at which the clock is
-changed.
+read with the offset before the gap. So a missing midnight is read as the instant at which the clock
+is changed.
 """
 
 import re
@@ -70,8 +70,8 @@ def _seconds(value: object) -> int:
 
 
 def _scaled(value: object, factor: int, unit: str) -> int:
-    """Return a number in the unit as whole milliseconds, rounded down; exact for any number of
-    digits."""
+    """Return a number of units as whole milliseconds, rounded down. The result is exact for any
+    number of digits."""
     if not isinstance(value, (int, str, Decimal)) or isinstance(value, bool):
         raise InvalidAt(f"expected a number of {unit}, got {value!r}")
     try:

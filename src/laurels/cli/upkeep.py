@@ -27,9 +27,9 @@ REPORTED = 100_000
 def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """Check that the rankings agree with the log.
 
-    Every data structure and every snapshot is checked, and the rankings are compared with a
-    rebuild from the log: from its beginning or, if it was trimmed, from the oldest snapshot. Ends
-    with 1 if something is wrong.
+    Every data structure and every snapshot is checked, and the rankings are compared with a rebuild
+    from the log: from its beginning or, if it was trimmed, from the oldest snapshot. Exits with 1
+    if something is wrong.
 
     \b
     Examples:
@@ -143,7 +143,8 @@ def _rebuild_from(
 def snapshot(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """Take a snapshot, so that opening the folder need not read the log before it.
 
-    A server takes snapshots by itself as the log grows; this is for a folder not in use.
+    A server takes snapshots by itself as the log grows; this command is for a folder that is not in
+    use.
 
     \b
     Example:

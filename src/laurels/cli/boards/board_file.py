@@ -88,7 +88,7 @@ def _read_toml(text: str, where: str) -> object:
         return tomllib.loads(text, parse_float=exact)
     except tomllib.TOMLDecodeError as error:
         raise InvalidToml(f"{where} is not TOML: {error}") from error
-    except ValueError as error:  # int() raises it for too many digits
+    except ValueError as error:  # int() raises ValueError for a number with too many digits
         raise InvalidToml(f"{where}: a number has too many digits") from error
     except RecursionError as error:
         raise InvalidToml(f"{where} is nested too deeply") from error
@@ -104,7 +104,7 @@ def _read_json(text: str, where: str) -> object:
         raise InvalidJson(f"{where} is not JSON: {error.msg} (at {place})") from error
     except InvalidJson as error:
         raise InvalidJson(f"{where}: {error.what}") from error
-    except ValueError as error:  # int() raises it for too many digits
+    except ValueError as error:  # int() raises ValueError for a number with too many digits
         raise InvalidJson(f"{where}: a number has too many digits") from error
     except RecursionError as error:
         raise JsonTooDeep(f"{where} is nested too deeply") from error

@@ -239,8 +239,8 @@ def status(
     """Show a sink's position on each board, how far it is behind, and why it waits.
 
     The service at --at tells why a sink that it runs waits. With --to, the target is tried. Warns
-    where changes that are not sent take half of what the board keeps or more. Exits with 1 if the
-    changes after a position are no longer kept, with 2 if the target fails.
+    where the unsent changes reach half of what the board can keep. Exits with 1 if the changes
+    after a position are no longer kept, with 2 if the target fails.
 
     \b
     Examples:

@@ -165,7 +165,7 @@ def _replay_command(context: typer.Context) -> str:
 
 
 def _most_at_once(at: str) -> int:
-    """Return the largest batch that is one commit at this address."""
+    """Return the largest number of events that this address takes in one commit."""
     if config.is_remote(at):
         return MAX_SENT
     return CALL_MOST if config.is_direct(at) else MAX_BATCH

@@ -81,8 +81,8 @@ class CsvRows:
         """Return the fields of a record with quotes, which may extend over several lines, and the
         bytes of the record.
 
-        If a record is malformed, only its first line is consumed, so a stray quote invalidates one
-        line and not the rest of the file.
+        If a record is malformed, only its first line is consumed, so a stray quote costs one line
+        and not the rest of the file.
         """
         more: list[bytes] = []
 

@@ -64,7 +64,7 @@ def _is_line(head: bytes) -> bool:
     try:
         text = head.decode()
     except UnicodeDecodeError as error:
-        if error.start < len(head) - 3:  # `head` may end within a character
+        if error.start < len(head) - 3:  # the first bytes may end within a character
             return False
         text = head[: error.start].decode()
     return all(letter.isprintable() or letter in "\t\r\n\ufeff" for letter in text)

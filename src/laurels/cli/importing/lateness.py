@@ -1,9 +1,10 @@
 """Finds the events of a source that windows would refuse as late, before any event is counted.
 
-The window `all` accepts events that other windows refuse as late. So an import of old events could
-fill `all` and leave the other windows incomplete, without an error. The check uses the same rule as
-the board (`window.takes`). In event time, an event is compared with the latest `at` of the events
-up to it, otherwise with the board's current time.
+The window `all` accepts events that other windows refuse as late. Without this check, an import of
+old events would fill `all` and leave the other windows incomplete, without an error. The check uses
+the same rule as the board (`window.takes`). In event time, an event is compared with the latest
+`at` among the events up to it. With the system's clock it is compared with the board's current
+time.
 """
 
 from array import array
@@ -53,7 +54,7 @@ class LateEvents:
             self._due_ms = next_boundary(self.rules, self.now_ms)
             self._latest_start_ms = max(w.period_at(self.now_ms).start_ms for w in self._timed)
         if not self.rules.starts_ms <= at_ms < self.rules.ends_ms:
-            return  # every window refuses it, with another error
+            return  # such an event is refused by every window, with another error
         if at_ms >= self._latest_start_ms and not self.rules.has_ended(self.now_ms):
             return
         late = [
@@ -80,7 +81,8 @@ class Pieces:
 
     On an index server, a batch in event time is executed in several commits (`plan.split_points`),
     and only the last one includes the position of the source. After a kill between two of them, the
-    first events would be counted again. So each batch has only as many events as fit in one commit.
+    first events would be counted again. Therefore each batch has only as many events as fit in one
+    commit.
     """
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
@@ -90,8 +92,8 @@ class Pieces:
         self._applies = stats.event_time and stats.layout is not None
 
     def next(self, rows: Sequence[SourceRow]) -> int:
-        """Return how many of the next rows may go into one commit, once all rows before them are
-        counted."""
+        """Return how many of the next rows may go into one commit. All rows before them must
+        already be counted."""
         if not self._applies or any(row.event[2] is None for row in rows):
             return len(rows)
         ats = array("q", [row.event[2] or 0 for row in rows])

@@ -1,9 +1,9 @@
 """Reads the lines of one source, with the current position and a digest of everything before it.
 
 A source is read once, from its first byte, whether it is a file, a compressed file or standard
-input. Every line consumed goes into a digest, so that after an interruption the beginning of the
-source can be compared with what was imported: equal bytes are skipped, different ones are an error,
-and lines appended since are imported.
+input. Every consumed line goes into a digest. After an interruption, the digest shows whether the
+beginning of the source is still the part that was imported. If so, this part is skipped and the
+lines after it are imported; otherwise there is an error.
 """
 
 import gzip
@@ -33,7 +33,7 @@ _FAILURES = (OSError, EOFError, zlib.error)
 class Lines:
     """Reads a binary stream line by line. `line` and `offset` are the current position.
 
-    Reading stops at the offset `end`, or at the end of the stream if it is None.
+    Reading stops at the offset `end`, or at the end of the stream if `end` is None.
     """
 
     def __init__(self, stream: "gzip.GzipFile | io.BufferedReader[Any]") -> None:
@@ -45,10 +45,10 @@ class Lines:
         self._ahead: deque[bytes] = deque()
 
     def take(self) -> bytes:
-        """Return the next line with its end, or b"" after the last.
+        """Return the next line with its line end, or b"" after the last line.
 
-        A line over `LINE_LIMIT` is cut: only a beginning is returned, longer than the limit and
-        without a line end, and the rest is skipped.
+        Of a line over `LINE_LIMIT`, only a beginning is returned, which is longer than the limit
+        and has no line end. The rest of the line is skipped.
         """
         if self.end is not None and self.offset >= self.end:
             return b""
@@ -64,7 +64,7 @@ class Lines:
         """Return the line `place` lines after the next one, or b"" if there is none. Nothing is
         consumed.
 
-        A line over the limit is the last one that can be seen: the lines after it are not read.
+        If a line is over the limit, the lines after it cannot be seen.
         """
         if self.end is not None and self._begin_of(place) >= self.end:
             return b""
@@ -85,7 +85,7 @@ class Lines:
 
     def skip_to(self, offset: int, line: int) -> None:
         """Skip everything before `offset`, where line number `line` ends. Raise SourceChanged if
-        the source is shorter, or that line is longer."""
+        the source ends before `offset`, or if that line does not end there."""
         last = b"\n"
         while self.offset < offset:
             chunk = self._next_chunk(offset - self.offset)
@@ -130,7 +130,9 @@ def too_long(raw: bytes) -> bool:
 
 
 class Source:
-    """An opened source: its lines, and how much of the file has been read for them."""
+    """An opened source: its lines, and the number of bytes of the file that have been read for
+    these lines.
+    """
 
     def __init__(self, raw: "io.BufferedReader[Any]", size: int | None) -> None:
         self.size = size
@@ -140,7 +142,10 @@ class Source:
         self.lines = Lines(stream)
 
     def consumed(self) -> int:
-        """Return how many bytes of the file have been read, compressed ones if it is compressed."""
+        """Return how many bytes of the file have been read.
+
+        For a compressed file these are compressed bytes.
+        """
         return self._raw.tell() if self.size is not None else self.lines.offset
 
 

@@ -1,4 +1,4 @@
-"""The report of imported files: figures for programs, sentences for people."""
+"""The report of imported files: numbers for programs, sentences for people."""
 
 from typing import Any
 

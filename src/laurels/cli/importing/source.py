@@ -2,18 +2,18 @@
 
 With every batch the board commits a `SourcePosition`: how much of the source the batches so far
 have read, and its digest. A new import finds the position and skips the part before it, provided
-that its bytes are the same. Lines appended since are the rest, so an import that is run repeatedly
-follows a growing file.
+that its bytes are the same. Lines that were appended since are counted, so an import that is run
+repeatedly follows a growing file.
 
 The source is read in *sections*. In the order of the source, a section is the lines of the next
 batch; in time order, it is the whole rest of the source, sorted by `at`. If a section takes more
-than one commit, the position has the number of its events that are done, in that order.
+than one commit, the position has the number of the section's events that are already counted.
 
 A replay may pause after an instant: later events are left for another run, as after an
 interruption.
 
-An event that the board refuses only for now (it already remembers the most ids it may) is not
-rejected: the events before it are counted, and the import ends there, to be run again.
+A board that remembers its maximum number of ids refuses an event only for now. Such an event is not
+rejected: the events before it are counted, the import ends there, and it can be run again.
 """
 
 from bisect import bisect_right
@@ -103,9 +103,9 @@ class Watcher(Protocol):
 class ImportSettings(Struct, frozen=True):
     """How a source is counted: `batch` is the number of lines in a commit.
 
-    `latest_ms` returns the latest time that an event may currently have. Unless `late_ok`, a source
-    with events too late for a window is refused; the error names the command `replay`, which counts
-    the source in time order. A replay pauses after `until_ms`.
+    `latest_ms` returns the latest time that an event may currently have. If `late_ok` is false, a
+    source with events that are too late for a window is refused. The error then names the command
+    `replay`, which counts the source in time order. A replay pauses after `until_ms`.
     """
 
     batch: int
@@ -153,10 +153,10 @@ class SourceImport:
         self._position = self._stored()
 
     def judge_ahead(self, lines: Lines, rows: Iterable[SourceRow | Reject]) -> None:
-        """Read the rest of the source through another handle, and refuse it if events in it are
-        late."""
+        """Read the rest of the source through another handle, and raise an error if events in it
+        are late."""
         if self._position is not None:
-            if self._position.section is not None:  # checked when the section began
+            if self._position.section is not None:  # the check was made when the section began
                 return
             lines.skip_to(self._position.offset, self._position.line)
         self._late = LateEvents(self._lb, self._board)
@@ -165,7 +165,7 @@ class SourceImport:
         self._late_ok = True
 
     def run_as_written(self) -> None:
-        """Count the lines in the order of the source, batch by batch."""
+        """Count the lines in the order of the source, one batch after the other."""
         self._begin(as_written=True)
         rows = iter(self._rows)
         line, offset = self._lines.line, self._lines.offset
@@ -186,7 +186,9 @@ class SourceImport:
             line, offset = self._lines.line, self._lines.offset
 
     def run_in_time_order(self) -> None:
-        """Count the rest of the source by `at`, equal times in the order of the source."""
+        """Count the rest of the source in the order of `at`; events with equal times keep their
+        order.
+        """
         self._in_time_order = True
         self._begin(as_written=False)
         if self.tally.left:
@@ -247,7 +249,7 @@ class SourceImport:
         self._replay(rows, msgspec.structs.replace(position, section=None), section)
 
     def _ensure_in_time(self, rows: Sequence[SourceRow]) -> None:
-        """Refuse events before they are counted if some would be late."""
+        """Raise an error before any event is counted if some events would be late."""
         if not self._late_ok:
             self._late = self._late or LateEvents(self._lb, self._board)
             self._late.add(rows)
@@ -283,7 +285,7 @@ class SourceImport:
         return SourcePosition(self._lines.line, self._lines.offset, self._lines.digest())
 
     def _read_section(self, latest_ms: int) -> tuple[list[SourceRow], list[Reject]]:
-        """Return all further rows in time order, and the rejects."""
+        """Return all further rows in time order, and the rejects for the lines without an event."""
         rows, rejects = _sifted(self._watched(), latest_ms)
         timed, untimed = in_time_order(rows)
         return timed, sorted([*rejects, *untimed])
@@ -302,7 +304,10 @@ class SourceImport:
         section: Section,
         watch: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Count the rows of a section from `section.applied` on; `end` is the position after it."""
+        """Count the rows of a section that come after the first `section.applied`.
+
+        `end` is the position after the section.
+        """
         stop = len(rows)
         if not section.as_written:
             stop = bisect_right(rows, self._until_ms, section.applied, key=_time_of)
@@ -332,7 +337,7 @@ class SourceImport:
     ) -> None:
         """Submit events to the board together with the position after them.
 
-        With `may_be_full` there is only one row, and it is submitted so that a refusal changes
+        `may_be_full` is for a single row that the board may refuse; the refusal then changes
         nothing.
         """
         stored = None if self._key is None else (self._key, msgspec.json.encode(position).decode())
@@ -389,7 +394,7 @@ def _rows_until_damage(
 ) -> Iterator[SourceRow]:
     """Yield the rows with events up to `latest_ms`, until the end of the source or a read error.
 
-    The error is left to the import itself, which counts up to it and raises it.
+    The error is not raised here: the import itself counts the rows before it and raises it.
     """
     with suppress(SourceUnreadable):
         for row in rows_read:

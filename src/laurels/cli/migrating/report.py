@@ -1,4 +1,4 @@
-"""The report of an imported sorted set: figures for programs, sentences for people."""
+"""The report of an imported sorted set: numbers for programs, sentences for people."""
 
 from typing import Any
 
