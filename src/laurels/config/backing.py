@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def key_store_of(url: str, warned: Callable[[str], None]) -> "Iterator[KeyStore]":
-    """Open the key store of a folder, which stays locked until the end of the block, or of an index
-    server. `warned` is called with each warning for the operator.
+    """Open the key store of a folder or of an index server. The folder stays locked until the end
+    of the block. `warned` is called with each warning for the operator.
 
     Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked if a server has the folder open.
     """
@@ -54,7 +54,8 @@ async def servable(
     warn: Callable[[str], None],
 ) -> Backing:
     """Open the store of a server on the running event loop, creating it if it does not exist;
-    `warn` is called with each problem of its files. Raises the errors of `connect` and `direct`."""
+    `warn` is called with each problem of the store's files. Raises the errors of `connect` and
+    `direct`."""
     from laurels.stores.local.answers import LocalAnswers  # noqa: PLC0415
     from laurels.stores.local.files.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""The URLs of stores: which kind of store each names, and its folder."""
+"""The URLs of stores: the kind of store that a URL names, and its folder."""
 
 from os import PathLike
 from pathlib import Path

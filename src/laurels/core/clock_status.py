@@ -39,8 +39,9 @@ class ClockStatus(Answer, frozen=True):
     """The time that a store uses (`now_ms`) and the time that its clock shows (`source_ms`).
 
     `ahead_ms` is how far the newest record is ahead of the clock: until the clock reaches it, the
-    time of the store stands still. `leap_ms` is a leap of the clock that is not followed, 0 without
-    one, and `follow_in_ms` the time until it will be; `leaps` counts the leaps since the start.
+    time of the store stands still. `leap_ms` is the size of a leap that the store does not follow,
+    0 without one. `follow_in_ms` is the time until the store follows it. `leaps` is the number of
+    leaps since the start.
     """
 
     now_ms: int
@@ -81,8 +82,8 @@ def clock_status(clock: Clock, newest_ms: int) -> ClockStatus:
 
 
 def accept_clock(clock: Clock) -> None:
-    """Make a clock follow its source from now on, however far that has leapt. Raises InvalidClock
-    for a clock without a source."""
+    """Make a clock follow its source from now on, however far the source has leapt. Raises
+    InvalidClock for a clock without a source."""
     if not isinstance(clock, GuardedSource):
         raise InvalidClock(
             "the boards do not use the system clock, so there is no clock jump to accept"

@@ -1,8 +1,9 @@
 """The head of a board: which positions of a ranking can be listed. Pure.
 
-A board with a head lists its first positions only, in every store, so that it can be moved between
-stores. A store that orders all members knows each exact rank. A store that does not knows how many
-leading positions are certain at the moment, and has bounds for the ranks of other members.
+A board with a head lists only its first positions. This is so in every store, so that boards can be
+moved between stores. A store that orders all members knows every rank exactly. Other stores know
+how many leading positions are certain at the moment, and have bounds for the ranks of the members
+below them.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ def listed(head: int, result: ReadResult) -> int:
 
 
 def certain_of(head: int, result: ReadResult) -> int | None:
-    """Return the number of leading positions that can be listed now, None if all can be."""
+    """Return the number of leading positions that can be listed now, None if all positions can."""
     most = listed(head, result)
     return most if most < result.total else None
 

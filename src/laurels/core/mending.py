@@ -1,8 +1,8 @@
-"""Entries of a ranking in their stored form, for reading and replacing them. Pure.
+"""Entries of a ranking in their stored form, to be read and replaced. Pure.
 
 An entry is replaced as a whole, with the times that decide between equal scores. An event could not
-do that, since it would count in all current windows. So a ranking gets entries that were read
-elsewhere (a ledger) or that were correct before.
+do this, since it would count in all current windows. In this way a ranking gets entries that were
+read elsewhere, such as in a ledger, or that were correct before.
 """
 
 from array import array
@@ -25,9 +25,9 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 
 class StoredEntry(Answer, frozen=True, omit_defaults=True):
     """The entry of a member in a ranking; the score is None if the member has no entry.
-    `reached_ms` is when the score was reached, if that decides between equal scores; `last_ms` is
-    the time that decides `last` columns. `data` is the member's data, if it was requested; it is
-    not part of the entry."""
+    `reached_ms` is the time at which the score was reached, if this time decides between equal
+    scores. `last_ms` is the time that decides the value of `last` columns. `data` is the member's
+    data, if the data was requested; the data is not part of the entry."""
 
     member: str
     score: Score | None = None
@@ -37,8 +37,8 @@ class StoredEntry(Answer, frozen=True, omit_defaults=True):
 
 
 class RankingEntries(Struct, frozen=True):
-    """Entries that replace those of the same members in a ranking. With `expected`, a member is
-    changed only if its current entry is the expected one."""
+    """Entries to replace the current entries of their members in a ranking. With `expected`, a
+    member is changed only if its current entry is the expected one."""
 
     window: str
     period: str | None

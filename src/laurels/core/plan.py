@@ -1,10 +1,10 @@
 """The plan: which rankings a batch writes to, and which a query reads. Pure.
 
 A ranking is named by board, window and window instance. The plan of a batch gives, for each window
-of the board, the target of each event by its `at`: in a calendar window the ranking of its period,
-in a rolling one the tally of its step, from which the index keeps the ranking of the running step.
-An index follows the plan without knowing what a period is. Periods, steps, lateness and `keep` are
-decided here and nowhere else.
+of the board, the target of each event by its `at`. In a calendar window the target is the ranking
+of the event's period. In a rolling window it is the tally of the event's step; from the tallies the
+index maintains the ranking of the running step. An index follows the plan without knowing what a
+period is. Periods, steps, lateness and `keep` are decided here and nowhere else.
 """
 
 from array import array
@@ -36,14 +36,14 @@ LATE, NO_SCOPE = -1, -2
 class Plan(Struct, frozen=True, dict=True):
     """The targets of the events of one batch.
 
-    `routes` has one item for each ranking spec of the board (`specs`), in the same order: an index
-    into `targets` for all events, or one index for each event, which is LATE if the window refuses
-    the event, NO_SCOPE if the event lacks the labels. `rolling` has, in the same order, the state
-    of a rolling window (with the ranking of all events; a scope has its own), None for another
+    `routes` has one item for each ranking spec of the board (`specs`), in the same order. The item
+    is an index into `targets` for all events, or one index for each event. The index is LATE if the
+    window refuses the event, and NO_SCOPE if the event lacks the labels. `rolling` has, in the same
+    order, the state of each rolling window for the scope of all events, and None for another
     window. `late` are the events that are refused in every ranking for which they have the labels.
-    `outside` are those of them whose time is outside that of the board, which takes events from
-    `starts_ms` to just before `ends_ms`. `all_window` is the index in `routes` of the window `all`
-    over all events, -1 without one.
+    `outside` are those late events that are before the start or after the end of the board, which
+    takes events from `starts_ms` to just before `ends_ms`. `all_window` is the index in `routes` of
+    the window `all` over all events, -1 without such a window.
     """
 
     specs: tuple[RankingSpec, ...]
@@ -63,7 +63,7 @@ class Plan(Struct, frozen=True, dict=True):
 
     @cached_property
     def rolls(self) -> tuple[RollingState | None, ...]:
-        """The rolling window of each target, None for the ranking of a period."""
+        """The rolling window of each target; None if the target is the ranking of a period."""
         states = {roll.ranking.key.window: roll for roll in self.rolling if roll is not None}
         return tuple([states.get(target.key.window) for target in self.targets])
 
@@ -74,7 +74,8 @@ class Plan(Struct, frozen=True, dict=True):
 
     def ranking(self, spec: int, event: int) -> Target | None:
         """Return the ranking in which an event counts for the ranking spec number `spec`, None if
-        it does not count there. For a rolling window it is the ranking of the running step."""
+        the event does not count there. For a rolling window, this is the ranking of the running
+        step."""
         route = self.routes[spec]
         index = route if isinstance(route, int) else route[event]
         if index < 0:
@@ -102,7 +103,7 @@ class Plan(Struct, frozen=True, dict=True):
         return [(window, len(events)) for window, events in refused.items() if events]
 
     def select(self, events: Sequence[int]) -> "Plan":
-        """Return the plan of some of the events; its targets are those of the whole batch."""
+        """Return the plan of some of the events. It has the targets of the whole batch."""
         indexes = {event: i for i, event in enumerate(events)}
         return replace(
             self,
@@ -117,7 +118,7 @@ class Plan(Struct, frozen=True, dict=True):
         )
 
     def without_labels(self) -> "Plan":
-        """Return the plan without the rankings by a label, which come after all others."""
+        """Return the plan without the rankings by a label, which are the last ones in the plan."""
         kept = [not spec.by for spec in self.specs].count(True)
         return replace(
             self,
@@ -138,8 +139,9 @@ class Plan(Struct, frozen=True, dict=True):
 def plan_batch(
     rules: Rules, floors: Floors, batch: Batch, refreshed_steps: Mapping[str, Period] = {}
 ) -> Plan:
-    """Return the plan of a batch; O(ranking specs) if its events share their periods and labels, as
-    they mostly do. `refreshed_steps` are the steps that refreshed windows show."""
+    """Return the plan of a batch. If the events share their periods and labels, which is the usual
+    case, this takes O(ranking specs). `refreshed_steps` are the steps that refreshed windows show.
+    """
     specs, windows = rules.specs, rules.windows
     targets: list[Target] = []
     by_window: dict[str, tuple[int | array[int], list[Target]]] = {}
@@ -201,8 +203,10 @@ def _outside(rules: Rules, batch: Batch) -> frozenset[int]:
 
 
 def _shift_route(route: "int | array[int]", first: int, size: int) -> "int | array[int]":
-    """Return a route with `first` added to each index, for a window whose `size` targets begin at
-    `first` in the list of all targets."""
+    """Return a route with `first` added to each index.
+
+    The window of the route has `size` targets, which begin at `first` in the list of all targets.
+    """
     if first == 0 or size == 0:
         return route
     if isinstance(route, int):
@@ -217,11 +221,12 @@ def _route_scopes(
     periods: Sequence[Target],
     targets: list[Target],
 ) -> "int | array[int]":
-    """Return, for a window and some labels, the index in `targets` of the target of each event, or
-    one index for all events; it is negative if there is no target. New targets are appended to
-    `targets`. `groups` has the number of each event's tuple of labels, and `scopes` the scope for
-    each number (None: no scope). `route` has the same indices for the window without labels, into
-    its targets, `periods`."""
+    """Return the route of a window for the scopes of some labels.
+
+    The route has the index in `targets` of each event's target, or one index for all events; an
+    index is negative if there is no target. New targets are appended to `targets`. `groups` has the
+    number of each event's tuple of labels, and `scopes` has the scope for each number, or None.
+    `route` is the route of the window without labels; its indexes are into `periods`."""
     indexes: dict[tuple[str, int], int] = {}
 
     def place_of(scope: str | None, index: int) -> int:
@@ -243,13 +248,13 @@ def _route_scopes(
 
 
 def can_set(rules: Rules) -> bool:
-    """Return whether scores can be set: to set a sum, its old value in the window `all` is
+    """Return whether scores can be set. To set a sum, the old value in the window `all` is
     needed."""
     return rules.all_window >= 0 or not has_sum(rules)
 
 
 def has_sum(rules: Rules) -> bool:
-    """Return whether a board adds events up in any column."""
+    """Return whether any column of a board adds up the values of events."""
     return any(column.adds_up for column in rules.columns)
 
 
@@ -269,8 +274,8 @@ def _route(
     indexes: dict[int, int] = {}
 
     def index_of(at_ms: int) -> tuple[int, Period]:
-        """Return the index into `targets` for an instant, and a period in which every instant has
-        that index."""
+        """Return the index into `targets` for an instant, and a period whose instants all have this
+        index."""
         if at_ms < rules.starts_ms:
             return LATE, Period("", MIN_MS, rules.starts_ms)
         if at_ms >= rules.ends_ms:
@@ -297,7 +302,7 @@ def _route(
 
 def _takes(window: Window, floor_ms: int, batch: Batch, period: Period) -> bool:
     """Return whether events of a period or step are still accepted. Events from a stream are judged
-    by the time at which the stream took them, as long as the window still has the period."""
+    by the time at which the stream took them. The window must still have the period."""
     if batch.judged_ms is None:
         return window.takes(floor_ms, batch.now_ms, period)
     return window.takes(floor_ms, batch.judged_ms, period) and (
@@ -353,8 +358,8 @@ def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -
 
 
 def readable(window: Window, floor_ms: int, now_ms: int, label: str | None) -> Period:
-    """Return the period of a window that a query reads: the one with that label, by default the
-    running one."""
+    """Return the period of a window that a query reads: the period with the given label, by default
+    the running one."""
     running = window.period_at(now_ms)
     if label is None:
         return running
@@ -368,9 +373,9 @@ def readable(window: Window, floor_ms: int, now_ms: int, label: str | None) -> P
 
 
 def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
-    """Return the instant at which a plan made at `batch.now_ms` becomes invalid: the end of a
-    period or step, or of the grace of one in which the plan counts. O(targets) if events have
-    times."""
+    """Return the instant at which a plan made at `batch.now_ms` becomes invalid. It is the end of a
+    period or step, or the end of the grace of a period or step in which the plan counts. O(targets)
+    if events have times."""
     expiry_ms = next_boundary(rules, batch.now_ms)
     if batch.ats is None:
         return expiry_ms
@@ -386,9 +391,10 @@ def split_points(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly:
     """Return where to split events in event time, so that each event of a part has the result that
     it would have alone.
 
-    `nows` is the latest `at` so far, for each event. Returns the end positions of the parts. No
-    part crosses the end of a period or step, or the end of a grace period if it has an event that
-    counts only until then; with `evenly` no part crosses the end of any grace period.
+    `nows` is the latest `at` so far, for each event. The result has the end positions of the parts.
+    No part crosses the end of a period or step. A part with an event that counts only until the end
+    of a grace period does not cross that end. With `evenly`, no part crosses the end of any grace
+    period.
     """
     ends: list[int] = []
     start = 0
@@ -402,8 +408,8 @@ def split_points(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly:
 
 
 def _before(nows: "array[int]", instant_ms: int, start: int, end: int) -> int:
-    """Return the first position from `start` on whose time is not before an instant, at most
-    `end`."""
+    """Return the first position from `start` on whose time is not before an instant; `end` if there
+    is no such position."""
     return end if nows[end - 1] < instant_ms else bisect_left(nows, instant_ms, start, end)
 
 

@@ -1,8 +1,8 @@
 """The queries: every question about a board, each declared once.
 
 Each is a type, as `query.py` describes. The verbs of `Leaderboards`, the endpoints of the service,
-their description and the client are made from these types, so a new query is one more class here
-or in `board_queries.py`, listed in `QUERIES`, and a verb.
+their description and the client are made from these types, so a new query needs one more class here
+or in `board_queries.py`, an item in `QUERIES`, and a verb.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class Top(ListQuery[Page], frozen=True, kw_only=True):
-    """The first entries of a ranking. A cursor or an offset selects later ones."""
+    """The first entries of a ranking. A cursor or an offset selects later entries."""
 
     verb = "top"
     path = "top"
@@ -159,9 +159,11 @@ class RanksAnswer(Struct, frozen=True):
 
 
 class RanksOf(RankingQuery[Sequence[Rank | None]], frozen=True, kw_only=True):
-    """The ranks of several members, all from one state. The body has the members (an array, or
-    `{"members": […]}`), and the ranks are in the same order. Below the head of a board a rank may
-    be estimated."""
+    """The ranks of several members, all from one state.
+
+    The body has the members (an array, or `{"members": […]}`), and the ranks are in the order of
+    the body. Below the head of a board a rank may be estimated.
+    """
 
     verb = "ranks"
     path = "ranks"
@@ -188,7 +190,9 @@ class RanksOf(RankingQuery[Sequence[Rank | None]], frozen=True, kw_only=True):
 
 
 class CardAnswer(Struct, frozen=True):
-    """A member's standing in every window, all from one state; null where it is not ranked."""
+    """A member's standing in every window, all from one state; null for a window in which the
+    member is not ranked.
+    """
 
     member: str
     windows: dict[str, Standing | None]
@@ -281,9 +285,11 @@ class NeededFor(Query[Needed | None], frozen=True, kw_only=True):
 
 
 class StandingsOf(ListQuery[Page], frozen=True, kw_only=True):
-    """The entries of some members, such as a player's friends. The body has the members (an array,
-    or `{"members": […]}`); each entry also has its rank among these, and members that are not
-    ranked are left out."""
+    """The entries of some members, such as a player's friends.
+
+    The body has the members (an array, or `{"members": […]}`). Each entry also has the member's
+    rank among the requested ones. Members that are not ranked are left out.
+    """
 
     verb = "standings"
     path = "standings"
@@ -305,7 +311,7 @@ class StandingsOf(ListQuery[Page], frozen=True, kw_only=True):
 
 class EntriesOf(RankingQuery[list[StoredEntry]], frozen=True, kw_only=True):
     """The entries of some members as they are stored, with the times that decide between equal
-    scores. The body has the members; a member that is not ranked has an entry without a score, but
+    scores. The body has the members. A member that is not ranked has an entry without a score, but
     with its data."""
 
     verb = "entries"
@@ -481,7 +487,7 @@ QUERIES: tuple[type[Query[Any]], ...] = (
 
 
 def _ranked(result: Any, member: str) -> Any:
-    """Return the result for a member. Raises MemberNotRanked if it is None."""
+    """Return the result for a member. Raises MemberNotRanked if the result is None."""
     if result is None:
         raise MemberNotRanked(f"{safe_repr(member)} is not ranked there")
     return result

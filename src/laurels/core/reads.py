@@ -1,4 +1,7 @@
-"""Views: a view is one ranking of a board at one time; its methods plan the reads of queries."""
+"""Views.
+
+A view is one ranking of a board at one time, and its methods plan the reads of queries.
+"""
 
 from collections.abc import Callable, Sequence
 from math import ceil
@@ -54,7 +57,7 @@ T = TypeVar("T")
 
 
 class RankingView:
-    """One ranking at one time; its methods plan the reads of queries."""
+    """One ranking at one time. Its methods plan the reads of queries."""
 
     def __init__(
         self,
@@ -97,11 +100,11 @@ class RankingView:
         """The rules and the time until which this is the view of the running period."""
 
     def walk(self, after: str, limit: int) -> ReadRequest:
-        """Return a request for members in any order, with their data."""
+        """Return a request that reads members in any order, with their data."""
         return ReadRequest(self.key, data=True, walk=Walk(after, limit, self._width))
 
     def walked(self, result: ReadResult, offset: Offset) -> tuple[AsOf, Sequence[Score], list[Any]]:
-        """Return the scores and the data of the members of a walk."""
+        """Return the scores and the data of the members that a walk (`walk`) has read."""
         assert result.data is not None
         scores = self._scale.scores(result.slices[0].words)
         return self._as_of(offset), scores, decode_data(result.data[0])
@@ -188,8 +191,8 @@ class RankingView:
     def needed(
         self, member: str, rank: int, column: str | None, now_ms: int
     ) -> ReadPlan[Needed | None]:
-        """Plan the value of one event that moves a member to a position. Raises NotLive, if events
-        do not count at once in the window, and UnknownColumn."""
+        """Plan the value of one event that moves a member to a position. Raises UnknownColumn, and
+        NotLive if events do not count at once in the window."""
         if self._refreshed is not None:
             raise NotLive(f"the window {quoted(self._window)} is refreshed at intervals")
         needs = self._needs(member, rank, now_ms, column)
@@ -223,8 +226,8 @@ class RankingView:
         return self._plan(finish, anchors=(Start(),), spans=(span,), data=data)
 
     def standings(self, members: Sequence[str], data: bool) -> ReadPlan[Page]:
-        """Plan the entries of the given members that are ranked, in ranking order, with their ranks
-        among themselves."""
+        """Plan the entries of the given members that are ranked, in ranking order, each with its
+        rank among these members."""
 
         def finish(result: ReadResult, offset: Offset) -> Page:
             entries = among(members, result, self.rules, self._window, self._scale)
@@ -343,7 +346,7 @@ class RankingView:
         member: str,
     ) -> Standing:
         """Return the standing of a member that is below the listed positions. `needed` is left out
-        while the position to reach is not certain."""
+        while the entry at the position to reach is not certain."""
         result = results[0]
         located = result.located
         assert located is not None
@@ -390,8 +393,8 @@ class RankingView:
         reverse: bool = False,
         end: int | None = None,
     ) -> Page:
-        """Return the page of a result; the list ends at position `end`, by default that of the
-        ranking, or of a head."""
+        """Return the page of a result. The list ends at position `end`; by default this is the end
+        of the ranking or of its head."""
         part, most = result.slices[0], listed(head, result)
         entries = self._entries(result)
         stop = part.start + len(entries)
@@ -429,8 +432,8 @@ class RankingView:
 
 
 def cached_view(state: BoardState, window: str | None, now_ms: int) -> RankingView | None:
-    """Return the cached view of a window's running period over all events; None if there is none,
-    or if it is outdated."""
+    """Return the cached view of a window's running period over all events; None if no view is
+    cached, or if the cached view is outdated."""
     view: RankingView | None = None
     if window is None or type(window) is str:
         view = state.views.get(window)
@@ -450,7 +453,7 @@ def _ranks(result: Sequence[ReadResult], _: Offset) -> Sequence[Rank | None]:
 
 
 def _ensure_running(step: int, running: int) -> None:
-    """Raise PeriodExpired for a list that was begun in an earlier step: a list in a rolling window
-    can be continued only within its step."""
+    """Raise PeriodExpired for a list that began in an earlier step. A list in a rolling window can
+    be continued only within its step."""
     if step < running:
         raise PeriodExpired("the step in which the list was begun has passed")

@@ -1,4 +1,4 @@
-"""Receipts: the outcomes of events, built on demand."""
+"""Receipts: the outcomes of events. A receipt is built when it is accessed."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -46,14 +46,15 @@ class Receipt(Answer, frozen=True):
     """The outcome of one event.
 
     `status` is `applied`, `unchanged` (counted, but the member's score is as before), `duplicate`
-    (its id was counted already) or `refused`, then with the code of the error as `reason`. Scores
-    are those before and after this event, ranks those before and after its commit, in `window` and
-    the period of the event (in a rolling window, at the running step). They are None if the member
-    was not ranked, or if that window refused the event; ranks also if they were not requested.
-    Below the head of a board a rank may be an `Estimate`. In event time the events of a commit
-    count as several commits, one for each `now`. With decay both scores are as shown at the `now`
-    of the commit. On a board with scopes everything is about the scope with these `labels`, and
-    None if the event lacks the labels.
+    (its id was counted already) or `refused`. A refused event has the code of the error as
+    `reason`. The scores are from before and after this event, the ranks from before and after its
+    commit. Both are of `window`, in the period of the event, or in a rolling window at the running
+    step. Scores and ranks are None if the member was not ranked, or if that window refused the
+    event. Ranks are also None if they were not requested. Below the head of a board a rank may be
+    an `Estimate`. In event time the events of a commit count as several commits, one for each
+    `now`. With decay, both scores are as shown at the `now` of the commit. On a board with scopes,
+    scores and ranks are of the scope with these `labels`; they are None if the event lacks the
+    labels.
     """
 
     member: str | None
@@ -72,9 +73,12 @@ class Receipt(Answer, frozen=True):
 
 
 class Ranks(Struct, frozen=True):
-    """The ranks of a batch's members before and after its commit, from 0, or -1 if not ranked. If
-    there are `highs`, these are the lowest possible ranks, and `highs` has the highest possible
-    ones before and after."""
+    """The ranks of a batch's members before and after its commit, counted from 0; -1 for a member
+    that is not ranked.
+
+    If ranks are estimated, `highs` has the highest possible ranks before and after, and the other
+    ranks are the lowest possible ones.
+    """
 
     before: Sequence[int]
     after: Sequence[int]
@@ -87,8 +91,8 @@ Row = tuple[str, Score | None, Score | None, Rank | None, Rank | None]
 
 class ReceiptSegment:
     """A counted batch of submitted events, and the ranks that were requested. `places` are the
-    positions of its events among all accepted events, None if they follow those of the previous
-    segment."""
+    positions of the segment's events among all accepted events; None if they directly follow the
+    events of the previous segment."""
 
     def __init__(
         self, folded: Folded, ranks: Ranks | None, places: Sequence[int] | None = None
@@ -100,8 +104,8 @@ class ReceiptSegment:
         self._late: dict[str, int] | None = None
 
     def rows(self, rules: Rules, window: str) -> list[Row]:
-        """Return the scores and ranks of each event, as shown when the batch was counted. Has to be
-        called with the same rules and window each time."""
+        """Return the scores and ranks of each event, as shown when the batch was counted. Each call
+        needs the same rules and window."""
         if self._rows is None:
             batch, outcomes = self.folded.batch, self.folded.outcomes
             before: Sequence[Rank | None] = [None] * batch.size
@@ -131,9 +135,9 @@ class ReceiptSegment:
 class Receipts(Plain, Sequence[Receipt]):
     """The receipts of a batch, in the order of its events.
 
-    A sequence that builds a receipt when it is accessed; the counts need none. `offset` is the
-    batch's offset in the log, or the newest one if no event was accepted; `window` is the window
-    whose scores and ranks are in the receipts.
+    This sequence builds a receipt when it is accessed. The counts are made without building
+    receipts. `offset` is the batch's offset in the log, or the newest offset if no event was
+    accepted. `window` is the window whose scores and ranks are in the receipts.
     """
 
     def __init__(
@@ -163,8 +167,8 @@ class Receipts(Plain, Sequence[Receipt]):
             self._accepted = [-1 if i in errors else next(accepted) for i in range(size)]
 
     def share(self, first: int, size: int) -> "Receipts":
-        """Return the receipts of `size` events from `first` on, for the caller that submitted
-        these. No event of the batch may have been refused before it was counted."""
+        """Return the receipts of `size` events from `first` on, for the caller that submitted these
+        events. The batch must not have events that were refused before counting."""
         return ReceiptSlice(self, first, size)
 
     @property
@@ -244,7 +248,7 @@ class Receipts(Plain, Sequence[Receipt]):
         }
 
     def error(self, i: int) -> LaurelsError | None:
-        """Return the error with which event i was refused, None if it was not refused."""
+        """Return the error with which event i was refused; None if the event was not refused."""
         if i in self._errors:
             return self._errors[i][1]
         part, j = self._locate(i)
@@ -329,7 +333,9 @@ class Receipts(Plain, Sequence[Receipt]):
 
 
 def _outside_error(plan: Plan, event: int, member: str | None, at_ms: int) -> LaurelsError | None:
-    """Return the error of an event outside the time of its board, None if it is inside."""
+    """Return the error of an event that is before the start or after the end of its board; None for
+    another event.
+    """
     if event not in plan.outside:
         return None
     got = f"got {instant_text(at_ms)}"
@@ -377,14 +383,14 @@ class ReceiptSlice(Receipts):
 
 
 def receipt_at(receipts: Receipts, place: int) -> Receipt:
-    """Return the receipt of an event; raise its error if it was refused."""
+    """Return the receipt of an event. If the event was refused, raise its error."""
     return receipts._receipt(place, strict=True)
 
 
 def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[int] | None:
     """Return, for each accepted event, its position in the concatenated parts; None if the parts
-    have the order of the events. `starts` are the positions at which the parts begin, and the
-    end."""
+    have the order of the events. `starts` has the positions at which the parts begin, and then the
+    end of the last part."""
     following = [range(start, end) for start, end in pairwise(starts)]
     places = [
         own if part.places is None else part.places
@@ -401,8 +407,8 @@ def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[in
 def _scores(
     rules: Rules, window: str, batch: Batch, stored: Scores | None
 ) -> Sequence[Score | None]:
-    """Return the scores for words, as shown when each event was accepted; None if there was no
-    entry."""
+    """Return the scores for words, each as shown when its event was accepted; None for an event
+    without an entry."""
     if stored is None:
         return [None] * batch.size
     if batch.nows is None or rules.weighing(window) is None:

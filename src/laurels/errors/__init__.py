@@ -2,7 +2,8 @@
 
 A class defines the meaning of its code (the first line of its docstring), the advice (`advice`),
 its HTTP status, and whether the same call may succeed later. Only the particulars are added where
-it is raised: `UnknownBoard("there is no board 'gifts'")`. The message `str(error)` has both.
+it is raised: `UnknownBoard("there is no board 'gifts'")`. The message `str(error)` has the
+particulars and the advice.
 
 Catch `LaurelsError` for all of them, or one of the families `InvalidInput`, `NotFound`, `Conflict`,
 `TooLarge`, `Unavailable`, `Fault`. Programs distinguish errors by `code`, which never changes its
@@ -16,8 +17,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 class LaurelsError(Exception):
     """The base class of all errors of laurels.
 
-    `what` is what happened, in lower case and without a full stop; the advice of the class follows
-    it in the message.
+    `what` says what happened, in lower case and without a full stop. In the message, the advice of
+    the class follows.
     """
 
     code: ClassVar[str]
@@ -37,12 +38,11 @@ class LaurelsWarning(UserWarning):
 
 
 class DataAtRisk(LaurelsWarning):
-    """The configuration of an index server may lose what was counted; the warning has the
-    reason."""
+    """The configuration of an index server may lose counted events; the warning has the reason."""
 
 
 class AllEventsRefused(LaurelsWarning):
-    """Every event of a batch was refused; the warning has the reason of the first."""
+    """Every event of a batch was refused; the warning has the reason for the first event."""
 
 
 class NotInAuditLog(LaurelsWarning):
@@ -57,7 +57,7 @@ class InvalidInput(LaurelsError):  # noqa: N818 (a family, not an error)
 
 
 class NotFound(LaurelsError):  # noqa: N818 (a family, not an error)
-    """What the call is about does not exist."""
+    """The board, member or other object that the call names does not exist."""
 
     status = 404
 
@@ -91,7 +91,7 @@ class Fault(LaurelsError):  # noqa: N818 (a family, not an error)
 
 
 class BoardInvalid(InvalidInput):
-    """The definition of a board breaks one or more rules; `errors` has every one."""
+    """The definition of a board breaks one or more rules; `errors` has every violation."""
 
     code = "invalid_board"
     advice = "correct the errors that the message names, and define the board again"
@@ -128,7 +128,7 @@ class BoardExists(Conflict):
 
 
 class UnsafeChange(Conflict):
-    """The change would alter the meaning of what was counted; `reasons` has all of them."""
+    """The change would alter the meaning of counted events; `reasons` has every reason."""
 
     code = "unsafe_change"
     advice = (
@@ -149,7 +149,7 @@ class UnknownWindow(NotFound):
 
 
 class UnknownColumn(NotFound):
-    """There is no column of that name on the board."""
+    """The board has no column of this name."""
 
     code = "unknown_column"
     advice = "take one of the board's columns by its name"
@@ -201,7 +201,7 @@ class NotReady(Unavailable):
 
 
 class PeriodExpired(NotFound):
-    """The period is older than those that the window keeps."""
+    """The period is older than the periods that the window keeps."""
 
     code = "period_expired"
     status = 410
@@ -209,7 +209,7 @@ class PeriodExpired(NotFound):
 
 
 class BeyondHead(Conflict):
-    """The positions are below those that the board lists."""
+    """The positions are below the positions that the board lists."""
 
     code = "beyond_head"
     advice = (
@@ -292,7 +292,7 @@ class UnknownLabel(InvalidInput):
 
 
 class NoScope(InvalidInput):
-    """An event lacks the labels of all scopes of the board, so it would be counted nowhere."""
+    """An event lacks the labels of every scope of the board, so no ranking would count it."""
 
     code = "no_scope"
     advice = "give it the labels of a scope, or add the scope [] of all events to the board"
@@ -479,7 +479,7 @@ class AtomicAcrossShards(Conflict):
 
 
 class PartlyCounted(Unavailable):
-    """Some shards of a board have counted a batch; others have not, or it is unknown."""
+    """Some shards of a board have counted a batch; other shards have not, or it is unknown."""
 
     code = "partly_counted"
     advice = (
@@ -490,7 +490,7 @@ class PartlyCounted(Unavailable):
 class PositionDiffers(Conflict):
     """An import continues with a batch other than the one that was counted in part.
 
-    `ends_at` is the position at which that batch ended.
+    `ends_at` is the position at which the partly counted batch ended.
     """
 
     code = "position_differs"
@@ -504,8 +504,8 @@ class PositionDiffers(Conflict):
 class ShardsDiffer(Conflict):
     """The shards of a board have counted a source up to different positions.
 
-    One of them lost its newest writes, as by a failover. Nothing was counted. `positions` are those
-    of the shards, in order; None is that of one that has counted nothing.
+    One of the shards lost its newest writes, for example by a failover. Nothing was counted.
+    `positions` has the position of each shard, in order; None for a shard that has counted nothing.
     """
 
     code = "shards_differ"
@@ -551,7 +551,7 @@ class InvalidLimit(InvalidInput):
 
 
 class InvalidOffset(InvalidInput):
-    """The offset is not an integer of 0 or more, or is combined with a cursor."""
+    """The offset is not an integer of 0 or more, or there is a cursor, too."""
 
     code = "invalid_offset"
     advice = "give either an offset of 0 or more or the cursor `after`"
@@ -586,7 +586,7 @@ class InvalidRange(InvalidInput):
 
 
 class InvalidCursor(InvalidInput):
-    """The cursor is not one of this ranking."""
+    """The cursor is not a cursor of this ranking."""
 
     code = "invalid_cursor"
     advice = "pass the `next` of the previous page unchanged, for the same board and window"
@@ -618,7 +618,7 @@ class ChangesExpired(NotFound):
 class CursorDiverged(Conflict):
     """The store does not have the change that the cursor names.
 
-    The board was created anew, or the store lost its end or was restored from a backup.
+    The board was created again, or the store lost its newest data, or was restored from a backup.
     """
 
     code = "cursor_diverged"
@@ -664,7 +664,7 @@ class JsonTooDeep(InvalidInput):
 
 
 class Locked(Conflict):
-    """Another process holds the folder; `pid` is its process id, if it is known."""
+    """Another process has the folder open; `pid` is its process id, if it is known."""
 
     code = "locked"
     advice = (
@@ -677,7 +677,7 @@ class Locked(Conflict):
 
 
 class Forked(Fault):
-    """The store was opened in the parent of this process."""
+    """The store was opened in the parent of this process, before a fork."""
 
     code = "forked"
     advice = "open the store in the process that uses it, after the fork"
@@ -691,7 +691,7 @@ class Closed(Conflict):
 
 
 class StorageFailed(Unavailable):
-    """The store could not be written or read; what was not acknowledged is not counted."""
+    """The store could not be written or read; writes that were not acknowledged are not counted."""
 
     code = "storage_failed"
     advice = "look at the cause (disk full, permissions), then try again"
@@ -745,7 +745,7 @@ class CannotRewind(Conflict):
 
 
 class FormatTooNew(Conflict):
-    """A newer version of laurels wrote this in a format that this version does not know."""
+    """The data has the format of a newer version of laurels, which this version does not know."""
 
     code = "format_too_new"
     advice = "use the version of laurels that wrote it, or a newer one"

@@ -11,21 +11,21 @@ class CopyRefused(Conflict):
 
 
 class CopyLost(Conflict):
-    """The unfinished copy of a board is no longer there: it was finished or removed meanwhile."""
+    """The unfinished copy of a board was finished or removed meanwhile."""
 
     code = "copy_lost"
     advice = "let one process at a time copy a board, and run the copy again"
 
 
 class InvalidCopy(InvalidInput):
-    """What was sent is not a part of a board."""
+    """The data that was sent is not a part of a board."""
 
     code = "invalid_copy"
     advice = "send the parts exactly as the source answered them, as `laurels copy` does"
 
 
 class NameTaken(Conflict):
-    """The target has another board of that name, or the unfinished copy of another one."""
+    """The target has another board of that name, or the unfinished copy of another board."""
 
     code = "name_taken"
     advice = "delete the board in the target, or leave it out with --board"

@@ -1,6 +1,6 @@
 """The errors of an index on a server.
 
-They are separate from the client library, so that catching them does not need it.
+They are separate from the client library, so that a program can catch them without that library.
 """
 
 from . import Conflict, Fault, InvalidInput, Unavailable
@@ -18,8 +18,8 @@ class MissingRedis(InvalidInput):
 class IndexUnavailable(Unavailable):
     """The index server did not carry out the call, or did not confirm it in time.
 
-    `may_have_applied` is whether a write may have been carried out, or may yet be: False if the
-    server refused it before it did anything.
+    `may_have_applied` tells whether a write may have been carried out, or may still be. It is False
+    if the server refused the write before it did anything.
     """
 
     code = "index_unavailable"
@@ -32,13 +32,15 @@ class IndexUnavailable(Unavailable):
         """The part of the batch that was counted nevertheless, in words; None if no part was."""
 
     def clear_doubt(self) -> None:
-        """Remove the note that the call may have been carried out, since it only read."""
+        """Remove the note that the call may have been carried out; this is for a call that only
+        read.
+        """
         self.may_have_applied = False
         self.what = self.what.replace(MAY_HAVE_APPLIED, "")
 
 
 class IndexFull(IndexUnavailable):
-    """The memory of the index server is full; it counted nothing."""
+    """The memory of the index server is full, so that it counted nothing."""
 
     code = "index_full"
     advice = "give the server more memory or delete boards, then try again; reads still work"
@@ -59,7 +61,7 @@ class IndexDenied(Fault):
 
 
 class IndexFailed(Fault):
-    """The index server answered with an error that a retry would meet again."""
+    """The index server answered with an error, and would answer a retry in the same way."""
 
     code = "index_failed"
     advice = "look for it in the log of the server, and report it"

@@ -1,10 +1,10 @@
-"""The errors of ledgers: making a store from one, and comparing one with a store."""
+"""The errors of ledgers: of building a store from a ledger, and of comparing the two."""
 
 from . import Conflict, InvalidInput
 
 
 class InvalidEntry(InvalidInput):
-    """An entry to be put into a ranking is not one that the ranking could have."""
+    """The entry is not one that the ranking could have."""
 
     code = "invalid_entry"
     advice = "give entries as `entries` returns them, each member once"
@@ -28,7 +28,7 @@ class NoLedger(InvalidInput):
 
 
 class RebuildTaken(Conflict):
-    """There is a board already that was not made from this ledger, or was written since."""
+    """A board of that name exists, and was not made from this ledger, or was written since."""
 
     code = "rebuild_taken"
     advice = "delete the board first, rebuild into another place, or choose others with --boards"

@@ -1,4 +1,4 @@
-"""The errors of the service: what is wrong with a request rather than with its content.
+"""The errors of the service: faults of a request, rather than of its content.
 
 They are `LaurelsError`s like all others, and a client raises them unchanged.
 """
@@ -16,7 +16,7 @@ class InvalidQuery(InvalidInput):
 
 
 class InvalidBody(InvalidInput):
-    """The body is well-formed, but not what the endpoint takes."""
+    """The body is well-formed, but does not have the fields that the endpoint takes."""
 
     code = "invalid_body"
     advice = "see the body of the endpoint in /docs"
@@ -162,7 +162,7 @@ class InvalidRequestId(InvalidInput):
 
 
 class InvalidHeader(InvalidInput):
-    """A header that may occur once, in ASCII, is repeated or has other characters."""
+    """A header that may occur only once is repeated, or has characters that are not ASCII."""
 
     code = "invalid_header"
     advice = "send the header once; a proxy in front must not add it a second time"
@@ -177,7 +177,7 @@ class UrlTooLong(TooLarge):
 
 
 class UnsupportedMediaType(InvalidInput):
-    """A write has no Content-Type, or one that the endpoint does not read."""
+    """A write has no Content-Type, or a Content-Type that the endpoint does not read."""
 
     code = "unsupported_media_type"
     status = 415
@@ -300,7 +300,7 @@ class ServerUnreachable(Unavailable):
 
 
 class UnknownAnswer(Fault):
-    """The answer is not from a laurels server, or from one of another version."""
+    """The answer is not from a laurels server, or is from a server of another version."""
 
     code = "unknown_answer"
     status = 502

@@ -1,4 +1,4 @@
-"""The errors of sinks: of their targets, and of their positions in the changes."""
+"""The errors of sinks, of their targets, and of their positions in the changes."""
 
 from . import Conflict, InvalidInput, Unavailable
 
@@ -40,7 +40,7 @@ class TargetUnavailable(Unavailable):
 
 
 class TargetRefused(Conflict):
-    """The target refuses a change, and would refuse it again."""
+    """The target refuses a change, and would refuse the same change again."""
 
     code = "target_refused"
     advice = (
@@ -74,7 +74,7 @@ class LedgerTaken(Conflict):
 
 
 class LedgerTooNew(Conflict):
-    """The tables were made by a newer version."""
+    """The tables of the ledger were made by a newer version."""
 
     code = "ledger_too_new"
     advice = "upgrade laurels, or use another ?prefix="

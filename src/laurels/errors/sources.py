@@ -1,7 +1,7 @@
-"""The errors of what is read into boards: files, streams, and the messages in them.
+"""The errors of the files, streams and messages that are read into boards.
 
-Those of the family `LineRefused` end neither an import nor a source: they are codes of a rejects
-file, beside the codes by which the board itself refuses events.
+Errors of the family `LineRefused` end neither an import nor a source. The rejects file has their
+codes, beside the codes with which the board itself refuses events.
 """
 
 from . import Conflict, InvalidInput, NotFound, Unavailable
@@ -22,7 +22,7 @@ class SourceUnavailable(Unavailable):
 
 
 class LineRefused(InvalidInput):
-    """A line or message holds no event; the next one is tried."""
+    """A line or message has no event that can be read; reading continues with the next one."""
 
 
 class LineTooLong(LineRefused):
@@ -40,7 +40,7 @@ class LineNotUtf8(LineRefused):
 
 
 class MissingField(LineRefused):
-    """The line or message lacks a field that is read."""
+    """The line or message lacks a field that the event needs."""
 
     code = "missing_field"
     advice = "check the line or message, and the options that map its fields"
@@ -78,7 +78,7 @@ class StreamMissing(NotFound):
 
 
 class SourceDiverged(Conflict):
-    """The stream is not the one that the source's positions were counted from."""
+    """The stream is not the one from which the source's positions were counted."""
 
     code = "source_diverged"
     advice = (

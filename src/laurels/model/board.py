@@ -1,9 +1,9 @@
 """Boards: what is ranked and how. A definition is validated here as a whole, before it is used.
 
 `Board` accepts what people write (text, milliseconds, objects), reports all errors at once, and
-stores the canonical form, so that two definitions with the same meaning are equal
-(`board_fields.py`). `Board.rules()` resolves it to integers for counting. `board_change.py` makes
-the changes that do not alter the meaning of what was counted, and refuses the others.
+stores the canonical form, so that two definitions with the same meaning are equal (see
+`board_fields.py`). `Board.rules()` resolves it to integers for counting. `board_change.py` makes
+the changes that do not alter the meaning of counted events, and refuses all others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -125,7 +125,7 @@ class Board(Plain, Struct, frozen=True):
     retain: str = ""
     max_age: str = "0s"
 
-    if TYPE_CHECKING:  # the accepted types are wider than the stored ones
+    if TYPE_CHECKING:  # the types that the constructor accepts are wider than the stored types
 
         def __init__(
             self,
@@ -209,16 +209,19 @@ class Board(Plain, Struct, frozen=True):
         return msgspec.json.encode(fields)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the definition as plain values, those of `to_json`; `from_json` reads it."""
+        """Return the definition as plain values: the fields of `to_json`.
+
+        `from_json` reads them.
+        """
         return dict(msgspec.json.decode(self.to_json()))
 
     @classmethod
     def from_json(cls, written: bytes | str | Mapping[str, Any]) -> "Board":
         """Return the board defined by JSON, or by a mapping of the same form.
 
-        With a `format` it is read in the form of `to_json`: in that form, a window that is written
-        without a name is named by its whole text, options included, as in earlier versions. Raise
-        InvalidJson, JsonTooDeep, FormatTooNew, or BoardInvalid with every fault.
+        With a `format`, the definition is read as `to_json` writes it. There, as in earlier
+        versions, a window without a name of its own is named by its whole text, including the
+        options. Raise InvalidJson, JsonTooDeep, FormatTooNew, or BoardInvalid with every fault.
         """
         fields = _fields_of(written)
         if "format" in fields and "windows" in fields:
@@ -262,8 +265,10 @@ def _gone_ms(ends_ms: int, retain: str) -> int:
 
 
 def _stored_column(column: Column) -> dict[str, Any]:
-    """Return the fields of a column as JSON has them: without measures if there are none, as
-    earlier versions wrote it."""
+    """Return the fields of a column as they are in JSON.
+
+    A column without measures has no field for them, as earlier versions wrote it.
+    """
     fields = asdict(column)
     if not fields["measures"]:
         del fields["measures"]
@@ -293,8 +298,8 @@ _decoder = msgspec.json.Decoder(float_hook=Decimal)
 
 
 def _stored_windows(written: object) -> object:
-    """Return the windows of a stored definition; unreadable ones are left for `canonical_fields` to
-    report."""
+    """Return the windows of a stored definition. Windows that cannot be read are left unchanged,
+    and `canonical_fields` reports them."""
     if not isinstance(written, Sequence) or isinstance(written, (str, bytes)):
         return written
 

@@ -1,4 +1,4 @@
-"""Changes of a definition: those that do not alter the meaning of what was counted."""
+"""Changes of a definition that do not alter the meaning of counted events."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,8 +39,8 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
 
 
 def ensure_end_to_come(old: Board, new: Board, now_ms: int) -> None:
-    """Raise UnsafeChange if a board would end at another time that has passed: events counted since
-    then would have to be removed."""
+    """Raise UnsafeChange if a board would get a new end that has already passed. Events counted
+    since that time would have to be removed."""
     ends_ms = new.rules().ends_ms
     if new.ends != old.ends and ends_ms <= now_ms:
         raise UnsafeChange(
@@ -56,7 +56,8 @@ def ensure_end_to_come(old: Board, new: Board, now_ms: int) -> None:
 
 def named_as(new: Board, old: Board) -> Board:
     """Return the definition with its windows named as in an older definition of the same board.
-    Earlier versions named a window without a name of its own by its whole text."""
+    This is needed because earlier versions named a window without a name of its own by its whole
+    text."""
     names = {parse_window(text).name for text in old.windows}
 
     def named(form: WindowForm) -> WindowForm:
@@ -84,7 +85,9 @@ _STAYS = {
 
 
 def _unsafe_windows(old: Board, new: Board) -> list[str]:
-    """Return why the windows of one board cannot become those of the other; empty if they can."""
+    """Return the reasons why the windows of one board cannot become those of another; empty if they
+    can.
+    """
     before = [parse_window(text) for text in old.windows]
     after = {form.name: form for form in map(parse_window, new.windows)}
     reasons = []

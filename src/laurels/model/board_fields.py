@@ -103,7 +103,8 @@ def canonical_fields(arguments: Mapping[str, Any]) -> dict[str, object]:
 def _limits(
     arguments: Mapping[str, Any], zone: Zone, errors: DefinitionErrors
 ) -> dict[str, object]:
-    """Return when the board starts and ends, in canonical form; add their errors."""
+    """Return the start and the end of a board, in canonical form; add their errors to the
+    errors."""
     starts_ms, ends_ms = [
         errors.read(partial(instant_of, field, zone=zone), arguments[field], None)
         for field in ("starts", "ends")
@@ -224,8 +225,11 @@ def _windows(value: object) -> tuple[WindowForm, ...]:
 
 
 def _with_distinct_names(forms: Sequence[WindowForm]) -> list[WindowForm]:
-    """Return the forms, named by their whole text if they share their short name with another:
-    `day` and `day:tz=Asia/Tokyo` stay different."""
+    """Return the forms of windows with distinct names.
+
+    Forms that share their short name are named by their whole text, so `day` and
+    `day:tz=Asia/Tokyo` stay different.
+    """
     names = Counter([form.name for form in forms])
     return [
         form.named_in_full() if form.own_name is None and names[form.name] > 1 else form

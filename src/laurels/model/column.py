@@ -24,12 +24,13 @@ Order = Literal["desc", "asc"]
 class Column(Plain, Struct, frozen=True):
     """One component of a score.
 
-    `op` is the effect of an event: `sum` adds to the total, `last` replaces it by the value with
-    the latest `at`, `best` keeps the better whole tuple (all columns of a board or none). `order`
-    is which value is better, the greater (`desc`) or the smaller (`asc`). `scale` is the number of
-    decimal places, 0 to 15. Values stay within `min` to `max`; an event that would exceed them is
-    refused, never clamped. With `measures`, names with their weights, an event may carry these in
-    place of a value: {"like": 3, "gift": 10} counts as the weighted sum.
+    `op` is the effect of an event: `sum` adds the value to the total, `last` keeps the value with
+    the latest `at`, and `best` keeps the better score as a whole, so either all columns of a board
+    have it or none. `order` tells which value is better, the greater (`desc`) or the smaller
+    (`asc`). `scale` is the number of decimal places, 0 to 15. Values stay within `min` to `max`; an
+    event that would exceed them is refused, never clamped. With `measures`, names with their
+    weights, an event may carry measures in place of a value: {"like": 3, "gift": 10} counts as the
+    weighted sum.
 
     A column is validated with its board.
     """

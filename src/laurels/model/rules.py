@@ -18,11 +18,12 @@ RankStyle = Literal["ordinal", "competition", "dense"]
 
 
 class ColumnRule(Struct, frozen=True):
-    """One column. `low` and `high` are the range of its values, or of its totals where it adds
-    up, in units of 10^-scale.
+    """One column. `low` and `high` are the range of its values, or of its totals if the column is a
+    sum, in units of 10^-scale.
 
-    A value times `sign` sorts ascending: -1 where more is better, +1 where less is. `measures` are
-    the names and weights, in units of 10^-15, of what events may report in place of a value.
+    A value times `sign` sorts ascending: -1 where more is better, +1 where less is better.
+    `measures` has the measures that events may report in place of a value: their names, and their
+    weights in units of 10^-15.
     """
 
     name: str
@@ -35,7 +36,7 @@ class ColumnRule(Struct, frozen=True):
 
     @property
     def adds_up(self) -> bool:
-        """Whether a total is the sum of the values that were counted: events add to it, and a step
+        """Whether a total is the sum of the counted values. If so, events add to it, and a step
         that leaves a rolling window is subtracted. Other operators keep one of the values."""
         return self.op in ADDING
 
@@ -92,15 +93,15 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The names of all labels, in their order."""
+        """The names of all labels of the scopes, sorted."""
         return tuple(
             sorted({label for labels in self.scopes for label in labels} | {*self.rank_by})
         )
 
     @cached_property
     def specs(self) -> tuple[RankingSpec, ...]:
-        """The rankings in which an event may be counted: each scope in each window, then those by a
-        label."""
+        """The rankings in which an event may be counted: each scope in each window, then the
+        rankings by a label."""
         scoped = [RankingSpec(window, labels) for labels in self.scopes for window in self.windows]
         return (
             *scoped,
@@ -109,7 +110,7 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def all_window(self) -> int:
-        """The index in `specs` of the window `all` over all events, -1 without one."""
+        """The index in `specs` of the window `all` over all events, -1 without such a window."""
         for i, spec in enumerate(self.specs):
             if not spec.name and self.windows[spec.window].holds_totals:
                 return i
@@ -117,8 +118,9 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def recorded(self) -> tuple[int, ...]:
-        """The indexes in `specs` of the rankings that changes list: those whose scores are changed
-        by events and not by time. Rankings by a label are not among them."""
+        """The indexes in `specs` of the rankings that are listed in changes. These are the
+        rankings whose scores are changed by events and not by time, without the rankings by a
+        label."""
         windows = [self.windows[spec.window] for spec in self.specs]
         return tuple(
             [
@@ -154,8 +156,11 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def entry_words(self) -> int:
-        """The number of words of an entry where scores do not decay: its columns, the tie stamp,
-        and the time that `last` columns compare if the stamp does not have it."""
+        """The number of words of an entry where scores do not decay.
+
+        The words are the columns, the tie stamp, and the exact time if `last` columns need it
+        besides the stamp.
+        """
         return len(self.columns) + (self.tie != 0) + self.is_stamped
 
     @cached_property
@@ -166,13 +171,13 @@ class Rules(Struct, frozen=True, dict=True):
     @cached_property
     def is_stamped(self) -> bool:
         """Whether entries have an extra word that does not affect their order: the exact event
-        time. `last` columns need it to find the later of two events, unless the tie stamp already
-        holds it."""
+        time. `last` columns need this time to find the later of two events, if the tie stamp does
+        not already have it."""
         return self.has_last and (self.tie == 0 or self.resolution_ms != 1)
 
     @property
     def best(self) -> bool:
-        """Whether the better whole tuple is kept (`best` is for all columns or none)."""
+        """Whether the better score is kept as a whole (`best` is for all columns or none)."""
         return self.columns[0].op == "best"
 
     def weighing(self, window: str) -> Weighing | None:
@@ -201,10 +206,16 @@ class Rules(Struct, frozen=True, dict=True):
         return tuple(dict.fromkeys([weighing for weighing in weighings if weighing is not None]))
 
     def score_words(self, window: str) -> int:
-        """Return how many words of an entry are its score: one for each column, or those of a
-        decayed total. They decide which members share a rank."""
+        """Return how many words of an entry are its score.
+
+        There is one for each column, or the words of a decayed total. They decide which members
+        share a rank.
+        """
         return len(self.columns) if self.weighing(window) is None else WORDS
 
     def order_words(self, window: str) -> int:
-        """Return how many words of an entry decide the order, before the member does."""
+        """Return how many words of an entry decide the order.
+
+        Entries with equal words are ordered by member.
+        """
         return self.score_words(window) + (self.tie != 0)

@@ -47,7 +47,7 @@ def judged_rank_by(value: object) -> tuple[str, ...]:
 
 
 def place_errors(windows: int, scopes: int, rank_by: int) -> Iterator[str]:
-    """Yield the errors if there are too many windows and scopes."""
+    """Yield the errors of a board with too many windows and scopes."""
     if (places := windows * (scopes + rank_by)) > MAX_PLACES:
         yield (
             f"expected at most {MAX_PLACES} rankings an event, got {places}: {windows} windows by "

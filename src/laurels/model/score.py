@@ -3,10 +3,10 @@
 A column holds an integer count of its units, 10^-scale. No value passes through a binary float
 on its way in, and none through the precision of a decimal context.
 
-Inside, order is always ascending: an entry's order key is a tuple of integers, its *words*: one
-per column, the units times the column's sign, then, unless ties go by member, the tie stamp
-times the tie's sign. The entry with the smaller words ranks higher; equal words are
-ordered by member id.
+Inside, order is always ascending. An entry's order key is a tuple of integers, its *words*. There
+is one word for each column: the units times the column's sign. If times decide ties, the tie stamp
+times the tie's sign follows. The entry with the smaller words ranks higher; entries with equal
+words are ordered by member id.
 """
 
 import re
@@ -36,8 +36,8 @@ def to_units(value: object, column: ColumnRule) -> int:
     """Return the value of one event as a count of the column's units.
 
     Takes an int, a Decimal or a decimal string such as `12`, `-0.5` or `1e3`. A value that the
-    column keeps (`last`, `best`) must lie within its range; of a `sum` only the total must. Raise
-    InvalidValue, NotFinite, TooManyPlaces or ValueOutOfRange.
+    column keeps (`last`, `best`) must be within the column's range. For a `sum`, only the total
+    must be within it. Raise InvalidValue, NotFinite, TooManyPlaces or ValueOutOfRange.
     """
     units = exact_units(value, column.scale, column.name)
     if not column.adds_up and not column.low <= units <= column.high:
@@ -76,8 +76,8 @@ def any_number(value: object) -> Number | str:
 def exact_units(value: object, scale: int, name: str, limit: int = LIMIT) -> int:
     """Return a number as a count of 10^-scale, within ±limit; `name` names it in messages.
 
-    Raises InvalidValue, NotFinite, TooManyPlaces or ValueOutOfRange. Costs no more for `1e1000000`
-    than for 1.
+    Raises InvalidValue, NotFinite, TooManyPlaces or ValueOutOfRange. Reading `1e1000000` costs no
+    more than reading 1.
     """
     if (count := integer(value)) is not None:
         units = count * 10**scale if -limit <= count <= limit else limit + 1
@@ -120,7 +120,9 @@ def _units_of_text(value: str, scale: int, name: str, limit: int) -> int:
 
 
 def _scaled(digits: str, shift: int, scale: int, value: object, name: str, limit: int) -> int:
-    """Return `digits` times 10^shift in units of 10^-scale; limit + 1 for anything beyond limit."""
+    """Return `digits` times 10^shift in units of 10^-scale; limit + 1 for any number beyond
+    `limit`.
+    """
     significant = digits.lstrip("0")
     whole = significant.rstrip("0")
     if not whole:
@@ -136,7 +138,7 @@ def _scaled(digits: str, shift: int, scale: int, value: object, name: str, limit
 
 
 def to_value(units: int, scale: int) -> Number:
-    """Return a count of units as a caller sees it: an int at scale 0, else a Decimal of that
+    """Return a count of units as a caller sees it: an int at scale 0, otherwise a Decimal of that
     scale."""
     return Decimal(f"{units}e-{scale}") if scale else units
 
@@ -175,8 +177,10 @@ def units_of(words: Sequence[int], rules: Rules) -> tuple[int, ...]:
 
 
 def word_bounds(rules: Rules, steps: int = 1) -> tuple[list[int], list[int]]:
-    """Return the least and the greatest word of each column; of a sum, those of a total within one
-    of `steps` steps of a window."""
+    """Return the least and the greatest word of each column.
+
+    For a sum these bound a total within one of `steps` steps of a window.
+    """
     pairs = [
         step_bounds(c.low, c.high, steps) if c.adds_up else (c.low, c.high) for c in rules.columns
     ]
@@ -193,8 +197,8 @@ def step_bounds(low: int, high: int, steps: int) -> tuple[int, int]:
 
     The sum of totals within these bounds stays from low to high, whichever of the oldest steps have
     left, so that expiry never takes a total out of range. If totals of both signs are allowed, a
-    step gets its share of the range. If they have one sign, the rest after a step has left lies
-    between zero and the total before.
+    step gets its share of the range. If all totals have one sign, the sum without a step lies
+    between zero and the sum with it.
     """
     share = LIMIT // steps
     if low >= 0:

@@ -4,21 +4,21 @@ A wall clock may be wrong for a moment: set by an operator, by a time server, or
 up. Time in a store never goes back, so one write under a clock that is three days ahead would end
 the current day, and the events of the next three days would be refused as late.
 
-The guard compares the clock with one that cannot be set: the time since the machine was started,
-including the time it was suspended. Their difference, the *offset*, changes only when the wall
+The guard compares the wall clock with a clock that cannot be set: the time since the machine was
+started, including time in suspension. Their difference, the *offset*, changes only when the wall
 clock is set or slewed. The guard keeps three offsets:
 
-- the *base*, which has lasted for `HOLD_MS` and against which the clock is judged;
-- the one *followed*, at most `max_step_ms` away from the base;
-- the *candidate*, which the clock has had since some instant, give or take `TOLERANCE_MS`. Once it
-has lasted for `HOLD_MS`, it becomes the base.
+- the *base*, which has lasted for `HOLD_MS` and against which the clock is judged; - the one
+*followed*, at most `max_step_ms` away from the base; - the *candidate*, which the clock has had
+since some instant, give or take `TOLERANCE_MS`. Once it has lasted for `HOLD_MS`, it becomes the
+base.
 
-So within any `HOLD_MS` the time followed jumps by at most `max_step_ms`, in one step or in many. A
-larger jump is not followed until it has lasted, or an operator accepts it; until then, time
-continues from before the jump. Slewing moves the base along.
+So within any `HOLD_MS` the time of the store jumps by at most `max_step_ms`, in one step or in
+many. A larger jump is not followed until it has lasted for `HOLD_MS`, or an operator accepts it.
+Until then, time continues as before the jump. Slewing moves the base along.
 
-A `Reference` has what the next process on the same boot of the same machine needs to judge the
-clock like the previous process. After a reboot there is none, and the clock is trusted.
+With a `Reference`, the next process on the same boot of the same machine judges the clock like the
+previous process. After a reboot there is no reference, and the clock is trusted.
 """
 
 import logging
@@ -46,8 +46,8 @@ class Reference(Struct, frozen=True):
 
 
 class Leap(Struct, frozen=True):
-    """A jump that is not followed. The clock is `by_ms` ahead of the time that is followed, or
-    behind it if negative. It will be followed after `follow_in_ms` more."""
+    """A jump that is not followed. The clock is `by_ms` ahead of the store's time, or behind it if
+    `by_ms` is negative. The jump will be followed after another `follow_in_ms`."""
 
     by_ms: int
     follow_in_ms: int
@@ -129,8 +129,8 @@ class ClockGuard:
             self._keep()
 
     def _note(self, offset_ms: int) -> None:
-        """Count and log the beginning or end of a jump; of an unsteady clock, at most one a minute
-        is logged."""
+        """Count and log the beginning or the end of a jump. If the clock is unsteady, at most one
+        message a minute is logged."""
         self.leaps += self._leaping
         if not self._leaping:
             if self._logged:
@@ -156,9 +156,9 @@ class GuardedClock:
     """The wall clock, without jumps that its guard has not accepted; it never goes back.
 
     `boot_ns` returns the time since boot, including suspension. While the wall clock is followed,
-    the guard checks a reading only if that clock has advanced by a second or more, or has gone
-    back, since the last check. So most readings cost one extra comparison, and no jump of a second
-    or more is missed.
+    the guard checks a reading only if the clock has gone back, or has advanced by a second or more,
+    since the last check. So most readings cost one extra comparison, and no jump of a second or
+    more is missed.
     """
 
     def __init__(

@@ -1,11 +1,11 @@
 """Parse requests: turn query strings and bodies into arguments of verbs. This is the service's only
 parser.
 
-Query strings are strict: an unknown parameter, a wrong form or invalid UTF-8 is refused by name.
-The labels of a scope are one parameter, `labels=gender=f,room=42`. Bodies are read with exact
-numbers. Events are first decoded as records of the known fields, which is fast and suits nearly all
-bodies. If one event does not fit, all are decoded as general documents, so that each invalid event
-is refused by itself, with its receipt.
+Query strings are strict: an unknown parameter, a wrong form or invalid UTF-8 is refused with the
+parameter's name. The labels of a scope are one parameter, `labels=gender=f,room=42`. Bodies are
+read with exact numbers. Events are first decoded as records of the known fields, which is fast and
+suits nearly all bodies. If one event does not fit such a record, all events are decoded as general
+documents. So each invalid event is refused on its own, with its own receipt.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -80,7 +80,7 @@ def _message(message: str, parameters: Mapping[str, str], form: type[Struct]) ->
 
 
 def ensure_text(path: str) -> None:
-    """Raise InvalidPath if a decoded path has the replacement character, so that it was not
+    """Raise InvalidPath if a decoded path has the replacement character, since such a path was not
     UTF-8."""
     if _NOT_UTF8 in path:
         raise InvalidPath("the path is not UTF-8")
@@ -89,9 +89,9 @@ def ensure_text(path: str) -> None:
 class EventFields(Struct, forbid_unknown_fields=True):
     """An event in a body.
 
-    `value` is a number, decimal text, an array of them for several columns, or an object with
-    measures of the board; `at` is in milliseconds since 1970 UTC or RFC 3339, by default the time
-    of acceptance; `labels` decide in which of the board's scopes the event counts.
+    `value` is a number, decimal text, an array of these for several columns, or an object with
+    measures of the board. `at` is in milliseconds since 1970 UTC or RFC 3339, by default the time
+    of acceptance. `labels` decide in which of the board's scopes the event counts.
     """
 
     member: str
@@ -112,9 +112,9 @@ _any_packed = msgspec.msgpack.Decoder()
 def media_type(content_type: str | None) -> str:
     """Return the format of a body: JSON, NDJSON or MSGPACK. Raises UnsupportedMediaType.
 
-    Every write needs one of these types, even without a body. The reason: a web page of another
-    origin can send them only after a CORS preflight, while it can send a form or text/plain without
-    one.
+    Every write needs one of these types, even without a body. A web page of another origin can send
+    these types only after a CORS preflight, whereas it can send a form or text/plain without a
+    preflight.
     """
     if content_type == JSON:
         return JSON
@@ -129,8 +129,8 @@ def media_type(content_type: str | None) -> str:
 
 
 def document(raw: bytes, kind: str) -> Any:
-    """Return the document in a body, with exact numbers; for NDJSON the list of the documents in
-    its lines."""
+    """Return the document in a body, with exact numbers. For NDJSON this is the list of the
+    documents in its lines."""
     if kind == MSGPACK:
         return _decoded(_any_packed.decode, raw, InvalidMsgpack)
     if kind == NDJSON:
@@ -142,8 +142,8 @@ def events(raw: bytes, kind: str) -> tuple[list[Any], bool]:
     """Return the events in a body in the form that verbs accept, and whether the body is a single
     event.
 
-    Raises InvalidJson, InvalidMsgpack, JsonTooDeep, InvalidBody, BatchTooLong; an invalid event
-    raises nothing here, since the board checks each event.
+    Raises InvalidJson, InvalidMsgpack, JsonTooDeep, InvalidBody, BatchTooLong. An invalid event
+    raises no error here, since the board checks each event.
     """
     single = kind != NDJSON and _is_object(raw, kind)
     try:
@@ -226,7 +226,7 @@ def _decoded(decode: Callable[[bytes], T], raw: bytes, refusal: type[LaurelsErro
 
 
 def fields(read: Any, *names: str, optional: Sequence[str] = ()) -> list[Any]:
-    """Return the fields of an object in a body, None for absent optional ones. Raises
+    """Return the fields of an object in a body, with None for absent optional fields. Raises
     InvalidBody."""
     if not isinstance(read, dict):
         raise InvalidBody(f"expected an object, got {safe_repr(read)}")

@@ -25,7 +25,7 @@ from .cursor import BlockPlace, ChangeCursor
 
 
 class ChangeContext(Struct, frozen=True):
-    """The board and the shard that blocks belong to, for turning them into changes."""
+    """The board and the shard of some blocks, as needed to convert the blocks to changes."""
 
     board: str
     uid: str
@@ -34,8 +34,8 @@ class ChangeContext(Struct, frozen=True):
 
     @property
     def _all_window(self) -> str | None:
-        """The name of the window whose scores are those of changes: the first window `all` over all
-        events; None without one."""
+        """The name of the window whose scores are reported in changes: the first window `all` over
+        all events; None without such a window."""
         index = self.rules.all_window
         return None if index < 0 else self.rules.specs[index].window
 
@@ -45,7 +45,7 @@ class ChangeContext(Struct, frozen=True):
         return BlockPlace(block.sequence, block.tag, -1 if end else number)
 
     def changes(self, block: Block, start: int, limit: int) -> list[Change]:
-        """Return the changes of a block from number `start` on, at most `limit`."""
+        """Return at most `limit` changes of a block, from number `start` on."""
         stop = min(block.count, start + limit)
         if isinstance(block, WriteBlock):
             return [self._written(block)][start:stop]
@@ -167,8 +167,9 @@ class ChangeContext(Struct, frozen=True):
     def _traced(
         self, block: EventBlock, start: int, stop: int
     ) -> tuple[list[list[ChangedRanking]], list[Score | None]]:
-        """Return two lists with an item for each event from `start` to `stop`: its entries in the
-        rankings where it counted, and the score in the window `all` over all events."""
+        """Return two lists with an item for each event from `start` to `stop`. One has the event's
+        entries in the rankings where it counted, the other the member's score in the window `all`
+        over all events."""
         rankings: list[list[ChangedRanking]] = [[] for _ in range(start, stop)]
         totals: list[Score | None] = [None] * (stop - start)
         names = [self._ranking(target) for target in block.targets]
@@ -203,8 +204,8 @@ class ChangeContext(Struct, frozen=True):
 
 
 def times_of(words: Sequence[int], rules: Rules) -> tuple[int | None, int | None]:
-    """Return, from an entry's words, the time at which its score was reached, if that decides ties,
-    and the time that decides its `last` columns."""
+    """Return two times from an entry's words: the time at which its score was reached, if this
+    decides ties, and the time that decides its `last` columns."""
     [reached_ms], [last_ms] = times_of_many([[word] for word in words], rules)
     return reached_ms, last_ms
 
@@ -277,9 +278,9 @@ def make_page(
     waiting: int,
 ) -> ChangePage:
     """Return the page of changes after `places`, one place for each shard of a board. `blocks` are
-    the blocks from there on, each with its shard; `newest` is the end of each shard, `waiting` the
-    number of changes after `places` that sinks send. Raises ChangesExpired if blocks are missing,
-    CursorDiverged if the block of a place has another tag."""
+    the blocks from these places on, each with its shard. `newest` is the end of the changes in each
+    shard. `waiting` is the number of changes after `places` that sinks send. Raises ChangesExpired
+    if blocks are missing, CursorDiverged if the block of a place has another tag."""
     board, uid = contexts[0].board, contexts[0].uid
     reached = list(places)
     changes: list[Change] = []
@@ -309,6 +310,6 @@ def start_of(block: Block, place: BlockPlace) -> int:
 
 
 def sent_before(block: Block, number: int) -> int:
-    """Return how many of the first `number` changes of a block sinks send. Only its last change may
-    be one that they do not send."""
+    """Return how many of the first `number` changes of a block sinks send. Only the last change of
+    a block may be one that sinks do not send."""
     return min(number, block.sent)

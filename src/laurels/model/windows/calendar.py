@@ -34,11 +34,11 @@ _OFFSETS_MS = 26 * _HOUR_MS
 
 
 class Calendar(Ending, Unstepped, frozen=True, dict=True):
-    """A window that begins anew with every hour, day, week, month, quarter or year.
+    """A window that starts empty with every hour, day, week, month, quarter or year.
 
-    `keep` is how many periods can be read, the current one included. Events of a period count
-    until `grace_ms` after its end. `week_start` matters to weeks only. The last period ends at
-    `ends_ms`, and stays the current one.
+    `keep` is the number of periods that can be read, including the current one. Events of a period
+    count until `grace_ms` after its end. `week_start` matters to weeks only. The last period ends
+    at `ends_ms`, and stays the current one.
     """
 
     unit: Unit
@@ -71,23 +71,27 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
 
     @property
     def lives_ms(self) -> int:
-        """The longest time from the beginning of a period during which it is read or counted: the
-        length of `keep` longest periods, the grace, and the largest difference of two offsets of a
-        zone. The last periods of a board with an end are read as long as it exists."""
+        """The longest time from the beginning of a period during which the period is read or
+        counted. It is the length of `keep` longest periods, plus the grace, plus the largest
+        difference between two UTC offsets. The last periods of a board with an end are read as long
+        as the board exists."""
         if self.ends_ms < MAX_MS:
             return MAX_DURATION_MS
         return self.keep * _LONGEST_MS[self.unit] + self.grace_ms + _OFFSETS_MS
 
     def oldest_kept(self, now_ms: int) -> Period:
-        """Return the oldest of the `keep` periods up to the current one; none is before the year
-        1900.
+        """Return the oldest of the `keep` periods up to the current one. No period is before the
+        year 1900.
 
         O(periods that have begun since the last call), at most O(keep).
         """
         return self._periods.oldest_kept(now_ms)
 
     def period_of(self, instance: int) -> Period:
-        """Return the period stored under a number, which is the one that contains that instant."""
+        """Return the period stored under a number.
+
+        The number is an instant, and the period contains it.
+        """
         return self.period_at(instance)
 
     def cursor_label(self, instance: int) -> str | None:
@@ -111,7 +115,7 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
         return kept
 
     def floor_after(self, floor_ms: int, now_ms: int) -> int:
-        """Return the floor after a change of the board: expired periods stay expired."""
+        """Return the floor after a change of the board. Expired periods stay expired."""
         return self.kept_from(floor_ms, now_ms)
 
     def oldest_counted(self, floor_ms: int, now_ms: int) -> int:
@@ -164,8 +168,8 @@ class _Periods:
         return oldest
 
     def _moved_on(self, current: Period) -> Period | None:
-        """Return the oldest kept period: the one of the last result, moved forward by as many
-        periods as `current`."""
+        """Return the oldest kept period: the last result, moved forward by as many periods as
+        `current` has moved."""
         if self._kept is None:
             return None
         counted, oldest = self._kept

@@ -14,15 +14,15 @@
     {"name": "hot", "type": "decay", "half_life": "6h"}
 
 Text and object are read as a `WindowForm`, whose `text` is the canonical text. A form distinguishes
-settings that were written from those left to the board: a window that was written with a `keep`
+settings that were written from settings left to the board. A window that was written with a `keep`
 retains it when the board's `keep` changes.
 
 A window without a name of its own is named by its text without the options: `week:keep=20` is the
-window `week`, `rolling:30d/1d,refresh=1h` is `rolling:30d/1d`. Earlier versions named it by its
-whole text. On boards of these versions it keeps that name, which is then written out:
-`week:keep=20=week:keep=20`. In the stored form of a definition (`stored_text`, `stored_window`) the
-default name is still the whole text, and the short name is written out, so that either version
-reads it correctly.
+window `week`, `rolling:30d/1d,refresh=1h` is `rolling:30d/1d`. Earlier versions named such a window
+by its whole text. On boards of these versions the window keeps that name, which is then written
+out: `week:keep=20=week:keep=20`. In the stored form of a definition (`stored_text`,
+`stored_window`) the default name is still the whole text. There the short name is written out, so
+that earlier and current versions read it correctly.
 
 Span and step keep the unit in which they were written: a day is a day of the calendar, 24 hours are
 not, and the name of `rolling:60m/1m` has `60m`. The options after them may follow a colon instead
@@ -83,7 +83,7 @@ class WindowDefaults(Struct, frozen=True):
 
 
 class WindowForm(Struct, frozen=True):
-    """A window as written; a setting that is None is that of the board."""
+    """A window as written. A setting that is None is left to the board."""
 
     type: Type
     own_name: str | None = None
@@ -110,17 +110,20 @@ class WindowForm(Struct, frozen=True):
 
     @property
     def full_name(self) -> str:
-        """The text with all options and without the name; formerly the default name."""
+        """The text with all options and without the name.
+
+        In earlier versions this was the default name.
+        """
         return self._unnamed()
 
     @property
     def text(self) -> str:
-        """The canonical text, which reads back as this form."""
+        """The canonical text. It reads back as this form."""
         return f"{self.own_name}={self._unnamed()}" if self.own_name else self._unnamed()
 
     @property
     def stored_text(self) -> str:
-        """The text in a stored definition, which `stored_window` reads back as this form."""
+        """The text in a stored definition. `stored_window` reads it back as this form."""
         name = self.name
         return self.full_name if name == self.full_name else f"{name}={self.full_name}"
 
@@ -154,13 +157,13 @@ class WindowForm(Struct, frozen=True):
 
     @property
     def lengths_ms(self) -> tuple[int, int]:
-        """Span and step of a rolling window, a day taken as 24 hours; 0 where there is none."""
+        """Span and step of a rolling window, with a day taken as 24 hours; 0 for other windows."""
         return duration_ms(self.span or 0), duration_ms(self.step or 0)
 
     @property
     def longest_grace_ms(self) -> int:
-        """The longest grace of a rolling window: beyond it the window no longer has the step of the
-        event."""
+        """The longest grace of a rolling window. After a longer time, the window does not count the
+        event's step any more."""
         span_ms, step_ms = self.lengths_ms
         return span_ms - step_ms
 
@@ -199,7 +202,7 @@ class WindowForm(Struct, frozen=True):
 
 
 def in_days(duration: str) -> bool:
-    """Return whether a duration was written in days, which are calendar days in steps."""
+    """Return whether a duration was written in days. In steps, such days are calendar days."""
     return duration.endswith("d")
 
 
@@ -220,8 +223,8 @@ def parse_window(written: object) -> WindowForm:
 
 
 def stored_window(written: object) -> WindowForm:
-    """Return the form of a window in a stored definition, where the name is the whole text unless
-    another name is written."""
+    """Return the form of a window in a stored definition. There the whole text is the name, if no
+    other name is written."""
     form = parse_window(written)
     if isinstance(written, str):
         match = _TEXT.fullmatch(written)
@@ -232,9 +235,9 @@ def stored_window(written: object) -> WindowForm:
 
 
 def is_text_of(window: Window, text: object) -> bool:
-    """Return whether a text may stand for a window whose stored form differs: the short form of a
-    window whose name has options, or a form whose options all apply to the window. The number of
-    periods kept may change, and is not compared."""
+    """Return whether a text may stand for a window whose stored form differs. The text may be the
+    short form of a window whose name has options, or a form whose options all apply to the window.
+    The number of kept periods may change, and is not compared."""
     form, name = _form_or_none(text), _form_or_none(window.name)
     if form is None or name is None or form.own_name or form.short_name != name.short_name:
         return False
@@ -253,7 +256,8 @@ def _form_or_none(text: object) -> WindowForm | None:
 
 
 def keep_of(value: object) -> int:
-    """Return a number of periods to keep, 1 to MAX_KEEP. Raise BoardInvalid for another."""
+    """Return a number of periods to keep, 1 to MAX_KEEP. Raise BoardInvalid for any other
+    number."""
     if (count := integer_within(value, 1, MAX_KEEP)) is not None:
         return count
     raise BoardInvalid(
@@ -353,8 +357,8 @@ def _options_of(type: Type) -> tuple[str, ...]:
 
 
 def _refresh(value: object) -> tuple[int, int | None]:
-    """Return the refresh interval in milliseconds, and its local time in minutes after midnight,
-    None if none was written."""
+    """Return the refresh interval in milliseconds, and the local time of the refresh in minutes
+    after midnight. The time is None if none was written."""
     if not isinstance(value, str) or not value.startswith(_DAILY):
         return duration_of("refresh", value), None
     if (match := _LOCAL_TIME.fullmatch(value.removeprefix(_DAILY))) is None:
@@ -376,8 +380,8 @@ def _written(field: str, value: object) -> str:
 
 
 def _rolling_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:
-    """Yield the errors in the combination of a rolling window's settings, each of which is valid
-    alone."""
+    """Yield the errors in the combination of a rolling window's settings, where each setting is
+    valid alone."""
     if fields.get("span") is None or fields.get("step") is None:
         yield "a rolling window has a span and a step: write rolling:7d/1h"
     if form.span is not None and form.refresh_ms is not None:
@@ -414,7 +418,7 @@ def _decay_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[st
 
 
 def _span_errors(form: WindowForm, span: str, step: str) -> Iterator[str]:
-    """Yield the errors in the combination of a span and a step, each of which is valid alone."""
+    """Yield the errors in the combination of a span and a step, where both are valid alone."""
     span_ms, step_ms = form.lengths_ms
     steps, rest = divmod(span_ms, step_ms)
     if in_days(step) and not in_days(span):
@@ -437,7 +441,7 @@ def _span_errors(form: WindowForm, span: str, step: str) -> Iterator[str]:
 
 
 def _named(form: WindowForm, name: object) -> WindowForm:
-    """Return the form with a name of its own: any name but that of another type.
+    """Return the form with a name of its own: any name except the default name of another type.
 
     The name may also be the whole text, even from before its keep changed, since boards of earlier
     versions named windows so.

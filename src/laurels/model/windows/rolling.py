@@ -19,13 +19,14 @@ from .weighing import Weighing
 
 
 class Rolling(Ending, Struct, frozen=True, dict=True):
-    """A window of the last `steps` steps: live within a step, exact at every boundary.
+    """A window of the last `steps` steps. Within a step, events count at once; at every boundary of
+    a step, the oldest step leaves.
 
     A step lasts `step_ms` milliseconds or, if that is 0, `step_days` local days of `tz`. Events of
     a step count until `grace_ms` after its end, which is less than the window's length. With
-    `refresh_ms`, the ranking is recomputed only at this interval and does not change in between; an
-    interval of whole days begins `refresh_minute` minutes after local midnight. The last step ends
-    at `ends_ms`, and stays the running one.
+    `refresh_ms`, the ranking is recomputed only at this interval and does not change in between; if
+    it is whole days, the refresh is `refresh_minute` minutes after local midnight. The last step
+    ends at `ends_ms`, and stays the running one.
     """
 
     name: str
@@ -58,7 +59,9 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         return self._steps.at(at_ms)[1]
 
     def number_at(self, at_ms: int) -> int:
-        """Return the number of that step; the next step has the next number."""
+        """Return the number of the step that contains an instant; the next step has the next
+        number.
+        """
         return self._steps.at(at_ms)[0]
 
     def step(self, number: int) -> Period:
@@ -83,7 +86,7 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         return self.step(instance)
 
     def cursor_label(self, instance: int) -> str | None:
-        """Return None: a list continues in the current step or not at all."""
+        """Return None: a list continues only in the current step, which needs no label."""
         return None
 
     def counts_from(self, period: Period) -> int:
@@ -124,7 +127,10 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         return self._refresh_times.around(refreshed_ms)[1]
 
     def due_by(self, now_ms: int) -> int:
-        """Return the most recent refresh time; a window last refreshed before it is due."""
+        """Return the most recent refresh time.
+
+        A window that was last refreshed before this time is due.
+        """
         return self._refresh_times.around(now_ms)[0]
 
 
