@@ -11,6 +11,8 @@ import pytest
 
 import laurels
 from laurels import errors
+from laurels.core.queries import Top
+from laurels.stores.answers.sessions import NO_FLOOR
 from tests.internals import remote
 
 from .conftest import NOW
@@ -332,6 +334,8 @@ def test_an_answer_that_is_overtaken_is_not_kept(
             assert (await reader.top("b")).total == 2
             release.set()
             assert (await early).total == 1
+            shown = await remote(reader).answers.answer("b", Top(), NO_FLOOR, packed=False)
+            assert b'"total":2' in shown.content
             assert (await reader.top("b")).total == 2
             # An answer that is not overtaken is as old as its question.
             release = gate.delay_next()
